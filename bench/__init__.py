@@ -1,0 +1,1 @@
+"""The comparison: cases, timing, records, charts, reports, and the worker process."""

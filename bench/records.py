@@ -1,0 +1,306 @@
+"""The words of a comparison, as frozen records: wire format, result file, test fixture and reload format in
+one.
+
+Job (what to run) → Case (one model, backend, precision, batch, image count) → Measurement (what came of it).
+A run folder holds `run.json` (one Run) and `results.jsonl` (one Measurement a line); the worker's standard
+output
+carries one Message a line. Raw samples are stored; medians and spread are derived on reading (bench.stats).
+This module reaches nothing but msgspec: the window, a report or a notebook can read a run without an engine.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+SCHEMA = 1
+
+Disposition = Literal[
+    "ok", "incorrect", "unsupported", "out_of_memory", "crashed", "timed_out", "cancelled", "failed"
+]
+
+# The phases of a measurement, in the order they are shown. The first four happen once, in `prepare`; the
+# others are medians of one end-to-end pass of one batch; what no phase explains is shown as the rest.
+PREPARE_PHASES = ("load", "compile", "alloc", "upload")
+RUN_PHASES = ("h2d", "compute", "d2h", "sync")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all records."""
+
+
+class Job(Record, frozen=True):
+    """What the user asked for. Everything the worker needs and nothing that depends on when it runs.
+
+    models: catalogue names or paths of `.onnx` files. images: how many images of the data set, one case each;
+    () = the model's default. dataset: None = the model's own, else a data set's name, "folder:DIR" or
+    "random".
+    preprocess: None = the catalogue's ("unit" for a path), else "raw", "unit" or "MEAN,STD". threads: None
+    = one
+    a physical core. l2: "warm" or "cold". budget_s: the most seconds of samples a case; timeout_s: seconds
+    after
+    which a case is given up. layers: also measure every operator (time and error). rungs: node name → rung
+    name.
+    """
+
+    models: tuple[str, ...]
+    backends: tuple[str, ...]
+    precisions: tuple[str, ...] = ("fp32",)
+    batches: tuple[int, ...] = (1,)
+    images: tuple[int, ...] = ()
+    dataset: str | None = None
+    preprocess: str | None = None
+    threads: int | None = None
+    l2: Literal["warm", "cold"] = "warm"
+    budget_s: float = 15.0
+    timeout_s: float = 600.0
+    layers: bool = True
+    cuda_graph: bool = True
+    rungs: dict[str, str] = {}
+    kernel_dirs: tuple[str, ...] = ()
+    seed: int = 0
+
+
+class Case(Record, frozen=True):
+    """One point of the comparison. images is the number of images the accuracy is taken on (0: random
+    input)."""
+
+    model: str
+    backend: str
+    precision: str
+    batch: int
+    images: int = 0
+
+    @property
+    def key(self) -> str:
+        """Unique in a run and fit for a file name; a model given by path appears by its stem."""
+        stem = self.model.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".onnx")
+        return f"{stem}-{self.backend}-{self.precision}-b{self.batch}-n{self.images}"
+
+    @property
+    def words(self) -> str:
+        images = f", {self.images} images" if self.images else ""
+        return f"{self.model} on {self.backend}, {self.precision}, batch {self.batch}{images}"
+
+
+class ErrorStats(Record, frozen=True):
+    """How far a tensor is from the float64 oracle.
+
+    rel_l2 = ‖y − ref‖ / ‖ref‖; max_abs and mean_abs in the tensor's unit; max_rel = max_abs / max |ref|.
+    ratio is rel_l2 over the reference backend's own rel_l2 on the same tensor (None where that is not known);
+    it is shown and never a gate. bound is what rel_l2 had to stay within; ok is the verdict with the
+    no-element-off-by-more-than-100×-bound rule applied too; reason says in words what failed.
+    """
+
+    rel_l2: float
+    max_abs: float
+    mean_abs: float
+    max_rel: float
+    bound: float
+    ok: bool
+    ratio: float | None = None
+    reason: str = ""
+
+
+class Layer(Record, frozen=True):
+    """One operator of a model on one backend: its time and its errors, from passes of their own.
+
+    nodes: ONNX node names covered (a fused group is one layer); output: its tensor; shape: with the batch.
+    time_ns: median (None where not measured); clock: "host", "events" or "isolated" (see
+    engine.backend.OpTime).
+    isolated: fed the oracle's inputs; propagated: fed what the backend itself computed before.
+    """
+
+    nodes: tuple[str, ...]
+    op_type: str
+    output: str
+    shape: tuple[int, ...] = ()
+    parameters: int = 0
+    flops: int = 0
+    nbytes: int = 0
+    rung: str = ""
+    time_ns: float | None = None
+    clock: str = ""
+    isolated: ErrorStats | None = None
+    propagated: ErrorStats | None = None
+
+
+class Accuracy(Record, frozen=True):
+    """What the answers were worth.
+
+    images: how many were run; labelled: whether top1 and top5 (fractions) mean anything; agreement: the
+    fraction
+    whose top-1 answer equals the reference backend's; output: the model's output against the oracle on
+    `checked` images, placed first, in the middle and last in the batch.
+    """
+
+    images: int
+    labelled: bool
+    top1: float | None = None
+    top5: float | None = None
+    agreement: float | None = None
+    reference: str = ""
+    checked: int = 0
+    output: ErrorStats | None = None
+
+
+class Telemetry(Record, frozen=True):
+    """The device during the timed samples, sampled at 10–20 Hz; a field is None where it can't be read."""
+
+    device: str = ""
+    sm_clock_mhz: tuple[float, ...] = ()
+    power_w: tuple[float, ...] = ()
+    temperature_c: tuple[float, ...] = ()
+    throttle: tuple[str, ...] = ()
+    cpu_percent: float | None = None
+    memory_used_nbytes: int | None = None
+
+
+class Validity(Record, frozen=True):
+    """Whether the samples deserve trust: why sampling stopped, how often it was retried, and what was
+    seen."""
+
+    stop_reason: Literal["interval", "budget", "max_samples", ""] = ""
+    retries: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+class Measurement(Record, frozen=True):
+    """What came of one case. A disposition other than "ok" carries its reason; nothing is ever -1.
+
+    samples_ns: one a sample, each the mean of `runs_per_sample` passes in a row over one batch; rounds:
+    where a
+    new interleaving round starts among the samples (indices). first_run_ns: the very first pass, apart.
+    phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of end-to-end passes; wall_ns: the median
+    of the
+    whole end-to-end pass that RUN_PHASES divide. dataset_ns: the whole pass over all images, by "wall",
+    "compute".
+    facts: what the session really used (provider, CUDA graph, …). memory: nbytes by kind.
+    """
+
+    case: Case
+    disposition: Disposition
+    reason: str = ""
+    reference: str = ""
+    samples_ns: tuple[float, ...] = ()
+    runs_per_sample: int = 1
+    rounds: tuple[int, ...] = ()
+    first_run_ns: int | None = None
+    phases: dict[str, float] = {}
+    wall_ns: float | None = None
+    dataset_ns: dict[str, float] = {}
+    layers: tuple[Layer, ...] = ()
+    accuracy: Accuracy | None = None
+    telemetry: Telemetry = Telemetry()
+    validity: Validity = Validity()
+    facts: dict[str, str] = {}
+    memory: dict[str, int] = {}
+    started_at: str = ""
+    schema: int = SCHEMA
+
+
+class BackendInfo(Record, frozen=True):
+    """A backend as seen on the machine of the run; unavailable is the reason, or ""."""
+
+    name: str
+    device: str
+    precisions: tuple[str, ...]
+    reference: str
+    unavailable: str = ""
+
+
+class Environment(Record, frozen=True):
+    """The machine and the software of a run, for the footer of every chart."""
+
+    machine: str = ""
+    os: str = ""
+    python: str = ""
+    cpu: str = ""
+    cores: int = 0
+    memory_nbytes: int = 0
+    gpu: str = ""
+    gpu_uuid: str = ""
+    driver: str = ""
+    cuda: str = ""
+    packages: dict[str, str] = {}
+    backends: tuple[BackendInfo, ...] = ()
+    kernelscope: str = ""
+
+
+class ModelInfo(Record, frozen=True):
+    """A model of the run: its name as in the cases, title, data set, SHA-256, parameters and FLOPs an
+    image."""
+
+    name: str
+    title: str = ""
+    path: str = ""
+    dataset: str = ""
+    preprocess: str = ""
+    sha256: str = ""
+    parameters: int = 0
+    flops_per_image: int = 0
+
+
+class Run(Record, frozen=True):
+    """`run.json`: everything about a run that is not a measurement."""
+
+    job: Job
+    cases: tuple[Case, ...]
+    command: str = ""
+    created_at: str = ""
+    environment: Environment = Environment()
+    models: tuple[ModelInfo, ...] = ()
+    schema: int = SCHEMA
+
+
+# ---------------------------------------------------------------- the worker's messages, one JSON line each
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+    """Base of what the worker says."""
+
+
+class Hello(Message, frozen=True, tag="hello"):
+    """First message: the worker is up and knows its machine."""
+
+    environment: Environment
+    models: tuple[ModelInfo, ...] = ()
+
+
+class CaseStarted(Message, frozen=True, tag="case_started"):
+    """The worker turns to this case; what happens next is its doing. stage: "prepare", "check", "time",
+    "layers"."""
+
+    case: Case
+    stage: str
+
+
+class Progress(Message, frozen=True, tag="progress"):
+    """Something moved inside a stage (a download, a sampling round): words for the user, fraction 0–1 if
+    known."""
+
+    text: str
+    fraction: float | None = None
+
+
+class Measured(Message, frozen=True, tag="measured"):
+    """A case is done."""
+
+    measurement: Measurement
+
+
+class Log(Message, frozen=True, tag="log"):
+    """A line for the log: level "info", "warning" or "error"."""
+
+    level: str
+    text: str
+
+
+class Done(Message, frozen=True, tag="done"):
+    """The worker has no case left and ends. reason is not empty where it ended early."""
+
+    reason: str = ""
+
+
+WorkerMessage = Hello | CaseStarted | Progress | Measured | Log | Done

@@ -1,0 +1,116 @@
+"""The one interface every backend stands behind; bench knows nothing else of an engine.
+
+A backend is a file in `engine/backends/` that defines `BACKEND`, an object of the protocol below; the
+folder is
+the list (see `engine.backends`). `prepare` compiles, allocates and uploads; `run` only runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from engine.graph import Graph
+
+PRECISIONS = ("fp32", "fp32-tc", "tf32", "fp16")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller may ask of a session beyond model, batch and precision.
+
+    threads: CPU threads for ONNX Runtime and BLAS alike (None: one a physical core).
+    cuda_graph: replay the forward pass as one CUDA graph where the backend can.
+    rungs: chosen rung (its name) by node name; others get the backend's default.
+    kernel_dirs: folders of the user's own rungs.
+    provider_options: passed to ONNX Runtime's execution provider.
+    """
+
+    threads: int | None = None
+    cuda_graph: bool = True
+    rungs: Mapping[str, str] = field(default_factory=dict)
+    kernel_dirs: tuple[Path, ...] = ()
+    provider_options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OpTime:
+    """Median time of one operator in its profile pass, by the clock named in `clock`.
+
+    `nodes` are the ONNX node names it covers; clock is "host" (perf_counter round a synchronous call),
+    "events" (CUDA events) or "isolated" (a one-step model of its own, timed by events).
+    """
+
+    nodes: tuple[str, ...]
+    op_type: str
+    time_ns: float
+    clock: str
+    rung: str = ""
+
+
+class Session(Protocol):
+    """A prepared model at one batch size. Not thread-safe. `close` frees everything; using it after is an
+    error.
+
+    phases: ns spent preparing: "load" (graph passes and planning), "compile", "alloc", "upload" (weights).
+    memory: nbytes by "weights", "arena", "workspace" (what the backend knows; absent where it doesn't).
+    facts: what was really used, in words, for the record ("provider": "CUDAExecutionProvider", …).
+    """
+
+    backend: str
+    precision: str
+    batch: int
+    phases: Mapping[str, int]
+    memory: Mapping[str, int]
+    facts: Mapping[str, str]
+
+    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Copy inputs (name → array of the full batch) to where `run` reads them; returns when copied."""
+
+    def run(self) -> None:
+        """Start one forward pass; on a GPU it may return before the pass has ended."""
+
+    def synchronize(self) -> None:
+        """Wait until every started pass has ended; device errors surface here."""
+
+    def fetch(self) -> dict[str, np.ndarray]:
+        """Copies of the outputs of the last pass, float32, by ONNX name."""
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        """Nanoseconds that `count` passes in a row take on the device's own clock (CUDA events, or
+        perf_counter on a CPU), nothing else included. `cold` (count 1): the caches are overwritten before,
+        outside the timed window."""
+
+    def op_times(self, seconds: float) -> tuple[OpTime, ...]:
+        """Per-operator times from a pass of its own over the bound inputs, spending about `seconds`."""
+
+    def close(self) -> None: ...
+
+
+class Backend(Protocol):
+    """name: as on the command line; device: "cpu" or "cuda"; reference: the backend that ours is compared
+    with
+    on this device (a reference names itself); precisions: those it offers."""
+
+    name: str
+    title: str
+    device: str
+    reference: str
+    precisions: tuple[str, ...]
+
+    def unavailable(self) -> str | None:
+        """Why this backend cannot run here and what would help, in a sentence; None if it can. Cheap: it
+        starts no device."""
+
+    def supports(self, graph: Graph, batch: int, precision: str) -> str | None:
+        """Why this backend refuses this model (naming node, op and what is supported), or None."""
+
+    def prepare(
+        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+    ) -> Session:
+        """A session ready to bind and run. Raises UnsupportedError, UnavailableError, OutOfMemoryError,
+        KernelError."""

@@ -1,0 +1,59 @@
+"""The engine's view of an ONNX file: frozen, checked, with the words of the ONNX specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+
+Shape = tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """A graph input or output: its ONNX name, NumPy dtype name ("float32") and shape (a str is a symbol)."""
+
+    name: str
+    dtype: str
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Node:
+    """One ONNX node. `name` is unique in the graph (made up as "<op_type>_<index>" where the file has none);
+    an optional input or output that is absent is ""."""
+
+    name: str
+    op_type: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    domain: str = ""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A model as it was read: nodes in topological order, initializers by name.
+
+    `proto` is the whole ModelProto (node names filled in as in `nodes`), for backends that take ONNX as it
+    is.
+    `sha256` is of the file's or the serialized model's bytes.
+    """
+
+    name: str
+    opset: int
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    nodes: tuple[Node, ...]
+    initializers: Mapping[str, np.ndarray]
+    proto: onnx.ModelProto
+    sha256: str
+
+    @property
+    def fixed_batch(self) -> int | None:
+        """The batch size the model insists on, or None where its first axis is dynamic."""
+        first = self.inputs[0].shape[0] if self.inputs and self.inputs[0].shape else None
+        return first if isinstance(first, int) else None

@@ -1,0 +1,84 @@
+"""The frozen plan of one model for one batch size, device and precision: what runs, where the bytes lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels.params import Params
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Shape and NumPy dtype name of one tensor in the plan; every dimension is known."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel launch: `params` says what, `rung` by which file of the ladder.
+
+    `nodes` are the ONNX nodes it covers, in order (Conv + BatchNormalization + Relu is one step); `inputs`
+    are
+    tensor names in the order of the params' docstring, weights included; `output` is the last node's output.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    params: Params
+    inputs: tuple[str, ...]
+    output: str
+    rung: str
+
+    @property
+    def op(self) -> str:
+        return self.params.op
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a tensor lies in the arena of activations: bytes from its start, 256-byte aligned."""
+
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a Session runs. Buffers that are never live together share bytes of the arena.
+
+    `aliases` maps a tensor that is only another view of bytes (Reshape, Flatten, Identity, Dropout) to the
+    tensor
+    that holds them; graph inputs and outputs have places of their own in the arena and are never shared with
+    anything live between bind and fetch. `weights` are the constants that the steps read, after folding.
+    """
+
+    batch: int
+    device: str
+    precision: str
+    steps: tuple[Step, ...]
+    tensors: Mapping[str, TensorSpec]
+    weights: Mapping[str, np.ndarray]
+    placements: Mapping[str, Placement]
+    aliases: Mapping[str, str]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    arena_nbytes: int
+    workspace_nbytes: int
+
+    @property
+    def weights_nbytes(self) -> int:
+        return sum(array.nbytes for array in self.weights.values())
+
+    @property
+    def peak_nbytes(self) -> int:
+        """Weights, activations and workspace together."""
+        return self.weights_nbytes + self.arena_nbytes + self.workspace_nbytes

@@ -1,0 +1,1 @@
+"""What the user sees. Widgets show state and emit intent, and compute nothing."""
