@@ -1,0 +1,62 @@
+# Two commands on a fresh machine with Python ≥ 3.11, pip and make: `make run` and `make test`.
+# Each sets up .venv by itself; a lock file that changed sets it up again.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+# Asked once a make; the driver does not change in between. `make help` and `make clean` need no answer.
+EXTRA = $(eval EXTRA := $(shell $(PYTHON) bench/pick_extra.py))$(EXTRA)
+
+.PHONY: run test test-gpu lint lock clean help
+
+help:
+	@echo "make run    the window; without a display, the default comparison in the terminal"
+	@echo "make test   the tests        make lint   style, types, import order"
+	@echo "make lock   resolve the dependencies anew        make clean  remove what was set up"
+
+run: $(VENV)/run.stamp
+	@$(BIN)/python main.py
+
+test: $(VENV)/dev.stamp
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -m "not gpu" -n auto -q
+
+test-gpu: $(VENV)/dev.stamp
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -m gpu -q
+
+lint: $(VENV)/dev.stamp
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+# uv comes from pip, so that nothing but Python and pip is asked of the machine.
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit("Kernelscope needs Python 3.11 or newer; this is " + sys.version.split()[0] + " (set PYTHON=python3.12, say)") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv $(VENV) || { echo "could not make .venv: on Debian and Ubuntu install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+# The stamp names the set that is installed: a tests' environment serves to run as well.
+$(VENV)/run.stamp: $(UV) $(wildcard locks/*.txt)
+	@if [ -f $(VENV)/dev.stamp ] && [ -z "$$(find locks -newer $(VENV)/dev.stamp -name '*.txt')" ]; then touch $@; else \
+	  extra=$(EXTRA); echo "setting up .venv from locks/$$extra.txt (once)" >&2; \
+	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r locks/$$extra.txt && touch $@; fi
+
+$(VENV)/dev.stamp: $(UV) $(wildcard locks/*.txt)
+	@extra=$(EXTRA); echo "setting up .venv from locks/dev-$$extra.txt (once)" >&2; \
+	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r locks/dev-$$extra.txt && touch $@
+
+# One file an extra, hashes and no addresses: uv's own lock would name the host packages came from.
+lock: $(UV)
+	@for extra in cpu cuda cuda12; do \
+	  echo "locks/$$extra.txt" >&2; \
+	  $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml \
+	    --extra $$extra -o locks/$$extra.txt || exit 1; \
+	  nvrtc=; [ $$extra = cpu ] && nvrtc="--extra nvrtc"; \
+	  $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml \
+	    --extra $$extra --extra dev $$nvrtc -c locks/$$extra.txt -o locks/dev-$$extra.txt || exit 1; \
+	done
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
