@@ -1,0 +1,76 @@
+"""The ladder on the CPU: rungs in NumPy, one file each, and `load`, which turns a rung's file into functions.
+
+A rung's file defines
+
+    bind(p, inputs, output, workspace) -> Callable[[], None]
+
+which builds every view and slice once and returns the function that a forward pass calls: it reads `inputs`,
+writes all of `output` in place, and allocates as little as is practical. Arrays are dense, C order, of any shape
+with the element count of the docstring of `p`; `workspace` is a flat float32 array. Where they help it defines
+
+    workspace(p) -> int             bytes of scratch that it needs (contents are lost between steps)
+    pack(p, inputs) -> list         called once, with the inputs that are weights (None for the others): what
+                                    `bind` is given in their places, such as a matrix laid out for GEMM
+
+`bind` must work both with packed weights and with inputs that only exist at run time: `pack` leaves the element
+count and meaning alone, or `bind` tells the two apart by the array's shape.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from kernels.errors import KernelError
+from kernels.params import Params
+from kernels.registry import Rung
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Bound = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class CpuKernel:
+    """The functions of one CPU rung, with the optional ones filled in (no scratch; weights as they are)."""
+
+    bind: Callable[[Params, Sequence[Array], Array, Array], Bound]
+    workspace: Callable[[Params], int]
+    pack: Callable[[Params, Sequence[Array | None]], list[Array | None]]
+
+
+@lru_cache(maxsize=256)
+def load(rung: Rung) -> CpuKernel:
+    """Import the rung's file as it was read by the registry. Raises KernelError naming file, line and reason."""
+    name = f"kernels.cpu.{rung.op}._{rung.path.stem}"
+    spec = importlib.util.spec_from_loader(name, loader=None, origin=str(rung.path))
+    assert spec is not None  # a spec without a loader is always made
+    module = importlib.util.module_from_spec(spec)
+    module.__file__ = str(rung.path)
+    try:
+        exec(compile(rung.source, str(rung.path), "exec"), module.__dict__)
+    except Exception as error:
+        line = getattr(error, "lineno", None) or _line_in(rung, error)
+        raise KernelError(f"{rung.path}:{line}: {type(error).__name__}: {error}") from error
+    if not callable(getattr(module, "bind", None)):
+        raise KernelError(f"{rung.path}: a CPU rung defines bind(p, inputs, output, workspace)")
+    return CpuKernel(
+        bind=module.bind,
+        workspace=getattr(module, "workspace", lambda p: 0),
+        pack=getattr(module, "pack", lambda p, inputs: list(inputs)),
+    )
+
+
+def _line_in(rung: Rung, error: BaseException) -> int:
+    """The last line of the rung's own file in the error's trace."""
+    line = 1
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(rung.path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
