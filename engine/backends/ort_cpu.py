@@ -1,0 +1,161 @@
+"""The reference on the CPU: ONNX Runtime's CPUExecutionProvider, run at its best.
+
+One session a batch size with every shape known to the optimiser, IO binding on buffers allocated once, one
+thread a physical core.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Mapping
+
+import numpy as np
+import psutil
+
+from engine import host, ort, ort_profile
+from engine.backend import OpTime, Options
+from engine.graph import Graph
+from kernels.errors import OutOfMemoryError, UnsupportedError
+
+PROVIDER = "CPUExecutionProvider"
+
+
+class OrtCpuSession:
+    """A model at one batch size on the CPU provider; see engine.backend.Session."""
+
+    backend = "ort-cpu"
+    precision = "fp32"
+
+    def __init__(self, graph: Graph, batch: int, options: Options) -> None:
+        self._ort = ort.import_onnxruntime()
+        self._graph = graph
+        self.batch = batch
+        self._threads = options.threads or host.physical_cores()
+        self._what = f"{graph.name} on ort-cpu at batch {batch}"
+
+        started = time.perf_counter_ns()
+        self._session = self._create(ort.session_options(self._ort, self._threads))
+        loaded = time.perf_counter_ns()
+        inputs = ort.buffers_of(self._session.get_inputs())
+        if inputs is None:
+            raise UnsupportedError(f"an input of {self._what} has a dimension that is not known")
+        self._expected = inputs
+        self._inputs: dict[str, np.ndarray] = {}
+        self._outputs: dict[str, np.ndarray] = {}
+        with ort.translated(f"the inputs and outputs of {self._what}"):
+            self._allocate()
+            self._binding = self._bind_to(self._session)
+        self.phases: Mapping[str, int] = {
+            "load": loaded - started,
+            "alloc": time.perf_counter_ns() - loaded,
+        }
+        self.memory: Mapping[str, int] = {
+            "weights": sum(array.nbytes for array in graph.initializers.values()),
+            "inputs": sum(array.nbytes for array in self._inputs.values()),
+            "outputs": sum(array.nbytes for array in self._outputs.values()),
+        }
+        self.facts: Mapping[str, str] = {
+            "provider": self._session.get_providers()[0],
+            "onnxruntime": self._ort.__version__,
+            "threads": str(self._threads),
+        }
+
+    def _create(self, options):
+        return ort.create_session(self._ort, self._graph, self.batch, options, [PROVIDER])
+
+    def _allocate(self) -> None:
+        # An output whose shape is not known beforehand is allocated by ONNX Runtime in every run.
+        outputs = ort.buffers_of(self._session.get_outputs()) or {}
+        needed = sum(
+            int(np.prod(shape, dtype=np.float64)) * dtype.itemsize
+            for shape, dtype in (*self._expected.values(), *outputs.values())
+        )
+        available = psutil.virtual_memory().available
+        if needed > available:  # Linux would grant it, and kill the process at the first touch
+            raise OutOfMemoryError(
+                f"the inputs and outputs of {self._what} need {needed / 2**30:.1f} GiB of memory and "
+                f"{available / 2**30:.1f} GiB are available: take a smaller batch"
+            )
+        self._inputs = {name: np.zeros(shape, dtype) for name, (shape, dtype) in self._expected.items()}
+        self._outputs = {name: np.zeros(shape, dtype) for name, (shape, dtype) in outputs.items()}
+
+    def _bind_to(self, session):
+        binding = session.io_binding()
+        value = self._ort.OrtValue.ortvalue_from_numpy  # shares the array's memory on a CPU
+        for name, array in self._inputs.items():
+            binding.bind_ortvalue_input(name, value(array))
+        for argument in session.get_outputs():
+            if argument.name in self._outputs:
+                binding.bind_ortvalue_output(argument.name, value(self._outputs[argument.name]))
+            else:
+                binding.bind_output(argument.name, "cpu")
+        return binding
+
+    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+        ort.check_inputs(inputs, self._expected)
+        for name, array in inputs.items():
+            np.copyto(self._inputs[name], array, casting="same_kind")
+
+    def run(self) -> None:
+        with ort.translated(self._what):
+            self._session.run_with_iobinding(self._binding)
+
+    def synchronize(self) -> None:
+        """Nothing to wait for: `run` returns when the pass has ended."""
+
+    def fetch(self) -> dict[str, np.ndarray]:
+        values = zip(self._session.get_outputs(), self._binding.get_outputs(), strict=True)
+        return {argument.name: np.array(value.numpy(), np.float32) for argument, value in values}
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        if cold:
+            host.overwrite_caches()
+        run, binding = self._session.run_with_iobinding, self._binding
+        with ort.translated(self._what):
+            started = time.perf_counter_ns()
+            for _ in range(count):
+                run(binding)
+            return time.perf_counter_ns() - started
+
+    def op_times(self, seconds: float) -> tuple[OpTime, ...]:
+        """From ONNX Runtime's own profiler, in a second session, so that the timed one never pays for it."""
+        return ort_profile.op_times(self._create, self._bind_to, self._graph, self._threads, seconds)
+
+    def close(self) -> None:
+        del self._binding, self._session
+        self._inputs.clear()
+        self._outputs.clear()
+
+
+class OrtCpu:
+    """ONNX Runtime on the CPU; see engine.backend.Backend."""
+
+    name = "ort-cpu"
+    title = "ONNX Runtime (CPU)"
+    device = "cpu"
+    reference = "ort-cpu"
+    precisions: tuple[str, ...] = ("fp32",)
+
+    def unavailable(self) -> str | None:
+        if importlib.util.find_spec("onnxruntime") is None:
+            return "ONNX Runtime is not installed: install the extra cpu (or cuda, for a GPU)"
+        return None
+
+    def supports(self, graph: Graph, batch: int, precision: str) -> str | None:
+        return ort.refusal(graph, batch, precision, self.precisions, self.name)
+
+    def prepare(
+        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+    ) -> OrtCpuSession:
+        """A session ready to bind and run.
+
+        Raises UnsupportedError (batch, precision or a node), UnavailableError, OutOfMemoryError, KernelError.
+        """
+        reason = self.supports(graph, batch, precision)
+        if reason is not None:
+            raise UnsupportedError(reason)
+        return OrtCpuSession(graph, batch, options or Options())
+
+
+BACKEND = OrtCpu()
