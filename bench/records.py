@@ -254,6 +254,15 @@ class Run(Record, frozen=True):
     schema: int = SCHEMA
 
 
+class Start(Record, frozen=True):
+    """The one line the worker reads. cases: those to run, () = all that the job means; folder: the run
+    folder, where it writes predictions and layers ("" = nowhere)."""
+
+    job: Job
+    cases: tuple[Case, ...] = ()
+    folder: str = ""
+
+
 # ---------------------------------------------------------------- the worker's messages, one JSON line each
 
 
@@ -262,10 +271,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_
 
 
 class Hello(Message, frozen=True, tag="hello"):
-    """First message: the worker is up and knows its machine."""
+    """First message: the worker is up and knows its machine, and these are the cases it will run."""
 
     environment: Environment
     models: tuple[ModelInfo, ...] = ()
+    cases: tuple[Case, ...] = ()
 
 
 class CaseStarted(Message, frozen=True, tag="case_started"):

@@ -1,0 +1,206 @@
+"""The worker's other end, headless: starts the process, feeds the supervisor, writes the run folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import supervisor
+from bench.records import Case, Hello, Job, Measurement, WorkerMessage
+from bench.store import RunFolder
+from bench.supervisor import Supervisor
+from kernels.errors import InputError
+
+TICK_S = 0.1
+TAIL_NBYTES = 4000
+
+Event = WorkerMessage | Measurement
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: what was measured now (not before a resume), whether the user cancelled it, and why
+    the worker gave up, if it did ("" where all cases were run)."""
+
+    measurements: tuple[Measurement, ...]
+    cancelled: bool = False
+    reason: str = ""
+
+
+def worker_command() -> list[str]:
+    """How the worker is started; with `worker_environment` it works from any current folder."""
+    return [sys.executable, "-m", "bench.worker"]
+
+
+def worker_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment (os.environ, or `base`) in which `worker_command` finds the program's packages."""
+    environment = dict(os.environ if base is None else base)
+    root = str(Path(__file__).resolve().parent.parent)
+    paths = [root, *filter(None, [environment.get("PYTHONPATH", "")])]
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    return environment
+
+
+def run(
+    job: Job,
+    cases: Sequence[Case],
+    folder: RunFolder,
+    on_event: Callable[[Event], None] = lambda event: None,
+    *,
+    command: Sequence[str] | None = None,
+    stop: threading.Event | None = None,
+) -> Outcome:
+    """Run `cases` in workers until all are measured, writing each measurement before `on_event` hears of it.
+
+    A worker that crashes or hangs costs the case in flight; the next worker goes on with the rest. Ctrl-C (or
+    `stop`) ends the worker after the pass it is in; a second Ctrl-C kills it. What was not measured is
+    reported as cancelled but not written, so that a resume runs it. `command` starts another worker than
+    ours. Raises InputError where the folder cannot be written (the worker is ended first).
+    """
+    driver = _Driver(Supervisor(job, cases, str(folder.path)), folder, on_event, command or worker_command())
+    try:
+        driver.loop(stop)
+    finally:
+        driver.end()
+        folder.close()
+    return Outcome(tuple(driver.measured), driver.supervisor.cancelled, driver.supervisor.reason)
+
+
+class _Driver:
+    """Does what the supervisor says: processes, threads, files."""
+
+    def __init__(
+        self,
+        machine: Supervisor,
+        folder: RunFolder,
+        on_event: Callable[[Event], None],
+        command: Sequence[str],
+    ) -> None:
+        self.supervisor = machine
+        self.measured: list[Measurement] = []
+        self._folder = folder
+        self._on_event = on_event
+        self._command = list(command)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+        # (process, bytes read or None at its end): one queue, so that its words come before its end.
+        self._heard: queue.Queue[tuple[subprocess.Popen[bytes], bytes | None]] = queue.Queue()
+
+    def loop(self, stop: threading.Event | None) -> None:
+        self._do(self.supervisor.start(time.monotonic()))
+        while not self.supervisor.finished:
+            try:
+                self._step()
+                if stop is not None and stop.is_set():
+                    self._do(self.supervisor.cancel(time.monotonic()))
+            except KeyboardInterrupt:
+                # The second time the user means it.
+                if self.supervisor.cancelled and self._process is not None:
+                    self._process.kill()
+                self._do(self.supervisor.cancel(time.monotonic()))
+
+    def end(self) -> None:
+        """Leave no process behind, whatever happened."""
+        if self._process is not None:
+            self._process.kill()
+            self._close(self._process)
+            self._process = None
+
+    def _step(self) -> None:
+        try:
+            process, data = self._heard.get(timeout=TICK_S)
+        except queue.Empty:
+            self._do(self.supervisor.tick(time.monotonic()))
+            return
+        if data is not None:
+            self._do(self.supervisor.feed(data, time.monotonic()))
+            self._do(self.supervisor.tick(time.monotonic()))
+            return
+        code = self._close(process)
+        self._process = None
+        self._do(self.supervisor.on_exit(code, self._tail(), time.monotonic()))
+
+    def _do(self, actions: Sequence[supervisor.Action]) -> None:
+        for action in actions:
+            match action:
+                case supervisor.Launch(line):
+                    self._launch(line)
+                case supervisor.Stop():
+                    if self._process is not None and self._process.stdin is not None:
+                        with contextlib.suppress(OSError):
+                            self._process.stdin.close()
+                case supervisor.Kill():
+                    if self._process is not None:
+                        self._process.kill()
+                case supervisor.Result(measurement):
+                    # Cancelled is said and not written: a resume runs the case.
+                    if measurement.disposition != "cancelled":
+                        self._folder.append(measurement)
+                    self.measured.append(measurement)
+                    self._on_event(measurement)
+                case supervisor.Say(message):
+                    if isinstance(message, Hello):
+                        self._folder.describe(message.environment, message.models)
+                    self._on_event(message)
+
+    def _launch(self, line: bytes) -> None:
+        try:
+            log = self._folder.log.open("ab")
+        except OSError as error:
+            raise InputError(f"cannot write {self._folder.log}: {error.strerror}") from error
+        with log:
+            self._log_start = log.tell()
+            # A session of its own: Ctrl-C in the terminal reaches us alone, and we end the worker in order.
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=worker_environment(),
+                start_new_session=True,
+            )
+        process = self._process
+        threading.Thread(target=self._read, args=(process,), daemon=True, name="worker output").start()
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):  # a worker that died at once is heard of by its exit
+            process.stdin.write(line)
+            process.stdin.flush()
+
+    def _read(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        # Until the process itself has ended: a grandchild may hold the pipe open for longer.
+        with contextlib.suppress(OSError, ValueError):
+            while data := os.read(process.stdout.fileno(), 1 << 16):
+                self._heard.put((process, data))
+        self._heard.put((process, None))
+
+    @staticmethod
+    def _close(process: subprocess.Popen[bytes]) -> int:
+        try:
+            code = process.wait(timeout=10)
+        except subprocess.TimeoutExpired:  # it closed its output and lives on
+            process.kill()
+            code = process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        return code
+
+    def _tail(self) -> str:
+        """What the worker that ended wrote last on its standard error."""
+        try:
+            with self._folder.log.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(self._log_start, size - TAIL_NBYTES))
+                return file.read().decode("utf-8", "replace")
+        except OSError:
+            return ""

@@ -1,0 +1,260 @@
+"""Run folders: what was measured is on the disk before it is shown; a cut at any moment loses one line.
+
+`run.json` is replaced as a whole or not at all; `results.jsonl` grows by whole lines, each synced. A line
+that a kill cut short is dropped when the run is opened again, and its case counts as not yet run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from bench.records import SCHEMA, Case, Environment, Job, Measurement, ModelInfo, Run
+from kernels.errors import InputError
+
+RUN_FILE = "run.json"
+RESULTS_FILE = "results.jsonl"
+LOG_FILE = "worker.log"
+# What a run consists of; a folder with anything else in it is somebody's, and not written to.
+OWN = (RUN_FILE, RESULTS_FILE, LOG_FILE, "predictions", "layers")
+
+
+class RunFolder:
+    """One run on the disk. Use `create`, `open` or `resume`; `close` (or `with`) when done with appending."""
+
+    def __init__(self, path: Path, run: Run) -> None:
+        self.path = path
+        self.run = run
+        self._results: io.FileIO | None = None
+
+    @classmethod
+    def create(cls, path: Path, run: Run) -> RunFolder:
+        """A new run in `path`, which is made if need be and must be empty.
+
+        Raises InputError where it holds something or cannot be written.
+        """
+        path = Path(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            held = next(iter(sorted(path.iterdir())), None)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InputError(
+                f"the run folder {path} cannot be made because a file is in the way; name another"
+            ) from error
+        except OSError as error:
+            raise InputError(f"cannot write the run folder {path}: {_words(error)}; name another") from error
+        if held is not None:
+            if (path / RUN_FILE).is_file():
+                raise InputError(
+                    f"{path} already holds a run; go on with it by --resume, or name another folder"
+                )
+            raise InputError(f"{path} holds something else ({held.name}); name an empty or a new folder")
+        folder = cls(path, run)
+        folder._write_run()
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """An existing run. Raises InputError where there is none, or it is broken or of a newer version."""
+        path = Path(path)
+        try:
+            data = (path / RUN_FILE).read_bytes()
+        except OSError as error:
+            raise InputError(f"{path} is not a run folder: {RUN_FILE} {_words(error)}") from error
+        return cls(path, _decode_run(data, path))
+
+    @classmethod
+    def resume(cls, path: Path, job: Job | None = None) -> RunFolder:
+        """An existing run to go on with; `job`, where given, must be the one it was started with.
+
+        Raises InputError as `open` does, and where the jobs differ, naming the first field that does.
+        """
+        folder = cls.open(path)
+        if job is not None and job != folder.run.job:
+            field, theirs, ours = next(
+                (name, getattr(folder.run.job, name), getattr(job, name))
+                for name in Job.__struct_fields__
+                if getattr(folder.run.job, name) != getattr(job, name)
+            )
+            raise InputError(
+                f"{path} was started with {field} = {_show(theirs)}, not {_show(ours)}; "
+                "resume with the same settings or start a new run"
+            )
+        return folder
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def log(self) -> Path:
+        """Where the worker's standard error goes."""
+        return self.path / LOG_FILE
+
+    def describe(self, environment: Environment, models: tuple[ModelInfo, ...]) -> None:
+        """Fill in what only the worker knows. A resumed run keeps the environment it was started in."""
+        known = {model.name for model in self.run.models}
+        run = msgspec.structs.replace(
+            self.run,
+            environment=self.run.environment if self.run.environment != Environment() else environment,
+            models=self.run.models + tuple(m for m in models if m.name not in known),
+        )
+        if run != self.run:
+            self.run = run
+            self._write_run()
+
+    def append(self, measurement: Measurement) -> None:
+        """Write one measurement and sync it. On failure nothing of it stays; raises InputError."""
+        line = msgspec.json.encode(measurement) + b"\n"
+        try:
+            file = self._open_results()
+            start = os.fstat(file.fileno()).st_size
+        except OSError as error:
+            raise InputError(f"cannot write {self.path / RESULTS_FILE}: {_words(error)}") from error
+        try:
+            view = memoryview(line)
+            while view:
+                view = view[file.write(view) :]
+            os.fsync(file.fileno())
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                file.truncate(start)
+            raise InputError(
+                f"cannot write {self.path / RESULTS_FILE}: {_words(error)}; "
+                "what was measured before is kept, and --resume goes on from there"
+            ) from error
+
+    def measurements(self) -> tuple[Measurement, ...]:
+        """All measurements, the last of each case, in the order they were taken.
+
+        A cut last line is left out. Raises InputError on a broken line elsewhere, naming it.
+        """
+        path = self.path / RESULTS_FILE
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {_words(error)}") from error
+        lines = data.split(b"\n")
+        lines.pop()  # what follows the last newline: nothing, or a line cut short
+        found: dict[str, Measurement] = {}
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                measurement = msgspec.json.decode(line, type=Measurement)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise InputError(
+                    f"line {number} of {path} is not a measurement ({error}); remove it to go on"
+                ) from error
+            found.pop(measurement.case.key, None)
+            found[measurement.case.key] = measurement
+        return tuple(found.values())
+
+    def missing(self) -> tuple[Case, ...]:
+        """The cases still to run, in the run's order; those that crashed or timed out stay as they are."""
+        done = {m.case.key for m in self.measurements() if m.disposition != "cancelled"}
+        return tuple(case for case in self.run.cases if case.key not in done)
+
+    def close(self) -> None:
+        if self._results is not None:
+            self._results.close()
+            self._results = None
+
+    def _write_run(self) -> None:
+        write_atomically(self.path / RUN_FILE, msgspec.json.format(msgspec.json.encode(self.run), indent=2))
+
+    def _open_results(self) -> io.FileIO:
+        if self._results is None:
+            file = io.FileIO(self.path / RESULTS_FILE, "a+")
+            size = os.fstat(file.fileno()).st_size
+            file.truncate(_whole_lines(file, size))
+            self._results = file
+        return self._results
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file as a whole or not at all (a temporary neighbour, synced, renamed). Raises InputError."""
+    temporary = ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            temporary = file.name
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        raise InputError(f"cannot write {path}: {_words(error)}") from error
+
+
+def list_runs(directory: Path) -> tuple[RunFolder, ...]:
+    """The runs that lie in `directory`, oldest first; folders that are no runs are passed over."""
+    return tuple(sorted(_runs(Path(directory)), key=lambda folder: (folder.run.created_at, folder.path.name)))
+
+
+def _runs(directory: Path) -> Iterator[RunFolder]:
+    if not directory.is_dir():
+        return
+    for path in directory.iterdir():
+        if (path / RUN_FILE).is_file():
+            with contextlib.suppress(InputError):
+                yield RunFolder.open(path)
+
+
+def _decode_run(data: bytes, path: Path) -> Run:
+    try:
+        schema = msgspec.json.decode(data, type=_Schema).schema
+        if schema > SCHEMA:
+            raise InputError(
+                f"{path} was written by a newer Kernelscope (schema {schema}, this one reads {SCHEMA}); "
+                "update Kernelscope"
+            )
+        return msgspec.json.decode(data, type=Run)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path / RUN_FILE} is broken ({error}); start a new run") from error
+
+
+class _Schema(msgspec.Struct):
+    schema: int = SCHEMA
+
+
+def _whole_lines(file: io.FileIO, size: int) -> int:
+    """The size up to and including the last newline."""
+    end = size
+    while end > 0:
+        start = max(0, end - 65536)
+        file.seek(start)
+        at = file.read(end - start).rfind(b"\n")
+        if at >= 0:
+            return start + at + 1
+        end = start
+    return 0
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _words(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _show(value: object) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return text or "none"

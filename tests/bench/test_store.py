@@ -1,0 +1,157 @@
+"""Run folders: whole lines, whole files, clear refusals, and a resume that runs what is missing."""
+
+import os
+import resource
+import sys
+
+import pytest
+
+from bench.records import Case, Environment, Job, Measurement, ModelInfo, Run
+from bench.store import RESULTS_FILE, RUN_FILE, RunFolder, list_runs, write_atomically
+from kernels.errors import InputError
+
+JOB = Job(models=("net",), backends=("one", "two"), batches=(1, 2))
+CASES = tuple(
+    Case(model="net", backend=backend, precision="fp32", batch=batch)
+    for batch in (1, 2)
+    for backend in ("one", "two")
+)
+
+
+def measurement(case, disposition="ok", samples=(1.5, 2.5)):
+    return Measurement(case=case, disposition=disposition, samples_ns=samples)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    with RunFolder.create(tmp_path / "run", Run(job=JOB, cases=CASES, command="compare net")) as folder:
+        yield folder
+
+
+def test_what_was_appended_is_read_back_by_another(folder):
+    for case in CASES[:2]:
+        folder.append(measurement(case))
+    again = RunFolder.open(folder.path)
+    assert again.run == folder.run
+    assert again.measurements() == tuple(measurement(case) for case in CASES[:2])
+    assert again.missing() == CASES[2:]
+
+
+def test_a_cut_last_line_is_dropped_and_overwritten(folder):
+    folder.append(measurement(CASES[0]))
+    folder.append(measurement(CASES[1]))
+    folder.close()
+    path = folder.path / RESULTS_FILE
+    path.write_bytes(path.read_bytes()[:-10])
+    again = RunFolder.resume(folder.path, JOB)
+    assert [m.case for m in again.measurements()] == [CASES[0]]
+    assert CASES[1] in again.missing()
+    with again:
+        again.append(measurement(CASES[1]))
+    assert [m.case for m in RunFolder.open(folder.path).measurements()] == list(CASES[:2])
+
+
+def test_a_broken_line_in_the_middle_is_named(folder):
+    folder.append(measurement(CASES[0]))
+    with (folder.path / RESULTS_FILE).open("ab") as file:
+        file.write(b"{nonsense\n")
+    folder.append(measurement(CASES[1]))
+    with pytest.raises(InputError, match=r"line 2 of .*results\.jsonl is not a measurement"):
+        folder.measurements()
+
+
+def test_crashed_and_timed_out_stay_and_cancelled_is_run_again(folder):
+    for case, disposition in zip(CASES, ("crashed", "timed_out", "cancelled"), strict=False):
+        folder.append(measurement(case, disposition, ()))
+    assert folder.missing() == CASES[2:]
+
+
+def test_the_last_measurement_of_a_case_counts(folder):
+    folder.append(measurement(CASES[0], "cancelled", ()))
+    folder.append(measurement(CASES[0]))
+    assert folder.measurements() == (measurement(CASES[0]),)
+
+
+def test_the_environment_is_filled_in_once_and_models_are_added(folder):
+    folder.describe(Environment(machine="first"), (ModelInfo(name="net"),))
+    folder.describe(Environment(machine="second"), (ModelInfo(name="net"), ModelInfo(name="other")))
+    run = RunFolder.open(folder.path).run
+    assert run.environment.machine == "first"
+    assert [model.name for model in run.models] == ["net", "other"]
+
+
+def test_resume_needs_the_same_job_and_names_what_differs(folder):
+    assert RunFolder.resume(folder.path, JOB).run.job == JOB
+    other = Job(models=("net",), backends=("one", "two"), batches=(1, 4))
+    with pytest.raises(InputError, match="started with batches = 1, 2, not 1, 4"):
+        RunFolder.resume(folder.path, other)
+
+
+def test_folders_that_cannot_take_a_run_are_refused_untouched(tmp_path, folder):
+    run = folder.run
+    with pytest.raises(InputError, match="already holds a run"):
+        RunFolder.create(folder.path, run)
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"holds something else \(thesis\.txt\)"):
+        RunFolder.create(foreign, run)
+    assert [p.name for p in foreign.iterdir()] == ["thesis.txt"]
+    with pytest.raises(InputError, match="a file is in the way"):
+        RunFolder.create(foreign / "thesis.txt", run)
+    with pytest.raises(InputError, match=r"cannot write|cannot be made"):
+        RunFolder.create(foreign / "thesis.txt" / "deeper", run)
+    with pytest.raises(InputError, match="is not a run folder"):
+        RunFolder.open(foreign)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+def test_an_unwritable_place_is_one_sentence(folder):
+    with pytest.raises(InputError, match="cannot write the run folder"):
+        RunFolder.create("/proc/kernelscope/run", folder.run)
+
+
+def test_a_broken_or_newer_run_file_is_named(folder):
+    path = folder.path / RUN_FILE
+    text = path.read_text()
+    path.write_text(text[: len(text) // 2])
+    with pytest.raises(InputError, match=r"run\.json is broken"):
+        RunFolder.open(folder.path)
+    path.write_text('{"schema": 999, "shape": "unheard of"}')
+    with pytest.raises(InputError, match="newer Kernelscope"):
+        RunFolder.open(folder.path)
+
+
+@pytest.fixture
+def small_disk():
+    """No file may grow beyond 4,000 bytes: a full disk, as far as write(2) is concerned."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_whole_lines_only(folder, small_disk):
+    folder.append(measurement(CASES[0]))
+    with pytest.raises(InputError, match="what was measured before is kept"):
+        folder.append(measurement(CASES[1], samples=tuple(float(i) for i in range(2000))))
+    assert (folder.path / RESULTS_FILE).read_bytes().endswith(b"\n")
+    folder.append(measurement(CASES[2]))
+    assert [m.case for m in folder.measurements()] == [CASES[0], CASES[2]]
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path, small_disk):
+    path = tmp_path / "deep" / "file"
+    write_atomically(path, b"old")
+    with pytest.raises(InputError, match="cannot write"):
+        write_atomically(path, b"x" * 5000)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(path.parent) == ["file"]
+
+
+def test_runs_are_listed_oldest_first_and_other_folders_passed_over(tmp_path):
+    for name, date in (("b", "2026-01-02"), ("a", "2026-01-03"), ("c", "2026-01-01")):
+        RunFolder.create(tmp_path / name, Run(job=JOB, cases=CASES, created_at=date))
+    (tmp_path / "notes").mkdir()
+    assert [folder.path.name for folder in list_runs(tmp_path)] == ["c", "b", "a"]
+    assert list_runs(tmp_path / "absent") == ()
