@@ -6,6 +6,7 @@ onnxruntime is imported when the first session is made, never before: `--help` a
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.metadata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -68,6 +69,14 @@ def two_builds() -> str | None:
             "onnxruntime and onnxruntime-gpu are both installed and overwrite each other's files: uninstall "
             "both, then install the extra cpu or the extra cuda alone"
         )
+    return None
+
+
+def cuda_major() -> int | None:
+    """The CUDA major version that the installed onnxruntime was built for; None for a CPU build."""
+    with contextlib.suppress(ImportError, ValueError):
+        info = importlib.import_module("onnxruntime.capi.build_and_package_info")
+        return int(str(getattr(info, "cuda_version", "")).split(".")[0])
     return None
 
 
@@ -140,14 +149,19 @@ def buffers_of(arguments: Sequence[Any]) -> dict[str, tuple[tuple[int, ...], np.
     for argument in arguments:
         if any(not isinstance(dim, int) or dim < 0 for dim in argument.shape):
             return None
-        dtype = _ELEMENT_TYPES.get(argument.type)
-        if dtype is None:
-            raise UnsupportedError(
-                f"tensor {argument.name} has type {argument.type}; the types supported are "
-                + ", ".join(sorted(_ELEMENT_TYPES.values()))
-            )
-        found[argument.name] = (tuple(argument.shape), np.dtype(dtype))
+        found[argument.name] = (tuple(argument.shape), dtype_of(argument.name, argument.type))
     return found
+
+
+def dtype_of(name: str, element_type: str) -> np.dtype:
+    """NumPy's dtype for ONNX Runtime's "tensor(float)" and so on. Raises UnsupportedError for others."""
+    dtype = _ELEMENT_TYPES.get(element_type)
+    if dtype is None:
+        raise UnsupportedError(
+            f"tensor {name} has type {element_type}; the types supported are "
+            + ", ".join(sorted(_ELEMENT_TYPES.values()))
+        )
+    return np.dtype(dtype)
 
 
 def check_inputs(

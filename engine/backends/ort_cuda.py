@@ -1,0 +1,337 @@
+"""The reference on an NVIDIA GPU: ONNX Runtime's CUDAExecutionProvider, run at its best.
+
+One session a batch size, inputs and outputs on the device (IO binding), the forward pass replayed as one
+CUDA graph on a stream of ours that CUDA events time, exhaustive search of cuDNN's algorithms, TF32 off for
+the fp32 row. ONNX Runtime falls back to the CPU in silence; here that is an error, not a result.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from engine import cuda_driver, host, ort
+from engine.backend import OpTime, Options
+from engine.graph import Graph
+from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
+
+PROVIDER = "CUDAExecutionProvider"
+_ASYNC = "disable_synchronize_execution_providers"
+_GRAPH_ID = "gpu_graph_id"
+_NO_CAPTURE = "-1"
+_CUDA_EXTRA = "install the extra cuda (cuda12 for drivers older than 580)"
+_TO_DEVICE, _TO_HOST = 1, 2  # cudaMemcpyKind
+
+
+class _Buffer:
+    """One input or output: its bytes on the device and a pinned copy on the host, through which it moves."""
+
+    def __init__(self, cupy: Any, shape: tuple[int, ...], dtype: np.dtype, stream: Any) -> None:
+        self.shape, self.dtype = shape, dtype
+        self.nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        self._copy = cupy.cuda.runtime.memcpyAsync
+        self._stream = stream
+        self._memory = cupy.cuda.alloc(max(self.nbytes, 1))
+        self._memory.memset_async(0, max(self.nbytes, 1), stream)
+        pinned = cupy.cuda.alloc_pinned_memory(max(self.nbytes, 1))
+        self.host = np.frombuffer(pinned, dtype, self.nbytes // dtype.itemsize).reshape(shape)
+        self.host.fill(0)
+
+    @property
+    def pointer(self) -> int:
+        return int(self._memory.ptr)
+
+    def upload(self, array: np.ndarray) -> None:
+        """Start copying `array`; the stream has to be synchronised before the next upload."""
+        np.copyto(self.host, array, casting="same_kind")
+        self._copy(self.pointer, self.host.ctypes.data, self.nbytes, _TO_DEVICE, self._stream.ptr)
+
+    def download(self) -> None:
+        """Start copying to `host`, valid once the stream is synchronised."""
+        self._copy(self.host.ctypes.data, self.pointer, self.nbytes, _TO_HOST, self._stream.ptr)
+
+
+class OrtCudaSession:
+    """A model at one batch size on the CUDA provider; see engine.backend.Session.
+
+    ONNX Runtime keeps a captured graph by thread: prepare and run belong on the same one.
+    """
+
+    backend = "ort-cuda"
+
+    def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
+        self._ort = ort.import_onnxruntime()
+        if hasattr(self._ort, "preload_dlls"):
+            self._ort.preload_dlls()  # finds CUDA's and cuDNN's libraries in their pip packages
+        try:
+            self._cupy = importlib.import_module("cupy")
+        except ImportError as error:
+            raise UnavailableError(f"CuPy, which times the device, cannot be imported: {error}") from error
+        self.batch, self.precision = batch, precision
+        self._what = f"{graph.name} on ort-cuda at batch {batch} in {precision}"
+        self._options = options
+        self._facts: dict[str, str] = {}
+        self._cold: tuple[Any, int] | None = None  # memory to overwrite, and its bytes
+        self._phases = {"load": 0, "alloc": 0, "compile": 0}
+        with ort.translated(self._what):
+            free_before = self._cupy.cuda.runtime.memGetInfo()[0]
+            self._prepare(graph)
+            free_after = self._cupy.cuda.runtime.memGetInfo()[0]
+        self.phases: Mapping[str, int] = self._phases
+        self.memory: Mapping[str, int] = {
+            "weights": sum(array.nbytes for array in self._model.initializers.values()),
+            "inputs": sum(buffer.nbytes for buffer in self._inputs.values()),
+            "outputs": sum(buffer.nbytes for buffer in self._outputs.values()),
+            "device": max(0, free_before - free_after),  # everything: arena, cuDNN workspace, handles
+        }
+        self.facts: Mapping[str, str] = self._facts
+
+    # ------------------------------------------------------------------------------------------- preparing
+
+    def _prepare(self, graph: Graph) -> None:
+        started = time.perf_counter_ns()
+        self._model = graph
+        if self.precision == "fp16":
+            precision = importlib.import_module("engine.precision")
+            self._model = precision.to_fp16(graph)
+        self._phases["load"] = time.perf_counter_ns() - started
+        wanted = self._options.cuda_graph
+        try:
+            self._open(wanted)
+            self._facts["cuda_graph"] = "yes" if wanted else "no: not asked for"
+        except (OutOfMemoryError, UnavailableError):
+            raise
+        except KernelscopeError as error:
+            if not wanted:
+                raise
+            # Nodes on the CPU, or a call that cannot be captured: the same session without a graph.
+            self._release()
+            self._open(False)
+            self._facts["cuda_graph"] = f"no: {error}"
+
+    def _open(self, cuda_graph: bool) -> None:
+        """Create session, buffers and binding; warm up, which searches algorithms and captures the graph."""
+        started = time.perf_counter_ns()
+        self._stream = self._cupy.cuda.Stream(non_blocking=True)
+        threads = self._options.threads or host.physical_cores()
+        settings = {
+            "device_id": str(self._cupy.cuda.runtime.getDevice()),
+            "user_compute_stream": str(self._stream.ptr),
+            "use_tf32": "1" if self.precision == "tf32" else "0",
+            "cudnn_conv_algo_search": "EXHAUSTIVE",
+            "cudnn_conv_use_max_workspace": "1",
+            "arena_extend_strategy": "kSameAsRequested",
+            "enable_cuda_graph": "1" if cuda_graph else "0",
+            **self._options.provider_options,
+        }
+        self._session = ort.create_session(
+            self._ort,
+            self._model,
+            self.batch,
+            ort.session_options(self._ort, threads),
+            [(PROVIDER, settings), "CPUExecutionProvider"],
+        )
+        self._check_placement()
+        created = time.perf_counter_ns()
+        self._phases["load"] += created - started
+        inputs = ort.buffers_of(self._session.get_inputs())
+        if inputs is None:
+            raise UnsupportedError(f"an input of {self._what} has a dimension that is not known")
+        self._expected = inputs
+        with ort.translated(f"the inputs and outputs of {self._what}"):
+            self._inputs = self._allocate(inputs)
+            self._binding = self._session.io_binding()
+            self._bind(self._binding.bind_input, self._inputs)
+            outputs = ort.buffers_of(self._session.get_outputs()) or self._discover_outputs()
+            self._outputs = self._allocate(outputs)
+            self._bind(self._binding.bind_output, self._outputs)
+        allocated = time.perf_counter_ns()
+        self._phases["alloc"] = allocated - created
+        with ort.translated(f"the first run of {self._what}"):
+            # ONNX Runtime makes this one run two ordinary ones and the capture.
+            self._session.run_with_iobinding(self._binding)
+            self._run_options = self._ort.RunOptions()
+            self._run_options.log_severity_level = ort.SILENT
+            self._run_options.add_run_config_entry(_ASYNC, "1")
+            self._session.run_with_iobinding(self._binding, self._run_options)
+            self._stream.synchronize()
+        self._phases["compile"] = time.perf_counter_ns() - allocated
+        self._facts |= {
+            "provider": self._session.get_providers()[0],
+            "onnxruntime": self._ort.__version__,
+            "use_tf32": settings["use_tf32"],
+            "cudnn_conv_algo_search": settings["cudnn_conv_algo_search"],
+            **{name: str(value) for name, value in self._options.provider_options.items()},
+        }
+
+    def _check_placement(self) -> None:
+        providers = self._session.get_providers()
+        if not providers or providers[0] != PROVIDER:
+            raise UnavailableError(
+                f"ONNX Runtime fell back from {PROVIDER} to {providers[0] if providers else 'nothing'} for "
+                f"{self._what}: CUDA or cuDNN did not load, {_CUDA_EXTRA}"
+            )
+        info = getattr(self._session, "get_provider_graph_assignment_info", None)
+        if info is None:  # before ONNX Runtime 1.24
+            return
+        placed = [(part.ep_name, node) for part in info() for node in part.get_nodes()]
+        elsewhere = [node for provider, node in placed if provider != PROVIDER]
+        if placed and len(elsewhere) == len(placed):
+            raise UnavailableError(f"ONNX Runtime placed every node of {self._what} on the CPU")
+        if elsewhere:
+            names = ", ".join(f"{node.name} ({node.op_type})" for node in elsewhere[:5])
+            self._facts["nodes_on_cpu"] = f"{len(elsewhere)}: {names}{', …' if len(elsewhere) > 5 else ''}"
+
+    def _allocate(self, specs: Mapping[str, tuple[tuple[int, ...], np.dtype]]) -> dict[str, _Buffer]:
+        return {
+            name: _Buffer(self._cupy, shape, dtype, self._stream) for name, (shape, dtype) in specs.items()
+        }
+
+    def _bind(self, bind: Any, buffers: Mapping[str, _Buffer]) -> None:
+        device = self._cupy.cuda.runtime.getDevice()
+        for name, buffer in buffers.items():
+            bind(name, "cuda", device, buffer.dtype.type, buffer.shape, buffer.pointer)
+
+    def _discover_outputs(self) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+        """Output shapes that inference could not tell, from one run that is not captured."""
+        arguments = self._session.get_outputs()
+        for argument in arguments:
+            self._binding.bind_output(argument.name, "cuda", self._cupy.cuda.runtime.getDevice())
+        options = self._ort.RunOptions()
+        options.add_run_config_entry(_GRAPH_ID, _NO_CAPTURE)
+        self._stream.synchronize()
+        self._session.run_with_iobinding(self._binding, options)
+        values = self._binding.get_outputs()
+        found = {
+            argument.name: (tuple(value.shape()), ort.dtype_of(argument.name, argument.type))
+            for argument, value in zip(arguments, values, strict=True)
+        }
+        self._binding.clear_binding_outputs()
+        return found
+
+    # --------------------------------------------------------------------------------------------- running
+
+    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+        ort.check_inputs(inputs, self._expected)
+        with ort.translated(f"the inputs of {self._what}"):
+            for name, array in inputs.items():
+                self._inputs[name].upload(array)
+            self._stream.synchronize()
+
+    def run(self) -> None:
+        with ort.translated(self._what):
+            self._session.run_with_iobinding(self._binding, self._run_options)
+
+    def synchronize(self) -> None:
+        with ort.translated(self._what):
+            self._stream.synchronize()
+
+    def fetch(self) -> dict[str, np.ndarray]:
+        with ort.translated(f"the outputs of {self._what}"):
+            for buffer in self._outputs.values():
+                buffer.download()
+            self._stream.synchronize()
+        return {name: buffer.host.astype(np.float32) for name, buffer in self._outputs.items()}
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        run, binding, options = self._session.run_with_iobinding, self._binding, self._run_options
+        event = self._cupy.cuda.Event
+        with ort.translated(self._what):
+            if cold:
+                self._overwrite_l2()
+            start, stop = event(), event()
+            start.record(self._stream)
+            for _ in range(count):
+                run(binding, options)
+            stop.record(self._stream)
+            stop.synchronize()
+            return round(self._cupy.cuda.get_elapsed_time(start, stop) * 1e6)
+
+    def _overwrite_l2(self) -> None:
+        if self._cold is None:
+            nbytes = 2 * int(self._cupy.cuda.Device().attributes["L2CacheSize"])
+            self._cold = (self._cupy.cuda.alloc(nbytes), nbytes)
+        memory, nbytes = self._cold
+        memory.memset_async(0, nbytes, self._stream)
+        self._stream.synchronize()
+
+    def op_times(self, seconds: float) -> tuple[OpTime, ...]:
+        """(): the pip build's profile holds host times alone; bench.layers times each group on its own."""
+        return ()
+
+    def _release(self) -> None:
+        # The session goes first: its graph reads the buffers and runs on the stream.
+        for name in ("_binding", "_session", "_inputs", "_outputs", "_stream"):
+            self.__dict__.pop(name, None)
+        self._cupy.get_default_memory_pool().free_all_blocks()
+        self._cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+    def close(self) -> None:
+        self._cold = None
+        self._release()
+
+
+class OrtCuda:
+    """ONNX Runtime on an NVIDIA GPU; see engine.backend.Backend."""
+
+    name = "ort-cuda"
+    title = "ONNX Runtime (CUDA)"
+    device = "cuda"
+    reference = "ort-cuda"
+    precisions: tuple[str, ...] = ("fp32", "tf32", "fp16")
+
+    def unavailable(self) -> str | None:
+        missing = cuda_driver.unavailable()
+        if missing is not None:
+            return missing
+        if importlib.util.find_spec("onnxruntime") is None:
+            return f"ONNX Runtime is not installed: {_CUDA_EXTRA}"
+        clash = ort.two_builds()
+        if clash is not None:
+            return clash
+        try:
+            runtime = ort.import_onnxruntime()
+        except UnavailableError as error:
+            return str(error)
+        if PROVIDER not in runtime.get_available_providers():
+            return f"ONNX Runtime {runtime.__version__} here is built for the CPU alone: {_CUDA_EXTRA}"
+        missing = cuda_driver.unavailable()
+        if missing is not None:
+            return missing
+        built_for = ort.cuda_major()
+        driver = cuda_driver.cuda_version()
+        if built_for is not None and driver is not None and driver // 1000 < built_for:
+            return (
+                f"the installed ONNX Runtime is built for CUDA {built_for} and the driver speaks CUDA "
+                f"{driver // 1000}.{driver % 1000 // 10}: install the extra cuda12, or a newer driver"
+            )
+        if importlib.util.find_spec("cupy") is None:
+            return f"CuPy, which times the device, is not installed: {_CUDA_EXTRA}"
+        return None
+
+    def supports(self, graph: Graph, batch: int, precision: str) -> str | None:
+        return ort.refusal(graph, batch, precision, self.precisions, self.name)
+
+    def prepare(
+        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+    ) -> OrtCudaSession:
+        """A session ready to bind and run, its CUDA graph captured.
+
+        Raises UnsupportedError (batch, precision or a node), UnavailableError (no GPU, or a silent fall-back
+        to the CPU), OutOfMemoryError, KernelError.
+        """
+        reason = self.supports(graph, batch, precision)
+        if reason is not None:
+            raise UnsupportedError(reason)
+        reason = self.unavailable()
+        if reason is not None:
+            raise UnavailableError(f"ort-cuda cannot run here: {reason}")
+        return OrtCudaSession(graph, batch, precision, options or Options())
+
+
+BACKEND = OrtCuda()
