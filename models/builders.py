@@ -1,0 +1,158 @@
+"""ONNX models built from a description: the small net language, and the LeNet-style nets in it.
+
+`Net` is the one description of an architecture: the ONNX file, the shapes of its weights and, in
+models/train.py, the training graph all come from it. Every node is named, a node's output tensor has the
+node's name, its weights are "<node>.weight" and "<node>.bias", and the batch axis is the dynamic "N".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+OPSET = 17
+IR_VERSION = 8  # the oldest that holds opset 17, so that older ONNX Runtimes read the file too
+INPUT = "input"
+
+
+class Net:
+    """A chain of layers under construction; `shape` is that of the last tensor, without the batch axis."""
+
+    def __init__(self, channels: int, height: int, width: int) -> None:
+        self.input_shape = (channels, height, width)
+        self.shape: tuple[int, ...] = self.input_shape
+        self.tensor = INPUT
+        self.nodes: list[onnx.NodeProto] = []
+        self.parameters: dict[str, tuple[int, ...]] = {}  # in network order
+
+    def _node(
+        self,
+        op_type: str,
+        name: str,
+        shape: tuple[int, ...],
+        weights: tuple[str, ...] = (),
+        **attributes: Any,
+    ) -> Net:
+        inputs = [self.tensor, *weights]
+        self.nodes.append(helper.make_node(op_type, inputs, [name], name=name, **attributes))
+        self.tensor, self.shape = name, shape
+        return self
+
+    def _weights(self, name: str, shape: tuple[int, ...], bias: bool) -> tuple[str, ...]:
+        self.parameters[f"{name}.weight"] = shape
+        if not bias:
+            return (f"{name}.weight",)
+        self.parameters[f"{name}.bias"] = shape[:1]
+        return (f"{name}.weight", f"{name}.bias")
+
+    def conv(
+        self,
+        name: str,
+        maps: int,
+        kernel: int,
+        stride: int = 1,
+        pad: int = 0,
+        group: int = 1,
+        bias: bool = True,
+    ) -> Net:
+        """`maps` square filters; `pad` on every side."""
+        c, h, w = self.shape
+        weights = self._weights(name, (maps, c // group, kernel, kernel), bias)
+        out = (maps, (h + 2 * pad - kernel) // stride + 1, (w + 2 * pad - kernel) // stride + 1)
+        return self._node(
+            "Conv",
+            name,
+            out,
+            weights,
+            kernel_shape=[kernel, kernel],
+            strides=[stride, stride],
+            pads=[pad] * 4,
+            group=group,
+        )
+
+    def max_pool(self, name: str, kernel: int, stride: int) -> Net:
+        c, h, w = self.shape
+        out = (c, (h - kernel) // stride + 1, (w - kernel) // stride + 1)
+        return self._node("MaxPool", name, out, kernel_shape=[kernel, kernel], strides=[stride, stride])
+
+    def lrn(self, name: str, size: int, alpha: float, beta: float, bias: float) -> Net:
+        return self._node("LRN", name, self.shape, size=size, alpha=alpha, beta=beta, bias=bias)
+
+    def relu(self, name: str) -> Net:
+        return self._node("Relu", name, self.shape)
+
+    def tanh(self, name: str) -> Net:
+        return self._node("Tanh", name, self.shape)
+
+    def flatten(self, name: str) -> Net:
+        return self._node("Flatten", name, (math.prod(self.shape),), axis=1)
+
+    def fc(self, name: str, outputs: int) -> Net:
+        """Fully connected, y = x · weightᵀ + bias with weight (outputs, inputs)."""
+        weights = self._weights(name, (outputs, self.shape[0]), bias=True)
+        return self._node("Gemm", name, (outputs,), weights, transB=1)
+
+    def softmax(self, name: str) -> Net:
+        return self._node("Softmax", name, self.shape, axis=-1)
+
+    def model(self, name: str, weights: Mapping[str, np.ndarray], about: str = "") -> onnx.ModelProto:
+        """The ONNX model with these weights, widened to float32. Raises ValueError where one does not fit."""
+        initializers = []
+        for key, shape in self.parameters.items():
+            if key not in weights or weights[key].shape != shape:
+                raise ValueError(f"the weights of {name} lack {key} of shape {shape}")
+            data = np.ascontiguousarray(weights[key], dtype="<f4")
+            initializers.append(helper.make_tensor(key, TensorProto.FLOAT, shape, data.tobytes(), raw=True))
+        source = helper.make_tensor_value_info(INPUT, TensorProto.FLOAT, ["N", *self.input_shape])
+        result = helper.make_tensor_value_info(self.tensor, TensorProto.FLOAT, ["N", *self.shape])
+        graph = helper.make_graph(self.nodes, name, [source], [result], initializers, doc_string=about)
+        return helper.make_model(
+            graph,
+            producer_name="kernelscope",
+            ir_version=IR_VERSION,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+        )
+
+
+def tensor_sha256(weights: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 over the tensors' bytes (float32, little-endian, row-major), in order of their names."""
+    digest = hashlib.sha256()
+    for key in sorted(weights):
+        digest.update(np.ascontiguousarray(weights[key], dtype="<f4").data)
+    return digest.hexdigest()
+
+
+def lenet5(classes: int = 10) -> Net:
+    """LeNet-5 after LeCun et al. 1998 (6 and 16 maps, 120 and 84 units), with max-pooling, tanh and softmax.
+
+    Its third convolution sees a 5×5 image with a 5×5 filter, and is written as what it is: fully connected.
+    """
+    net = Net(1, 28, 28)
+    net.conv("conv1", 6, 5, pad=2).tanh("tanh1").max_pool("pool1", 2, 2)
+    net.conv("conv2", 16, 5).tanh("tanh2").max_pool("pool2", 2, 2).flatten("flatten")
+    net.fc("fc3", 120).tanh("tanh3").fc("fc4", 84).tanh("tanh4").fc("fc5", classes)
+    return net.softmax("prob")
+
+
+def ece408(classes: int = 10) -> Net:
+    """The net of the UIUC course ECE 408 with one convolution; 128 hidden units instead of its 500."""
+    net = Net(1, 28, 28)
+    net.conv("conv1", 50, 5, bias=False).tanh("tanh1").max_pool("pool1", 2, 2).flatten("flatten")
+    return net.fc("fc2", 128).tanh("tanh2").fc("fc3", classes).softmax("prob")
+
+
+def ece408_2conv(classes: int = 10) -> Net:
+    """The later net of the same course: two convolutions on images of 48×48."""
+    net = Net(1, 48, 48)
+    net.conv("conv1", 12, 5).tanh("tanh1").max_pool("pool1", 2, 2)
+    net.conv("conv2", 24, 5).tanh("tanh2").max_pool("pool2", 2, 2).flatten("flatten")
+    return net.fc("fc3", 64).tanh("tanh3").fc("fc4", classes).softmax("prob")
+
+
+SMALL_NETS: dict[str, Callable[[], Net]] = {f.__name__: f for f in (lenet5, ece408, ece408_2conv)}

@@ -1,0 +1,183 @@
+"""The catalogue of models: what each is, where its weights come from, and its ONNX file in the user's cache.
+
+An entry is a table of catalogue.toml plus, for trained weights, what models/train.py noted in
+weights/training.json. Files are built at first use; AlexNet's 244 MB of seeded weights are not shipped.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.errors import InputError, ModelError
+from models import names
+from models.cache import atomic_file, cache_dir
+
+Progress = Callable[[str, float | None], None]
+HERE = Path(__file__).parent
+WEIGHTS = HERE / "weights"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model of the catalogue.
+
+    net: the architecture's name; input_shape: (C, H, W) of one image, layout NCHW with a dynamic batch;
+    images: how many a comparison takes unless told otherwise; classes: its labels by index, () where the
+    answers have none; accuracy: top-1 of the shipped weights on the whole test part of `dataset` (None: never
+    trained); sha256: over the float32 tensors' bytes in order of their names; provenance: in words.
+    """
+
+    name: str
+    title: str
+    net: str
+    input_shape: tuple[int, int, int]
+    preprocess: str
+    dataset: str
+    images: int
+    classes: tuple[str, ...]
+    provenance: str
+    sha256: str
+    accuracy: float | None
+    layout: str = "NCHW"
+
+
+@cache
+def training_records() -> dict[str, dict[str, Any]]:
+    """What training noted, by model: data, images, epochs, seed, accuracy, SHA-256, version of torch."""
+    records: dict[str, dict[str, Any]] = json.loads((WEIGHTS / "training.json").read_text(encoding="utf-8"))
+    return records
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """Every model by name, in the order of the catalogue."""
+    return {name: _entry(name, table) for name, table in names.models().items()}
+
+
+def _entry(name: str, table: dict[str, Any]) -> Entry:
+    record = training_records().get(name)
+    provenance = table["origin"]
+    if record:
+        provenance += (
+            f"; trained by models/train.py on {record['train_images']:,} images of {record['data']}, "
+            f"{record['epochs']:g} epochs, seed {record['seed']}, stored as float16; "
+            f"top-1 {record['accuracy']:.4f} on its {record['test_images']:,} test images"
+        )
+    channels, height, width = table["input"]
+    return Entry(
+        name=name,
+        title=table["title"],
+        net=table["net"],
+        input_shape=(channels, height, width),
+        preprocess=table["preprocess"],
+        dataset=table["dataset"],
+        images=table["images"],
+        classes=tuple(names.datasets()[table["dataset"]]["classes"]) if table["classes"] else (),
+        provenance=provenance,
+        sha256=record["sha256"] if record else table.get("sha256", ""),
+        accuracy=record["accuracy"] if record else None,
+    )
+
+
+def get(name: str) -> Entry:
+    """The entry of a name. Raises InputError with the nearest name."""
+    entry = entries().get(name)
+    if entry is None:
+        near = difflib.get_close_matches(name, entries(), 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise InputError(
+            f"model {name!r} is not known: {hint}Known are {', '.join(entries())}, or a .onnx file"
+        )
+    return entry
+
+
+def path(name: str, progress: Progress | None = None) -> Path:
+    """The model's ONNX file, built into the cache where it is not there yet.
+
+    The file lies under a key of its weights and of the code that builds it, so that a file of another version
+    is never taken for it. `progress` gets words and the fraction done. Raises InputError (unknown name) and
+    ModelError (damaged weights, a cache that cannot be written).
+    """
+    entry = get(name)
+    root = cache_dir() / "models"
+    target = root / _key(entry) / f"{name}.onnx"
+    try:
+        if target.is_file():
+            return target
+        data = _serialized(entry, progress)
+        with atomic_file(target) as temporary:
+            temporary.write_bytes(data)
+        for old in root.glob(f"*/{name}.onnx"):
+            if old != target:
+                old.unlink(missing_ok=True)
+    except OSError as error:
+        raise ModelError(
+            f"model {name} could not be written to {root} ({error.strerror}): "
+            "make room or set KERNELSCOPE_CACHE to another folder"
+        ) from error
+    return target
+
+
+@cache
+def _builder_sources() -> bytes:
+    return b"".join(file.read_bytes() for file in sorted(HERE.glob("builders*.py")))
+
+
+def _key(entry: Entry) -> str:
+    facts = f"{entry.net} {entry.sha256} {entry.provenance}".encode()
+    return hashlib.sha256(_builder_sources() + facts).hexdigest()[:16]
+
+
+def _serialized(entry: Entry, progress: Progress | None) -> bytes:
+    """The ONNX file's bytes, its weights checked against the entry's SHA-256."""
+    from models import builders, builders_alexnet  # onnx is imported only where a file is built
+
+    say = progress or (lambda text, fraction: None)
+    words = f"building {entry.name}"
+    say(words, 0.0)
+    if entry.net == "alexnet":
+        trained = entry.name in training_records()
+        head = _shipped(entry.name) if trained else {}
+        net = builders_alexnet.alexnet(len(entry.classes) if trained else 1000)
+        drawn = {key: shape for key, shape in net.parameters.items() if key not in head}
+        # Drawing is about half of the work; checking and writing 244 MB are the rest.
+        weights = builders_alexnet.he_uniform(
+            drawn, builders_alexnet.SEED, lambda fraction: say(words, 0.5 * fraction)
+        )
+        weights |= head
+    else:
+        net = builders.SMALL_NETS[entry.net]()
+        weights = _shipped(entry.name)
+    if builders.tensor_sha256(weights) != entry.sha256:  # also where an entry has none yet
+        raise ModelError(
+            f"the weights of {entry.name} are not those of the catalogue (their SHA-256 differs): "
+            "restore models/weights from the repository"
+        )
+    say(words, 0.7)
+    model = net.model(entry.name, weights, f"{entry.title}. {entry.provenance}")
+    del weights
+    data: bytes = model.SerializeToString()
+    say(words, 1.0)
+    return data
+
+
+def _shipped(name: str) -> dict[str, np.ndarray]:
+    """The float16 weights of models/weights, widened to float32."""
+    file = WEIGHTS / f"{name}.npz"
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            return {key: stored[key].astype(np.float32) for key in stored.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelError(
+            f"the weights {file} cannot be read ({error}): restore them from the repository"
+        ) from error

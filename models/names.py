@@ -1,0 +1,41 @@
+"""Names and titles of the models and data sets, for lists and menus: reads two small TOML files alone.
+
+`catalogue.toml` and `datasets.toml` are the only places where a model or a data set is written down.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+DEFAULT_MODEL = "lenet5-digits"
+
+
+@cache
+def _table(file: str) -> dict[str, dict[str, Any]]:
+    with (HERE / file).open("rb") as stream:
+        return tomllib.load(stream)
+
+
+def models() -> dict[str, dict[str, Any]]:
+    """The tables of catalogue.toml by name, in its order; not to be changed."""
+    return _table("catalogue.toml")
+
+
+def datasets() -> dict[str, dict[str, Any]]:
+    """The tables of datasets.toml by name, in its order; not to be changed."""
+    return _table("datasets.toml")
+
+
+def model_titles() -> dict[str, str]:
+    """Title of every catalogue model by name."""
+    return {name: table["title"] for name, table in models().items()}
+
+
+def dataset_titles() -> dict[str, str]:
+    """Title of every data set by name, the ones made on the spot included."""
+    made = {"random": "Random images (agreement only)", "folder:DIR": "A folder of your own images"}
+    return {name: table["title"] for name, table in datasets().items()} | made
