@@ -1,0 +1,323 @@
+"""The worker's other end: whatever a worker does, what was measured is kept and the rest goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench import client
+from bench.records import Case, CaseStarted, Done, Environment, Hello, Job, Log, Measured, Measurement, Run
+from bench.store import RunFolder
+from bench.supervisor import Kill, Launch, Result, Say, Stop, Supervisor, exit_words
+from kernels.errors import InputError
+
+FAKE = Path(__file__).parent / "fake_worker.py"
+JOB = Job(models=("net",), backends=("one", "two", "three"), timeout_s=20)
+CASES = tuple(Case(model="net", backend=b, precision="fp32", batch=1) for b in JOB.backends)
+ONE, TWO, THREE = CASES
+
+
+def line(message):
+    return msgspec.json.encode(message) + b"\n"
+
+
+def measured(case):
+    return line(Measured(measurement=Measurement(case=case, disposition="ok")))
+
+
+def started(case, stage="time"):
+    return line(CaseStarted(case=case, stage=stage))
+
+
+def results(actions):
+    return [(a.measurement.case, a.measurement.disposition) for a in actions if isinstance(a, Result)]
+
+
+def launched(actions):
+    from bench.records import Start
+
+    return [msgspec.json.decode(a.line, type=Start).cases for a in actions if isinstance(a, Launch)]
+
+
+# ------------------------------------------------------------------------------------- the machine, by hand
+
+
+def test_lines_cut_anywhere_make_the_same_messages():
+    text = (
+        line(Hello(environment=Environment()))
+        + started(ONE)
+        + measured(ONE)
+        + line(Log(level="info", text="é"))
+    )
+    whole = Supervisor(JOB, CASES)
+    whole.start(0)
+    expected = whole.feed(text, 1)
+    for size in (1, 2, 7):
+        machine = Supervisor(JOB, CASES)
+        machine.start(0)
+        actions = []
+        for at in range(0, len(text), size):
+            actions += machine.feed(text[at : at + size], 1)
+        assert actions == expected
+    assert whole.pending == (TWO, THREE)
+
+
+def test_a_crash_costs_the_case_in_flight_and_nothing_else():
+    machine = Supervisor(JOB, CASES)
+    assert launched(machine.start(0)) == [CASES]
+    machine.feed(measured(ONE) + started(TWO, "prepare"), 1)
+    actions = machine.on_exit(-signal.SIGSEGV, "blah\nCUDA error 700\n\n", 2)
+    assert results(actions) == [(TWO, "crashed")]
+    reason = actions[0].measurement.reason
+    assert reason == "the worker was killed by SIGSEGV (segmentation fault) (at: prepare): CUDA error 700"
+    assert launched(actions) == [(THREE,)]
+    machine.feed(measured(THREE) + line(Done()), 3)
+    machine.on_exit(0, "", 3)
+    assert machine.finished
+    assert machine.reason == ""
+
+
+def test_the_others_of_a_group_are_run_again():
+    machine = Supervisor(JOB, CASES)
+    machine.start(0)
+    machine.feed(started(ONE) + started(TWO) + started(THREE) + started(TWO), 1)
+    actions = machine.on_exit(1, "", 2)
+    assert results(actions) == [(TWO, "crashed")]
+    assert launched(actions) == [(ONE, THREE)]
+
+
+def test_a_case_is_charged_with_its_own_time_only():
+    machine = Supervisor(JOB, CASES)
+    machine.start(0)
+    now = 0.0
+    for _ in range(10):  # 15 s each, in turns; then one goes beyond its 20 s
+        machine.feed(started(ONE), now)
+        assert machine.tick(now + 1.4) == []
+        machine.feed(started(TWO), now + 1.5)
+        now += 3
+    assert machine.tick(now + 3) == []
+    assert machine.tick(now + 7) == [Kill()]
+    assert machine.tick(now + 8) == [], "killed once"
+    actions = machine.on_exit(-signal.SIGKILL, "", now + 8)
+    assert results(actions) == [(TWO, "timed_out")]
+    assert "given up after 20 s" in actions[0].measurement.reason
+
+
+def test_a_worker_that_never_says_a_word_is_given_up():
+    machine = Supervisor(JOB, CASES)
+    machine.start(0)
+    assert machine.tick(21) == [Kill()]
+    assert launched(machine.on_exit(-9, "", 22)) == [CASES]
+    assert machine.tick(60) == [Kill()]
+    actions = machine.on_exit(-9, "", 61)
+    assert machine.finished
+    assert "said nothing for 20 s" in machine.reason
+    assert results(actions) == [(case, "cancelled") for case in CASES]
+
+
+def test_words_while_no_case_runs_keep_it_alive():
+    machine = Supervisor(JOB, CASES)
+    machine.start(0)
+    for now in range(10, 100, 10):
+        machine.feed(line(Log(level="info", text="downloading")), now)
+        assert machine.tick(now + 5) == []
+
+
+def test_cancelling_asks_first_and_kills_after_a_grace():
+    machine = Supervisor(JOB, CASES)
+    machine.start(0)
+    machine.feed(measured(ONE) + started(TWO), 1)
+    assert machine.cancel(2) == [Stop()]
+    assert machine.cancel(2) == []
+    assert machine.tick(3) == []
+    assert machine.tick(13) == [Kill()]
+    actions = machine.on_exit(-9, "", 14)
+    assert results(actions) == [(TWO, "cancelled"), (THREE, "cancelled")]
+    assert launched(actions) == []
+    assert machine.finished
+    assert machine.cancelled
+
+
+def test_a_worker_that_stays_after_done_is_ended():
+    machine = Supervisor(JOB, (ONE,))
+    machine.start(0)
+    machine.feed(measured(ONE) + line(Done()), 1)
+    assert machine.tick(5) == []
+    assert machine.tick(12) == [Kill()]
+    machine.on_exit(-9, "", 13)
+    assert machine.finished
+    assert machine.reason == ""
+
+
+def test_without_cases_the_worker_says_what_the_job_means():
+    machine = Supervisor(JOB)
+    assert launched(machine.start(0)) == [()]
+    machine.feed(line(Hello(environment=Environment(), cases=CASES)) + started(ONE), 1)
+    assert machine.cases == CASES
+    assert launched(machine.on_exit(1, "", 2)) == [(TWO, THREE)]
+
+
+def test_strange_and_repeated_measurements_are_not_kept():
+    machine = Supervisor(JOB, (ONE, TWO))
+    machine.start(0)
+    assert results(machine.feed(measured(ONE) + measured(ONE) + measured(THREE), 1)) == [(ONE, "ok")]
+
+
+def test_noise_is_logged_a_few_times_and_then_passed_over():
+    machine = Supervisor(JOB, (ONE,))
+    machine.start(0)
+    actions = machine.feed(b"printf\n" * 1000 + measured(ONE), 1)
+    logs = [a for a in actions if isinstance(a, Say)]
+    assert 1 < len(logs) <= 20
+    assert results(actions) == [(ONE, "ok")]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (3, "ended with exit code 3"),
+        (-6, "was killed by SIGABRT (aborted)"),
+        (0xC0000005, "(access violation)"),
+        (-63, "signal 63|SIGRT"),
+    ],
+)
+def test_exits_in_words(code, words):
+    import re
+
+    assert re.search(words if "|" in words else re.escape(words), exit_words(code))
+
+
+# --------------------------------------------------------------------------------------- with real processes
+
+
+@pytest.fixture
+def drive(tmp_path):
+    """Run CASES in fake workers by a plan; gives (outcome, dispositions written, events, workers started)."""
+
+    def go(*plan, job=JOB, **options):
+        folder = RunFolder.create(tmp_path / "run", Run(job=job, cases=CASES))
+        events = []
+        on_event = options.pop("on_event", lambda event: None)
+        outcome = client.run(
+            job,
+            CASES,
+            folder,
+            lambda event: (events.append(event), on_event(event)),
+            command=[sys.executable, str(FAKE), str(tmp_path / "state"), *plan],
+            **options,
+        )
+        written = {m.case: m.disposition for m in RunFolder.open(folder.path).measurements()}
+        return outcome, written, events, len((tmp_path / "state").read_text())
+
+    return go
+
+
+def test_a_run_from_beginning_to_end(drive, tmp_path):
+    outcome, written, _, workers = drive("ok")
+    assert written == dict.fromkeys(CASES, "ok")
+    assert (outcome.cancelled, outcome.reason, workers) == (False, "", 1)
+    assert RunFolder.open(tmp_path / "run").run.environment.machine == "fake"
+
+
+@pytest.mark.parametrize(
+    ("word", "said"), [("segv", "SIGSEGV"), ("kill", "SIGKILL"), ("exit3", "exit code 3")]
+)
+def test_death_in_the_middle_of_a_line(drive, word, said):
+    outcome, written, _, workers = drive(word, "ok")
+    assert written == {ONE: "ok", TWO: "crashed", THREE: "ok"}
+    crashed = next(m for m in outcome.measurements if m.disposition == "crashed")
+    assert said in crashed.reason
+    if word != "exit3":
+        assert crashed.reason.endswith("illegal address in conv/04")
+    assert workers == 2
+
+
+@pytest.mark.parametrize("word", ["garbage", "flood"])
+def test_nonsense_on_the_pipe_is_not_fatal(drive, word):
+    _, written, events, _ = drive(word)
+    assert written == dict.fromkeys(CASES, "ok")
+    assert any(isinstance(e, Log) and "no message" in e.text for e in events)
+
+
+def test_a_hanging_case_times_out_and_the_rest_goes_on(drive):
+    job = msgspec.structs.replace(JOB, timeout_s=1.0)
+    _, written, _, workers = drive("hang", "ok", job=job)
+    assert written == {ONE: "timed_out", TWO: "ok", THREE: "ok"}
+    assert workers == 2
+
+
+def test_a_worker_that_cannot_start_ends_the_run_with_its_last_words(drive):
+    outcome, written, _, workers = drive("mute")
+    assert written == {}
+    assert "exit code 4" in outcome.reason
+    assert outcome.reason.endswith("cannot load libnothing.so")
+    assert workers == 2
+    assert {m.disposition for m in outcome.measurements} == {"cancelled"}
+
+
+def test_a_worker_may_ask_to_be_started_anew(drive):
+    _, written, _, workers = drive("anew")
+    assert written == dict.fromkeys(CASES, "ok")
+    assert workers == 3
+
+
+def test_a_worker_that_gives_up_says_why(drive):
+    outcome, written, _, _ = drive("quit")
+    assert outcome.reason == "the model has no inputs"
+    assert written == {}
+
+
+def test_stopping_keeps_what_was_measured_and_a_resume_runs_the_rest(drive, tmp_path):
+    stop = threading.Event()
+    outcome, written, _, _ = drive(
+        "slow", "ok", stop=stop, on_event=lambda e: stop.set() if isinstance(e, Measurement) else None
+    )
+    assert outcome.cancelled
+    assert written == {ONE: "ok"}
+    folder = RunFolder.resume(tmp_path / "run", JOB)
+    assert folder.missing() == (TWO, THREE)
+    again = client.run(
+        JOB, folder.missing(), folder, command=[sys.executable, str(FAKE), str(tmp_path / "state"), "ok"]
+    )
+    assert not again.cancelled
+    assert folder.missing() == ()
+
+
+def test_two_interrupts_end_even_a_deaf_worker(drive):
+    presses = []
+
+    def press(event):
+        if isinstance(event, CaseStarted):
+            presses.append(threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)))
+            presses.append(threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGINT)))
+            for timer in presses:
+                timer.start()
+
+    outcome, written, _, _ = drive("deaf", on_event=press)
+    for timer in presses:
+        timer.join()
+    assert outcome.cancelled
+    assert written == {}
+
+
+def test_a_full_disk_ends_the_worker_and_says_so(drive, monkeypatch, tmp_path):
+    def full(self, measurement):
+        raise InputError("cannot write results.jsonl: no space left on device")
+
+    monkeypatch.setattr(RunFolder, "append", full)
+    with pytest.raises(InputError, match="no space left"):
+        drive("ok")
+
+
+def test_the_client_reaches_no_engine():
+    code = (
+        "import sys, bench.client, bench.records\n"
+        "heavy = {'engine', 'numpy', 'onnx', 'onnxruntime', 'cupy', 'models'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=client.worker_environment())
