@@ -1,7 +1,7 @@
 """The ladder read from its folders: every rung of every operator, described by the header of its own file.
 
 A rung is one file, `<device>/<op>/NN_name.cu` or `.py`; `ls` is the table of contents. Its header is TOML:
-in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the leading lines that start with `#`:
+in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the leading lines behind `#`:
 
     op = "conv"                  # one of kernels.params.OPS, the folder's name
     rung = 4                     # the number in the file's name
@@ -110,8 +110,8 @@ NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType({op: _needs_of(op) for o
 
 @dataclass(frozen=True)
 class Rung:
-    """One kernel file. `source` is its whole text, `number` and `name` those of the file's name; `launch` names
-    a launch shape of kernels.launch ("" on the CPU). `user`: it comes from a folder of the user's own."""
+    """One kernel file. `source` is its whole text, `number` and `name` those of the file's name; `launch`
+    names a launch shape of kernels.launch ("" on the CPU). `user`: it comes from the user's own folder."""
 
     device: str
     op: str
@@ -218,7 +218,7 @@ def default(device: str, params: Params, capability: tuple[int, int] | None = No
 
 
 def _folder(device: str, op: str, folder: Path, user: bool, mixed: bool) -> list[Rung]:
-    """The rungs of one folder; a `mixed` one holds several ops, and perhaps Python files that are no rungs."""
+    """The rungs of one folder; a `mixed` one holds several ops, perhaps Python files that are no rungs."""
     if not folder.is_dir():
         return []
     found = []

@@ -5,15 +5,17 @@ A rung's file defines
     bind(p, inputs, output, workspace) -> Callable[[], None]
 
 which builds every view and slice once and returns the function that a forward pass calls: it reads `inputs`,
-writes all of `output` in place, and allocates as little as is practical. Arrays are dense, C order, of any shape
-with the element count of the docstring of `p`; `workspace` is a flat float32 array. Where they help it defines
+writes all of `output` in place, and allocates as little as is practical. Arrays are dense, C order, of any
+shape with the element count of the docstring of `p`; `workspace` is a flat float32 array. Where they help it
+defines
 
     workspace(p) -> int             bytes of scratch that it needs (contents are lost between steps)
     pack(p, inputs) -> list         called once, with the inputs that are weights (None for the others): what
                                     `bind` is given in their places, such as a matrix laid out for GEMM
 
-`bind` must work both with packed weights and with inputs that only exist at run time: `pack` leaves the element
-count and meaning alone, or `bind` tells the two apart by the array's shape.
+`bind` must work both with packed weights and with inputs that only exist at run time: it tells the two apart
+by the array's shape, or `pack` does not change what the array means. Floating-point warnings are the caller's
+to silence (NaN and infinities go through as IEEE says).
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ class CpuKernel:
 
 @lru_cache(maxsize=256)
 def load(rung: Rung) -> CpuKernel:
-    """Import the rung's file as it was read by the registry. Raises KernelError naming file, line and reason."""
+    """Import the rung's file as the registry read it. Raises KernelError naming file, line and reason."""
     name = f"kernels.cpu.{rung.op}._{rung.path.stem}"
     spec = importlib.util.spec_from_loader(name, loader=None, origin=str(rung.path))
     assert spec is not None  # a spec without a loader is always made

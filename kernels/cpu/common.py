@@ -1,0 +1,136 @@
+"""What the CPU rungs share: scratch carved into arrays, padded images, windows, activations in place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from kernels.params import Conv, Pool
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_ALIGN = 16  # float32 elements: one cache line, and the widest vector register
+
+
+def scratch_nbytes(*shapes: Sequence[int]) -> int:
+    """Bytes of float32 workspace that `carve` needs for arrays of these shapes."""
+    return 4 * sum(-(-math.prod(shape) // _ALIGN) * _ALIGN for shape in shapes)
+
+
+def carve(workspace: Array, *shapes: Sequence[int]) -> list[Array]:
+    """Float32 arrays of these shapes, one after the other in the flat workspace, each on a cache line."""
+    arrays, start = [], 0
+    for shape in shapes:
+        count = math.prod(shape)
+        arrays.append(workspace[start : start + count].reshape(tuple(shape)))
+        start += -(-count // _ALIGN) * _ALIGN
+    return arrays
+
+
+def sequence(calls: Sequence[Any]) -> Any:
+    """One function that makes all calls in order."""
+    if len(calls) == 1:
+        return calls[0]
+    frozen = tuple(calls)
+
+    def run() -> None:
+        for call in frozen:
+            call()
+
+    return run
+
+
+def activation(kind: str | None, y: Array) -> list[Any]:
+    """Calls that apply relu, tanh or sigmoid to y in place (none for None)."""
+    (y,) = merged(y)
+    if kind == "relu":
+        return [partial(np.maximum, y, y.dtype.type(0), y)]
+    if kind == "tanh":
+        return [partial(np.tanh, y, y)]
+    if kind == "sigmoid":
+        # 1 / (1 + exp(−y)): exp overflows to infinity for y ≪ 0, whose reciprocal is the right answer, 0.
+        one = y.dtype.type(1)
+        return [
+            partial(np.negative, y, y),
+            partial(np.exp, y, y),
+            partial(np.add, y, one, y),
+            partial(np.reciprocal, y, y),
+        ]
+    return []
+
+
+def copy(into: Array, source: Array) -> Any:
+    """A call that copies source into `into`, both of one shape."""
+    to, of = merged(into, source)
+    return partial(np.copyto, to, of)
+
+
+def merged(*views: Array) -> list[Array]:
+    """The same elements with as few axes as their strides allow, axes merged alike in all views.
+
+    All views have one shape. NumPy's cost of a call grows with the axes, and its inner loop is the last one.
+    """
+    shape = views[0].shape
+    axes: list[tuple[int, list[int]]] = []  # (length, stride in each view)
+    for axis, length in enumerate(shape):
+        if length == 1:
+            continue
+        strides = [view.strides[axis] for view in views]
+        if axes and all(outer == inner * length for outer, inner in zip(axes[-1][1], strides, strict=True)):
+            axes[-1] = (axes[-1][0] * length, strides)
+        else:
+            axes.append((length, strides))
+    new_shape = tuple(length for length, _ in axes)
+    return [
+        as_strided(view, new_shape, tuple(strides[i] for _, strides in axes), writeable=view.flags.writeable)
+        for i, view in enumerate(views)
+    ]
+
+
+def padded_hw(p: Conv | Pool) -> tuple[int, int]:
+    """Height and width of the image with its padding, and with what the last window reaches beyond it."""
+    reach_h = (p.out_h - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
+    reach_w = (p.out_w - 1) * p.stride_w + (p.kw - 1) * p.dilation_w + 1
+    return max(p.h + p.pad_top + p.pad_bottom, reach_h), max(p.w + p.pad_left + p.pad_right, reach_w)
+
+
+def needs_padding(p: Conv | Pool) -> bool:
+    return padded_hw(p) != (p.h, p.w)
+
+
+def windows(p: Conv | Pool, x: Array) -> Array:
+    """A view (n, c, kh, kw, out_h, out_w) of padded images x (n, c, h, w): element (i, j) of every window."""
+    n, c, _, _ = x.shape
+    sn, sc, sh, sw = x.strides
+    return as_strided(
+        x,
+        (n, c, p.kh, p.kw, p.out_h, p.out_w),
+        (sn, sc, sh * p.dilation_h, sw * p.dilation_w, sh * p.stride_h, sw * p.stride_w),
+        writeable=False,
+    )
+
+
+def interior(p: Conv | Pool, padded: Array) -> Array:
+    """The view (n, c, h, w) of the padded images where the images themselves lie."""
+    return padded[:, :, p.pad_top : p.pad_top + p.h, p.pad_left : p.pad_left + p.w]
+
+
+def counts(p: Pool) -> Array:
+    """(out_h, out_w): the elements of each window of an average that count.
+
+    With count_include_pad those of the padded image, else those of the image itself; what ceil_mode adds
+    beyond the padded image never counts. A window that holds nothing counts as 1: its average is 0, not NaN.
+    """
+
+    def along(out: int, stride: int, kernel: int, dilation: int, size: int, before: int, after: int) -> Any:
+        places = np.arange(out)[:, None] * stride + np.arange(kernel) * dilation - before
+        low, high = (-before, size + after) if p.count_include_pad else (0, size)
+        return ((places >= low) & (places < high)).sum(axis=1)
+
+    rows = along(p.out_h, p.stride_h, p.kh, p.dilation_h, p.h, p.pad_top, p.pad_bottom)
+    columns = along(p.out_w, p.stride_w, p.kw, p.dilation_w, p.w, p.pad_left, p.pad_right)
+    return np.maximum(np.outer(rows, columns), 1).astype(np.float32)

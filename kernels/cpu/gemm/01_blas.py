@@ -1,0 +1,48 @@
+# op = "gemm"
+# rung = 1
+# name = "blas"
+# idea = "Leaves the product to BLAS, which reads transposed matrices as they lie, and finishes in place."
+# [needs]
+# dtype = ["float32", "float64"]
+"""y = activation(alpha · a @ b + beta · bias), the product by sgemm straight into y."""
+
+from functools import partial
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from kernels.cpu.common import activation, merged, sequence
+
+
+def bind(p, inputs, output, workspace):
+    a, b = inputs[0].reshape(-1), inputs[1].reshape(-1)
+    y = output.reshape(p.batch, p.m, p.n)
+    a = _matrices(a, p.batch, p.stride_a, p.m, p.k, p.trans_a)
+    b = _matrices(b, p.batch, p.stride_b, p.k, p.n, p.trans_b)
+    product = (a[0], b[0], y[0]) if p.batch == 1 else (a, b, y)
+    calls = [partial(np.matmul, *product)]
+    scalar = y.dtype.type
+    if p.alpha != 1:
+        calls.append(partial(np.multiply, y, scalar(p.alpha), y))
+    if p.bias:
+        bias = inputs[2].reshape(-1)
+        if p.beta != 1:
+            scaled = np.empty_like(bias)
+            calls.append(partial(np.multiply, bias, scalar(p.beta), scaled))
+            bias = scaled
+        item = bias.itemsize
+        shift = as_strided(
+            bias, y.shape, (0, p.bias_stride_m * item, p.bias_stride_n * item), writeable=False
+        )
+        into, seen = merged(y, shift)
+        calls.append(partial(np.add, into, seen, into))
+    return sequence(calls + activation(p.activation, y))
+
+
+def _matrices(flat, batch, stride, rows, columns, transposed):
+    """A view (batch, rows, columns) of a flat array that holds each matrix as it is or transposed."""
+    if transposed:
+        rows, columns = columns, rows
+    item = flat.itemsize
+    view = as_strided(flat, (batch, rows, columns), (stride * item, columns * item, item), writeable=False)
+    return view.transpose(0, 2, 1) if transposed else view
