@@ -74,6 +74,10 @@ class Plan:
     arena_nbytes: int
     workspace_nbytes: int
 
+    def holder(self, name: str) -> str:
+        """The tensor whose bytes `name` is: itself, or what it is a view of."""
+        return self.aliases.get(name, name)
+
     @property
     def weights_nbytes(self) -> int:
         return sum(array.nbytes for array in self.weights.values())

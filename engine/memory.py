@@ -1,0 +1,70 @@
+"""Which bytes of the arena hold which tensor, and from when to when.
+
+A tensor lives from the step that writes it to the last step that reads it. Tensors are placed from the
+largest to the smallest at the lowest offset free during their life ("greedy by size", Pisarchyk and Lee,
+"Efficient Memory Management for Deep Neural Net Inference", 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.plan import Placement
+
+ALIGNMENT = 256
+
+
+@dataclass(frozen=True)
+class Life:
+    """Steps during which a tensor's bytes must not change, both ends included; step −1 is `bind`."""
+
+    nbytes: int
+    first: int
+    last: int
+
+
+def lives(
+    steps: Sequence[tuple[Iterable[str], str]],
+    nbytes: Mapping[str, int],
+    inputs: Iterable[str],
+    outputs: Iterable[str],
+) -> dict[str, Life]:
+    """Life of every tensor that needs a place, from (tensors read, tensor written) of each step.
+
+    Names are those of the tensors that hold the bytes; names not in `nbytes` (weights) are left out. Graph
+    inputs live throughout, so that a second run reads what the first did; outputs until after the last step.
+    """
+    first = dict.fromkeys(inputs, -1)
+    last: dict[str, int] = {}
+    for index, (reads, written) in enumerate(steps):
+        first.setdefault(written, index)
+        last[written] = max(index, last.get(written, index))
+        for name in reads:
+            if name in nbytes:
+                last[name] = index
+    for name in (*inputs, *outputs):
+        last[name] = len(steps)
+    return {name: Life(nbytes[name], first[name], last[name]) for name in first}
+
+
+def place(tensors: Mapping[str, Life]) -> tuple[dict[str, Placement], int]:
+    """A placement for each tensor, 256-byte aligned, and the bytes of the whole arena."""
+    placed: list[tuple[Life, Placement]] = []
+    found: dict[str, Placement] = {}
+    for name, life in sorted(tensors.items(), key=lambda item: (-item[1].nbytes, item[1].first, item[0])):
+        size = -(-life.nbytes // ALIGNMENT) * ALIGNMENT
+        taken = sorted(
+            (place.offset, -(-place.nbytes // ALIGNMENT) * ALIGNMENT)
+            for other, place in placed
+            if other.first <= life.last and life.first <= other.last
+        )
+        offset = 0
+        for start, length in taken:
+            if offset + size <= start:
+                break
+            offset = max(offset, start + length)
+        found[name] = Placement(offset, life.nbytes)
+        placed.append((life, found[name]))
+    arena = max((-(-(p.offset + p.nbytes) // ALIGNMENT) * ALIGNMENT for p in found.values()), default=0)
+    return found, arena

@@ -1,0 +1,68 @@
+"""The operators of the engine, one small file an ONNX op or closely related family; the folder is the list.
+
+A file here (its name not starting with "_") defines
+
+    OP_TYPES   the ONNX op types it handles
+    lower(node, scope) -> Lowered
+
+`lower` checks the node, infers its output's shape and says which kernels compute it, or raises `Refused` with
+the reason. Nodes whose inputs are all constant never get here: `engine.passes.fold` computes them.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import pkgutil
+from collections.abc import Callable, Mapping
+
+from engine.graph import Node
+from engine.ops._base import Kernel, Lowered, Refused, Scope, View
+from kernels.errors import UnsupportedError
+
+__all__ = ["Kernel", "Lowered", "Refused", "Scope", "View", "lower", "operators", "supported"]
+
+DEFAULT_DOMAINS = ("", "ai.onnx")
+
+
+@functools.cache
+def operators() -> Mapping[str, Callable[[Node, Scope], Lowered]]:
+    """Lowering function by ONNX op type, read from the files of this folder."""
+    found: dict[str, Callable[[Node, Scope], Lowered]] = {}
+    for module_info in pkgutil.iter_modules(__path__):
+        if module_info.name.startswith("_"):
+            continue
+        module = importlib.import_module(f"{__name__}.{module_info.name}")
+        for op_type in module.OP_TYPES:
+            if op_type in found:
+                raise ValueError(f"two files of engine/ops define {op_type}")
+            found[op_type] = module.lower
+    return dict(sorted(found.items()))
+
+
+def supported() -> tuple[str, ...]:
+    """ONNX op types that the engine runs, in alphabetical order."""
+    return tuple(operators())
+
+
+def lower(node: Node, scope: Scope) -> Lowered:
+    """Kernels, shapes and constants of one node.
+
+    Raises UnsupportedError, one sentence naming the node, its op and what is supported.
+    """
+    where = f"node {node.name!r} ({node.op_type})"
+    if node.domain not in DEFAULT_DOMAINS or node.op_type not in operators():
+        op = f"{node.domain}.{node.op_type}" if node.domain not in DEFAULT_DOMAINS else node.op_type
+        raise UnsupportedError(
+            f"{where}: the engine does not support {op} on data that depends on the graph's inputs; "
+            f"it supports {', '.join(supported())}"
+        )
+    try:
+        lowered = operators()[node.op_type](node, scope)
+        for name, spec in lowered.specs.items():
+            if math.prod(spec.shape) == 0:
+                raise Refused(f"its output {name!r} of shape {spec.shape} has no elements")
+    except Refused as error:
+        raise UnsupportedError(f"{where}: {error}") from None
+    return lowered

@@ -1,0 +1,25 @@
+"""Cast: another element type; to its own type it is a view."""
+
+from __future__ import annotations
+
+import math
+
+import onnx
+
+from engine.graph import Node
+from engine.ops._base import Lowered, Refused, Scope, kernel, view
+from kernels import params
+
+OP_TYPES = ("Cast",)
+
+
+def lower(node: Node, scope: Scope) -> Lowered:
+    """x → y of the same shape."""
+    x = node.inputs[0]
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    to = onnx.helper.tensor_dtype_to_np_dtype(int(node.attributes["to"])).name
+    if to == dtype:
+        return view(node, scope, shape)
+    if to not in params.ITEMSIZE or dtype not in params.ITEMSIZE:
+        raise Refused(f"{dtype} to {to} is not supported; the element types are {', '.join(params.ITEMSIZE)}")
+    return kernel(node, params.Cast(size=math.prod(shape), dtype=dtype, to=to), (x,), shape, to)

@@ -1,0 +1,33 @@
+"""GlobalAveragePool and GlobalMaxPool: the window is the whole image."""
+
+from __future__ import annotations
+
+import math
+
+from engine.graph import Node
+from engine.ops._base import Lowered, Refused, Scope, kernel
+from kernels import params
+
+OP_TYPES = ("GlobalAveragePool", "GlobalMaxPool")
+
+
+def lower(node: Node, scope: Scope) -> Lowered:
+    """x (n, c, spatial…) → y (n, c, 1…); other than two spatial axes are taken as one row."""
+    x = node.inputs[0]
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    if len(shape) < 3:
+        raise Refused(f"its input {shape} has no spatial axes")
+    h, w = shape[2:] if len(shape) == 4 else (1, math.prod(shape[2:]))
+    pool = params.Pool(
+        kind="max" if node.op_type == "GlobalMaxPool" else "average",
+        n=shape[0],
+        c=shape[1],
+        h=h,
+        w=w,
+        kh=h,
+        kw=w,
+        out_h=1,
+        out_w=1,
+        dtype=dtype,
+    )
+    return kernel(node, pool, (x,), shape[:2] + (1,) * (len(shape) - 2), dtype)

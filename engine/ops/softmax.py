@@ -1,0 +1,32 @@
+"""Softmax and LogSoftmax."""
+
+from __future__ import annotations
+
+import math
+
+from engine.graph import Node
+from engine.ops._base import Lowered, Scope, kernel, normal_axis
+from kernels import params
+
+OP_TYPES = ("LogSoftmax", "Softmax")
+
+
+def lower(node: Node, scope: Scope) -> Lowered:
+    """x → y of the same shape.
+
+    Before opset 13 the input is taken as a matrix split before `axis` (default 1) and every row is
+    normalised; from 13 on `axis` alone (default the last) is.
+    """
+    x = node.inputs[0]
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    if scope.opset < 13:
+        # axis == rank is in the range of the old text: rows of one element.
+        axis = normal_axis(int(node.attributes.get("axis", 1)), len(shape), inclusive=True)
+        outer, along, inner = math.prod(shape[:axis]), math.prod(shape[axis:]), 1
+    else:
+        axis = normal_axis(int(node.attributes.get("axis", -1)), len(shape))
+        outer, along, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+    softmax = params.Softmax(
+        outer=outer, axis=along, inner=inner, log=node.op_type == "LogSoftmax", dtype=dtype
+    )
+    return kernel(node, softmax, (x,), shape, dtype)

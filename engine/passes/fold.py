@@ -1,0 +1,86 @@
+"""Constant folding: what is known without running, computed once by ONNX's reference evaluator."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from engine.graph import Graph, Node
+from engine.ops import DEFAULT_DOMAINS, Scope
+from kernels.errors import UnsupportedError
+
+# Of these the reference evaluator is known to answer wrongly at some opsets, or by chance; where their inputs
+# are constant they run as steps of the plan, if the engine has them.
+FAULTY = ("AveragePool", "BatchNormalization", "LRN", "LogSoftmax", "MaxPool", "Softmax")
+RANDOM = (
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+    "Bernoulli",
+    "Multinomial",
+)
+NOT_FOLDED = frozenset({*FAULTY, *RANDOM, "Dropout"})
+
+
+def fold(node: Node, scope: Scope, graph: Graph) -> dict[str, np.ndarray] | None:
+    """The outputs of a node that do not depend on the values of the graph's inputs, by name, else None.
+
+    That is a node with constant inputs alone, and Shape and Size of any tensor, which are known because the
+    batch is fixed. Raises UnsupportedError where the node has constant inputs that it cannot take.
+    """
+    if node.domain not in DEFAULT_DOMAINS or node.op_type in NOT_FOLDED:
+        return None
+    if node.op_type == "Shape":
+        shape = scope.shape(node.inputs[0])
+        first, last = int(node.attributes.get("start", 0)), node.attributes.get("end")
+        return {node.outputs[0]: np.array(shape[first : None if last is None else int(last)], np.int64)}
+    if node.op_type == "Size":
+        return {
+            node.outputs[0]: np.array(int(np.prod(scope.shape(node.inputs[0]), dtype=np.int64)), np.int64)
+        }
+    inputs = {name: scope.constants.get(name) for name in node.inputs if name}
+    if any(array is None for array in inputs.values()):
+        return None
+    if any(isinstance(value, onnx.GraphProto) for value in node.attributes.values()):
+        return None
+    return evaluate(node, inputs, graph)
+
+
+def evaluate(node: Node, inputs: dict[str, np.ndarray | None], graph: Graph) -> dict[str, np.ndarray]:
+    """One node computed by `onnx.reference`. Raises UnsupportedError where that fails."""
+    outputs = [name for name in node.outputs if name]
+    empty = onnx.TypeProto()
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            [proto_of(node)],
+            "fold",
+            [onnx.helper.make_value_info(name, empty) for name in inputs],
+            [onnx.helper.make_value_info(name, empty) for name in outputs],
+        ),
+        opset_imports=list(graph.proto.opset_import),
+    )
+    try:
+        with np.errstate(all="ignore"):
+            values = ReferenceEvaluator(model).run(None, inputs)
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise UnsupportedError(
+            f"node {node.name!r} ({node.op_type}): its inputs are constant and it could not be "
+            f"computed from them: {reason}"
+        ) from error
+    return {name: np.ascontiguousarray(value) for name, value in zip(outputs, values, strict=True)}
+
+
+def proto_of(node: Node) -> onnx.NodeProto:
+    """The node as ONNX writes it."""
+    attributes = {
+        name: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+        for name, value in node.attributes.items()
+    }
+    made = onnx.helper.make_node(node.op_type, node.inputs, node.outputs, node.name, domain=node.domain)
+    made.attribute.extend(
+        onnx.helper.make_attribute(name, value) for name, value in sorted(attributes.items())
+    )
+    return made

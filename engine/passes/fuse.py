@@ -1,0 +1,189 @@
+"""Grouping: what a Conv or Gemm can do on the way out (scale, bias, activation) becomes part of its step.
+
+    Conv | Gemm | MatMul → Mul by a constant a channel → Add of a constant a channel → Relu | Tanh | Sigmoid
+    Add | Sub | Mul | Div → Relu | Tanh | Sigmoid
+
+BatchNormalization comes here as its Mul and Add. A tensor that the graph gives out, or that something else
+reads, is never fused away.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.ops import Kernel, View
+from engine.passes.trace import Program
+from engine.plan import TensorSpec
+from kernels import params
+
+
+def fuse(program: Program) -> Program:
+    """The program with every kernel that its producer can do folded into that producer's step."""
+    fuser = _Fuser(program)
+    for item in program.items:
+        fuser.add(item)
+    return replace(program, items=tuple(fuser.items), specs=fuser.specs, constants=fuser.constants)
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """y = x · scale + shift with a constant a channel; None leaves that part out."""
+
+    source: str
+    scale: np.ndarray | None
+    shift: np.ndarray | None
+
+
+class _Fuser:
+    def __init__(self, program: Program) -> None:
+        self.items: list[Kernel | View] = []
+        self.specs = dict(program.specs)
+        self.constants = dict(program.constants)
+        self.places: dict[str, int] = {}
+        self.uses = Counter(program.outputs)
+        for item in program.items:
+            self.uses.update((item.source,) if isinstance(item, View) else item.inputs)
+
+    def add(self, item: Kernel | View) -> None:
+        merged = self._merged(item) if isinstance(item, Kernel) else None
+        if merged is None:
+            self.places[item.output] = len(self.items)
+            self.items.append(item)
+            return
+        # The step stays where its first node was: what follows it reads nothing that came in between.
+        source, kernel = merged
+        place = self.places.pop(source)
+        self.places[kernel.output] = place
+        self.items[place] = kernel
+
+    def _merged(self, item: Kernel) -> tuple[str, Kernel] | None:
+        """The tensor that vanishes, and its producer with `item` folded in; None where it cannot be."""
+        for source in item.inputs:
+            place = self.places.get(source)
+            if place is None or self.uses[source] != 1:
+                continue
+            producer = self.items[place]
+            if not isinstance(producer, Kernel) or producer.params.dtype != item.params.dtype:
+                continue
+            joined = replace(
+                producer,
+                output=item.output,
+                nodes=producer.nodes + tuple(name for name in item.nodes if name not in producer.nodes),
+                parameters=producer.parameters + item.parameters,
+            )
+            kernel = self._activated(joined, item) or self._scaled(joined, item, source)
+            if kernel is not None:
+                return source, kernel
+        return None
+
+    def _activated(self, producer: Kernel, item: Kernel) -> Kernel | None:
+        before, after = producer.params, item.params
+        if not isinstance(after, params.Unary) or after.kind not in params.ACTIVATIONS:
+            return None
+        if not isinstance(before, params.Conv | params.Gemm | params.Binary) or before.activation is not None:
+            return None
+        return replace(producer, params=replace(before, activation=after.kind))
+
+    def _scaled(self, producer: Kernel, item: Kernel, source: str) -> Kernel | None:
+        before = producer.params
+        if not isinstance(before, params.Conv | params.Gemm) or before.activation is not None:
+            return None
+        shape = self.specs[source].shape
+        axis = 1 if isinstance(before, params.Conv) else len(shape) - 1
+        if self.specs[item.output].shape != shape:
+            return None
+        if isinstance(before, params.Gemm) and (not shape or shape[axis] != before.n):
+            return None
+        affine = self._affine(item, source, shape, axis)
+        if affine is None:
+            return None
+        return self._with_affine(producer, before, affine, item.output)
+
+    def _affine(self, item: Kernel, source: str, shape: tuple[int, ...], axis: int) -> _Affine | None:
+        """`item` as a scale or shift of `source`, if its other operand is one constant a channel."""
+        arithmetic = item.params
+        if not isinstance(arithmetic, params.Binary) or arithmetic.activation is not None:
+            return None
+        first, second = item.inputs
+        other = second if first == source else first
+        if (
+            other == source
+            or other not in self.constants
+            or (arithmetic.kind in ("sub", "div") and first != source)
+        ):
+            return None
+        vector = _channels(self.constants[other], shape, axis)
+        if vector is None:
+            return None
+        if arithmetic.kind == "mul":
+            return _Affine(source, vector, None)
+        if arithmetic.kind in ("add", "sub"):
+            return _Affine(source, None, vector if arithmetic.kind == "add" else -vector)
+        return None
+
+    def _with_affine(
+        self, producer: Kernel, before: params.Conv | params.Gemm, affine: _Affine, output: str
+    ) -> Kernel | None:
+        names = list(producer.inputs)
+        bias = self._bias(producer, before)
+        if bias is None and before.bias:
+            return None
+        if affine.scale is not None:
+            weight = self.constants.get(names[1])
+            if weight is None:
+                return None
+            scaled = _scale_weight(weight, affine.scale, before)
+            if scaled is None:
+                return None
+            names[1] = self._constant(f"{output}:weight", scaled, before.dtype)
+            bias = None if bias is None else bias * affine.scale
+        if affine.shift is not None:
+            bias = affine.shift if bias is None else bias + affine.shift
+        after: params.Conv | params.Gemm = before
+        if bias is not None:
+            names[2:] = [self._constant(f"{output}:bias", bias, before.dtype)]
+            after = replace(before, bias=True)
+            if isinstance(after, params.Gemm):
+                after = replace(after, beta=1.0, bias_stride_m=0, bias_stride_n=1)
+        return replace(producer, params=after, inputs=tuple(names))
+
+    def _bias(self, producer: Kernel, before: params.Conv | params.Gemm) -> np.ndarray | None:
+        """The constant bias a channel that the producer has, beta included; None where it has none such."""
+        value = self.constants.get(producer.inputs[2]) if before.bias else None
+        if value is None:
+            return None
+        if isinstance(before, params.Conv):
+            return value.astype(np.float64)
+        if before.bias_stride_m:
+            return None
+        return np.broadcast_to(value.reshape(-1).astype(np.float64) * before.beta, (before.n,))
+
+    def _constant(self, name: str, value: np.ndarray, dtype: str) -> str:
+        self.constants[name] = value
+        self.specs[name] = TensorSpec(value.shape, dtype)
+        return name
+
+
+def _channels(value: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray | None:
+    """`value`, broadcast against `shape`, as float64 (shape[axis],) if it varies along `axis` alone."""
+    if value.ndim > len(shape):
+        return None
+    sizes = (1,) * (len(shape) - value.ndim) + value.shape
+    if any(size != 1 for i, size in enumerate(sizes) if i != axis):
+        return None
+    return np.broadcast_to(value.reshape(-1).astype(np.float64), (shape[axis],))
+
+
+def _scale_weight(
+    weight: np.ndarray, scale: np.ndarray, before: params.Conv | params.Gemm
+) -> np.ndarray | None:
+    """float64 weight with the scale of each output channel (Conv) or column (Gemm) multiplied in."""
+    wide = weight.astype(np.float64)
+    if isinstance(before, params.Conv):
+        return wide * scale.reshape(-1, *(1,) * (weight.ndim - 1))
+    if weight.ndim == 1:
+        return None
+    return wide * (scale[:, None] if before.trans_b else scale)

@@ -1,0 +1,165 @@
+"""From a Graph to kernels: batch fixed, constants folded, every node lowered or refused, the dead dropped."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.graph import Graph, Node, TensorInfo
+from engine.ops import Kernel, Lowered, Scope, View, lower
+from engine.passes.fold import fold
+from engine.plan import TensorSpec
+from engine.shapes import infer_node
+from kernels.errors import InputError, UnsupportedError
+
+MAX_BATCH = 2**24
+
+
+@dataclass(frozen=True)
+class Program:
+    """What runs, in order, before rungs and memory: kernels and views over named tensors.
+
+    specs: every tensor, constants included. constants: values that do not depend on the inputs; a step reads
+    them in the type of their spec (folding keeps some in float64 until then). Inputs and outputs are the
+    graph's, by name.
+    """
+
+    batch: int
+    items: tuple[Kernel | View, ...]
+    specs: Mapping[str, TensorSpec]
+    constants: Mapping[str, np.ndarray]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def check_batch(batch: int) -> int:
+    """`batch` as an int from 1 to MAX_BATCH. Raises InputError."""
+    try:
+        number = operator.index(batch)
+    except TypeError:
+        number = 0
+    if not 1 <= number <= MAX_BATCH or isinstance(batch, bool):
+        raise InputError(
+            f"batch size {batch!r} is out of range: it must be a whole number from 1 to {MAX_BATCH:,}"
+        )
+    return number
+
+
+def input_specs(graph: Graph, batch: int) -> dict[str, TensorSpec]:
+    """Shape and dtype of the graph's inputs with the batch on their first axis.
+
+    Raises UnsupportedError where the model is made for another batch size or another axis is dynamic.
+    """
+    fixed = graph.fixed_batch
+    if fixed is not None and fixed != batch:
+        raise UnsupportedError(
+            f"model {graph.name!r} is made for batch size {fixed} alone (input {graph.inputs[0].name!r} has "
+            f"the shape {_words(graph.inputs[0])}), and batch size {batch} was asked for"
+        )
+    found: dict[str, TensorSpec] = {}
+    symbols = {info.shape[0] for info in graph.inputs if info.shape and isinstance(info.shape[0], str)}
+    for info in graph.inputs:
+        shape = []
+        for axis, size in enumerate(info.shape):
+            if not isinstance(size, int) and axis > 0 and size not in symbols:
+                raise UnsupportedError(
+                    f"model {graph.name!r} has an input {info.name!r} of shape {_words(info)}, and only the "
+                    "first axis of an input may be dynamic"
+                )
+            shape.append(size if isinstance(size, int) else batch)
+        if math.prod(shape) == 0:
+            raise UnsupportedError(
+                f"model {graph.name!r} has an input {info.name!r} of shape {_words(info)}: empty"
+            )
+        found[info.name] = TensorSpec(tuple(shape), info.dtype)
+    return found
+
+
+def _words(info: TensorInfo) -> str:
+    return "(" + ", ".join("?" if size is None else str(size) for size in info.shape) + ")"
+
+
+def start(graph: Graph, batch: int) -> Scope:
+    """What is known before the first node: the inputs at this batch size and the initializers."""
+    found = input_specs(graph, check_batch(batch))
+    constants = dict(graph.initializers)
+    found.update((name, TensorSpec(array.shape, array.dtype.name)) for name, array in constants.items())
+    consumed = {name for node in graph.nodes for name in node.inputs} | {info.name for info in graph.outputs}
+    return Scope(graph.opset, found, constants, frozenset(consumed))
+
+
+def advance(node: Node, scope: Scope, graph: Graph) -> Lowered | None:
+    """Fold or lower one node and write what it gives into `scope`; None where it was folded.
+
+    Raises UnsupportedError."""
+    folded = fold(node, scope, graph)
+    if folded is not None:
+        scope.constants.update(folded)
+        scope.specs.update(
+            (name, TensorSpec(array.shape, array.dtype.name)) for name, array in folded.items()
+        )
+        return None
+    lowered = lower(node, scope)
+    scope.specs.update(lowered.specs)
+    scope.constants.update(lowered.constants)
+    return lowered
+
+
+def trace(graph: Graph, batch: int) -> Program:
+    """Every node of the graph folded or lowered, in order, nothing dropped or fused.
+
+    Raises InputError for the batch size, UnsupportedError for the first node that is refused.
+    """
+    scope = start(graph, batch)
+    items: list[Kernel | View] = []
+    for node in graph.nodes:
+        lowered = advance(node, scope, graph)
+        if lowered is not None:
+            items.extend(_signed(item, node, scope) for item in lowered.items)
+    return Program(
+        batch=batch,
+        items=tuple(items),
+        specs=scope.specs,
+        constants=scope.constants,
+        inputs=tuple(info.name for info in graph.inputs),
+        outputs=tuple(info.name for info in graph.outputs),
+    )
+
+
+def _signed(item: Kernel | View, node: Node, scope: Scope) -> Kernel | View:
+    if isinstance(item, View):
+        return replace(item, nodes=(node.name,))
+    constants = {name for name in item.inputs if name in scope.constants}
+    return replace(
+        item, nodes=(node.name,), parameters=sum(math.prod(scope.specs[name].shape) for name in constants)
+    )
+
+
+def alive(program: Program) -> Program:
+    """The program without what no output depends on."""
+    needed = set(program.outputs)
+    kept: list[Kernel | View] = []
+    for item in reversed(program.items):
+        if item.output in needed:
+            needed.update((item.source,) if isinstance(item, View) else item.inputs)
+            kept.append(item)
+    return replace(program, items=tuple(reversed(kept)))
+
+
+def specs(graph: Graph, batch: int) -> dict[str, TensorSpec]:
+    """Shape and dtype of every tensor of the graph whose shape can be known at this batch size.
+
+    Nodes that the engine refuses are asked of ONNX's own shape inference.
+    Raises InputError or UnsupportedError for the batch size alone.
+    """
+    scope = start(graph, batch)
+    for node in graph.nodes:
+        try:
+            advance(node, scope, graph)
+        except UnsupportedError:
+            scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
+    return scope.specs

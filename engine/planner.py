@@ -1,0 +1,201 @@
+"""Graph → Plan for one batch size, device and precision: passes, a rung a step, a place for each tensor."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from engine.backend import PRECISIONS, Options
+from engine.graph import Graph
+from engine.memory import lives, place
+from engine.ops import Kernel, View
+from engine.passes import Program, program
+from engine.plan import Plan, Step, TensorSpec
+from kernels import params
+from kernels.errors import InputError, UnsupportedError
+
+# What the engine's kernels compute in; the reference has more.
+ENGINE_PRECISIONS = ("fp32",)
+
+Choose = Callable[[str, params.Params, str], str]
+"""(device, params, ONNX node name) → name of the rung. Raises UnsupportedError with the reason."""
+
+Workspace = Callable[[str, params.Params, str], int]
+"""(device, params, rung name) → bytes of scratch memory that a launch needs."""
+
+
+def plan(
+    graph: Graph,
+    batch: int,
+    device: str = "cpu",
+    precision: str = "fp32",
+    options: Options | None = None,
+    *,
+    choose: Choose | None = None,
+    workspace: Workspace | None = None,
+) -> Plan:
+    """The plan of a model at one batch size.
+
+    choose: picks the rung of a step (default: `ladder_choice`). workspace: bytes of scratch a step needs
+    (default: none); the plan keeps the largest, which the steps share.
+    Raises InputError (batch size, precision or a node of options.rungs unknown) and UnsupportedError (a node,
+    a batch size or a precision that is refused, with the reason).
+    """
+    options = options or Options()
+    check_precision(precision, device)
+    lowered = program(graph, batch)
+    _check_rungs(options, graph)
+    choose = choose or ladder_choice(options)
+    kernels, specs, weights, aliases = _with_outputs_placed(lowered)
+    used = Counter[str]()
+    steps = []
+    for item in kernels:
+        name = item.nodes[0]
+        used[name] += 1
+        chosen_for = next((node for node in item.nodes if node in options.rungs), name)
+        steps.append(
+            Step(
+                name=name if used[name] == 1 else f"{name}:{used[name]}",
+                nodes=item.nodes,
+                params=item.params,
+                inputs=item.inputs,
+                output=item.output,
+                rung=choose(device, item.params, chosen_for),
+            )
+        )
+    held = {name: spec.nbytes for name, spec in specs.items() if name not in weights and name not in aliases}
+    placements, arena = place(
+        lives(
+            [([aliases.get(name, name) for name in step.inputs], step.output) for step in steps],
+            held,
+            lowered.inputs,
+            [aliases.get(name, name) for name in lowered.outputs],
+        )
+    )
+    scratch = (
+        max((workspace(device, step.params, step.rung) for step in steps), default=0) if workspace else 0
+    )
+    return Plan(
+        batch=batch,
+        device=device,
+        precision=precision,
+        steps=tuple(steps),
+        tensors=specs,
+        weights=weights,
+        placements=placements,
+        aliases=aliases,
+        inputs=lowered.inputs,
+        outputs=lowered.outputs,
+        arena_nbytes=arena,
+        workspace_nbytes=scratch,
+    )
+
+
+def check_precision(precision: str, device: str) -> None:
+    """Raises InputError for an unknown precision, UnsupportedError for one the engine's kernels lack."""
+    if precision not in PRECISIONS:
+        raise InputError(f"precision {precision!r} is unknown: there are {', '.join(PRECISIONS)}")
+    if precision not in ENGINE_PRECISIONS:
+        raise UnsupportedError(
+            f"precision {precision} is not offered by the engine on {device}: it computes in "
+            f"{', '.join(ENGINE_PRECISIONS)}"
+        )
+
+
+def ladder_choice(options: Options, capability: tuple[int, int] | None = None) -> Choose:
+    """The rung that `options.rungs` names for a node, else the highest-numbered one that takes the params.
+
+    capability: compute capability of the device, which some rungs depend on.
+    """
+
+    def choose(device: str, wanted: params.Params, node: str) -> str:
+        from kernels import registry
+
+        extra = options.kernel_dirs
+        if node in options.rungs:
+            rung = registry.find(device, wanted.op, options.rungs[node], extra)
+            reason = rung.refusal(wanted, capability)
+            if reason is not None:
+                raise UnsupportedError(
+                    f"node {node!r}: rung {rung.name!r} of {wanted.op} on {device} refuses: {reason}"
+                )
+            return rung.name
+        reasons = []
+        for rung in reversed(registry.rungs(device, wanted.op, extra)):
+            reason = rung.refusal(wanted, capability)
+            if reason is None:
+                return rung.name
+            reasons.append(f"{rung.name}: {reason}")
+        why = "; ".join(reasons) or "there is no rung"
+        raise UnsupportedError(f"node {node!r}: no {wanted.op} kernel for {device} takes it ({why})")
+
+    return choose
+
+
+def _check_rungs(options: Options, graph: Graph) -> None:
+    names = [node.name for node in graph.nodes]
+    for name in options.rungs:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; its nodes are {', '.join(names)}"
+            raise InputError(
+                f"a rung was chosen for node {name!r}, and model {graph.name!r} has no such node{hint}"
+            )
+
+
+def _with_outputs_placed(
+    lowered: Program,
+) -> tuple[list[Kernel], dict[str, TensorSpec], dict[str, np.ndarray], dict[str, str]]:
+    """Kernels, specs, weights (as the steps read them) and aliases (to the tensor that holds the bytes).
+
+    A graph output that would be a view of a graph input or of a constant gets a copy, so that it has a place
+    of its own.
+    """
+    kernels = [item for item in lowered.items if isinstance(item, Kernel)]
+    constants = dict(lowered.constants)
+    specs = dict(lowered.specs)
+    aliases: dict[str, str] = {}
+    covers: dict[str, tuple[str, ...]] = {}
+    for item in lowered.items:
+        if isinstance(item, View):
+            aliases[item.output] = aliases.get(item.source, item.source)
+            covers[item.output] = covers.get(item.source, ()) + item.nodes
+    for name in dict.fromkeys(lowered.outputs):
+        source = aliases.get(name, name)
+        if source in constants:
+            held = f"{name}:constant"
+            constants[held], specs[held] = (
+                constants.pop(source) if source == name else constants[source],
+                specs[source],
+            )
+            source = held
+        elif source not in lowered.inputs or source == name:
+            continue
+        aliases.pop(name, None)
+        spec = specs[name]
+        copy = params.Unary(kind="identity", size=int(np.prod(spec.shape, dtype=np.int64)), dtype=spec.dtype)
+        kernels.append(Kernel(copy, (source,), name, covers.get(name, ()) or (name,)))
+    read = {name for kernel in kernels for name in kernel.inputs}
+    weights: dict[str, np.ndarray] = {}
+    for name in sorted(read):
+        held = aliases.get(name, name)
+        if held in constants:
+            dtype = np.dtype(specs[held].dtype)
+            weights[held] = np.ascontiguousarray(constants[held], dtype=dtype)
+    live = read | {kernel.output for kernel in kernels} | set(lowered.inputs) | set(lowered.outputs)
+    live |= {aliases[name] for name in live if name in aliases}
+    return (
+        kernels,
+        {name: spec for name, spec in specs.items() if name in live},
+        weights,
+        {name: held for name, held in aliases.items() if name in live},
+    )
+
+
+def without_rungs(graph: Graph, batch: int) -> Plan:
+    """A plan with no rung chosen (`rung` is ""), for questions of shapes and memory that need no ladder."""
+    return replace(plan(graph, batch, choose=lambda device, wanted, node: ""), device="")

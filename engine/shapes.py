@@ -1,0 +1,56 @@
+"""Shapes of nodes that the engine cannot run, from ONNX's own shape inference, one node at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+
+from engine.graph import Graph, Node
+from engine.plan import TensorSpec
+
+# Elements up to which a constant is shown to the shape function, which reads the values of shapes and axes.
+SMALL = 1024
+
+
+def infer_node(
+    node: Node, specs: Mapping[str, TensorSpec], constants: Mapping[str, np.ndarray], graph: Graph
+) -> dict[str, TensorSpec]:
+    """Specs of the node's outputs that ONNX can tell from its inputs' specs and constants; maybe none."""
+    found = next((made for made in graph.proto.graph.node if made.name == node.name), None)
+    names = [name for name in node.inputs if name]
+    if found is None or any(name not in specs for name in names):
+        return {}
+    inputs, initializers = [], []
+    for name in dict.fromkeys(names):
+        spec = specs[name]
+        if name in constants and constants[name].size <= SMALL:
+            initializers.append(onnx.numpy_helper.from_array(np.asarray(constants[name]), name))
+        else:
+            inputs.append(value_info(name, spec))
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([found], "node", inputs, outputs, initializers),
+        opset_imports=list(graph.proto.opset_import),
+        functions=list(graph.proto.functions),
+    )
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except Exception:
+        # Inference is a courtesy here: the node is shown without a shape.
+        return {}
+    known = {}
+    for value in inferred.graph.output:
+        tensor = value.type.tensor_type
+        if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in tensor.shape.dim):
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+            known[value.name] = TensorSpec(tuple(dim.dim_value for dim in tensor.shape.dim), dtype)
+    return known
+
+
+def value_info(name: str, spec: TensorSpec) -> onnx.ValueInfoProto:
+    """The tensor as ONNX declares it, every dimension given."""
+    return onnx.helper.make_tensor_value_info(
+        name, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(spec.dtype)), list(spec.shape)
+    )
