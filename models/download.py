@@ -17,6 +17,7 @@ Progress = Callable[[str, float | None], None]
 ANSWER_S = 4.5  # the longest wait for the first answer of any mirror, name lookup included
 CONNECT_S = 2.0
 STALL_S = 30.0  # the longest silence in the middle of a download
+CLEAN_UP_S = 0.4  # the longest wait for an abandoned download to remove its temporary file
 
 
 def way_out(dataset: str, file: str) -> str:
@@ -114,6 +115,7 @@ class _Download:
             self._wait()
         except BaseException:
             self.cancelled = True
+            self.ended.wait(CLEAN_UP_S)  # pooch removes its temporary file as it goes
             raise
 
     def _wait(self) -> None:
@@ -152,6 +154,9 @@ class _Download:
                     )
                 except Exception as error:
                     self.error = error
+                    response = getattr(error, "response", None)
+                    if response is not None:
+                        response.close()  # pooch leaves the connection of a refused request open
                     if self.cancelled:
                         break
                 else:

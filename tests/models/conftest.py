@@ -1,0 +1,28 @@
+"""A cache of the test run's own, shared by its tests so that AlexNet is built once, and the offline data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+DATA = os.environ.get("KERNELSCOPE_DATA")
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def cache(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(shared_cache))
+    return shared_cache
+
+
+@pytest.fixture
+def offline_data() -> Path:
+    if not DATA:
+        pytest.skip("KERNELSCOPE_DATA names no offline copy of the data sets")
+    return Path(DATA)
