@@ -1,0 +1,59 @@
+"""Charts as data: records → definitions, made once here and drawn twice, live in the window and by bench.draw
+on paper. Nothing in this package knows matplotlib, Qt or the engine. `charts(runs)` makes every chart of
+every model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from bench.charts.builders import BUILDERS
+from bench.charts.definitions import (
+    Axis,
+    Bar,
+    Category,
+    Chart,
+    Mark,
+    Panel,
+    Part,
+    Point,
+    Series,
+)
+from bench.charts.footer import footer
+from bench.records import Measurement, Run
+from bench.rows import by_model, rows, title
+
+__all__ = [
+    "Axis",
+    "Bar",
+    "Category",
+    "Chart",
+    "Mark",
+    "Panel",
+    "Part",
+    "Point",
+    "RunData",
+    "Series",
+    "charts",
+]
+
+RunData = tuple[Run, Sequence[Measurement]]
+
+
+def charts(runs: Sequence[RunData]) -> list[Chart]:
+    """Every chart of every model in the runs, in the models' order; a chart with nothing to show is left out.
+    Measurements of one model from several runs share its charts."""
+    measurements = [m for _, found in runs for m in found]
+    made: list[Chart] = []
+    for model, items in by_model(rows(measurements)).items():
+        own = [run for run, found in runs if any(m.case.model == model for m in found)]
+        foot = footer(own, [row.measurement for row in items])
+        info = next((i for run in own for i in run.models if i.name == model), None)
+        shown = info.title if info and info.title else title(model)
+        for make in BUILDERS:
+            chart = make(shown, model, items)
+            if chart is not None:
+                made.append(msgspec.structs.replace(chart, footer=foot))
+    return made

@@ -1,0 +1,131 @@
+"""Where one end-to-end pass goes: copies in, operators, copies out, allocation, waiting, and the rest.
+
+Copies and waiting are phases of end-to-end passes; operator times come from a pass of their own, so the two
+need not add up. What nothing explains is the rest and is always shown; where the operators claim more than
+the pass had for them, they are scaled to it and a note says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench import palette, units
+from bench.records import Layer, Measurement
+from bench.rows import SOUND, Row
+
+# Below this, the operators' sum exceeding their pass is noise between two passes and not worth a sentence.
+WORTH_SAYING = 0.05
+
+_CATEGORY = {
+    "Conv": "conv",
+    "MaxPool": "pool",
+    "AveragePool": "pool",
+    "GlobalAveragePool": "pool",
+    "GlobalMaxPool": "pool",
+    "Gemm": "fc",
+    "MatMul": "fc",
+}
+
+
+@dataclass(frozen=True)
+class Split:
+    """Nanoseconds by palette.CATEGORIES key, in stacking order; they sum to total_ns. operators_over,
+    phases_over: how many times too much they claimed before they were scaled to fit (1: they fitted)."""
+
+    parts_ns: Mapping[str, float]
+    total_ns: float
+    operators_over: float = 1.0
+    phases_over: float = 1.0
+
+
+def category(layer: Layer) -> str:
+    """A layer's category: that of the first of its operators which has one ("Conv+Relu" is conv)."""
+    for op_type in layer.op_type.replace("+", " ").replace(",", " ").split():
+        if op_type in _CATEGORY:
+            return _CATEGORY[op_type]
+    return "other"
+
+
+def split(measurement: Measurement) -> Split | None:
+    """One pass of one batch, divided; None where no end-to-end pass was measured."""
+    wall = measurement.wall_ns
+    if measurement.disposition not in SOUND or not wall or wall <= 0:
+        return None
+    phases = measurement.phases
+    h2d, d2h = phases.get("h2d", 0.0), phases.get("d2h", 0.0)
+    compute, sync = phases.get("compute", 0.0), phases.get("sync", 0.0)
+    # A GPU runs its operators while the host enqueues them (compute) and while it waits (sync).
+    span = compute + sync
+    ops = operators(measurement)
+    claimed = sum(ops.values())
+    operators_over = 1.0
+    if not claimed or not span:
+        ops = {"compute": compute}
+    elif claimed > span:
+        operators_over = claimed / span
+        ops = {key: ns / operators_over for key, ns in ops.items()}
+    waiting = max(0.0, min(sync, span - sum(ops.values())))
+    parts = {"h2d": h2d, **ops, "d2h": d2h, "sync": waiting}
+    phases_over = max(1.0, sum(parts.values()) / wall)  # a sum of medians may exceed the median of the sums
+    parts = {key: ns / phases_over for key, ns in parts.items()}
+    alloc = phases.get("alloc", 0.0) / _passes(measurement)
+    found = {**parts, "alloc": alloc, "rest": max(0.0, wall - sum(parts.values()))}
+    ordered = {key: found[key] for key in palette.CATEGORIES if key == "rest" or found.get(key, 0) > 0}
+    return Split(ordered, wall + alloc, operators_over, phases_over)
+
+
+def notes(items: Sequence[Row]) -> tuple[str, ...]:
+    """A sentence for each kind of scaling that was needed, with where and by how much."""
+    splits = [(row, found) for row in items if (found := split(row.measurement)) is not None]
+    operator_sums = [(row, found.operators_over) for row, found in splits]
+    phase_sums = [(row, found.phases_over) for row, found in splits]
+    sentences = (
+        ("Operator times exceed the pass they divide and are scaled down to it", operator_sums),
+        ("Phases add up to more than their pass and are scaled down to it", phase_sums),
+    )
+    known = {row.case.batch for row in items}
+    made = []
+    for words, sums in sentences:
+        where: dict[str, list[tuple[int, float]]] = {}
+        for row, over in sums:
+            if over > 1 + WORTH_SAYING:
+                where.setdefault(row.contender, []).append((row.case.batch, over))
+        if where:
+            each = []
+            for who, cases in where.items():
+                batches = units.spans((batch for batch, _ in cases), known)
+                each.append(f"{who} at batch {batches}, up to {max(over for _, over in cases):.2f}×")
+            made.append(f"{words}: {'; '.join(each)}.")
+    return tuple(made)
+
+
+def operators(measurement: Measurement) -> dict[str, float]:
+    """Operator times of the profile pass in ns by category (conv, pool, fc, other); {} where none were
+    timed."""
+    found: dict[str, float] = {}
+    for layer in measurement.layers:
+        if layer.time_ns:
+            key = category(layer)
+            found[key] = found.get(key, 0.0) + layer.time_ns
+    return found
+
+
+def stages(measurement: Measurement) -> dict[str, float]:
+    """Total execution time in ns by palette.STAGES key: what happens once, then the pass over the data
+    set."""
+    if measurement.disposition not in SOUND:
+        return {}
+    phases = measurement.phases
+    found = {key: phases.get(key, 0.0) for key in ("load", "compile", "alloc", "upload")}
+    found["first_run"] = float(measurement.first_run_ns or 0)
+    wall = measurement.dataset_ns.get("wall", 0.0)
+    compute = min(wall, measurement.dataset_ns.get("compute", 0.0))
+    found["dataset_compute"], found["dataset_rest"] = compute, wall - compute
+    return {key: ns for key, ns in found.items() if ns > 0}
+
+
+def _passes(measurement: Measurement) -> int:
+    """How many batches the data set makes; 1 without one."""
+    images, batch = measurement.case.images, measurement.case.batch
+    return max(1, -(-images // batch))

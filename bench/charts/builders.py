@@ -1,0 +1,184 @@
+"""The charts themselves, one function each: a model's rows → a Chart, or None where there is nothing to
+show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench import palette, units
+from bench.charts import breakdown, findings, series
+from bench.charts.definitions import Axis, Bar, Chart, Panel, Part, Point
+from bench.rows import Row, title
+
+
+def accuracy(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
+    """Top-1, top-5 and agreement with the reference over batch size, one panel each that has a value."""
+    counts = sorted({row.case.images for row in items if row.measurement.accuracy})
+    panels = []
+    measures = (("top-1", "top1"), ("top-5", "top5"), ("agreement with the reference", "agreement"))
+    for words, field in measures:
+        found = []
+        for count in counts:
+            kept = [row for row in items if row.case.images == count]
+            found += series.lines(
+                kept, series.fraction(field), f", {count:,} images" if len(counts) > 1 else ""
+            )
+        if field == "agreement":  # a reference agrees with itself: nothing to see
+            found = [s for s in found if not s.dashed]
+        if any(s.points for s in found):
+            y = Axis(
+                label="images answered right" if field != "agreement" else "images answered alike", unit="%"
+            )
+            panels.append(Panel(title=words, x=series.batches(items), y=y, series=tuple(found), dodge=True))
+    if not panels:
+        return None
+    images = " and ".join(f"{c:,}" for c in counts)
+    return Chart(
+        name=f"{title(model)}-accuracy",
+        model=model,
+        title=f"{shown}: accuracy on {images} images",
+        finding=findings.accuracy(items),
+        panels=tuple(panels),
+        notes=series.failures(items),
+    )
+
+
+def op_time(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
+    """Time of one forward pass over batch size, log-log, with 95 % intervals; copies are not in it."""
+    items = series.most_images(items)
+
+    def value(row: Row) -> Point | None:
+        if row.median_ns is None or row.low_ns is None or row.high_ns is None:
+            return None
+        text = (
+            f"{units.duration(row.median_ns)} ({units.duration(row.low_ns)} to {units.duration(row.high_ns)})"
+        )
+        return Point(
+            x=row.case.batch, y=row.median_ns / 1e9, low=row.low_ns / 1e9, high=row.high_ns / 1e9, text=text
+        )
+
+    found = series.lines(items, value)
+    if not any(s.points for s in found):
+        return None
+    panel = Panel(
+        title="",
+        x=series.batches(items),
+        y=Axis(label="time of one batch", unit="s", scale="log"),
+        series=tuple(found),
+    )
+    return Chart(
+        name=f"{title(model)}-op-time",
+        model=model,
+        title=f"{shown}: time of a forward pass",
+        finding=findings.times(items),
+        panels=(panel,),
+        notes=(
+            "Median of the forward pass alone, without copies; bars are 95 % intervals.",
+            *series.failures(items),
+        ),
+    )
+
+
+def timing_breakdown(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
+    """Where one end-to-end pass of a batch spends its time, as shares, one panel a backend."""
+    items = series.most_images(items)
+
+    def bar(row: Row) -> Bar | None:
+        split = breakdown.split(row.measurement)
+        if split is None:
+            return None
+        parts = tuple(
+            Part(category=key, value=ns / split.total_ns, text=units.duration(ns))
+            for key, ns in split.parts_ns.items()
+        )
+        return Bar(x=row.case.batch, parts=parts, total=units.duration(split.total_ns))
+
+    y = Axis(label="share of a pass", unit="%", ticks=(0, 0.25, 0.5, 0.75, 1))
+    panels = series.stacks(items, bar, y)
+    if not panels:
+        return None
+    legend = (
+        "One batch from host to host; its time stands above each bar. Operator times are "
+        "from a pass of their own; alloc happens once and is spread over the passes of the data set.",
+    )
+    return Chart(
+        name=f"{title(model)}-breakdown",
+        model=model,
+        title=f"{shown}: where the time of a pass goes",
+        finding=findings.breakdown(items),
+        panels=panels,
+        categories=series.categories(panels, palette.CATEGORIES, always=("rest",)),
+        notes=(*legend, *breakdown.notes(items), *series.failures(items)),
+    )
+
+
+def total_time(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
+    """Total execution time: cold start (load, compile, alloc, upload, first run), then the pass over the data
+    set."""
+    items = series.most_images(items)
+
+    def bar(row: Row) -> Bar | None:
+        stages = breakdown.stages(row.measurement)
+        if not stages:
+            return None
+        parts = tuple(
+            Part(category=key, value=ns / 1e9, text=units.duration(ns)) for key, ns in stages.items()
+        )
+        return Bar(x=row.case.batch, parts=parts, total=units.duration(sum(stages.values())))
+
+    panels = series.stacks(items, bar, Axis(label="total execution time", unit="s"))
+    if not panels:
+        return None
+    count = max(row.case.images for row in items)
+    return Chart(
+        name=f"{title(model)}-total-time",
+        model=model,
+        title=f"{shown}: cold start and {count:,} images" if count else f"{shown}: cold start",
+        finding=findings.total(items),
+        panels=panels,
+        categories=series.categories(panels, palette.STAGES),
+        notes=("Measured once each; every panel has a scale of its own.", *series.failures(items)),
+    )
+
+
+def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
+    """Speed-up against the reference with its interval, and images a second, over batch size."""
+    items = series.most_images(items)
+
+    def ratio(row: Row) -> Point | None:
+        if row.speedup is None:
+            return None
+        text = f"{units.times(row.speedup)} {row.verdict}"
+        return Point(x=row.case.batch, y=row.speedup, low=row.speedup_low, high=row.speedup_high, text=text)
+
+    def rate(row: Row) -> Point | None:
+        if row.images_per_s is None or not row.low_ns or not row.high_ns:
+            return None
+        scale = row.case.batch * 1e9
+        text = units.si(row.images_per_s, "images/s")
+        return Point(
+            x=row.case.batch, y=row.images_per_s, low=scale / row.high_ns, high=scale / row.low_ns, text=text
+        )
+
+    x = series.batches(items)
+    ups = tuple(s for s in series.lines(items, ratio, marks=False) if s.points)
+    rates = tuple(series.lines(items, rate))
+    if not any(s.points for s in rates):
+        return None
+    panels = [Panel(title="images a second", x=x, y=Axis(label="images/s", scale="log"), series=rates)]
+    if ups:
+        y = Axis(label="reference's time over own", unit="×", scale="log")
+        references = {r.contender: r.measurement.reference for r in items if not r.is_reference}
+        against = ", ".join(dict.fromkeys(references[s.label] for s in ups))
+        panels.insert(0, Panel(title=f"speed-up against {against}", x=x, y=y, series=ups, baseline=1.0))
+    return Chart(
+        name=f"{title(model)}-speed",
+        model=model,
+        title=f"{shown}: speed-up and throughput",
+        finding=findings.throughput(items),
+        panels=tuple(panels),
+        notes=("Forward pass alone; above 1× is faster than the reference.", *series.failures(items)),
+    )
+
+
+BUILDERS = (accuracy, op_time, timing_breakdown, total_time, speed)

@@ -1,0 +1,108 @@
+"""What a chart is made of: panels with axes, lines or stacked bars, marks for what failed, words.
+
+Values are in base units (seconds, images a second, fractions), so that whoever draws can put SI prefixes on
+the ticks.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Scale = Literal["linear", "log"]
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of what a chart is made of."""
+
+
+class Axis(Definition, frozen=True):
+    """label without the unit; unit "s", "images/s", "%" (values are fractions), "×" or "". ticks: exactly
+    these."""
+
+    label: str
+    unit: str = ""
+    scale: Scale = "linear"
+    ticks: tuple[float, ...] = ()
+
+
+class Point(Definition, frozen=True):
+    """A value with its 95 % interval where there is one; text is what to read out on it."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    text: str = ""
+
+
+class Mark(Definition, frozen=True):
+    """A case that has no value, at its place on the x axis, with the reason in words."""
+
+    x: float
+    disposition: str
+    reason: str
+
+
+class Series(Definition, frozen=True):
+    """One line: a backend in one precision. A reference is dashed. colour "#RRGGBB"; marker a matplotlib
+    letter."""
+
+    label: str
+    backend: str
+    precision: str
+    colour: str
+    dashed: bool
+    marker: str
+    points: tuple[Point, ...] = ()
+    marks: tuple[Mark, ...] = ()
+
+
+class Part(Definition, frozen=True):
+    """One slice of a bar, in the y axis' unit; category is a key of the panel's categories."""
+
+    category: str
+    value: float
+    text: str = ""
+
+
+class Bar(Definition, frozen=True):
+    """A stack at one batch size, bottom first. total: what is written above it. mark: in place of parts."""
+
+    x: float
+    parts: tuple[Part, ...] = ()
+    total: str = ""
+    mark: Mark | None = None
+
+
+class Category(Definition, frozen=True):
+    key: str
+    label: str
+    colour: str
+
+
+class Panel(Definition, frozen=True):
+    """One pair of axes with lines (series) or stacks (bars). baseline: a y value to draw a line at. dodge:
+    lines lie on each other so often that points are set apart sideways."""
+
+    title: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...] = ()
+    bars: tuple[Bar, ...] = ()
+    baseline: float | None = None
+    dodge: bool = False
+
+
+class Chart(Definition, frozen=True):
+    """A picture: its name is its file's stem. notes: what a reader must know, below the panels."""
+
+    name: str
+    model: str
+    title: str
+    finding: str
+    panels: tuple[Panel, ...]
+    categories: tuple[Category, ...] = ()
+    notes: tuple[str, ...] = ()
+    footer: tuple[str, ...] = ()

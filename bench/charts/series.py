@@ -1,0 +1,115 @@
+"""Rows → lines, stacks and marks: what the charts share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from bench import palette, units
+from bench.charts.definitions import Axis, Bar, Category, Mark, Panel, Point, Series
+from bench.rows import Row, contenders, label
+
+
+def most_images(items: Sequence[Row]) -> list[Row]:
+    """Of cases that differ in their image count alone, the one with the most: times do not depend on it."""
+    best: dict[tuple[str, str, str, int], Row] = {}
+    for row in items:
+        case = row.case
+        key = (case.model, case.backend, case.precision, case.batch)
+        if key not in best or (row.sound, case.images) > (best[key].sound, best[key].case.images):
+            best[key] = row
+    return list(best.values())
+
+
+def batches(items: Iterable[Row]) -> Axis:
+    ticks = tuple(float(b) for b in sorted({row.case.batch for row in items}))
+    return Axis(label="batch size", unit="images", scale="log", ticks=ticks)
+
+
+def fraction(field: str) -> Callable[[Row], Point | None]:
+    def value(row: Row) -> Point | None:
+        accuracy = row.measurement.accuracy
+        if accuracy is None or (fraction := getattr(accuracy, field)) is None:
+            return None
+        return Point(x=row.case.batch, y=fraction, text=units.percent(fraction))
+
+    return value
+
+
+def mark(row: Row) -> Mark | None:
+    measurement = row.measurement
+    if measurement.disposition == "ok":
+        return None
+    return Mark(x=row.case.batch, disposition=measurement.disposition, reason=measurement.reason)
+
+
+def lines(
+    items: Sequence[Row], value: Callable[[Row], Point | None], suffix: str = "", marks: bool = True
+) -> list[Series]:
+    """One series a backend and precision; a case that failed is a mark, also where a value is known."""
+    series = []
+    for backend, precision in contenders(items):
+        own = sorted(
+            (r for r in items if (r.case.backend, r.case.precision) == (backend, precision)),
+            key=lambda r: r.case.batch,
+        )
+        series.append(
+            Series(
+                label=label(backend, precision) + suffix,
+                backend=backend,
+                precision=precision,
+                colour=palette.backend(backend, _user(own)),
+                dashed=all(r.is_reference for r in own),
+                marker=palette.marker(precision),
+                points=tuple(p for r in own if (p := value(r)) is not None),
+                marks=tuple(m for r in own if marks and (m := mark(r)) is not None),
+            )
+        )
+    return series
+
+
+def _user(items: Iterable[Row]) -> bool:
+    """Whether the session says that it ran the user's own kernels."""
+    return any(row.measurement.facts.get("user_kernels") for row in items)
+
+
+def stacks(items: Sequence[Row], bar: Callable[[Row], Bar | None], y: Axis) -> tuple[Panel, ...]:
+    panels = []
+    for backend, precision in contenders(items):
+        bars = []
+        own = [r for r in items if (r.case.backend, r.case.precision) == (backend, precision)]
+        for row in sorted(own, key=lambda r: r.case.batch):
+            made = bar(row)
+            if made is not None:
+                bars.append(made)
+            elif (found := mark(row)) is not None:
+                bars.append(Bar(x=row.case.batch, mark=found))
+        if any(b.parts for b in bars):
+            panels.append(Panel(title=label(backend, precision), x=batches(items), y=y, bars=tuple(bars)))
+    return tuple(panels)
+
+
+def categories(
+    panels: Iterable[Panel], known: dict[str, tuple[str, str]], always: tuple[str, ...] = ()
+) -> tuple[Category, ...]:
+    used = {p.category for panel in panels for bar in panel.bars for p in bar.parts if p.value > 0}
+    return tuple(
+        Category(key=key, label=words, colour=colour)
+        for key, (words, colour) in known.items()
+        if key in used or key in always
+    )
+
+
+def failures(items: Sequence[Row]) -> tuple[str, ...]:
+    """Why points are missing or marked, one sentence for a backend and reason; at most four."""
+    known = {row.case.batch for row in items}
+    grouped: dict[tuple[str, str, str], list[int]] = {}
+    for row in items:
+        m = row.measurement
+        if m.disposition != "ok":
+            grouped.setdefault((row.contender, m.disposition, m.reason), []).append(row.case.batch)
+    lines = [
+        f"✕ {who}, batch {units.spans(batches, known)}: {disposition.replace('_', ' ')}"
+        + (f" ({reason.rstrip('.')})" if reason else "")
+        for (who, disposition, reason), batches in grouped.items()
+    ]
+    return (*lines[:4], f"✕ and {len(lines) - 4} more: see the table.") if len(lines) > 4 else tuple(lines)

@@ -1,0 +1,134 @@
+"""What a table and a chart say of a measurement, derived once from the records: the median with its interval,
+the speed-up against the reference with its verdict, accuracy, errors, memory.
+
+Records hold raw samples; every number here comes from them through bench.stats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bench import stats
+from bench.records import Case, Measurement
+
+SOUND = ("ok", "incorrect")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement as shown. Times in ns (one batch, median and its 95 % interval); speedup is reference
+    time over own time, so above 1 is faster; verdict as bench.stats names it ("" where nothing was
+    compared)."""
+
+    measurement: Measurement
+    title: str
+    median_ns: float | None = None
+    low_ns: float | None = None
+    high_ns: float | None = None
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    verdict: str = ""
+
+    @property
+    def case(self) -> Case:
+        return self.measurement.case
+
+    @property
+    def sound(self) -> bool:
+        """Whether this case ran to its end, so that its numbers are of a whole measurement."""
+        return self.measurement.disposition in SOUND
+
+    @property
+    def failed(self) -> bool:
+        """Whether this case is a failure of the comparison. A backend that does not support a model, and a
+        case that the user cancelled, are not: nothing went wrong."""
+        return self.measurement.disposition not in ("ok", "unsupported", "cancelled")
+
+    @property
+    def is_reference(self) -> bool:
+        return self.measurement.reference in ("", self.case.backend)
+
+    @property
+    def image_ns(self) -> float | None:
+        return None if self.median_ns is None else self.median_ns / self.case.batch
+
+    @property
+    def images_per_s(self) -> float | None:
+        return None if not self.median_ns else self.case.batch * 1e9 / self.median_ns
+
+    @property
+    def peak_nbytes(self) -> int | None:
+        """Device or host memory in all: what the backend says is its peak, else the sum of the kinds it
+        knows."""
+        memory = self.measurement.memory
+        return memory.get("peak", sum(memory.values())) if memory else None
+
+    @property
+    def contender(self) -> str:
+        """The backend, with its precision where that is not plain fp32."""
+        return label(self.case.backend, self.case.precision)
+
+
+def label(backend: str, precision: str) -> str:
+    return backend if precision == "fp32" else f"{backend} {precision}"
+
+
+def title(model: str) -> str:
+    """A model as it is named in tables and charts: a path by its file's stem."""
+    return model.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".onnx")
+
+
+def rows(measurements: Iterable[Measurement]) -> list[Row]:
+    """One Row a measurement, in the order given. The reference of a case is the measurement of its reference
+    backend on the same model, batch and images: in the same precision where there is one, else in fp32."""
+    measurements = list(measurements)
+    found = {m.case: m for m in measurements if m.disposition in SOUND and m.samples_ns}
+    return [_row(m, _reference(m, found)) for m in measurements]
+
+
+def _reference(measurement: Measurement, found: dict[Case, Measurement]) -> Measurement | None:
+    case = measurement.case
+    if measurement.reference in ("", case.backend) or case not in found:
+        return None
+    for precision in (case.precision, "fp32"):
+        other = Case(
+            model=case.model,
+            backend=measurement.reference,
+            precision=precision,
+            batch=case.batch,
+            images=case.images,
+        )
+        if other in found:
+            return found[other]
+    return None
+
+
+def _row(measurement: Measurement, reference: Measurement | None) -> Row:
+    name = title(measurement.case.model)
+    if not measurement.samples_ns:
+        return Row(measurement, name)
+    own = stats.median_interval(measurement.samples_ns, measurement.rounds)
+    if reference is None:
+        return Row(measurement, name, own.value, own.low, own.high)
+    ratio, verdict = stats.compare(measurement, reference)  # own time over the reference's
+    speedup = (1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
+    return Row(measurement, name, own.value, own.low, own.high, *speedup, verdict.value)
+
+
+def by_model(items: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows by model, both in the order they came."""
+    found: dict[str, list[Row]] = {}
+    for row in items:
+        found.setdefault(row.case.model, []).append(row)
+    return found
+
+
+def contenders(items: Iterable[Row]) -> list[tuple[str, str]]:
+    """(backend, precision) in the order they came, references last so that they are drawn on top and read
+    last."""
+    seen: dict[tuple[str, str], bool] = {}
+    for row in items:
+        seen.setdefault((row.case.backend, row.case.precision), row.is_reference)
+    return sorted(seen, key=lambda pair: seen[pair])

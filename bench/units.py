@@ -1,0 +1,69 @@
+"""Numbers as people read them: SI prefixes, at most three digits that mean something."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+
+
+def digits(value: float, significant: int = 3) -> str:
+    """`value` with that many significant digits, without an exponent for what a table holds: 1.50, 12.3,
+    1,234."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else str(value)
+    decimals = max(0, significant - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{min(decimals, 9)}f}"
+
+
+def si(value: float, unit: str = "", significant: int = 3) -> str:
+    """`value` in `unit` with an SI prefix: si(0.00123, "s") = "1.23 ms"; si(45600) = "45.6 k"."""
+    size = abs(value)
+    if size == 0 or not math.isfinite(value):
+        return f"{digits(value)} {unit}".rstrip()
+    # Half of the last digit shown: 999.9 µs reads 1.00 ms, not "1,000 µs".
+    rounded = size * (1 + 0.5 * 10.0**-significant)
+    scale, prefix = next(((s, p) for s, p in _PREFIXES if rounded >= s), _PREFIXES[-1])
+    return f"{digits(value / scale, significant)} {prefix}{unit}".rstrip()
+
+
+def duration(time_ns: float, significant: int = 3) -> str:
+    """Nanoseconds as "1.23 ms"."""
+    return si(time_ns * 1e-9, "s", significant)
+
+
+def nbytes(size: float) -> str:
+    """Bytes as "1.2 MiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024 or unit == "GiB":
+            return f"{size:.0f} B" if unit == "B" else f"{digits(size, 3 if size < 100 else 4)} {unit}"
+        size /= 1024
+    raise AssertionError("unreachable")
+
+
+def percent(fraction: float, decimals: int = 2) -> str:
+    """A fraction as "97.25 %"; what is not quite 100 never reads 100."""
+    text = f"{fraction * 100:.{decimals}f}"
+    if fraction < 1 and float(text) >= 100:
+        text = f"{100 - 10.0**-decimals:.{decimals}f}"
+    return f"{text} %"
+
+
+def times(ratio: float) -> str:
+    """A ratio as "1.30×"."""
+    return f"{digits(ratio)}×"
+
+
+def spans(values: Iterable[int], known: Iterable[int]) -> str:
+    """Batch sizes as short text: neighbours in `known` join ("1-64"), the others are listed ("1, 16-64")."""
+    order = sorted(set(known))
+    wanted = sorted(set(values))
+    groups: list[list[int]] = []
+    for value in wanted:
+        joins = bool(groups) and value in order and order.index(value) - 1 == order.index(groups[-1][-1])
+        if joins:
+            groups[-1].append(value)
+        else:
+            groups.append([value])
+    return ", ".join(f"{g[0]:,}" if len(g) == 1 else f"{g[0]:,}–{g[-1]:,}" for g in groups)
