@@ -1,0 +1,24 @@
+// What every rung shares: index types and the functions that ONNX calls activations.
+//
+// The numbers behind ACTIVATION_*, UNARY_*, BINARY_*, POOL_*, PAD_* and DTYPE_* come as defines from
+// kernels/nvrtc.py, which derives them from kernels/params.py. Strict float32: expf, tanhf and division are the
+// library's, accurate to the last bits, and NaN passes through everything.
+#pragma once
+
+typedef long long index_t;  // offsets of elements: a batch of activations passes 2^31 of them
+
+__device__ __forceinline__ float relu(float v) { return v < 0.0f ? 0.0f : v; }
+__device__ __forceinline__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
+
+__device__ __forceinline__ float activate(float v, int kind) {
+    if (kind == ACTIVATION_RELU) return relu(v);
+    if (kind == ACTIVATION_TANH) return tanhf(v);
+    if (kind == ACTIVATION_SIGMOID) return sigmoid(v);
+    return v;
+}
+
+__device__ __forceinline__ float minus_infinity() { return __int_as_float(0xff800000); }
+
+// The first element of this thread and the distance to its next, for a grid-stride loop.
+__device__ __forceinline__ index_t first_element() { return (index_t)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ index_t grid_stride() { return (index_t)gridDim.x * blockDim.x; }

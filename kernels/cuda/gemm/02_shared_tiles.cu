@@ -1,0 +1,68 @@
+/*
+op = "gemm"
+rung = 2
+name = "shared_tiles"
+idea = "A block fetches a tile of a and of b into shared memory once for all its outputs, in whichever order they lie contiguous; each thread keeps four rows of its column in registers."
+launch = "gemm_tiles"
+[defines]
+TILE_M = 32
+TILE_N = 32
+TILE_K = 32
+ROWS = 4  # rows of y a thread
+*/
+#include "common.cuh"
+
+#define THREADS (TILE_M / ROWS * TILE_N)
+static_assert(TILE_M % ROWS == 0, "a thread takes ROWS whole rows");
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
+         float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
+         index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
+         int activation) {
+    // One longer than the tile: a tile is written along k or across it, and read across it.
+    __shared__ float left[TILE_K][TILE_M + 1];
+    __shared__ float right[TILE_K][TILE_N + 1];
+
+    const int across = (n + TILE_N - 1) / TILE_N;  // tiles side by side
+    const int first_row = blockIdx.x / across * TILE_M;
+    const int first_column = blockIdx.x % across * TILE_N;
+    const int column = threadIdx.x % TILE_N;
+    const int row = threadIdx.x / TILE_N * ROWS;
+
+    for (int matrix = blockIdx.z; matrix < batch; matrix += gridDim.z) {
+        const float* pa = a + matrix * stride_a;
+        const float* pb = b + matrix * stride_b;
+        float sum[ROWS] = {};
+        for (int k0 = 0; k0 < k; k0 += TILE_K) {
+            for (int e = threadIdx.x; e < TILE_M * TILE_K; e += THREADS) {
+                const int i = trans_a ? e % TILE_M : e / TILE_K, j = trans_a ? e / TILE_M : e % TILE_K;
+                const index_t r = first_row + i, kk = k0 + j;
+                left[j][i] = r < m && kk < k ? pa[trans_a ? kk * m + r : r * k + kk] : 0.0f;
+            }
+            for (int e = threadIdx.x; e < TILE_N * TILE_K; e += THREADS) {
+                const int i = trans_b ? e / TILE_K : e % TILE_N, j = trans_b ? e % TILE_K : e / TILE_N;
+                const index_t c = first_column + i, kk = k0 + j;
+                right[j][i] = c < n && kk < k ? pb[trans_b ? c * k + kk : kk * n + c] : 0.0f;
+            }
+            __syncthreads();
+#pragma unroll
+            for (int j = 0; j < TILE_K; ++j) {
+                const float v = right[j][column];
+#pragma unroll
+                for (int i = 0; i < ROWS; ++i) sum[i] += left[j][row + i] * v;
+            }
+            __syncthreads();
+        }
+        const int c = first_column + column;
+        if (c >= n) continue;
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) {
+            const int r = first_row + row + i;
+            if (r >= m) break;
+            float v = alpha * sum[i];
+            if (bias) v += beta * bias[r * bias_stride_m + c * bias_stride_n];
+            y[((index_t)matrix * m + r) * n + c] = activate(v, activation);
+        }
+    }
+}

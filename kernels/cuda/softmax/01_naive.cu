@@ -1,0 +1,34 @@
+/*
+op = "softmax"
+rung = 1
+name = "naive"
+idea = "One warp a row: it finds the maximum, then the sum of the exponentials below it, by shuffles among its lanes."
+launch = "one_warp_a_row"
+*/
+#include "common.cuh"
+
+#define LANES 32
+#define ALL 0xffffffffu
+
+// x and y are (outer, axis, inner); a row runs along the middle one.
+extern "C" __global__ void softmax(const float* __restrict__ x, float* __restrict__ y, index_t outer, int axis,
+                                   index_t inner, int log_of_it) {
+    const int lane = threadIdx.x % LANES;
+    const index_t warps = grid_stride() / LANES;
+    for (index_t row = first_element() / LANES; row < outer * inner; row += warps) {
+        const index_t base = row / inner * axis * inner + row % inner;
+        float top = minus_infinity();
+        for (int i = lane; i < axis; i += LANES) top = fmaxf(top, x[base + i * inner]);
+#pragma unroll
+        for (int d = LANES / 2; d; d /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, d));
+        float sum = 0.0f;
+        for (int i = lane; i < axis; i += LANES) sum += expf(x[base + i * inner] - top);
+#pragma unroll
+        for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(ALL, sum, d);
+        const float log_sum = log_of_it ? logf(sum) : 0.0f;
+        for (int i = lane; i < axis; i += LANES) {
+            const float v = x[base + i * inner] - top;
+            y[base + i * inner] = log_of_it ? v - log_sum : expf(v) / sum;
+        }
+    }
+}

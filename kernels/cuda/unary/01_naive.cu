@@ -1,0 +1,15 @@
+/*
+op = "unary"
+rung = 1
+name = "naive"
+idea = "One thread an element."
+launch = "one_thread_an_output"
+*/
+#include "common.cuh"
+
+extern "C" __global__ void unary(const float* __restrict__ x, float* __restrict__ y, index_t size, int kind) {
+    for (index_t i = first_element(); i < size; i += grid_stride()) {
+        const float v = x[i];
+        y[i] = kind == UNARY_RELU ? relu(v) : kind == UNARY_TANH ? tanhf(v) : kind == UNARY_SIGMOID ? sigmoid(v) : v;
+    }
+}

@@ -1,0 +1,228 @@
+"""Rungs compiled to cubins by NVRTC, through `cuda.bindings.nvrtc`: no GPU and no driver is needed for it.
+
+A cubin is machine code for exactly one architecture ("sm_90"), so that nothing is compiled at load time. It
+is kept in the user's cache under a hash of everything that went into it: the rung's source, every header of ours
+that it includes, the defines, the options, the architecture and NVRTC's version. No fast-math and no flush to
+zero: what a rung computes is what its source says in strict float32.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from kernels import registry
+from kernels.errors import KernelError, UnavailableError
+from kernels.params import ACTIVATIONS, BINARY_KINDS, ITEMSIZE, PAD_MODES, UNARY_KINDS
+
+HEADERS = registry.ROOT / "cuda"
+OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
+POOL_KINDS = ("max", "average")
+Define = int | float | str | bool
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+_ERROR = re.compile(
+    r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<text>.+)$", re.M
+)
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+_SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_ARCH = re.compile(r"sm_\d{2,3}a?")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one thread or block of the kernel takes, as ptxas reports it: registers a thread, bytes of static
+    shared memory a block, bytes of stack and of spilled registers a thread."""
+
+    registers: int
+    shared_nbytes: int
+    stack_nbytes: int
+    spill_nbytes: int
+
+
+def codes() -> dict[str, int]:
+    """The numbers by which a kernel is told of an enumerated parameter, as defines: ACTIVATION_NONE = 0,
+    ACTIVATION_RELU = 1, …, UNARY_RELU, BINARY_ADD, POOL_MAX, PAD_CONSTANT, DTYPE_FLOAT32."""
+    words = {
+        "ACTIVATION": ("none", *ACTIVATIONS),
+        "UNARY": UNARY_KINDS,
+        "BINARY": BINARY_KINDS,
+        "POOL": POOL_KINDS,
+        "PAD": PAD_MODES,
+        "DTYPE": tuple(ITEMSIZE),
+    }
+    return {f"{group}_{w.upper()}": i for group, names in words.items() for i, w in enumerate(names)}
+
+
+def code(group: str, word: str | None) -> int:
+    """The number of one word: code("ACTIVATION", None) is 0."""
+    return codes()[f"{group}_{(word or 'none').upper()}"]
+
+
+def unavailable() -> str | None:
+    """Why NVRTC cannot be used here and what would help, or None."""
+    try:
+        found = importlib.util.find_spec("cuda.bindings.nvrtc")
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        return "the package cuda-bindings is not installed; the extras cuda, cuda12 and nvrtc bring it"
+    try:
+        _version()
+    except Exception as error:  # the shared library behind the bindings: several exception types
+        return f"NVRTC cannot be loaded ({error}); the extras cuda, cuda12 and nvrtc bring its library"
+    return None
+
+
+def cache_dir() -> Path:
+    """Where cubins are kept: $KERNELSCOPE_CACHE, else the user's cache folder, and there `cubin`."""
+    base = os.environ.get("KERNELSCOPE_CACHE") or platformdirs.user_cache_dir("kernelscope", appauthor=False)
+    return Path(base).expanduser() / "cubin"
+
+
+def compile_rung(rung: registry.Rung, arch: str, defines: Mapping[str, Define] | None = None) -> Path:
+    """The cubin of `rung` for `arch` ("sm_90"), from the cache or compiled now.
+
+    `defines` are added to the header's own and win over them. Raises KernelError with the compiler's message
+    and the line of the rung's file, UnavailableError where NVRTC is not installed.
+    """
+    if not _ARCH.fullmatch(arch):
+        raise KernelError(f"{arch!r} is no CUDA architecture; one is written like sm_90")
+    if reason := unavailable():
+        raise UnavailableError(f"{rung.label} cannot be compiled: {reason}")
+    options = [f"-arch={arch}", *OPTIONS]
+    options += [
+        _define(k, v) for k, v in sorted((codes() | dict(rung.defines) | dict(defines or {})).items())
+    ]
+    key = hashlib.sha256()
+    for part in (repr(_version()), *options, rung.path.name, *_sources(rung)):
+        key.update(part.encode() + b"\0")
+    path = cache_dir() / f"{rung.op}-{rung.number:02d}-{rung.name}-{arch}-{key.hexdigest()[:24]}.cubin"
+    if not path.exists():
+        cubin, log = _compile(rung, arch, options)
+        _write(path.with_suffix(".log"), log.encode())
+        _write(path, cubin)
+    return path
+
+
+def resources(cubin: Path) -> Resources | None:
+    """Registers, shared memory and spills of a cubin that `compile_rung` returned (None: its log is gone)."""
+    try:
+        log = cubin.with_suffix(".log").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    registers = [int(m) for m in _REGISTERS.findall(log)]
+    spills = [tuple(map(int, m)) for m in _SPILLS.findall(log)]
+    if not registers:
+        return None
+    return Resources(
+        registers=max(registers),
+        shared_nbytes=max((int(m) for m in _SHARED.findall(log)), default=0),
+        stack_nbytes=max((s[0] for s in spills), default=0),
+        spill_nbytes=max((s[1] + s[2] for s in spills), default=0),
+    )
+
+
+def _define(name: str, value: Define) -> str:
+    if isinstance(value, bool):
+        value = int(value)
+    return f"-D{name}={value}"
+
+
+def _version() -> tuple[int, int]:
+    """NVRTC's version; loads the shared library (which the bindings report in exceptions of their own)."""
+    from cuda.bindings import nvrtc
+
+    result, major, minor = nvrtc.nvrtcVersion()
+    _check(nvrtc, result, "asking NVRTC its version")
+    return int(major), int(minor)
+
+
+def _sources(rung: registry.Rung) -> list[str]:
+    """The rung's text and that of every header of ours it includes, however deep, in a fixed order."""
+    texts, seen, queue = [rung.source], set(), [(rung.source, rung.path.parent)]
+    while queue:
+        text, folder = queue.pop()
+        for name in _INCLUDE.findall(text):
+            path = next((p for d in (folder, HEADERS) if (p := d / name).is_file()), None)
+            if path is None or path in seen:
+                continue  # a header that is not there is the compiler's to report
+            seen.add(path)
+            header = path.read_text(encoding="utf-8")
+            texts += [name, header]
+            queue.append((header, path.parent))
+    return texts
+
+
+def _include_dirs(rung: registry.Rung) -> list[Path]:
+    """Our headers, then CUDA's own as pip installs them (nvidia/*/include), then an installed toolkit's."""
+    dirs = [rung.path.parent, HEADERS]
+    spec = importlib.util.find_spec("nvidia")
+    for root in spec.submodule_search_locations or () if spec else ():
+        dirs += sorted(Path(root).glob("*/include"))
+    dirs += [Path(os.environ[n]) / "include" for n in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(n)]
+    return [d for d in dirs if d.is_dir()]
+
+
+def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes, str]:
+    from cuda.bindings import nvrtc
+
+    flags = [o.encode() for o in options] + [f"-I{d}".encode() for d in _include_dirs(rung)]
+    result, program = nvrtc.nvrtcCreateProgram(rung.source.encode(), rung.path.name.encode(), 0, [], [])
+    _check(nvrtc, result, f"starting to compile {rung.label}")
+    try:
+        (result,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
+        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode(errors="replace")
+        log = log.rstrip("\0 \n")
+        if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise KernelError(_failure(rung, arch, log or result.name))
+        return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _text(size: Any, get: Any, program: Any) -> bytes:
+    """What one of NVRTC's pairs of calls (how long, then the bytes) answers."""
+    _, nbytes = size(program)
+    buffer = bytes(nbytes + 16)  # the bindings write into it; longer than any bytes object Python shares
+    get(program, buffer)
+    return buffer[:nbytes]
+
+
+def _failure(rung: registry.Rung, arch: str, log: str) -> str:
+    errors = list(_ERROR.finditer(log))
+    if not errors:
+        return f"{rung.path} does not compile for {arch}: {' '.join(log.split())[:400]}"
+    first = errors[0]
+    where = str(rung.path) if first["file"] == rung.path.name else first["file"]
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{where}:{first['line']}: {rung.label} does not compile for {arch}: {first['text']}{more}"
+
+
+def _check(nvrtc: Any, result: Any, doing: str) -> None:
+    if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise KernelError(f"NVRTC failed ({result.name}) while {doing}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a cache file whole or not at all, whoever else writes the same one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(content)
+        os.replace(file.name, path)
+    except OSError as error:
+        raise KernelError(
+            f"the kernel cache {path.parent} cannot be written ({error.strerror}); "
+            "point KERNELSCOPE_CACHE at a folder that can"
+        ) from error
