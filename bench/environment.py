@@ -1,0 +1,107 @@
+"""The machine and the software of a run, collected without starting a device or importing what is heavy."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+from pathlib import Path
+
+import psutil
+
+from bench import nvml
+from bench.records import BackendInfo, Environment
+from engine import backends, host
+
+# Whose versions a reader of a chart wants to know; those not installed are left out.
+PACKAGES = (
+    "numpy",
+    "onnx",
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "cupy-cuda13x",
+    "cupy-cuda12x",
+    "cuda-bindings",
+    "cupti-python",
+    "nvidia-cudnn-cu13",
+    "nvidia-cudnn-cu12",
+    "nvidia-ml-py",
+)
+
+
+def collect() -> Environment:
+    """The Environment of this machine. Cheap (tens of milliseconds) and never raises for what is missing."""
+    gpu = nvml.Gpu.first()
+    driver, cuda = nvml.versions()
+    return Environment(
+        machine=platform.node(),
+        os=_os(),
+        python=platform.python_version(),
+        cpu=_cpu(),
+        cores=host.physical_cores(),
+        memory_nbytes=psutil.virtual_memory().total,
+        gpu=gpu.name if gpu else "",
+        gpu_uuid=gpu.uuid if gpu else "",
+        driver=driver,
+        cuda=cuda,
+        packages=packages(),
+        backends=backend_infos(),
+        kernelscope=version(),
+    )
+
+
+def packages() -> dict[str, str]:
+    """Installed version by distribution name."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def backend_infos() -> tuple[BackendInfo, ...]:
+    """Every backend there is, with the reason where it cannot run here."""
+    return tuple(
+        BackendInfo(
+            name=backend.name,
+            device=backend.device,
+            precisions=tuple(backend.precisions),
+            reference=backend.reference,
+            unavailable=backend.unavailable() or "",
+        )
+        for backend in backends.all_backends().values()
+    )
+
+
+def version() -> str:
+    """This program's version, from the pyproject.toml that lies with it ("" where there is none)."""
+    try:
+        text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    found = re.search(r'^version = "(.+)"$', text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _os() -> str:
+    if platform.system() == "Linux":
+        try:
+            name = platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
+        except OSError:
+            name = "Linux"
+        return f"{name}, kernel {platform.release()}"
+    return f"{platform.system()} {platform.release()}"
+
+
+def _cpu() -> str:
+    """The processor's name as the system tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or os.environ.get("PROCESSOR_IDENTIFIER", "") or platform.machine()
