@@ -177,11 +177,16 @@ def _info(value: onnx.ValueInfoProto, where: str, kind: str) -> TensorInfo:
         raise UnsupportedError(
             f"{where} has an {kind} {value.name!r} that is a {what}; only tensors are supported"
         )
-    tensor = value.type.tensor_type
-    if kind == "input" and not tensor.HasField("shape"):
+    if kind == "input" and not value.type.tensor_type.HasField("shape"):
         raise UnsupportedError(
             f"{where} has an input {value.name!r} of unknown rank; its shape must be declared"
         )
+    return tensor_info(value)
+
+
+def tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
+    """The tensor as ONNX declares it; float32 where its type is not declared."""
+    tensor = value.type.tensor_type
     dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name if tensor.elem_type else "float32"
     shape: Shape = tuple(
         int(d.dim_value) if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim

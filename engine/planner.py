@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -164,21 +164,24 @@ def _with_outputs_placed(
         if isinstance(item, View):
             aliases[item.output] = aliases.get(item.source, item.source)
             covers[item.output] = covers.get(item.source, ()) + item.nodes
+    copies: list[Kernel] = []
     for name in dict.fromkeys(lowered.outputs):
-        source = aliases.get(name, name)
+        source = aliases.pop(name, name)
         if source in constants:
             held = f"{name}:constant"
-            constants[held], specs[held] = (
-                constants.pop(source) if source == name else constants[source],
-                specs[source],
-            )
-            source = held
-        elif source not in lowered.inputs or source == name:
+            constants[held], specs[held] = constants[source], specs[source]
+            constants.pop(name, None)
+        elif source in lowered.inputs and source != name:
+            held = source
+        else:
+            if source != name:
+                aliases[name] = source
             continue
-        aliases.pop(name, None)
         spec = specs[name]
-        copy = params.Unary(kind="identity", size=int(np.prod(spec.shape, dtype=np.int64)), dtype=spec.dtype)
-        kernels.append(Kernel(copy, (source,), name, covers.get(name, ()) or (name,)))
+        copy = params.Unary(kind="identity", size=math.prod(spec.shape), dtype=spec.dtype)
+        copies.append(Kernel(copy, (held,), name, covers.get(name, (name,))))
+    # First, because other steps may read the copy.
+    kernels = copies + kernels
     read = {name for kernel in kernels for name in kernel.inputs}
     weights: dict[str, np.ndarray] = {}
     for name in sorted(read):
@@ -194,8 +197,3 @@ def _with_outputs_placed(
         weights,
         {name: held for name, held in aliases.items() if name in live},
     )
-
-
-def without_rungs(graph: Graph, batch: int) -> Plan:
-    """A plan with no rung chosen (`rung` is ""), for questions of shapes and memory that need no ladder."""
-    return replace(plan(graph, batch, choose=lambda device, wanted, node: ""), device="")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -73,6 +73,10 @@ class Scope:
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self.spec(name).shape
+
+    def elements(self, names: Iterable[str]) -> int:
+        """Elements of those of these tensors that are constant, each counted once."""
+        return sum(math.prod(self.specs[name].shape) for name in set(names) if name in self.constants)
 
     def constant(self, node: Node, index: int, what: str) -> np.ndarray | None:
         """The value of input `index`, None where that optional input is absent.

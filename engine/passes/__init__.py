@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from engine.graph import Graph
 from engine.passes.fuse import fuse
-from engine.passes.trace import Program, alive, check_batch, specs, trace
+from engine.passes.trace import Program, alive, check_batch, known, trace
 
-__all__ = ["Program", "alive", "check_batch", "fuse", "program", "specs", "trace"]
+__all__ = ["Program", "alive", "check_batch", "fuse", "known", "program", "trace"]
 
 
 def program(graph: Graph, batch: int) -> Program:

@@ -133,10 +133,7 @@ def trace(graph: Graph, batch: int) -> Program:
 def _signed(item: Kernel | View, node: Node, scope: Scope) -> Kernel | View:
     if isinstance(item, View):
         return replace(item, nodes=(node.name,))
-    constants = {name for name in item.inputs if name in scope.constants}
-    return replace(
-        item, nodes=(node.name,), parameters=sum(math.prod(scope.specs[name].shape) for name in constants)
-    )
+    return replace(item, nodes=(node.name,), parameters=scope.elements(item.inputs))
 
 
 def alive(program: Program) -> Program:
@@ -150,8 +147,8 @@ def alive(program: Program) -> Program:
     return replace(program, items=tuple(reversed(kept)))
 
 
-def specs(graph: Graph, batch: int) -> dict[str, TensorSpec]:
-    """Shape and dtype of every tensor of the graph whose shape can be known at this batch size.
+def known(graph: Graph, batch: int) -> Scope:
+    """Every tensor of the graph whose shape or value can be known at this batch size.
 
     Nodes that the engine refuses are asked of ONNX's own shape inference.
     Raises InputError or UnsupportedError for the batch size alone.
@@ -162,4 +159,4 @@ def specs(graph: Graph, batch: int) -> dict[str, TensorSpec]:
             advance(node, scope, graph)
         except UnsupportedError:
             scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
-    return scope.specs
+    return scope
