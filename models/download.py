@@ -20,10 +20,10 @@ STALL_S = 30.0  # the longest silence in the middle of a download
 CLEAN_UP_S = 0.4  # the longest wait for an abandoned download to remove its temporary file
 
 
-def way_out(dataset: str, file: str) -> str:
+def way_out(dataset: str) -> str:
     """What helps a user without a network, as the end of a sentence."""
     return (
-        f"put {dataset}/{file} into a folder and set KERNELSCOPE_DATA to that folder, "
+        f"put its files into DIR/{dataset} and set KERNELSCOPE_DATA=DIR, "
         "or use the data set digits, which needs no network"
     )
 
@@ -130,7 +130,7 @@ class _Download:
             if self.error is None:
                 return
             reason = _words(self.error)
-        remedy = way_out(self.dataset, self.file)
+        remedy = way_out(self.dataset)
         raise DataError(
             f"{self.dataset}/{self.file} could not be downloaded ({reason}): {remedy}"
         ) from self.error

@@ -48,10 +48,10 @@ def resize(images: np.ndarray, height: int, width: int) -> np.ndarray:
     return out
 
 
-def to_channels(images: np.ndarray, channels: int) -> np.ndarray:
-    """uint8 (N, C, H, W) with 1 or 3 channels; grey is repeated, colour becomes its ITU-R 601 luma."""
+def planes_of(images: np.ndarray, channels: int) -> np.ndarray:
+    """uint8 (N, 1, H, W) of grey images or where `channels` is 1 (ITU-R 601 luma), else (N, 3, H, W)."""
     if images.ndim == 3:
-        return np.broadcast_to(images[:, None], (len(images), channels, *images.shape[1:]))
+        return images[:, None]
     if channels == 3:
         return images.transpose(0, 3, 1, 2)
     grey = np.stack([np.asarray(Image.fromarray(image).convert("L")) for image in images])
@@ -81,9 +81,11 @@ def preprocess(images: np.ndarray, spec: str, input_shape: Sequence[int | str | 
     width = width if isinstance(width, int) else images.shape[2]
     if len(images) == 0:
         return np.empty((0, int(channels), height, width), np.float32)
-    planes = to_channels(resize(images, height, width), int(channels))
-    out = np.empty(planes.shape, np.float32)
-    np.multiply(planes, np.float32(scale), out=out)
+    planes = planes_of(resize(images, height, width), int(channels))
+    out = np.empty((len(images), int(channels), height, width), np.float32)
+    own = out[:, : planes.shape[1]]
+    np.multiply(planes, np.float32(scale), out=own)
     if offset:
-        out += np.float32(offset)
+        own += np.float32(offset)
+    out[:, planes.shape[1] :] = own[:, :1]  # grey for a model of three channels: each is the same
     return out

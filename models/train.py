@@ -53,7 +53,7 @@ RECIPES = {
     "lenet5-digits": Recipe(epochs=60, rate=2e-3, batch=32, decay=1e-4, shift=2),
     "lenet5-fashion": Recipe(epochs=8, rate=2e-3, decay=1e-5),
     "ece408-high": Recipe(epochs=4, rate=1e-3, decay=1e-5),
-    "ece408-low": Recipe(epochs=1, rate=2e-3, optimizer="sgd", stop_at=0.63),
+    "ece408-low": Recipe(epochs=1, rate=5e-4, optimizer="sgd", stop_at=0.63),
     "ece408-2conv": Recipe(epochs=4, rate=2e-3, decay=1e-5),
 }
 
