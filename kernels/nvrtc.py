@@ -1,9 +1,9 @@
 """Rungs compiled to cubins by NVRTC, through `cuda.bindings.nvrtc`: no GPU and no driver is needed for it.
 
 A cubin is machine code for exactly one architecture ("sm_90"), so that nothing is compiled at load time. It
-is kept in the user's cache under a hash of everything that went into it: the rung's source, every header of ours
-that it includes, the defines, the options, the architecture and NVRTC's version. No fast-math and no flush to
-zero: what a rung computes is what its source says in strict float32.
+is kept in the user's cache under a hash of everything that went into it: the rung's source, every header of
+ours that it includes, the defines, the options, the architecture and NVRTC's version. No fast-math and no
+flush to zero: what a rung computes is what its source says in strict float32.
 """
 
 from __future__ import annotations

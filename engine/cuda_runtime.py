@@ -1,0 +1,123 @@
+"""What the CUDA engine needs of CuPy, and nothing else of it: memory, copies, streams, errors in our words.
+
+CuPy is imported here alone, and only when a session is prepared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError
+
+TO_DEVICE, TO_HOST = 1, 2  # cudaMemcpyKind
+_OUT_OF_MEMORY = 2  # both cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
+_HALF_NBYTES = 32 << 20
+
+
+def import_cupy() -> Any:
+    """The module `cupy`. Raises UnavailableError where it is missing or its libraries do not load."""
+    try:
+        return importlib.import_module("cupy")
+    except ImportError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UnavailableError(f"CuPy, which drives the device, cannot be imported: {reason}") from error
+
+
+@contextlib.contextmanager
+def translated(what: str) -> Iterator[None]:
+    """CUDA's and CuPy's exceptions as errors of ours, one sentence about `what`."""
+    try:
+        yield
+    except KernelscopeError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"memory did not suffice for {what}: {_line(error)}") from error
+    except RuntimeError as error:  # CUDARuntimeError and CUDADriverError
+        if getattr(error, "status", None) == _OUT_OF_MEMORY:
+            raise OutOfMemoryError(f"memory did not suffice for {what}: {_line(error)}") from error
+        raise KernelError(f"CUDA failed on {what}: {_line(error)}") from error
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+class Staging:
+    """Copies between pageable host memory and the device through pinned memory, which the bus reads directly.
+
+    Two halves take turns: one is filled or emptied by the host while the device copies the other. The pinned
+    memory is allocated once, and at most 64 MiB of it however large the tensors are.
+    """
+
+    def __init__(self, cupy: Any, stream: Any, largest_nbytes: int) -> None:
+        """largest_nbytes: of the largest tensor that will be copied."""
+        self._half = max(256, min(largest_nbytes, _HALF_NBYTES))
+        self._stream = stream
+        self._copy = cupy.cuda.runtime.memcpyAsync
+        memory = cupy.cuda.PinnedMemory(2 * self._half)
+        self._pinned = np.frombuffer(cupy.cuda.PinnedMemoryPointer(memory, 0), np.uint8, 2 * self._half)
+        self._pointer = int(memory.ptr)
+        self._done = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
+
+    @property
+    def nbytes(self) -> int:
+        return 2 * self._half
+
+    def move_to(self, stream: Any) -> None:
+        """Copy on another stream from now on."""
+        self._stream = stream
+
+    def upload(self, array: np.ndarray, pointer: int) -> None:
+        """Copy a C-contiguous array to the device; the stream has it when it is synchronised."""
+        source = array.reshape(-1).view(np.uint8)
+        for slot, start, stop in self._pieces(source.nbytes):
+            self._done[slot].synchronize()
+            here = slot * self._half
+            self._pinned[here : here + stop - start] = source[start:stop]
+            self._copy(pointer + start, self._pointer + here, stop - start, TO_DEVICE, self._stream.ptr)
+            self._done[slot].record(self._stream)
+
+    def download(self, pointer: int, array: np.ndarray) -> None:
+        """Copy device memory into a C-contiguous array, which has it on return."""
+        target = array.reshape(-1).view(np.uint8)
+        under_way: tuple[int, int, int] | None = None
+        for piece in self._pieces(target.nbytes):
+            slot, start, stop = piece
+            here = self._pointer + slot * self._half
+            self._copy(here, pointer + start, stop - start, TO_HOST, self._stream.ptr)
+            self._done[slot].record(self._stream)
+            if under_way:
+                self._take(target, under_way)
+            under_way = piece
+        if under_way:
+            self._take(target, under_way)
+
+    def _take(self, target: np.ndarray, piece: tuple[int, int, int]) -> None:
+        slot, start, stop = piece
+        self._done[slot].synchronize()
+        here = slot * self._half
+        target[start:stop] = self._pinned[here : here + stop - start]
+
+    def _pieces(self, nbytes: int) -> Iterator[tuple[int, int, int]]:
+        """(half, start, stop) of each piece of a copy, the halves in turn."""
+        for index, start in enumerate(range(0, nbytes, self._half)):
+            yield index % 2, start, min(start + self._half, nbytes)
+
+
+class ColdCache:
+    """Overwrites the L2 cache: memory of twice its size, allocated at first use and kept."""
+
+    def __init__(self, cupy: Any, pool: Any) -> None:
+        self.nbytes = 2 * int(cupy.cuda.Device().attributes["L2CacheSize"])
+        self._memory = pool.malloc(self.nbytes)
+        self._turn = 0
+
+    def overwrite(self, stream: Any) -> None:
+        """Start writing it all on the stream, another value each time."""
+        self._turn = (self._turn + 1) % 256
+        self._memory.memset_async(self._turn, self.nbytes, stream)

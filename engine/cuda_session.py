@@ -1,0 +1,361 @@
+"""A plan on an NVIDIA GPU: memory, kernels and one CUDA graph of them, replayed a run.
+
+A session allocates once (weights, one arena for all activations) and computes with nothing but the rungs of
+its plan: no cuBLAS, no cuDNN, no array maths of CuPy. The forward pass runs on a stream of its own, and CUDA
+events on that stream are its clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine import planner
+from engine.backend import OpTime, Options
+from engine.cuda_runtime import ColdCache, Staging, import_cupy, translated
+from engine.graph import Graph
+from engine.memory import ALIGNMENT
+from engine.plan import Plan, Step
+from kernels import launch, nvrtc, registry
+from kernels.errors import InputError, KernelError
+
+_TRAIN_NS = 500_000  # a train of launches of one step lasts about so long, far above the clock's resolution
+_LONGEST_TRAIN = 100
+_FEWEST_TRAINS, _MOST_TRAINS = 5, 200
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One kernel launch with everything it takes, pointers included."""
+
+    kernel: Any
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    arguments: tuple[Any, ...]
+    shared_nbytes: int
+
+    def start(self) -> None:
+        """On the current stream."""
+        self.kernel(self.grid, self.block, self.arguments, shared_mem=self.shared_nbytes)
+
+
+class EngineCudaSession:
+    """A plan on the current device; see engine.backend.Session.
+
+    Errors of a launch surface at `run` or, as the device is asynchronous, at the next call that waits.
+    """
+
+    backend = "engine-cuda"
+
+    def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
+        self.batch, self.precision = batch, precision
+        self._what = f"{graph.name} on engine-cuda at batch {batch} in {precision}"
+        self._closed = False
+        self._pool: Any = None
+        self._graph: Any = None
+        self._cold: ColdCache | None = None
+        self._clock: tuple[Any, Any] | None = None
+        self._op_types = {node.name: node.op_type for node in graph.nodes}
+        self._phases: dict[str, int] = {}
+        self._facts: dict[str, str] = {}
+        self.phases: Mapping[str, int] = self._phases
+        self.facts: Mapping[str, str] = self._facts
+        self._cupy = import_cupy()
+        try:
+            with translated(self._what):
+                self._prepare(graph, options)
+        except BaseException:
+            self.close()
+            raise
+
+    # ------------------------------------------------------------------------------------------- preparing
+
+    def _prepare(self, graph: Graph, options: Options) -> None:
+        cupy, clock = self._cupy, time.perf_counter_ns
+        started = clock()
+        capability = _capability(cupy)
+        choose = planner.ladder_choice(options, capability)
+        self._plan = planner.plan(graph, self.batch, "cuda", self.precision, options, choose=choose)
+        planned = clock()
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._pool = cupy.cuda.MemoryPool()
+        self._allocate(self._plan)
+        allocated = clock()
+        self._upload_weights(self._plan)
+        uploaded = clock()
+        self._compile(self._plan, capability, options)
+        self._facts |= _machine(cupy, capability)
+        # The first run loads the code onto the device and shows a launch that fails, before any capture.
+        self._launch_all()
+        self._stream.synchronize()
+        if options.cuda_graph:
+            self._graph, reason = self._capture(self._calls)
+            self._facts["cuda_graph"] = f"no: {reason}" if reason else "yes"
+        else:
+            self._facts["cuda_graph"] = "no: not asked for"
+        self._phases |= {
+            "load": planned - started,
+            "alloc": allocated - planned,
+            "upload": uploaded - allocated,
+            "compile": clock() - uploaded,
+        }
+
+    def _allocate(self, plan: Plan) -> None:
+        """Device memory for weights, arena and workspace, pinned memory for copies; where tensors lie."""
+        offsets: dict[str, int] = {}
+        end = 0
+        for name, array in plan.weights.items():
+            offsets[name] = end
+            end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+        self._weights = self._pool.malloc(max(end, ALIGNMENT))
+        self._arena = self._pool.malloc(max(plan.arena_nbytes, ALIGNMENT))
+        self._workspace = self._pool.malloc(plan.workspace_nbytes) if plan.workspace_nbytes else None
+        self._arena.memset_async(0, max(plan.arena_nbytes, ALIGNMENT), self._stream)
+        weights, arena = int(self._weights.ptr), int(self._arena.ptr)
+        self._pointers = {name: weights + offset for name, offset in offsets.items()}
+        self._pointers |= {name: arena + place.offset for name, place in plan.placements.items()}
+        copied = [array.nbytes for array in plan.weights.values()]
+        copied += [plan.tensors[name].nbytes for name in (*plan.inputs, *plan.outputs)]
+        self._staging = Staging(self._cupy, self._stream, max(copied, default=0))
+        self.memory: Mapping[str, int] = {
+            "weights": plan.weights_nbytes,
+            "arena": plan.arena_nbytes,
+            "workspace": plan.workspace_nbytes,
+            "pinned": self._staging.nbytes,
+        }
+
+    def _upload_weights(self, plan: Plan) -> None:
+        for name, array in plan.weights.items():
+            self._staging.upload(np.ascontiguousarray(array), self._pointers[name])
+        self._stream.synchronize()
+
+    def _compile(self, plan: Plan, capability: tuple[int, int], options: Options) -> None:
+        """Every step's kernel, from the disk cache or compiled now, and its launch."""
+        arch = f"sm_{capability[0]}{capability[1]}"
+        modules: dict[str, Any] = {}
+        self._calls = []
+        for step in plan.steps:
+            rung = registry.find("cuda", step.op, step.rung, options.kernel_dirs)
+            shape = launch.launch(step.params, rung)
+            path = str(nvrtc.compile_rung(rung, arch, shape.defines))
+            if path not in modules:
+                modules[path] = self._cupy.RawModule(path=path)
+            try:
+                kernel = modules[path].get_function(step.op)
+            except RuntimeError as error:
+                raise KernelError(
+                    f'{rung.path}: the compiled rung cannot be loaded ({error}); it must define extern "C" '
+                    f"__global__ void {step.op}(…)"
+                ) from error
+            if shape.shared_nbytes > 48 << 10:  # beyond this CUDA wants to be asked for it
+                kernel.max_dynamic_shared_size_bytes = shape.shared_nbytes
+            pointers = [self._pointer(name) for name in step.inputs]
+            pointers += [np.uint64(0)] * (launch.POINTERS[step.op] - len(pointers))
+            arguments = (*pointers, self._pointer(step.output), *shape.scalars)
+            self._calls.append(_Call(kernel, shape.grid, shape.block, arguments, shape.shared_nbytes))
+
+    def _pointer(self, name: str) -> np.uint64:
+        while name in self._plan.aliases:
+            name = self._plan.aliases[name]
+        return np.uint64(self._pointers[name])
+
+    def _launch_all(self) -> None:
+        with self._stream:
+            for call in self._calls:
+                call.start()
+
+    def _capture(self, calls: Sequence[_Call]) -> tuple[Any, str]:
+        """These launches as one CUDA graph, replayed once for a trial; or None and why it did not work."""
+        stream = self._stream
+        try:
+            with stream:
+                stream.begin_capture()
+                try:
+                    for call in calls:
+                        call.start()
+                finally:
+                    graph = stream.end_capture()
+            graph.upload(stream)
+            graph.launch(stream)
+            stream.synchronize()
+        except RuntimeError as error:
+            # A stream whose capture broke stays unusable, and the staging buffer copies on it.
+            self._stream = self._cupy.cuda.Stream(non_blocking=True)
+            self._staging.move_to(self._stream)
+            return None, f"the capture failed ({str(error).strip()})"
+        return graph, ""
+
+    # --------------------------------------------------------------------------------------------- running
+
+    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._check_open()
+        plan = self._plan
+        if set(inputs) != set(plan.inputs):
+            raise InputError(
+                f"the model's inputs are {', '.join(sorted(plan.inputs))}; given were "
+                f"{', '.join(sorted(inputs)) or 'none'}"
+            )
+        for name, array in inputs.items():
+            spec = plan.tensors[name]
+            if tuple(array.shape) != spec.shape:
+                raise InputError(
+                    f"input {name} has shape {tuple(array.shape)}; the session takes {spec.shape}"
+                )
+            if not np.can_cast(array.dtype, spec.dtype, "same_kind"):
+                raise InputError(f"input {name} is {array.dtype}; the session takes {spec.dtype}")
+        with translated(f"the inputs of {self._what}"):
+            for name, array in inputs.items():
+                whole = np.ascontiguousarray(array, plan.tensors[name].dtype)
+                self._staging.upload(whole, int(self._pointer(name)))
+            self._stream.synchronize()
+
+    def run(self) -> None:
+        self._check_open()
+        with translated(self._what):
+            self._run()
+
+    def _run(self) -> None:
+        if self._graph is None:
+            self._launch_all()
+        else:
+            self._graph.launch(self._stream)
+
+    def synchronize(self) -> None:
+        self._check_open()
+        with translated(self._what):
+            self._stream.synchronize()
+
+    def fetch(self) -> dict[str, np.ndarray]:
+        self._check_open()
+        fetched: dict[str, np.ndarray] = {}
+        with translated(f"the outputs of {self._what}"):
+            for name in self._plan.outputs:
+                spec = self._plan.tensors[name]
+                array = np.empty(spec.shape, spec.dtype)
+                self._staging.download(int(self._pointer(name)), array)
+                fetched[name] = array.astype(np.float32, copy=False)
+        return fetched
+
+    # ---------------------------------------------------------------------------------------------- timing
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        self._check_open()
+        if cold and count != 1:
+            raise ValueError(f"a cold run is timed on its own, not {count} of them")
+        with translated(self._what):
+            if cold:
+                self._cold = self._cold or ColdCache(self._cupy, self._pool)
+                self._cold.overwrite(self._stream)
+            start, stop = self._events()
+            start.record(self._stream)
+            for _ in range(count):
+                self._run()
+            stop.record(self._stream)
+            stop.synchronize()
+            return round(self._cupy.cuda.get_elapsed_time(start, stop) * 1e6)
+
+    def op_times(self, seconds: float) -> tuple[OpTime, ...]:
+        """Median time of each step in trains of launches of that step alone, as a CUDA graph where the
+        session uses one; otherwise steps below about 4 µs are bound by the host. The steps run in their
+        order, so that each reads what a pass would give it, and a whole pass at the end restores the
+        outputs."""
+        self._check_open()
+        times = []
+        with translated(self._what):
+            self._run()
+            self._stream.synchronize()
+            for step, call in zip(self._plan.steps, self._calls, strict=True):
+                time_ns = self._train(call, seconds / len(self._calls))
+                times.append(OpTime(step.nodes, self._op_type(step), time_ns, clock="events", rung=step.rung))
+            self._run()
+            self._stream.synchronize()
+        return tuple(times)
+
+    def _train(self, call: _Call, seconds: float) -> float:
+        """Median nanoseconds of one launch of `call`, out of trains that take about `seconds` together."""
+        graph = None
+        once = min(self._elapsed(lambda: self._start(call)) for _ in range(3))
+        length = min(_LONGEST_TRAIN, max(1, math.ceil(_TRAIN_NS / max(once, 1))))
+        if self._graph is not None:
+            graph, _ = self._capture([call] * length)
+
+        def train() -> None:
+            if graph is not None:
+                graph.launch(self._stream)
+            else:
+                for _ in range(length):
+                    self._start(call)
+
+        samples: list[float] = []
+        end = time.perf_counter() + seconds
+        while len(samples) < _FEWEST_TRAINS or (len(samples) < _MOST_TRAINS and time.perf_counter() < end):
+            samples.append(self._elapsed(train) / length)
+        return statistics.median(samples)
+
+    def _start(self, call: _Call) -> None:
+        with self._stream:
+            call.start()
+
+    def _elapsed(self, work: Callable[[], None]) -> float:
+        """Nanoseconds between two events round `work`, which starts something on the stream."""
+        start, stop = self._events()
+        start.record(self._stream)
+        work()
+        stop.record(self._stream)
+        stop.synchronize()
+        return float(self._cupy.cuda.get_elapsed_time(start, stop)) * 1e6
+
+    def _events(self) -> tuple[Any, Any]:
+        if self._clock is None:
+            self._clock = (self._cupy.cuda.Event(), self._cupy.cuda.Event())
+        return self._clock
+
+    def _op_type(self, step: Step) -> str:
+        return self._op_types.get(step.nodes[0], step.op)
+
+    # --------------------------------------------------------------------------------------------- closing
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this session is closed")
+
+    def close(self) -> None:
+        """Wait for what still runs, then free device and pinned memory, graph and stream."""
+        if self._closed:
+            return
+        self._closed = True
+        if stream := self.__dict__.get("_stream"):
+            # A device that has faulted frees nothing more; its process ends anyway.
+            with contextlib.suppress(RuntimeError):
+                stream.synchronize()
+        for name in ("_calls", "_cold", "_clock", "_staging", "_arena", "_weights", "_workspace", "_stream"):
+            self.__dict__.pop(name, None)
+        self._graph = None
+        if self._pool is not None:
+            self._pool.free_all_blocks()
+            self._pool = None
+
+
+def _capability(cupy: Any) -> tuple[int, int]:
+    digits = str(cupy.cuda.Device().compute_capability)  # "90"
+    return int(digits[:-1]), int(digits[-1])
+
+
+def _machine(cupy: Any, capability: tuple[int, int]) -> dict[str, str]:
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
+    name = properties["name"]
+    version = int(cupy.cuda.runtime.driverGetVersion())
+    return {
+        "gpu": name.decode() if isinstance(name, bytes) else str(name),
+        "compute_capability": f"{capability[0]}.{capability[1]}",
+        "driver_cuda": f"{version // 1000}.{version % 1000 // 10}",
+        "l2_nbytes": str(cupy.cuda.Device().attributes["L2CacheSize"]),
+        "cupy": str(cupy.__version__),
+    }
