@@ -27,7 +27,7 @@ def cuda_version() -> int | None:
 def unavailable() -> str | None:
     """Why no NVIDIA GPU can be used here and what would help, in a sentence; None if one can."""
     if cuda_version() is None:
-        return "no NVIDIA driver is installed: it takes an NVIDIA GPU with driver 580 (or 525 with cuda12) or newer"
+        return "no NVIDIA driver is installed: it takes an NVIDIA GPU and driver 525 or newer"
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
     if hidden is not None and hidden.strip() in ("", "-1"):
         return (

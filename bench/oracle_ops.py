@@ -1,0 +1,230 @@
+"""Where `onnx.reference` departs from the ONNX specification, or is too slow to be an oracle: its mends.
+
+Each class replaces one operator of the evaluator (`new_ops`) and opens with the sentence of the
+specification that it follows. All of them keep the element type they are given: float64 stays float64.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.lib.stride_tricks import sliding_window_view
+from onnx.reference.op_run import OpRun
+
+_FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+
+
+class _Mended(OpRun):
+    """Reads the node's own attributes: the schema that the evaluator takes defaults from is the newest
+    one, whatever the model's opset."""
+
+    op_domain = ""
+
+    def _get(self, name: str, default: Any = None) -> Any:
+        for attribute in self.onnx_node.attribute:
+            if attribute.name == name:
+                value = onnx.helper.get_attribute_value(attribute)
+                return value.decode() if isinstance(value, bytes) else value
+        return default
+
+    @property
+    def _opset(self) -> int:
+        return int(self.run_params["opsets"][""])
+
+    def _one_output(self) -> None:
+        if sum(bool(name) for name in self.onnx_node.output) > 1:
+            raise NotImplementedError(f"{self.op_type} with more than one output")
+
+
+class LRN(_Mended):
+    """ "square_sum[n, c, d1, …, dk] = sum(X[n, i, d1, …, dk] ^ 2), where max(0, c - floor((size - 1) / 2))
+    <= i <= min(C - 1, c + ceil((size - 1) / 2))": one sum for each of the C channels; the reference loops c
+    over N.
+    """
+
+    def _run(self, x, **_):
+        size = self._get("size")
+        alpha, beta, bias = self._get("alpha", 1e-4), self._get("beta", 0.75), self._get("bias", 1.0)
+        channels = x.shape[1]
+        squares = x * x
+        total = np.zeros_like(x)
+        for offset in range(-((size - 1) // 2), math.ceil((size - 1) / 2) + 1):
+            first, last = max(0, -offset), min(channels, channels - offset)
+            if first < last:
+                total[:, first:last] += squares[:, first + offset : last + offset]
+        return ((x / (bias + alpha / size * total) ** beta).astype(x.dtype),)
+
+
+class Softmax(_Mended):
+    """Below opset 13: "The input does not need to explicitly be a 2D vector; rather, it will be coerced into
+    one", [a_0 · … · a_{k-1}, a_k · … · a_{n-1}] with k = axis, 1 by default; the reference takes axis alone.
+    """
+
+    def _logarithm(self, x: np.ndarray) -> np.ndarray:
+        axis = self._get("axis", -1 if self._opset >= 13 else 1)
+        if self._opset >= 13:
+            axes: tuple[int, ...] = (axis,)
+        else:
+            axes = tuple(range(axis % x.ndim, x.ndim))
+        shifted = x - x.max(axis=axes, keepdims=True)
+        return shifted - np.log(np.exp(shifted).sum(axis=axes, keepdims=True))
+
+    def _run(self, x, **_):
+        return (np.exp(self._logarithm(x)).astype(x.dtype),)
+
+
+class LogSoftmax(Softmax):
+    """As Softmax, and "The LogSoftmax values are logsoftmax(input, axis) = Log(Softmax(input, axis=axis))";
+    the reference takes the logarithm of values that may have become 0.
+    """
+
+    def _run(self, x, **_):
+        return (self._logarithm(x).astype(x.dtype),)
+
+
+class BatchNormalization(_Mended):
+    """Opset 7 and 9: "Output case #2: Y (test mode)", Y = (X - mean) / sqrt(var + epsilon) · scale + B with
+    the mean and variance given as inputs; the reference mixes in those of the batch.
+    """
+
+    def _run(self, x, scale, bias, mean, var, **_):
+        self._one_output()
+        if self._get("training_mode", 0):
+            raise NotImplementedError("BatchNormalization in training mode")
+        if self._opset < 9 and not self._get("spatial", 1):
+            shape: tuple[int, ...] = (1, *x.shape[1:])  # statistics of every activation, not every channel
+        else:
+            shape = (1, -1, *(1,) * (x.ndim - 2))
+        scale, bias, mean, var = (value.reshape(shape) for value in (scale, bias, mean, var))
+        return ((scale * (x - mean) / np.sqrt(var + self._get("epsilon", 1e-5)) + bias).astype(x.dtype),)
+
+
+class _Window(_Mended):
+    """Geometry of Conv and the pools: the same words of the specification hold for all three."""
+
+    def _geometry(
+        self, sizes: tuple[int, ...], kernel: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], list[tuple[int, int]], tuple[int, ...], tuple[int, ...]]:
+        """Output sizes, (begin, end) padding, strides and dilations along each spatial axis.
+
+        "SAME_UPPER or SAME_LOWER mean pad the input so that output_shape[i] = ceil(input_shape[i] /
+        strides[i])", the odd one at the end or at the beginning; "ceil or floor" otherwise, and a last window
+        that would start in the padding at the end is ignored.
+        """
+        rank = len(sizes)
+        strides = tuple(self._get("strides", [1] * rank))
+        dilations = tuple(self._get("dilations", [1] * rank))
+        mode = self._get("auto_pad", "NOTSET")
+        pads = [0] * (2 * rank) if mode == "VALID" else list(self._get("pads", [0] * (2 * rank)))
+        out, padding = [], []
+        for axis, size in enumerate(sizes):
+            extent = (kernel[axis] - 1) * dilations[axis] + 1
+            stride = strides[axis]
+            if mode in ("SAME_UPPER", "SAME_LOWER"):
+                count = -(-size // stride)
+                total = max((count - 1) * stride + extent - size, 0)
+                begin = total // 2 if mode == "SAME_UPPER" else total - total // 2
+                end = total - begin
+            else:
+                begin, end = pads[axis], pads[axis + rank]
+                span = size + begin + end - extent
+                count = span // stride + 1
+                if self._get("ceil_mode", 0) and mode == "NOTSET":
+                    count = -(-span // stride) + 1
+                    count -= (count - 1) * stride >= size + begin
+            out.append(count)
+            padding.append((begin, end))
+        return tuple(out), padding, strides, dilations
+
+    def _taps(self, x: np.ndarray, padding_value: float, beyond: float) -> Iterator[np.ndarray]:
+        """For each element of the kernel the values that it meets, (n, c, *out).
+
+        The padding holds `padding_value`, what ceil_mode adds beyond it `beyond`.
+        """
+        kernel = tuple(self._get("kernel_shape"))
+        out, padding, strides, dilations = self._geometry(x.shape[2:], kernel)
+        x = np.pad(x, [(0, 0), (0, 0), *padding], constant_values=padding_value)
+        needed = [
+            (o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(out, strides, kernel, dilations, strict=True)
+        ]
+        further = [(0, max(0, need - size)) for need, size in zip(needed, x.shape[2:], strict=True)]
+        x = np.pad(x, [(0, 0), (0, 0), *further], constant_values=beyond)
+        for tap in itertools.product(*map(range, kernel)):
+            slices = [
+                slice(t * d, t * d + (o - 1) * s + 1, s)
+                for t, d, s, o in zip(tap, dilations, strides, out, strict=True)
+            ]
+            yield x[(slice(None), slice(None), *slices)]
+
+
+class MaxPool(_Window):
+    """ "SAME_UPPER or SAME_LOWER mean pad the input so that output_shape[i] = ceil(input_shape[i] /
+    strides[i])": the reference floors for SAME_LOWER with a stride, and lets ceil_mode windows run off.
+    """
+
+    def _run(self, x, **_):
+        self._one_output()
+        lowest = -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
+        return (functools.reduce(np.maximum, self._taps(x, lowest, lowest)),)
+
+
+class AveragePool(_Window):
+    """ "Whether include pad pixels when calculating values for the edges. Default is 0, doesn't count include
+    pad": what ceil_mode adds beyond is never counted; the reference puts half of it in front of the image.
+    """
+
+    def _run(self, x, **_):
+        counted = self._get("count_include_pad", 0)
+        inside = np.ones((1, 1, *x.shape[2:]), x.dtype)
+        counts = functools.reduce(np.add, self._taps(inside, counted, 0))
+        return ((functools.reduce(np.add, self._taps(x, 0, 0)) / counts).astype(x.dtype),)
+
+
+class Conv(_Window):
+    """ "The convolution operator consumes an input tensor and a filter, and computes the output": right in
+    the reference too, which gathers all images at once through index arrays; here one matrix product an
+    image and group, for speed and memory.
+    """
+
+    def _run(self, x, w, b=None, **_):
+        group = self._get("group", 1)
+        kernel = w.shape[2:]
+        out, padding, strides, dilations = self._geometry(x.shape[2:], kernel)
+        rank = len(kernel)
+        extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+        padded = np.pad(x, [(0, 0), (0, 0), *padding])
+        windows = sliding_window_view(padded, extents, axis=tuple(range(2, 2 + rank)))
+        steps = [slice(None, None, s) for s in strides] + [slice(None, None, d) for d in dilations]
+        windows = windows[(slice(None), slice(None), *steps)]  # (n, c, *out, *kernel)
+        maps, depth = w.shape[0] // group, w.shape[1]
+        y = np.empty((x.shape[0], w.shape[0], *out), x.dtype)
+        order = (0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank))  # (c, *kernel, *out)
+        for image, g in itertools.product(range(x.shape[0]), range(group)):
+            taken = windows[image, g * depth : (g + 1) * depth].transpose(order)
+            columns = taken.reshape(depth * math.prod(kernel), math.prod(out))
+            weights = w[g * maps : (g + 1) * maps].reshape(maps, -1)
+            y[image, g * maps : (g + 1) * maps] = (weights @ columns).reshape(maps, *out)
+        if b is not None:
+            y += b.reshape(-1, *(1,) * rank)
+        return (y,)
+
+
+class Cast(_Mended):
+    """ "The operator casts the elements of a given input tensor to a data type specified by the 'to'
+    argument": the oracle stands for exact arithmetic, so a cast to a narrower floating-point type keeps
+    float64.
+    """
+
+    def _run(self, x, **_):
+        to = self._get("to")
+        dtype = np.dtype(np.float64) if to in _FLOATS else onnx.helper.tensor_dtype_to_np_dtype(to)
+        return (x.astype(dtype),)
+
+
+MENDED = (LRN, Softmax, LogSoftmax, BatchNormalization, MaxPool, AveragePool, Conv, Cast)
