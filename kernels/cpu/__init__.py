@@ -56,7 +56,7 @@ def load(rung: Rung) -> CpuKernel:
     try:
         exec(compile(rung.source, str(rung.path), "exec"), module.__dict__)
     except Exception as error:
-        line = getattr(error, "lineno", None) or _line_in(rung, error)
+        line = getattr(error, "lineno", None) or line_in(rung, error) or 1
         raise KernelError(f"{rung.path}:{line}: {type(error).__name__}: {error}") from error
     if not callable(getattr(module, "bind", None)):
         raise KernelError(f"{rung.path}: a CPU rung defines bind(p, inputs, output, workspace)")
@@ -67,9 +67,9 @@ def load(rung: Rung) -> CpuKernel:
     )
 
 
-def _line_in(rung: Rung, error: BaseException) -> int:
-    """The last line of the rung's own file in the error's trace."""
-    line = 1
+def line_in(rung: Rung, error: BaseException) -> int | None:
+    """The innermost line of the rung's own file in the error's trace, or None if it isn't in there."""
+    line = None
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(rung.path):

@@ -1,0 +1,36 @@
+"""Every backend, found by folder: a module here that defines `BACKEND` (see engine.backend) is on the list.
+
+Importing this package imports no GPU library and no ONNX Runtime: the modules do that when asked to run.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import pkgutil
+
+from engine.backend import Backend
+from kernels.errors import InputError
+
+
+@functools.cache
+def _found() -> dict[str, Backend]:
+    modules = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    backends = [importlib.import_module(f"{__name__}.{name}").BACKEND for name in modules if name[0] != "_"]
+    return {backend.name: backend for backend in backends}
+
+
+def all_backends() -> dict[str, Backend]:
+    """Every backend by its name, in the order of their files, whether or not it can run on this machine."""
+    return dict(_found())
+
+
+def get(name: str) -> Backend:
+    """The backend of that name. Raises InputError with the nearest name where there is none."""
+    backends = _found()
+    if name in backends:
+        return backends[name]
+    near = difflib.get_close_matches(name, backends, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(backends)}"
+    raise InputError(f"no backend {name!r}: {hint}")
