@@ -1,6 +1,6 @@
 """Whether this machine has an NVIDIA driver and a GPU: asked without starting a device.
 
-cuDriverGetVersion and NVML's count need no context, so that `doctor` and every start-up may ask.
+cuDriverGetVersion and cuDeviceGetCount create no context, so that `doctor` and every start-up may ask.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ import functools
 import os
 import sys
 
+_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+_NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
+
 
 @functools.cache
 def cuda_version() -> int | None:
     """The newest CUDA that the driver speaks, as 1000 · major + 10 · minor; None without a driver."""
     try:
-        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        driver = ctypes.CDLL(_LIBRARY)
         version = ctypes.c_int(0)
         if driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
             return None
@@ -34,15 +37,13 @@ def unavailable() -> str | None:
             f"CUDA_VISIBLE_DEVICES={hidden.strip()!r} hides every GPU: unset it, or set it to a GPU's number"
         )
     try:
-        import pynvml
-    except ImportError:
-        return None  # without NVML nobody can tell but the device itself
-    try:
-        pynvml.nvmlInit()
-        try:
-            count = pynvml.nvmlDeviceGetCount()
-        finally:
-            pynvml.nvmlShutdown()
-    except pynvml.NVMLError as error:
-        return f"the NVIDIA driver does not answer ({error}): nvidia-smi should say more"
-    return None if count else "the NVIDIA driver finds no GPU in this machine"
+        driver = ctypes.CDLL(_LIBRARY)
+        count = ctypes.c_int(0)
+        error = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    except (OSError, AttributeError) as fault:
+        return f"the NVIDIA driver cannot be loaded: {fault}"
+    if error == _NO_DEVICE or (not error and not count.value):
+        return "the NVIDIA driver finds no GPU in this machine"
+    if error:
+        return f"the NVIDIA driver does not start (CUDA error {error}): nvidia-smi should say more"
+    return None

@@ -129,7 +129,10 @@ def create_session(ort: Any, graph: Graph, batch: int, options: Any, providers: 
     elif any(info.shape and info.shape[0] is None for info in graph.inputs):
         proto = _with_batch(proto, {info.name for info in graph.inputs}, batch)
     with translated(f"model {graph.name} at batch {batch}"):
-        return ort.InferenceSession(proto.SerializeToString(), options, providers=list(providers))
+        # Without its own fall-back, which would print, drop the options and carry on with the CPU.
+        return ort.InferenceSession(
+            proto.SerializeToString(), options, providers=list(providers), enable_fallback=False
+        )
 
 
 def _with_batch(proto: onnx.ModelProto, inputs: set[str], batch: int) -> onnx.ModelProto:

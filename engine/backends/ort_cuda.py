@@ -7,7 +7,6 @@ the fp32 row. ONNX Runtime falls back to the CPU in silence; here that is an err
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import time
 from collections.abc import Mapping
@@ -15,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from engine import cuda_driver, host, ort
+from engine import cuda_driver, cuda_runtime, host, ort
 from engine.backend import OpTime, Options
 from engine.graph import Graph
+from engine.precision import to_fp16
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
 
 PROVIDER = "CUDAExecutionProvider"
@@ -25,35 +25,20 @@ _ASYNC = "disable_synchronize_execution_providers"
 _GRAPH_ID = "gpu_graph_id"
 _NO_CAPTURE = "-1"
 _CUDA_EXTRA = "install the extra cuda (cuda12 for drivers older than 580)"
-_TO_DEVICE, _TO_HOST = 1, 2  # cudaMemcpyKind
 
 
 class _Buffer:
-    """One input or output: its bytes on the device and a pinned copy on the host, through which it moves."""
+    """One input or output: its place on the device, its shape and its dtype there."""
 
-    def __init__(self, cupy: Any, shape: tuple[int, ...], dtype: np.dtype, stream: Any) -> None:
+    def __init__(self, pool: Any, shape: tuple[int, ...], dtype: np.dtype, stream: Any) -> None:
         self.shape, self.dtype = shape, dtype
         self.nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        self._copy = cupy.cuda.runtime.memcpyAsync
-        self._stream = stream
-        self._memory = cupy.cuda.alloc(max(self.nbytes, 1))
+        self._memory = pool.malloc(max(self.nbytes, 1))
         self._memory.memset_async(0, max(self.nbytes, 1), stream)
-        pinned = cupy.cuda.alloc_pinned_memory(max(self.nbytes, 1))
-        self.host = np.frombuffer(pinned, dtype, self.nbytes // dtype.itemsize).reshape(shape)
-        self.host.fill(0)
 
     @property
     def pointer(self) -> int:
         return int(self._memory.ptr)
-
-    def upload(self, array: np.ndarray) -> None:
-        """Start copying `array`; the stream has to be synchronised before the next upload."""
-        np.copyto(self.host, array, casting="same_kind")
-        self._copy(self.pointer, self.host.ctypes.data, self.nbytes, _TO_DEVICE, self._stream.ptr)
-
-    def download(self) -> None:
-        """Start copying to `host`, valid once the stream is synchronised."""
-        self._copy(self.host.ctypes.data, self.pointer, self.nbytes, _TO_HOST, self._stream.ptr)
 
 
 class OrtCudaSession:
@@ -68,15 +53,13 @@ class OrtCudaSession:
         self._ort = ort.import_onnxruntime()
         if hasattr(self._ort, "preload_dlls"):
             self._ort.preload_dlls()  # finds CUDA's and cuDNN's libraries in their pip packages
-        try:
-            self._cupy = importlib.import_module("cupy")
-        except ImportError as error:
-            raise UnavailableError(f"CuPy, which times the device, cannot be imported: {error}") from error
+        self._cupy = cuda_runtime.import_cupy()
+        self._pool = self._cupy.cuda.MemoryPool()
         self.batch, self.precision = batch, precision
         self._what = f"{graph.name} on ort-cuda at batch {batch} in {precision}"
         self._options = options
         self._facts: dict[str, str] = {}
-        self._cold: tuple[Any, int] | None = None  # memory to overwrite, and its bytes
+        self._cold: cuda_runtime.ColdCache | None = None
         self._phases = {"load": 0, "alloc": 0, "compile": 0}
         with ort.translated(self._what):
             free_before = self._cupy.cuda.runtime.memGetInfo()[0]
@@ -97,9 +80,8 @@ class OrtCudaSession:
         started = time.perf_counter_ns()
         self._model = graph
         if self.precision == "fp16":
-            precision = importlib.import_module("engine.precision")
-            self._model = precision.to_fp16(graph)
-        self._phases["load"] = time.perf_counter_ns() - started
+            self._model = to_fp16(graph)
+        self._conversion_ns = time.perf_counter_ns() - started
         wanted = self._options.cuda_graph
         try:
             self._open(wanted)
@@ -120,14 +102,14 @@ class OrtCudaSession:
         self._stream = self._cupy.cuda.Stream(non_blocking=True)
         threads = self._options.threads or host.physical_cores()
         settings = {
-            "device_id": str(self._cupy.cuda.runtime.getDevice()),
-            "user_compute_stream": str(self._stream.ptr),
             "use_tf32": "1" if self.precision == "tf32" else "0",
             "cudnn_conv_algo_search": "EXHAUSTIVE",
             "cudnn_conv_use_max_workspace": "1",
             "arena_extend_strategy": "kSameAsRequested",
-            "enable_cuda_graph": "1" if cuda_graph else "0",
             **self._options.provider_options,
+            "enable_cuda_graph": "1" if cuda_graph else "0",
+            "device_id": str(self._cupy.cuda.runtime.getDevice()),
+            "user_compute_stream": str(self._stream.ptr),
         }
         self._session = ort.create_session(
             self._ort,
@@ -138,7 +120,7 @@ class OrtCudaSession:
         )
         self._check_placement()
         created = time.perf_counter_ns()
-        self._phases["load"] += created - started
+        self._phases["load"] = self._conversion_ns + created - started
         inputs = ort.buffers_of(self._session.get_inputs())
         if inputs is None:
             raise UnsupportedError(f"an input of {self._what} has a dimension that is not known")
@@ -150,10 +132,13 @@ class OrtCudaSession:
             outputs = ort.buffers_of(self._session.get_outputs()) or self._discover_outputs()
             self._outputs = self._allocate(outputs)
             self._bind(self._binding.bind_output, self._outputs)
+            buffers = (*self._inputs.values(), *self._outputs.values())
+            largest = max(buffer.nbytes for buffer in buffers)
+            self._staging = cuda_runtime.Staging(self._cupy, self._stream, largest)
         allocated = time.perf_counter_ns()
         self._phases["alloc"] = allocated - created
         with ort.translated(f"the first run of {self._what}"):
-            # ONNX Runtime makes this one run two ordinary ones and the capture.
+            # The search of algorithms; for a graph ONNX Runtime adds a second run and the capture by itself.
             self._session.run_with_iobinding(self._binding)
             self._run_options = self._ort.RunOptions()
             self._run_options.log_severity_level = ort.SILENT
@@ -188,9 +173,7 @@ class OrtCudaSession:
             self._facts["nodes_on_cpu"] = f"{len(elsewhere)}: {names}{', …' if len(elsewhere) > 5 else ''}"
 
     def _allocate(self, specs: Mapping[str, tuple[tuple[int, ...], np.dtype]]) -> dict[str, _Buffer]:
-        return {
-            name: _Buffer(self._cupy, shape, dtype, self._stream) for name, (shape, dtype) in specs.items()
-        }
+        return {name: _Buffer(self._pool, *spec, self._stream) for name, spec in specs.items()}
 
     def _bind(self, bind: Any, buffers: Mapping[str, _Buffer]) -> None:
         device = self._cupy.cuda.runtime.getDevice()
@@ -220,7 +203,8 @@ class OrtCudaSession:
         ort.check_inputs(inputs, self._expected)
         with ort.translated(f"the inputs of {self._what}"):
             for name, array in inputs.items():
-                self._inputs[name].upload(array)
+                buffer = self._inputs[name]
+                self._staging.upload(np.ascontiguousarray(array, buffer.dtype), buffer.pointer)
             self._stream.synchronize()
 
     def run(self) -> None:
@@ -232,18 +216,21 @@ class OrtCudaSession:
             self._stream.synchronize()
 
     def fetch(self) -> dict[str, np.ndarray]:
+        found = {}
         with ort.translated(f"the outputs of {self._what}"):
-            for buffer in self._outputs.values():
-                buffer.download()
-            self._stream.synchronize()
-        return {name: buffer.host.astype(np.float32) for name, buffer in self._outputs.items()}
+            for name, buffer in self._outputs.items():
+                array = np.empty(buffer.shape, buffer.dtype)
+                self._staging.download(buffer.pointer, array)
+                found[name] = array.astype(np.float32, copy=False)
+        return found
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         run, binding, options = self._session.run_with_iobinding, self._binding, self._run_options
         event = self._cupy.cuda.Event
         with ort.translated(self._what):
             if cold:
-                self._overwrite_l2()
+                self._cold = self._cold or cuda_runtime.ColdCache(self._cupy, self._pool)
+                self._cold.overwrite(self._stream)
             start, stop = event(), event()
             start.record(self._stream)
             for _ in range(count):
@@ -252,24 +239,15 @@ class OrtCudaSession:
             stop.synchronize()
             return round(self._cupy.cuda.get_elapsed_time(start, stop) * 1e6)
 
-    def _overwrite_l2(self) -> None:
-        if self._cold is None:
-            nbytes = 2 * int(self._cupy.cuda.Device().attributes["L2CacheSize"])
-            self._cold = (self._cupy.cuda.alloc(nbytes), nbytes)
-        memory, nbytes = self._cold
-        memory.memset_async(0, nbytes, self._stream)
-        self._stream.synchronize()
-
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """(): the pip build's profile holds host times alone; bench.layers times each group on its own."""
         return ()
 
     def _release(self) -> None:
         # The session goes first: its graph reads the buffers and runs on the stream.
-        for name in ("_binding", "_session", "_inputs", "_outputs", "_stream"):
+        for name in ("_binding", "_session", "_inputs", "_outputs", "_staging", "_stream"):
             self.__dict__.pop(name, None)
-        self._cupy.get_default_memory_pool().free_all_blocks()
-        self._cupy.get_default_pinned_memory_pool().free_all_blocks()
+        self._pool.free_all_blocks()
 
     def close(self) -> None:
         self._cold = None
