@@ -13,6 +13,8 @@ from bench import stats
 from bench.records import Case, Measurement
 
 SOUND = ("ok", "incorrect")
+# A backend that refuses a model and a case that the user cancelled are no failures: nothing went wrong.
+FAILURES = ("incorrect", "out_of_memory", "crashed", "timed_out", "failed")
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,8 @@ class Row:
 
     @property
     def failed(self) -> bool:
-        """Whether this case is a failure of the comparison. A backend that does not support a model, and a
-        case that the user cancelled, are not: nothing went wrong."""
-        return self.measurement.disposition not in ("ok", "unsupported", "cancelled")
+        """Whether this case is a failure of the comparison."""
+        return self.measurement.disposition in FAILURES
 
     @property
     def is_reference(self) -> bool:

@@ -95,8 +95,8 @@ COLUMNS = (
 )
 LAYER_COLUMNS = (
     "model", "backend", "precision", "batch", "layer", "nodes", "op_type", "shape", "parameters", "flops",
-    "nbytes", "rung", "time_s", "share", "gflops_per_s", "gb_per_s", "clock", "isolated_rel_l2", "isolated_ok",
-    "isolated_ratio", "propagated_rel_l2", "propagated_ok",
+    "nbytes", "rung", "time_s", "share", "gflops_per_s", "gb_per_s", "clock", "isolated_rel_l2",
+    "isolated_ok", "isolated_ratio", "propagated_rel_l2", "propagated_ok",
 )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def _verdict(error: ErrorStats | None) -> tuple[float | None, bool | None]:
 
 # Header, least width, flush left; one table a model, all of one width.
 _TERMINAL = (
-    ("backend", 13, True), ("batch", 6, False), ("result", 11, True), ("time/batch", 10, False), ("±", 6, False),
+    ("backend", 13, True), ("batch", 5, False), ("result", 9, True), ("time", 8, False), ("±", 5, False),
     ("images/s", 8, False), ("speed-up", 8, False), ("", 7, True), ("top-1", 8, False), ("agree", 8, False),
     ("error", 7, False),
 )  # fmt: skip

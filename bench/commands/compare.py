@@ -1,0 +1,269 @@
+"""`compare`: run models on backends over batch sizes, then a table, charts and a run folder."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from bench.records import Job, Measurement, Run
+    from bench.store import RunFolder
+
+RUNS = Path("runs")
+DEFAULT_BATCHES = "1..256"
+DEFAULT_CHARTS = "png,svg,pdf"
+# Without arguments: a LeNet over batch sizes and an AlexNet at two, sized to end within a minute on two
+# cores.
+DEFAULT_BUDGET_S = 0.5
+DEFAULT_JOBS: tuple[dict[str, Any], ...] = (
+    {"models": ("lenet5-digits",), "batches": (1, 2, 4, 8, 16, 32, 64, 128, 256)},
+    {"models": ("alexnet-digits",), "batches": (1, 4), "images": (64,)},
+)
+CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
+
+
+@dataclass(frozen=True)
+class Output:
+    """What comes of a run beside its folder. charts: formats, () for none."""
+
+    format: str = "table"
+    charts: tuple[str, ...] = ("png", "svg", "pdf")
+    layers: bool = False
+
+
+def compare(
+    context: typer.Context,
+    models: list[str] | None = typer.Argument(
+        None, metavar="MODEL", help="Names of the catalogue (see `models list`) or .onnx files."
+    ),
+    backend: list[str] = typer.Option(
+        [], metavar="NAME", help="May be repeated; without it, all that can run here."
+    ),
+    batch: str = typer.Option(
+        DEFAULT_BATCHES, metavar="N,N,…", help="Batch sizes; 1..1024 goes by doubling."
+    ),
+    precision: str = typer.Option("fp32", metavar="P,P,…", help="Of fp32, fp32-tc, tf32, fp16."),
+    dataset: str = typer.Option(
+        "", metavar="NAME|folder:DIR|random", help="Images; without it, the model's own."
+    ),
+    images: str = typer.Option("", metavar="N,N,…", help="How many images accuracy is taken on."),
+    preprocess: str = typer.Option("", metavar="P", help="raw, unit (0 to 1) or MEAN,STD."),
+    threads: int = typer.Option(
+        0, metavar="N", show_default=False, help="CPU threads; without it, one a core."
+    ),
+    l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),
+    budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples a case."),
+    timeout: float = typer.Option(600.0, metavar="S", help="Seconds after which a case is given up."),
+    layers: bool = typer.Option(False, "--layers", help="Print every layer's time and errors too."),
+    rung: list[str] = typer.Option([], metavar="NODE=RUNG", help="Kernel for a node; may be repeated."),
+    kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
+    resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished run."),
+    out: Path | None = typer.Option(
+        None, metavar="DIR", help="The run folder; without it, a dated one in ./runs."
+    ),
+    charts: str = typer.Option(DEFAULT_CHARTS, metavar="F,F,…", help="Of png, svg, pdf; or none."),
+    output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
+) -> None:
+    """Run models on backends, check the answers, measure the times.
+
+    Leaves a run folder with the measurements and charts; the table goes to standard output. Exit code 0: all
+    well; 1: a case failed; 2: bad input; 130: cancelled, what was measured is kept.
+    """
+    from bench.commands import parsing
+    from bench.records import Job
+    from bench.tables import FORMATS
+    from kernels.errors import InputError
+
+    wanted = Output(parsing.one_of(output, FORMATS, "format"), parsing.formats(charts), layers)
+    job = Job(
+        models=tuple(models or ("lenet5-digits",)),
+        backends=parsing.names(backend),
+        precisions=parsing.names([precision]),
+        batches=parsing.integers(batch, "batch"),
+        images=parsing.integers(images, "images") if images else (),
+        dataset=dataset or None,
+        preprocess=preprocess or None,
+        threads=threads if _given(context, "threads") else None,
+        l2=parsing.one_of(l2, ("warm", "cold"), "L2 mode"),  # type: ignore[arg-type]
+        budget_s=budget,
+        timeout_s=timeout,
+        rungs=parsing.rungs(rung),
+        kernel_dirs=tuple(str(Path(folder).expanduser().absolute()) for folder in kernels),
+    )
+    if resume is None:
+        raise typer.Exit(run_jobs([(job, out)], wanted))
+    if out is not None:
+        raise InputError("--resume writes into the run it goes on with; leave --out away")
+    fields = {name: field for name, field in _FIELDS.items() if _given(context, name)}
+    raise typer.Exit(go_on(resume, job, tuple(fields.values()), wanted))
+
+
+# Parameter → the Job's field that it sets.
+_FIELDS = {
+    "models": "models",
+    "backend": "backends",
+    "batch": "batches",
+    "precision": "precisions",
+    "dataset": "dataset",
+    "images": "images",
+    "preprocess": "preprocess",
+    "threads": "threads",
+    "l2": "l2",
+    "budget": "budget_s",
+    "timeout": "timeout_s",
+    "rung": "rungs",
+    "kernels": "kernel_dirs",
+}
+
+
+def _given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE" and context.params.get(name) not in (None, [])
+
+
+def default(output: Output | None = None) -> int:
+    """The default comparison; the exit code."""
+    from bench.records import Job
+
+    jobs = [Job(backends=(), budget_s=DEFAULT_BUDGET_S, **fields) for fields in DEFAULT_JOBS]
+    return run_jobs([(job, None) for job in jobs], output or Output())
+
+
+def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
+    """Run each job into its folder (None: a new one under ./runs), then show all of it. The exit code."""
+    from bench import cases, progress
+    from bench.records import Run
+    from bench.store import RunFolder
+
+    warn_twice_installed()
+    planned = [(job, cases.plan(job, progress.callback()), out) for job, out in jobs]
+    stamp = datetime.datetime.now().astimezone()
+    folders = []
+    for job, found, out in planned:
+        run = Run(
+            job=job, cases=found, command=command_line(), created_at=stamp.isoformat(timespec="seconds")
+        )
+        folders.append(RunFolder.create(out or _new_folder(stamp, found[0].model), run))
+    return _run(folders, output)
+
+
+def go_on(path: Path, job: Job, fields: Sequence[str], output: Output) -> int:
+    """Run what is missing of a run; `fields` of `job` were given and must be those it was started with."""
+    import msgspec
+
+    from bench.store import RunFolder
+
+    warn_twice_installed()
+    held = RunFolder.open(path).run.job
+    wanted = msgspec.structs.replace(held, **{field: getattr(job, field) for field in fields})
+    return _run([RunFolder.resume(path, wanted)], output)
+
+
+def _run(folders: Sequence[RunFolder], output: Output) -> int:
+    from bench import client
+    from bench.progress import RunProgress
+
+    total = sum(len(folder.run.cases) for folder in folders)
+    missing = [folder.missing() for folder in folders]
+    cancelled, reasons = False, []
+    with RunProgress(total, total - sum(map(len, missing))) as shown:
+        for folder, cases in zip(folders, missing, strict=True):
+            if not cases or cancelled:
+                continue
+            outcome = client.run(folder.run.job, cases, folder, shown)
+            cancelled = outcome.cancelled
+            if outcome.reason:
+                reasons.append(outcome.reason)
+    found = [(folder.run, folder.measurements()) for folder in folders]
+    show(found, output)
+    for (run, measurements), folder in zip(found, folders, strict=True):
+        _leave(run, measurements, folder.path, output.charts)
+        left = len(folder.missing())
+        if left:
+            again = f"python main.py compare --resume {shlex.quote(str(folder.path))}"
+            print(f"{left} of {len(run.cases)} cases were not measured; `{again}` goes on", file=sys.stderr)
+    for reason in reasons:
+        print(reason, file=sys.stderr)
+    if cancelled:
+        return CANCELLED
+    return 1 if reasons or failed(found) else 0
+
+
+def show(found: Sequence[tuple[Run, Sequence[Measurement]]], output: Output) -> None:
+    """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
+    from bench import tables
+    from bench.commands.terminal import console
+    from bench.rows import rows
+
+    measurements = [m for _, measured in found for m in measured]
+    shown = rows(measurements)
+    if output.format == "csv":
+        text = tables.to_csv(tables.records(shown))
+        if output.layers:
+            text += "\n" + tables.to_csv(tables.layer_records(measurements), tables.LAYER_COLUMNS)
+        sys.stdout.write(text)
+    elif output.format == "json":
+        items: Any = tables.records(shown)
+        if output.layers:
+            items = {"cases": items, "layers": tables.layer_records(measurements)}
+        sys.stdout.write(tables.to_json(items))
+    elif output.format == "md":
+        sys.stdout.write(tables.to_markdown(shown))
+    else:
+        console().print(tables.terminal(shown))
+        if output.layers:
+            console().print(tables.layers(measurements))
+
+
+def _leave(run: Run, measurements: Sequence[Measurement], path: Path, formats: Sequence[str]) -> None:
+    """Draw the charts of a run and say where everything is."""
+    print(f"run: {path}", file=sys.stderr)
+    if formats and measurements:
+        from bench import draw
+        from bench.charts import charts
+
+        written = draw.write(charts([(run, measurements)]), path / "charts", formats)
+        if written:
+            print(f"charts: {path / 'charts'} ({len(written)} files)", file=sys.stderr)
+
+
+def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
+    """Whether a case failed, or nothing at all could be measured."""
+    from bench.rows import FAILURES
+
+    measurements = [m for _, measured in found for m in measured]
+    return any(m.disposition in FAILURES for m in measurements) or not any(
+        m.disposition == "ok" for m in measurements
+    )
+
+
+def _new_folder(stamp: datetime.datetime, model: str) -> Path:
+    from bench.rows import title
+
+    base = RUNS / f"{stamp:%Y%m%d-%H%M%S}-{title(model)}"
+    number = 1
+    path = base
+    while path.exists():
+        number += 1
+        path = base.with_name(f"{base.name}-{number}")
+    return path
+
+
+def command_line() -> str:
+    """The command as the user typed it, to stand in the footer of every chart."""
+    return shlex.join(["python", "main.py", *sys.argv[1:]])
+
+
+def warn_twice_installed() -> None:
+    """Say it where onnxruntime and onnxruntime-gpu are both installed: they overwrite each other's files."""
+    from bench.doctor import both_runtimes
+
+    if (sentence := both_runtimes()) is not None:
+        print(f"warning: {sentence}", file=sys.stderr)

@@ -1,0 +1,78 @@
+"""What the user typed → values: batch sizes, lists, names. Raises InputError, one sentence each."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from kernels.errors import InputError
+
+MOST_NUMBERS = 10_000
+
+
+def integers(text: str, what: str) -> tuple[int, ...]:
+    """ "1,2,16" or "1..1024" (by doubling, both ends included) or both mixed, in the order given, each
+    once."""
+    found: dict[int, None] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        first, dots, last = item.partition("..")
+        if dots:
+            low, high = _integer(first, what), _integer(last, what)
+            if low < 1 or high < low:
+                raise InputError(
+                    f"--{what} {item!r} is no range: write it from 1 or more upwards, as in 1..1024"
+                )
+            while low < high and len(found) < MOST_NUMBERS:
+                found[low] = None
+                low *= 2
+            found[high] = None
+        else:
+            found[_integer(item, what)] = None
+    if not found:
+        raise InputError(f"--{what} {text!r} names no number: write it as in 1,2,4 or 1..1024")
+    return tuple(found)
+
+
+def _integer(text: str, what: str) -> int:
+    try:
+        return int(text.strip().replace("_", ""))
+    except ValueError:
+        raise InputError(
+            f"--{what} {text!r} is not a whole number: write it as in 1,2,4 or 1..1024"
+        ) from None
+
+
+def names(values: Iterable[str]) -> tuple[str, ...]:
+    """Names given by repeating an option, by commas, or both; each once."""
+    parts = (part.strip() for value in values for part in value.split(","))
+    return tuple(dict.fromkeys(filter(None, parts)))
+
+
+def one_of(value: str, known: Sequence[str], what: str) -> str:
+    """`value`, if it is known; else InputError with the nearest name."""
+    if value in known:
+        return value
+    near = difflib.get_close_matches(value, known, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise InputError(f"{what} {value!r} is not known{hint}; known are {', '.join(known)}")
+
+
+def formats(text: str) -> tuple[str, ...]:
+    """Chart formats, () for "none"."""
+    from bench.draw import FORMATS
+
+    found = names([text])
+    if found == ("none",):
+        return ()
+    return tuple(one_of(name, (*FORMATS, "none"), "chart format") for name in found)
+
+
+def rungs(values: Iterable[str]) -> dict[str, str]:
+    """NODE=RUNG, each option one."""
+    found = {}
+    for value in values:
+        node, sign, rung = value.rpartition("=")
+        if not sign or not node or not rung:
+            raise InputError(f"--rung {value!r} is not NODE=RUNG, as in --rung conv1=tiled")
+        found[node] = rung
+    return found

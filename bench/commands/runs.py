@@ -1,0 +1,68 @@
+"""`runs list` and `runs show`: the run folders there are, and one of them in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Saved runs.", rich_markup_mode=None)
+
+
+@app.command("list")
+def list_command(
+    folder: Path = typer.Argument(Path("runs"), metavar="[DIR]", help="Where the run folders lie."),
+) -> None:
+    """Every run in a folder, oldest first."""
+    from rich import box
+    from rich.table import Table
+
+    from bench.commands.terminal import console
+    from bench.rows import FAILURES, title
+    from bench.store import list_runs
+    from kernels.errors import InputError
+
+    found = list_runs(folder)
+    if not found:
+        raise InputError(f"there is no run in {folder}; `python main.py compare` makes one")
+    table = Table("run", "started", "models", "machine", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in ("cases", "done", "failed"):
+        table.add_column(name, justify="right")
+    for item in found:
+        run, measured = item.run, item.measurements()
+        failures = sum(m.disposition in FAILURES for m in measured)
+        table.add_row(
+            str(item.path),
+            run.created_at.replace("T", " ")[:16],
+            ", ".join(title(name) for name in run.job.models),
+            run.environment.gpu or run.environment.cpu,
+            str(len(run.cases)),
+            str(len(measured)),
+            str(failures) if failures else "",
+        )
+    console().print(table)
+
+
+@app.command("show")
+def show_command(
+    run: Path = typer.Argument(metavar="RUN", help="A run folder."),
+    layers: bool = typer.Option(False, "--layers", help="Print every layer's time and errors too."),
+    output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
+) -> None:
+    """The table of a saved run, with its machine and settings."""
+    from bench.charts.footer import footer
+    from bench.commands import parsing
+    from bench.commands.compare import Output, show
+    from bench.commands.terminal import console
+    from bench.store import RunFolder
+    from bench.tables import FORMATS
+
+    wanted = parsing.one_of(output, FORMATS, "format")
+    folder = RunFolder.open(run)
+    measurements = folder.measurements()
+    show([(folder.run, measurements)], Output(wanted, (), layers))
+    if wanted == "table":
+        for line in footer([folder.run], measurements):
+            console().print(line, style="dim", markup=False)
+        if left := len(folder.missing()):
+            console().print(f"{left} of {len(folder.run.cases)} cases are not measured yet", style="yellow")

@@ -1,0 +1,121 @@
+"""What a run is doing, on standard error: a live line on a terminal, a plain line a case elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from bench.records import Case, CaseStarted, Log, Measurement, Progress
+from bench.rows import title
+
+if TYPE_CHECKING:
+    from bench.client import Event
+
+STAGES = {"prepare": "preparing", "check": "checking", "time": "timing", "layers": "measuring the layers of"}
+
+
+class RunProgress:
+    """Feed it the client's events. `with` it for as long as the run goes."""
+
+    def __init__(self, total: int, done: int = 0) -> None:
+        from rich.console import Console
+
+        self._console = Console(stderr=True, highlight=False)
+        self._total = total
+        self._done = self._before = done
+        self._started = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+        self._words = ""
+
+    def __enter__(self) -> RunProgress:
+        if self._console.is_terminal:
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                TextColumn,
+                TimeElapsedColumn,
+            )
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                MofNCompleteColumn(),
+                BarColumn(bar_width=24),
+                TimeElapsedColumn(),
+                TextColumn("{task.fields[left]:<12}"),
+                TextColumn("{task.description}", markup=False),
+                console=self._console,
+                transient=True,
+            )
+            self._bar.start()
+            left = ""
+            self._task = self._bar.add_task(
+                "starting the worker", total=self._total, completed=self._done, left=left
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, event: Event) -> None:
+        """One message of the worker, or a measurement that was just settled."""
+        if isinstance(event, Measurement):
+            self._settled(event)
+        elif isinstance(event, CaseStarted):
+            self._words = f"{STAGES.get(event.stage, event.stage)} {words(event.case)}"
+            self._show(self._words)
+        elif isinstance(event, Progress):
+            done = f" ({event.fraction:.0%})" if event.fraction is not None else ""
+            self._show(f"{self._words}: {event.text}{done}" if self._words else f"{event.text}{done}")
+        elif isinstance(event, Log) and event.level in ("warning", "error"):
+            self.say(f"{event.level}: {event.text}")
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def _settled(self, measurement: Measurement) -> None:
+        self._done += 1
+        if self._bar is not None:
+            a_case = (time.monotonic() - self._started) / (self._done - self._before)
+            seconds = a_case * (self._total - self._done)
+            self._bar.update(self._task, completed=self._done, left=f"{_clock(seconds)} left")
+        came_of_it = measurement.disposition.replace("_", " ")
+        text = f"[{self._done}/{self._total}] {words(measurement.case)}: {came_of_it}"
+        if measurement.reason:
+            text += f" ({measurement.reason})"
+        if self._bar is None or measurement.disposition not in ("ok", "cancelled"):
+            self.say(text)
+
+    def _show(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, description=text)
+
+
+def words(case: Case) -> str:
+    """The case as one says it, a model given by path by its file's stem."""
+    return case.words.replace(case.model, title(case.model), 1)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def callback(quiet: Sequence[str] = ()) -> Any:
+    """For what runs before a worker (downloads, building a model): prints each new text once on standard
+    error."""
+    seen = set(quiet)
+
+    def on_progress(text: str, fraction: float | None = None) -> None:
+        if text not in seen:
+            seen.add(text)
+            print(text, file=sys.stderr)
+
+    return on_progress

@@ -1,0 +1,84 @@
+"""Kernelscope's command line; without arguments, the default comparison.
+
+Exit codes: 0 all well; 1 a comparison failed; 2 bad usage or input, told in one sentence; 130 cancelled.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from bench.commands import models, runs
+from bench.commands.compare import compare
+from bench.commands.export import export
+from kernels.errors import InputError, KernelscopeError
+
+app = typer.Typer(
+    name="kernelscope",
+    help="Is my kernel right, how fast is it beside the reference, and what holds it back?",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(compare)
+app.command()(export)
+app.add_typer(models.app, name="models")
+app.add_typer(runs.app, name="runs")
+
+
+@app.command()
+def doctor() -> None:
+    """What this machine can run, and for what it cannot, why and what would help."""
+    from bench.commands.doctor import doctor
+    from gui import display
+
+    raise typer.Exit(doctor(display.problem()))
+
+
+@app.callback(invoke_without_command=True)
+def default(context: typer.Context) -> None:
+    """Without a command: the default comparison in the terminal."""
+    if context.invoked_subcommand is not None:
+        return
+    from bench.commands import compare as command
+    from gui import display
+
+    if (problem := display.problem()) is not None:
+        print(f"{problem}; here is the default comparison in the terminal", file=sys.stderr)
+    raise typer.Exit(command.default())
+
+
+# The one usage error of typer that is public tells the class of all of them.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line (sys.argv's unless given); the exit code."""
+    try:
+        result = app(args=arguments, standalone_mode=False)
+    except typer.Abort:
+        return 130
+    except KeyboardInterrupt:
+        print("cancelled", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever read standard output has gone (`| head`); nothing more can be said there.
+        sys.stderr.close()
+        return 1
+    except UsageError as error:
+        print(_one_line(error.format_message()), file=sys.stderr)  # type: ignore[attr-defined]
+        return 2
+    except KernelscopeError as error:
+        print(_one_line(str(error)), file=sys.stderr)
+        return 2 if isinstance(error, InputError) else 1
+    return result if isinstance(result, int) else 0
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
