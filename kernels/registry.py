@@ -27,6 +27,7 @@ error, and so is any key that is not here):
     bias = false, trans_a = false, trans_b = false, log = false
                                  exactly this flag
     rank_max = 6                 binary, transpose, pad: at most so many axes
+    m_max = 8                    gemm, conv: at most so many rows or channels of y
     axis_max = 1024              softmax: at most so many elements along the axis
     size_max = 9                 lrn: at most so many channels in the sum
     multiple_of = {n = 4}        these fields of params must be multiples
@@ -87,6 +88,7 @@ _AT_MOST: dict[str, tuple[str, ...]] = {
     "axis_max": ("axis",),
     "size_max": ("size",),
     "rank_max": ("shape",),
+    "m_max": ("m",),
 }
 
 

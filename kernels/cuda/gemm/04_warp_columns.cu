@@ -1,0 +1,65 @@
+/*
+op = "gemm"
+rung = 4
+name = "warp_columns"
+idea = "For a few rows the time is that of reading b once: a warp a column streams its weights, 16 bytes a lane and several in flight, and keeps a sum for every row."
+launch = "gemm_warp_a_column"
+[defines]
+BLOCK = 256
+ROWS = 1  # of a and y; the launch sets it to m
+[needs]
+m_max = 8
+trans_a = false
+trans_b = true
+batch = 1
+*/
+#include "common.cuh"
+
+#define LANES 32
+#define ALL 0xffffffffu
+
+// b is (n, k), so that a column of the product reads a contiguous row of it.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
+         float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
+         index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
+         int activation) {
+    const index_t column = first_element() / LANES;
+    const int lane = threadIdx.x % LANES;
+    if (column >= n) return;  // the whole warp
+    const float* weights = b + column * k;
+
+    float sum[ROWS] = {};
+    if (k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do
+        const float4* wide = reinterpret_cast<const float4*>(weights);
+#pragma unroll 4
+        for (int j = lane; j < k / 4; j += LANES) {
+            const float4 v = wide[j];
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                const float4 u = reinterpret_cast<const float4*>(a + (index_t)r * k)[j];
+                sum[r] += u.x * v.x;
+                sum[r] += u.y * v.y;
+                sum[r] += u.z * v.z;
+                sum[r] += u.w * v.w;
+            }
+        }
+    } else {
+#pragma unroll 4
+        for (int j = lane; j < k; j += LANES) {
+            const float v = weights[j];
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) sum[r] += a[(index_t)r * k + j] * v;
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        // Every lane ends with the same sum, added in the same order each time.
+#pragma unroll
+        for (int d = LANES / 2; d; d /= 2) sum[r] += __shfl_xor_sync(ALL, sum[r], d);
+        if (lane != 0) continue;
+        float v = alpha * sum[r];
+        if (bias) v += beta * bias[r * bias_stride_m + column * bias_stride_n];
+        y[(index_t)r * n + column] = activate(v, activation);
+    }
+}
