@@ -74,7 +74,7 @@ def load(
         return _random(images or RANDOM_IMAGES, size, seed)
     entry = names.datasets().get(spec)
     if entry is None:
-        near = difflib.get_close_matches(spec, known := [*names.datasets(), "random", "folder:DIR"], 1)
+        near = difflib.get_close_matches(spec, known := list(names.dataset_titles()), 1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise InputError(f"data set {spec!r} is not known: {hint}Known are {', '.join(known)}")
     if "shipped" in entry:
