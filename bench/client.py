@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import supervisor
-from bench.records import Case, Hello, Job, Measurement, WorkerMessage
+from bench.records import Case, Hello, Job, Measurement, ModelLoaded, WorkerMessage
 from bench.store import RunFolder
 from bench.supervisor import Supervisor
 from kernels.errors import InputError
@@ -148,7 +148,9 @@ class _Driver:
                     self._on_event(measurement)
                 case supervisor.Say(message):
                     if isinstance(message, Hello):
-                        self._folder.describe(message.environment, message.models)
+                        self._folder.describe(environment=message.environment)
+                    elif isinstance(message, ModelLoaded):
+                        self._folder.describe(model=message.model)
                     self._on_event(message)
 
     def _launch(self, line: bytes) -> None:

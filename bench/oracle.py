@@ -173,7 +173,7 @@ def _load(key: str, wanted: set[str]) -> dict[str, np.ndarray] | None:
         # A broken or foreign file is as good as none.
         with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
             path = _folder() / f"{key}.npz"
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 found = {str(name): file[f"t{i}"] for i, name in enumerate(file["names"])}
             os.utime(path)
             _remember(key, found)

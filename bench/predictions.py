@@ -157,7 +157,7 @@ def save(path: Path, predictions: Predictions) -> None:
 def load(path: Path) -> Predictions:
     """Read what `save` wrote. Raises DataError where it is missing or broken."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             wall_ns, compute_ns = (int(value) for value in file["ns"])
             return Predictions(
                 file["label"], file["predicted"], file["confidence"], file["top5"], wall_ns, compute_ns

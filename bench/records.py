@@ -274,8 +274,13 @@ class Hello(Message, frozen=True, tag="hello"):
     """First message: the worker is up and knows its machine, and these are the cases it will run."""
 
     environment: Environment
-    models: tuple[ModelInfo, ...] = ()
     cases: tuple[Case, ...] = ()
+
+
+class ModelLoaded(Message, frozen=True, tag="model_loaded"):
+    """A model was read: what the run is to keep about it."""
+
+    model: ModelInfo
 
 
 class CaseStarted(Message, frozen=True, tag="case_started"):
@@ -313,4 +318,4 @@ class Done(Message, frozen=True, tag="done"):
     reason: str = ""
 
 
-WorkerMessage = Hello | CaseStarted | Progress | Measured | Log | Done
+WorkerMessage = Hello | ModelLoaded | CaseStarted | Progress | Measured | Log | Done

@@ -6,7 +6,7 @@ Records hold raw samples; every number here comes from them through bench.stats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import stats
@@ -86,10 +86,11 @@ def rows(measurements: Iterable[Measurement]) -> list[Row]:
     backend on the same model, batch and images: in the same precision where there is one, else in fp32."""
     measurements = list(measurements)
     found = {m.case: m for m in measurements if m.disposition in SOUND and m.samples_ns}
-    return [_row(m, _reference(m, found)) for m in measurements]
+    return [derive(m, reference_of(m, found)) for m in measurements]
 
 
-def _reference(measurement: Measurement, found: dict[Case, Measurement]) -> Measurement | None:
+def reference_of(measurement: Measurement, found: Mapping[Case, Measurement]) -> Measurement | None:
+    """What `measurement` is compared with, of those found sound with samples; None where it is nothing."""
     case = measurement.case
     if measurement.reference in ("", case.backend) or case not in found:
         return None
@@ -106,7 +107,8 @@ def _reference(measurement: Measurement, found: dict[Case, Measurement]) -> Meas
     return None
 
 
-def _row(measurement: Measurement, reference: Measurement | None) -> Row:
+def derive(measurement: Measurement, reference: Measurement | None) -> Row:
+    """One row from the raw samples of a measurement and its reference; some milliseconds."""
     name = title(measurement.case.model)
     if not measurement.samples_ns:
         return Row(measurement, name)

@@ -304,6 +304,10 @@ def exit_words(code: int) -> str:
 
 
 def last_line(stderr: str) -> str:
-    """The last line with something on it, shortened to what fits in a sentence."""
+    """The last line with something on it, shortened to what fits in a sentence.
+
+    What Python's fault handler adds when a process dies says where, not why, and is left to the log.
+    """
+    stderr = stderr.partition("Fatal Python error:")[0]
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return lines[-1][:300] if lines else ""

@@ -23,7 +23,7 @@ from bench.charts.definitions import (
 )
 from bench.charts.footer import footer
 from bench.records import Measurement, Run
-from bench.rows import by_model, rows, title
+from bench.rows import Row, by_model, rows, title
 
 __all__ = [
     "Axis",
@@ -37,6 +37,7 @@ __all__ = [
     "RunData",
     "Series",
     "charts",
+    "model_charts",
 ]
 
 RunData = tuple[Run, Sequence[Measurement]]
@@ -49,11 +50,14 @@ def charts(runs: Sequence[RunData]) -> list[Chart]:
     made: list[Chart] = []
     for model, items in by_model(rows(measurements)).items():
         own = [run for run, found in runs if any(m.case.model == model for m in found)]
-        foot = footer(own, [row.measurement for row in items])
-        info = next((i for run in own for i in run.models if i.name == model), None)
-        shown = info.title if info and info.title else title(model)
-        for make in BUILDERS:
-            chart = make(shown, model, items)
-            if chart is not None:
-                made.append(msgspec.structs.replace(chart, footer=foot))
+        made += model_charts(model, items, own)
     return made
+
+
+def model_charts(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[Chart]:
+    """The charts of one model from its rows, which were measured in `runs`."""
+    foot = footer(runs, [row.measurement for row in items])
+    info = next((i for run in runs for i in run.models if i.name == model), None)
+    shown = info.title if info and info.title else title(model)
+    found = (make(shown, model, items) for make in BUILDERS)
+    return [msgspec.structs.replace(chart, footer=foot) for chart in found if chart is not None]

@@ -1,0 +1,206 @@
+"""Charts as data: what is shown comes from the records, and nothing is said that they do not say."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bench import palette
+from bench.charts import breakdown, charts, findings
+from bench.charts.definitions import Chart
+from bench.records import Case, Disposition, Measurement
+from bench.rows import rows
+from tests.bench import synthetic
+
+KINDS = ("accuracy", "op-time", "breakdown", "total-time", "speed")
+DISPOSITIONS = list(Disposition.__args__)
+
+
+def by_kind(found: list[Chart], model: str = "lenet5-digits") -> dict[str, Chart]:
+    return {chart.name.removeprefix(f"{model}-"): chart for chart in found if chart.model == model}
+
+
+@pytest.fixture(scope="module")
+def full() -> dict[str, Chart]:
+    failures = {("engine-cuda", 256): ("out_of_memory", "9 GiB were wanted")}
+    return by_kind(charts([synthetic.run(failures=failures)]))
+
+
+def test_every_model_has_its_own_set() -> None:
+    found = charts([synthetic.run(models=("a", "dir/b.onnx"), batches=(1, 4))])
+    assert [chart.name for chart in found] == [f"{model}-{kind}" for model in "ab" for kind in KINDS]
+
+
+def test_axes_name_their_units_and_batches(full: dict[str, Chart]) -> None:
+    for chart in full.values():
+        for panel in chart.panels:
+            assert panel.x.ticks == synthetic.DOUBLING
+            assert panel.x.label
+            assert panel.y.unit or panel.y.label == "images/s"
+    time = full["op-time"].panels[0]
+    assert (time.x.scale, time.y.scale, time.y.unit) == ("log", "log", "s")
+
+
+def test_colours_are_the_backends_and_references_are_dashed(full: dict[str, Chart]) -> None:
+    series = {s.label: s for s in full["op-time"].panels[0].series}
+    assert {name: s.colour for name, s in series.items()} == palette.BACKENDS
+    assert {name for name, s in series.items() if s.dashed} == {"ort-cuda", "ort-cpu"}
+
+
+def test_points_carry_their_interval(full: dict[str, Chart]) -> None:
+    for series in full["op-time"].panels[0].series:
+        for point in series.points:
+            assert point.low is not None
+            assert point.high is not None
+            assert point.low <= point.y <= point.high
+
+
+def test_a_failed_case_is_marked_with_its_reason(full: dict[str, Chart]) -> None:
+    for kind in ("op-time", "accuracy"):
+        series = next(s for s in full[kind].panels[0].series if s.label == "engine-cuda")
+        assert [(m.x, m.disposition, m.reason) for m in series.marks] == [
+            (256, "out_of_memory", "9 GiB were wanted")
+        ]
+        assert 256 not in [p.x for p in series.points]
+    assert any("batch 256: out of memory (9 GiB were wanted)" in note for note in full["speed"].notes)
+
+
+def test_footer_names_the_machine_and_how_it_was_measured(full: dict[str, Chart]) -> None:
+    for chart in full.values():
+        text = "\n".join(chart.footer)
+        for part in (
+            "bench-7", "Example GPU", "driver 580.65", "CUDA 13.0", "onnxruntime-gpu 1.28.0", "CUDA events",
+            "1980 MHz", "L2 warm", "2026-01-02", "python main.py compare lenet5-digits",
+        ):  # fmt: skip
+            assert part in text
+
+
+def test_speedup_is_the_reference_over_own_time(full: dict[str, Chart]) -> None:
+    cuda = next(s for s in full["speed"].panels[0].series if s.label == "engine-cuda")
+    assert cuda.points[0].y == pytest.approx(31.5 / 9.9, rel=0.05)
+    assert full["speed"].panels[0].baseline == 1.0
+    assert not any(s.dashed for s in full["speed"].panels[0].series)
+
+
+# ------------------------------------------------------------------------------------------- findings
+
+
+def finding(kind: str, **kwargs: object) -> str:
+    return by_kind(charts([synthetic.run(**kwargs)]))[kind].finding  # type: ignore[arg-type]
+
+
+def test_finding_says_who_is_slower_where_and_that_answers_agree() -> None:
+    said = finding("op-time", backends=("engine-cpu", "ort-cpu"), batches=(16,), images=(200,))
+    assert said == "engine-cpu is 1.6× slower than ort-cpu at batch 16; both answer alike on 200 images."
+
+
+def test_finding_is_empty_where_nothing_was_compared() -> None:
+    assert finding("op-time", backends=("ort-cpu",), batches=(1, 2)) == ""
+
+
+def test_finding_does_not_span_what_failed() -> None:
+    said = finding(
+        "op-time",
+        backends=("engine-cpu", "ort-cpu"),
+        batches=(1, 2, 4, 8),
+        failures={("engine-cpu", 4): ("crashed", "the worker died")},
+    )
+    assert "at batch 1–2, 8" in said
+
+
+def test_unclear_differences_are_not_claimed() -> None:
+    case = Case(model="m", backend="engine-cpu", precision="fp32", batch=1, images=10)
+    reference = Case(model="m", backend="ort-cpu", precision="fp32", batch=1, images=10)
+    wide = tuple(float(v) for v in (900, 1000, 1100, 1200) * 5)
+    pair = [
+        Measurement(case=c, disposition="ok", reference="ort-cpu", samples_ns=wide, rounds=(0, 10))
+        for c in (case, reference)
+    ]
+    items = rows(pair)
+    assert items[0].verdict == "UNCLEAR"
+    assert findings.times(items) == ""
+
+
+def test_disagreement_is_counted_in_images() -> None:
+    run, measured = synthetic.run(backends=("engine-cpu", "ort-cpu"), batches=(4,))
+    measured[0] = synthetic.measurement(measured[0].case, agreement=0.997)
+    said = by_kind(charts([(run, measured)]))["accuracy"].finding
+    assert "engine-cpu answers 3 of 1,000 images unlike its reference at batch 4" in said
+    assert "alike on" not in said
+
+
+def test_a_wrong_answer_is_never_called_fast() -> None:
+    run, measured = synthetic.run(backends=("engine-cuda", "ort-cuda"), batches=(1,))
+    wrong = msgspec.structs.replace(measured[0], disposition="incorrect", reason="off")
+    found = by_kind(charts([(run, [wrong, measured[1]])]))
+    assert found["op-time"].finding == ""
+    assert "fails its check" in found["accuracy"].finding
+
+
+# ------------------------------------------------------------------------------------------- breakdown
+
+
+def test_breakdown_sums_to_the_pass_and_shows_the_rest() -> None:
+    _, measured = synthetic.run(batches=(1, 64))
+    for measurement in measured:
+        split = breakdown.split(measurement)
+        assert split is not None
+        assert sum(split.parts_ns.values()) == pytest.approx(split.total_ns)
+        assert split.parts_ns["rest"] >= 0
+        assert {"conv", "pool", "fc", "other"} <= set(split.parts_ns)
+
+
+def test_operators_that_claim_too_much_are_scaled_and_it_is_said() -> None:
+    run, measured = synthetic.run(backends=("ort-cpu",), batches=(8,))
+    m = measured[0]
+    layers = tuple(msgspec.structs.replace(layer, time_ns=(layer.time_ns or 0) * 3) for layer in m.layers)
+    loud = msgspec.structs.replace(m, layers=layers)
+    split = breakdown.split(loud)
+    assert split is not None
+    assert sum(split.parts_ns.values()) == pytest.approx(split.total_ns)
+    notes = by_kind(charts([(run, [loud])]))["breakdown"].notes
+    assert any("scaled down" in note and "ort-cpu at batch 8" in note for note in notes)
+    assert not any("scaled" in note for note in by_kind(charts([(run, [m])]))["breakdown"].notes)
+
+
+def test_without_operator_times_compute_is_one_part() -> None:
+    _, measured = synthetic.run(backends=("ort-cpu",), batches=(8,), layers=False)
+    split = breakdown.split(measured[0])
+    assert split is not None
+    assert "compute" in split.parts_ns
+    assert "conv" not in split.parts_ns
+
+
+def test_rest_is_in_the_legend_even_where_it_is_nothing() -> None:
+    run, measured = synthetic.run(backends=("ort-cpu",), batches=(8,))
+    phases = measured[0].phases
+    wall = sum(phases.get(name, 0) for name in ("h2d", "compute", "d2h", "sync"))
+    tight = msgspec.structs.replace(measured[0], wall_ns=wall)
+    chart = by_kind(charts([(run, [tight])]))["breakdown"]
+    assert "rest" in [category.key for category in chart.categories]
+
+
+# ------------------------------------------------------------------------------------------- whatever happens
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.sampled_from(DISPOSITIONS), min_size=4, max_size=4),
+    st.lists(st.sampled_from([1, 3, 100, 10_000]), min_size=1, max_size=3, unique=True),
+    st.booleans(),
+)
+def test_any_mix_of_dispositions_makes_charts_that_survive_the_wire(
+    dispositions: list[Disposition], batches: list[int], layers: bool
+) -> None:
+    failures = {
+        (backend, batch): (disposition, "some reason")
+        for backend, disposition in zip(synthetic.BACKENDS, dispositions, strict=True)
+        for batch in batches[:1]
+    }
+    found = charts([synthetic.run(batches=batches, failures=failures, layers=layers)])
+    for chart in found:
+        assert msgspec.json.decode(msgspec.json.encode(chart), type=Chart) == chart
+        assert chart.panels
+        assert not chart.finding or chart.finding.endswith(".")

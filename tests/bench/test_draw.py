@@ -1,0 +1,136 @@
+"""Drawing: files that open, the same bytes each time, and no text beyond the page or upon another."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from PIL import Image
+
+from bench import draw, draw_panels
+from bench.charts import charts
+from bench.charts.definitions import Chart
+from kernels.errors import InputError
+from tests.bench import synthetic
+
+LONG = "the device ran out of memory while " + "allocating the workspace of a convolution " * 6
+FAILURES = {
+    ("engine-cuda", 64): ("out_of_memory", LONG),
+    ("engine-cpu", 16): ("incorrect", "$x$ is off by 3.4e-02"),
+    ("ort-cpu", 1): ("timed_out", "600 s"),
+}
+RUNS = {
+    "one": {"backends": ("ort-cpu",), "batches": (1,)},
+    "full": {"failures": FAILURES},
+    "precisions": {"precisions": ("fp32", "tf32", "fp16"), "batches": (1, 2, 4, 100, 10_000)},
+    "dense": {"batches": tuple(range(1, 17)), "images": (100, 1000)},
+}
+
+
+def drawn(name: str) -> Iterator[Chart]:
+    yield from charts([synthetic.run(**RUNS[name])])  # type: ignore[arg-type]
+
+
+def test_files_of_each_kind_open(tmp_path: Path) -> None:
+    chart = next(drawn("full"))
+    paths = draw.write([chart], tmp_path / "charts")
+    assert [path.name for path in paths] == [f"{chart.name}.{kind}" for kind in draw.FORMATS]
+    with Image.open(paths[0]) as image:
+        image.verify()
+        assert image.size[0] > 1000
+    assert ElementTree.parse(paths[1]).getroot().tag.endswith("svg")
+    assert paths[2].read_bytes().startswith(b"%PDF-")
+    assert paths[2].read_bytes().rstrip().endswith(b"%%EOF")
+    assert sorted(p.name for p in (tmp_path / "charts").iterdir()) == sorted(p.name for p in paths)
+
+
+def test_the_same_chart_gives_the_same_bytes() -> None:
+    chart = next(drawn("one"))
+    assert draw.render(chart) == draw.render(chart)
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="gif"):
+        draw.write([], tmp_path, ["gif"])
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        draw.write([next(drawn("one"))], tmp_path / "file" / "charts", ["png"])
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_no_text_leaves_the_page_or_lies_on_another(name: str) -> None:
+    for chart in drawn(name):
+        with matplotlib.rc_context({**matplotlib.rcParamsDefault, **draw.STYLE}):  # type: ignore[dict-item]
+            figure = draw.figure(chart)
+            figure.canvas.draw()
+            page = figure.bbox
+            renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+            unseen = set(map(id, _beyond_the_axes(figure)))
+            texts = [
+                (text.get_text(), text.get_window_extent(renderer))
+                for text in figure.findobj(Text)
+                if isinstance(text, Text) and id(text) not in unseen and text.get_text().strip()
+            ]
+        for words, box in texts:
+            assert page.x0 <= box.x0, (chart.name, words)
+            assert box.x1 <= page.x1, (chart.name, words)
+            assert page.y0 <= box.y0, (chart.name, words)
+            assert box.y1 <= page.y1, (chart.name, words)
+        for (a, first), (b, second) in itertools.combinations(texts, 2):
+            # Boxes hold the font's whole line, so neighbours may touch; a real overlap is more than a pixel
+            # or two.
+            width = min(first.x1, second.x1) - max(first.x0, second.x0)
+            height = min(first.y1, second.y1) - max(first.y0, second.y0)
+            assert width <= 1 or height <= 2.5, (chart.name, a, b)
+
+
+def _beyond_the_axes(figure: Figure) -> Iterator[Text]:
+    """Labels of ticks outside an axis' limits: matplotlib keeps them and draws none."""
+    for axes in figure.axes:
+        for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            for tick in axis.get_major_ticks():
+                if not limits[0] <= tick.get_loc() <= limits[1]:
+                    yield tick.label1
+
+
+def test_the_page_says_it_all() -> None:
+    for chart in drawn("full"):
+        with matplotlib.rc_context({**matplotlib.rcParamsDefault, **draw.STYLE}):  # type: ignore[dict-item]
+            figure = draw.figure(chart)
+            words = " ".join(t.get_text() for t in figure.findobj(Text) if isinstance(t, Text))
+        words = words.replace("\u00a0", " ")
+        for line in (chart.title, chart.finding, *chart.notes, *chart.footer):
+            assert line in words
+        for panel in chart.panels:
+            assert panel.y.label in words
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (2e-5, "s", "20 µs"),
+        (1.0, "s", "1 s"),
+        (0.0, "s", "0"),
+        (1500.0, "", "1.5 k"),
+        (0.975, "%", "97.5 %"),
+        (0.5, "×", "0.5×"),
+    ],
+)
+def test_ticks_have_si_prefixes(value: float, unit: str, shown: str) -> None:
+    assert draw_panels.tick(value, unit) == shown
+
+
+def test_matplotlib_is_loaded_only_to_draw() -> None:
+    code = "import sys, bench.charts, bench.draw, main; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
