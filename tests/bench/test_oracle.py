@@ -1,0 +1,190 @@
+"""The oracle's mends agree with ONNX Runtime where onnx.reference does not, and its answers are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto
+
+from bench import accuracy, oracle
+from engine.graph import Graph
+from tests.engine.harness import one_node, random, run_ort
+
+few = settings(max_examples=30, deadline=None)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr(oracle, "_kept", type(oracle._kept)())
+    monkeypatch.setattr(oracle, "_cross_checked", {})
+
+
+def agrees(graph: Graph, x: np.ndarray) -> np.ndarray:
+    """The oracle's y for x, once ONNX Runtime's is the same within float32."""
+    ours = oracle.run(graph, {"x": x}, ["y"])["y"]
+    theirs = run_ort(graph, {"x": x})["y"]
+    assert ours.dtype == np.float64
+    assert ours.shape == theirs.shape
+    stats = accuracy.error_stats(theirs, ours, "fp32")
+    assert stats.ok, stats.reason
+    return ours
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 9])
+@pytest.mark.parametrize("shape", [(2, 7, 3, 2), (5, 3, 2, 2), (1, 1, 2, 2)])
+def test_lrn_sums_over_channels_whatever_the_batch(shape: tuple[int, ...], size: int) -> None:
+    graph = one_node("LRN", shape, size=size, alpha=0.5, beta=0.6, bias=1.5)
+    agrees(graph, random(shape) * 3)
+
+
+def test_lrn_of_even_size_reaches_further_up() -> None:
+    x = random((2, 5, 2, 2)).astype(np.float64)
+    graph = one_node("LRN", x.shape, size=4, alpha=4.0, beta=1.0)
+    sums = [np.sum(x[:, max(0, c - 1) : c + 3] ** 2, axis=1) for c in range(5)]  # ONNX Runtime refuses these
+    expected = x / (1.0 + np.stack(sums, axis=1))
+    np.testing.assert_allclose(oracle.run(graph, {"x": x}, ["y"])["y"], expected)
+
+
+@pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize(
+    ("opset", "axis"), [(7, None), (11, 0), (11, 2), (12, 1), (11, -1), (13, None), (13, 1), (17, 0)]
+)
+def test_softmax_means_what_its_opset_says(op_type: str, opset: int, axis: int | None) -> None:
+    attributes = {} if axis is None else {"axis": axis}
+    agrees(one_node(op_type, (3, 4, 5), opset=opset, **attributes), random((3, 4, 5)) * 5)
+
+
+def test_log_softmax_of_scores_far_apart_is_finite() -> None:
+    answer = agrees(one_node("LogSoftmax", (1, 2)), np.array([[0.0, 2000.0]], np.float32))
+    np.testing.assert_array_equal(answer, [[-2000.0, 0.0]])
+
+
+@pytest.mark.parametrize("opset", [7, 9, 14, 15])
+def test_batch_normalization_uses_the_statistics_it_is_given(opset: int) -> None:
+    c = 5
+    constants = [random((c,), 1), random((c,), 2), random((c,), 3), np.abs(random((c,), 4)) + 0.1]
+    agrees(one_node("BatchNormalization", (3, c, 4, 2), constants, opset, epsilon=1e-3), random((3, c, 4, 2)))
+
+
+@st.composite
+def windows(draw: Any) -> tuple[tuple[int, ...], dict[str, Any]]:
+    """An input shape and a pool's attributes that both are defined for."""
+    rank = draw(st.sampled_from([1, 2, 2, 2, 3]))
+    kernel = draw(st.lists(st.integers(1, 4), min_size=rank, max_size=rank))
+    attributes: dict[str, Any] = {
+        "kernel_shape": kernel,
+        "strides": draw(st.lists(st.integers(1, 3), min_size=rank, max_size=rank)),
+        "auto_pad": draw(st.sampled_from(["NOTSET", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"])),
+    }
+    if attributes["auto_pad"] == "NOTSET":
+        attributes["ceil_mode"] = draw(st.integers(0, 1))
+        attributes["pads"] = [draw(st.integers(0, k - 1)) for k in kernel * 2]
+    else:  # ONNX Runtime refuses SAME where the stride steps over the kernel
+        attributes["strides"] = [min(s, k) for s, k in zip(attributes["strides"], kernel, strict=True)]
+    spatial = [draw(st.integers(k, 9)) for k in kernel]
+    return (draw(st.integers(1, 2)), draw(st.integers(1, 3)), *spatial), attributes
+
+
+@few
+@given(windows(), st.booleans())
+def test_max_pool(case: Any, dilated: bool) -> None:
+    shape, attributes = case
+    if dilated and attributes["auto_pad"] == "NOTSET":
+        attributes = attributes | {"dilations": [2] * (len(shape) - 2)}
+        shape = (*shape[:2], *(2 * size for size in shape[2:]))
+    agrees(one_node("MaxPool", shape, **attributes), random(shape))
+
+
+def test_max_pool_same_lower_with_a_stride_rounds_up() -> None:
+    shape = (1, 1, 5, 5)
+    graph = one_node("MaxPool", shape, kernel_shape=[2, 2], strides=[2, 2], auto_pad="SAME_LOWER")
+    assert agrees(graph, random(shape)).shape == (1, 1, 3, 3)
+
+
+@few
+@given(windows(), st.integers(0, 1))
+def test_average_pool(case: Any, count_include_pad: int) -> None:
+    shape, attributes = case
+    graph = one_node("AveragePool", shape, opset=19, count_include_pad=count_include_pad, **attributes)
+    agrees(graph, random(shape))
+
+
+@few
+@given(st.data())
+def test_conv(data: st.DataObject) -> None:
+    (n, _c, *spatial), attributes = data.draw(windows())
+    attributes.pop("ceil_mode", None)
+    group, depth, maps = (data.draw(st.integers(1, 3)) for _ in range(3))
+    if attributes["auto_pad"] in ("NOTSET", "VALID"):
+        attributes["dilations"] = [2] * len(spatial)
+        spatial = [2 * size for size in spatial]
+    weight = random((group * maps, depth, *attributes["kernel_shape"]), 1)
+    bias = random((group * maps,), 2) if data.draw(st.booleans()) else None
+    shape = (n, group * depth, *spatial)
+    agrees(one_node("Conv", shape, [weight, bias], group=group, **attributes), random(shape))
+
+
+def test_a_cast_to_single_keeps_float64() -> None:
+    x = np.array([[1.0 + 2.0**-40]])
+    graph = one_node("Cast", (1, 1), to=TensorProto.FLOAT)
+    assert oracle.run(graph, {"x": x}, ["y"])["y"][0, 0] == 1.0 + 2.0**-40
+
+
+# ------------------------------------------------------------------------------------ keeping, cross-check
+
+
+def test_golden_tensors_are_kept_by_content_and_survive_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = one_node("Tanh", (3, 4))
+    x = random((3, 4))
+    first = oracle.golden(graph, {"x": x})
+    np.testing.assert_allclose(first.tensors["y"], np.tanh(x.astype(np.float64)))
+    oracle._kept.clear()  # as in another process
+    monkeypatch.setattr(oracle, "run", lambda *_: pytest.fail("computed again"))
+    np.testing.assert_array_equal(oracle.golden(graph, {"x": x}).tensors["y"], first.tensors["y"])
+    with pytest.raises(pytest.fail.Exception):
+        oracle.golden(graph, {"x": x + 1})
+
+
+def test_a_broken_cache_file_is_computed_anew(tmp_path: Path) -> None:
+    graph, x = one_node("Tanh", (3, 4)), random((3, 4))
+    expected = oracle.golden(graph, {"x": x}).tensors["y"]
+    (file,) = (tmp_path / "oracle").glob("*.npz")
+    file.write_bytes(file.read_bytes()[:100])
+    oracle._kept.clear()
+    np.testing.assert_array_equal(oracle.golden(graph, {"x": x}).tensors["y"], expected)
+
+
+def test_the_cache_does_not_grow_without_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracle, "_DISK_NBYTES", 20_000)
+    monkeypatch.setattr(oracle, "_MEMORY_NBYTES", 20_000)
+    graph = one_node("Tanh", (3, 400))
+    for seed in range(6):
+        oracle.golden(graph, {"x": random((3, 400), seed)})
+    assert sum(file.stat().st_size for file in (tmp_path / "oracle").iterdir()) <= 20_000
+    assert sum(array.nbytes for kept in oracle._kept.values() for array in kept.values()) <= 20_000
+
+
+def test_only_eight_images_are_asked_of_the_oracle() -> None:
+    answers = oracle.golden(one_node("Tanh", (3, 4)), {"x": random((20, 4))})
+    assert answers.images == oracle.MAX_IMAGES
+    assert answers.tensors["y"].shape == answers.tensors["x"].shape == (oracle.MAX_IMAGES, 4)
+
+
+def test_a_wrong_oracle_is_caught_before_anybody_is_judged_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = (2, 3, 4, 4)
+    graph = one_node("LRN", shape, size=3, alpha=1.0)
+    assert oracle.cross_check(graph, oracle.golden(graph, {"x": random(shape)})) is None
+    oracle._cross_checked.clear()
+    monkeypatch.setattr(oracle, "MENDED", ())  # onnx.reference as it comes sums over the wrong axis
+    oracle._kept.clear()
+    monkeypatch.setattr(oracle, "VERSION", -1)
+    reason = oracle.cross_check(graph, oracle.golden(graph, {"x": random(shape)}))
+    assert reason is not None
+    assert "node it (LRN)" in reason
+    assert "differs from ONNX Runtime" in reason
