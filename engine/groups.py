@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from engine.graph import Graph, Node
@@ -76,11 +76,11 @@ def _group(items: Sequence[Kernel | View], by_name: dict[str, Node], program: Pr
     )
 
 
-def outside(nodes: Sequence[Node], constants: object) -> tuple[str, ...]:
+def outside(nodes: Sequence[Node], constants: Container[str]) -> tuple[str, ...]:
     """The tensors that these nodes read, neither constant nor made by one of them, in order of first use."""
     made = {name for node in nodes for name in node.outputs}
     read = dict.fromkeys(name for node in nodes for name in node.inputs if name)
-    return tuple(name for name in read if name not in made and name not in constants)  # type: ignore[operator]
+    return tuple(name for name in read if name not in made and name not in constants)
 
 
 def _single(graph: Graph, scope: Scope) -> tuple[Group, ...]:

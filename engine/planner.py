@@ -141,7 +141,8 @@ def _check_rungs(options: Options, graph: Graph) -> None:
     for name in options.rungs:
         if name not in names:
             near = difflib.get_close_matches(name, names, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; its nodes are {', '.join(names)}"
+            few = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+            hint = f"; did you mean {near[0]!r}?" if near else f"; its nodes are {few}"
             raise InputError(
                 f"a rung was chosen for node {name!r}, and model {graph.name!r} has no such node{hint}"
             )
@@ -187,8 +188,7 @@ def _with_outputs_placed(
     for name in sorted(read):
         held = aliases.get(name, name)
         if held in constants:
-            dtype = np.dtype(specs[held].dtype)
-            weights[held] = np.ascontiguousarray(constants[held], dtype=dtype)
+            weights[held] = np.asarray(constants[held], np.dtype(specs[held].dtype), order="C")
     live = read | {kernel.output for kernel in kernels} | set(lowered.inputs) | set(lowered.outputs)
     live |= {aliases[name] for name in live if name in aliases}
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -102,6 +102,6 @@ def _digest(graph: Graph, *words: str) -> str:
     return hashlib.sha256("\0".join((graph.sha256, *words)).encode()).hexdigest()
 
 
-def _near(name: str, names: object) -> str:
-    near = difflib.get_close_matches(name, list(names), 1)  # type: ignore[call-overload]
+def _near(name: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(names), 1)
     return f"; did you mean {near[0]!r}?" if near else ""

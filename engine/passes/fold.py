@@ -70,7 +70,7 @@ def evaluate(node: Node, inputs: dict[str, np.ndarray | None], graph: Graph) -> 
             f"node {node.name!r} ({node.op_type}): its inputs are constant and it could not be "
             f"computed from them: {reason}"
         ) from error
-    return {name: np.ascontiguousarray(value) for name, value in zip(outputs, values, strict=True)}
+    return {name: np.asarray(value, order="C") for name, value in zip(outputs, values, strict=True)}
 
 
 def proto_of(node: Node) -> onnx.NodeProto:
