@@ -48,7 +48,7 @@ def activation(kind: str | None, y: Array) -> list[Any]:
     """Calls that apply relu, tanh or sigmoid to y in place (none for None)."""
     (y,) = merged(y)
     if kind == "relu":
-        return [partial(np.maximum, y, y.dtype.type(0), y)]
+        return [partial(np.maximum, y, y.dtype.type(0), out=y)]
     if kind == "tanh":
         return [partial(np.tanh, y, y)]
     if kind == "sigmoid":

@@ -76,5 +76,5 @@ def _reduce(combine, views, into):
     *views, into = merged(*views, into)
     if len(views) == 1:
         return [partial(np.copyto, into, views[0])]
-    calls = [partial(combine, views[0], views[1], into)]
-    return calls + [partial(combine, into, view, into) for view in views[2:]]
+    calls = [partial(combine, views[0], views[1], out=into)]
+    return calls + [partial(combine, into, view, out=into) for view in views[2:]]

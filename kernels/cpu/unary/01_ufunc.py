@@ -16,7 +16,7 @@ from kernels.cpu.common import activation, sequence
 def bind(p, inputs, output, workspace):
     x, y = inputs[0].reshape(-1), output.reshape(-1)
     if p.kind == "relu":
-        return partial(np.maximum, x, x.dtype.type(0), y)
+        return partial(np.maximum, x, x.dtype.type(0), out=y)
     if p.kind == "tanh":
         return partial(np.tanh, x, y)
     if p.kind == "sigmoid":

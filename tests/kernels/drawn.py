@@ -1,0 +1,355 @@
+"""Parameters drawn by hypothesis for every operator, inputs for them, and the ONNX models that they mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import onnx
+from hypothesis import assume
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+from kernels.params import (
+    ACTIVATIONS,
+    BINARY_KINDS,
+    UNARY_KINDS,
+    Binary,
+    Cast,
+    Conv,
+    Gemm,
+    Lrn,
+    Pad,
+    Params,
+    Pool,
+    Softmax,
+    Transpose,
+    Unary,
+)
+
+ONNX_UNARY = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid", "identity": "Identity"}
+ONNX_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}
+
+activations = st.sampled_from([None, *ACTIVATIONS])
+small = st.integers(1, 7)
+
+
+def _reach(kernel: int, dilation: int) -> int:
+    return (kernel - 1) * dilation + 1
+
+
+@st.composite
+def _window(draw, reach_limit: int) -> dict[str, int]:
+    """Image and kernel of one axis: size, k, stride, dilation, before, after, out."""
+    k, dilation = draw(st.integers(1, 5)), draw(st.integers(1, 3))
+    stride = draw(st.integers(1, 4))
+    most = min(reach_limit, k - 1)
+    before, after = draw(st.integers(0, most)), draw(st.integers(0, most))
+    least = max(1, _reach(k, dilation) - before - after)
+    size = draw(st.integers(least, least + 9))
+    out = (size + before + after - _reach(k, dilation)) // stride + 1
+    return {
+        "size": size,
+        "k": k,
+        "stride": stride,
+        "dilation": dilation,
+        "before": before,
+        "after": after,
+        "out": out,
+    }
+
+
+def _axes(rows: dict[str, int], columns: dict[str, int]) -> dict[str, int]:
+    return {
+        "h": rows["size"],
+        "w": columns["size"],
+        "kh": rows["k"],
+        "kw": columns["k"],
+        "out_h": rows["out"],
+        "out_w": columns["out"],
+        "stride_h": rows["stride"],
+        "stride_w": columns["stride"],
+        "pad_top": rows["before"],
+        "pad_bottom": rows["after"],
+        "pad_left": columns["before"],
+        "pad_right": columns["after"],
+        "dilation_h": rows["dilation"],
+        "dilation_w": columns["dilation"],
+    }
+
+
+@st.composite
+def conv(draw) -> Conv:
+    group = draw(st.sampled_from([1, 1, 2, 3]))
+    special = draw(st.sampled_from(["", "", "", "pointwise", "whole image"]))
+    rows, columns = draw(_window(9)), draw(_window(9))
+    axes = _axes(rows, columns)
+    plain = dict.fromkeys(("stride_h", "stride_w", "dilation_h", "dilation_w"), 1)
+    plain |= dict.fromkeys(("pad_top", "pad_left", "pad_bottom", "pad_right"), 0)
+    if special == "pointwise":
+        axes |= plain | {"kh": 1, "kw": 1, "out_h": axes["h"], "out_w": axes["w"]}
+    elif special == "whole image":
+        axes |= plain | {"kh": axes["h"], "kw": axes["w"], "out_h": 1, "out_w": 1}
+    return Conv(
+        n=draw(st.integers(1, 4)),
+        c=group * draw(st.integers(1, 3)),
+        m=group * draw(st.integers(1, 4)),
+        group=group,
+        bias=draw(st.booleans()),
+        activation=draw(activations),
+        **axes,
+    )
+
+
+@st.composite
+def gemm(draw) -> Gemm:
+    m, n, k, batch = draw(small), draw(small), draw(st.integers(1, 40)), draw(st.integers(1, 3))
+    row, column = draw(st.sampled_from([(0, 1), (1, 0), (n, 1), (0, 0)]))
+    return Gemm(
+        m=m,
+        n=n,
+        k=k,
+        trans_a=draw(st.booleans()),
+        trans_b=draw(st.booleans()),
+        alpha=draw(st.sampled_from([1.0, 0.5, -2.0])),
+        beta=draw(st.sampled_from([1.0, 0.25])),
+        bias=draw(st.booleans()),
+        bias_stride_m=row,
+        bias_stride_n=column,
+        batch=batch,
+        stride_a=draw(st.sampled_from([0, m * k])),
+        stride_b=draw(st.sampled_from([0, k * n])),
+        activation=draw(activations),
+    )
+
+
+@st.composite
+def pool(draw) -> Pool:
+    kind = draw(st.sampled_from(["max", "average"]))
+    axes = _axes(draw(_window(2)), draw(_window(2)))
+    if draw(st.integers(0, 5)) == 0:  # the whole image, as GlobalAveragePool
+        axes |= {"kh": axes["h"], "kw": axes["w"], "out_h": 1, "out_w": 1}
+        axes |= dict.fromkeys(("pad_top", "pad_left", "pad_bottom", "pad_right"), 0)
+        axes |= dict.fromkeys(("dilation_h", "dilation_w"), 1)
+    include = kind == "average" and draw(st.booleans())
+    n, c = draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    p = Pool(kind=kind, n=n, c=c, count_include_pad=include, **axes)
+    assume(_sees_the_image(p))
+    return p
+
+
+def _sees_the_image(p: Pool) -> bool:
+    """Whether every window holds an element of the image: what one of padding alone gives is not defined."""
+    rows = np.add.outer(np.arange(p.out_h) * p.stride_h - p.pad_top, np.arange(p.kh) * p.dilation_h)
+    columns = np.add.outer(np.arange(p.out_w) * p.stride_w - p.pad_left, np.arange(p.kw) * p.dilation_w)
+    return all(
+        ((places >= 0) & (places < size)).any(axis=1).all() for places, size in ((rows, p.h), (columns, p.w))
+    )
+
+
+@st.composite
+def lrn(draw) -> Lrn:
+    return Lrn(
+        n=draw(st.integers(1, 3)),
+        c=draw(st.integers(1, 9)),
+        inner=draw(st.sampled_from([1, 7, 33])),
+        size=draw(st.integers(1, 9)),
+        alpha=draw(st.sampled_from([1e-4, 0.5])),
+        beta=draw(st.sampled_from([0.75, 0.5, 1.0, 0.6])),
+        bias=draw(st.sampled_from([1.0, 2.0])),
+    )
+
+
+@st.composite
+def softmax(draw) -> Softmax:
+    return Softmax(
+        outer=draw(st.integers(1, 5)),
+        axis=draw(st.sampled_from([1, 2, 10, 1000])),
+        inner=draw(st.sampled_from([1, 1, 3])),
+        log=draw(st.booleans()),
+    )
+
+
+@st.composite
+def unary(draw) -> Unary:
+    return Unary(kind=draw(st.sampled_from(UNARY_KINDS)), size=draw(st.integers(1, 2000)))
+
+
+@st.composite
+def binary(draw) -> Binary:
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
+    strides = []
+    for _ in range(2):
+        kept = [draw(st.booleans()) for _ in shape]
+        dims = [d if keep else 1 for d, keep in zip(shape, kept, strict=True)]
+        steps = [math.prod(dims[axis + 1 :]) if dims[axis] > 1 else 0 for axis in range(len(dims))]
+        strides.append(tuple(steps))
+    return Binary(
+        kind=draw(st.sampled_from(BINARY_KINDS)),
+        shape=shape,
+        strides_a=strides[0],
+        strides_b=strides[1],
+        activation=draw(activations),
+    )
+
+
+@st.composite
+def transpose(draw) -> Transpose:
+    shape = tuple(draw(st.lists(small, min_size=1, max_size=5)))
+    return Transpose(shape=shape, perm=tuple(draw(st.permutations(range(len(shape))))))
+
+
+@st.composite
+def pad(draw) -> Pad:
+    mode = draw(st.sampled_from(["constant", "reflect", "edge"]))
+    shape = tuple(draw(st.lists(st.integers(2, 6), min_size=1, max_size=4)))
+    low = -1 if mode == "constant" else 0
+    begin = tuple(draw(st.integers(low, d - 1)) for d in shape)
+    end = tuple(
+        draw(st.integers(low if b > 0 or d > 2 else 0, d - 1)) for d, b in zip(shape, begin, strict=True)
+    )
+    return Pad(shape=shape, begin=begin, end=end, mode=mode, value=1.5 if mode == "constant" else 0.0)
+
+
+@st.composite
+def cast(draw) -> Cast:
+    kinds = st.sampled_from(["float32", "float64", "float16", "int32", "int64", "uint8", "bool"])
+    return Cast(size=draw(st.integers(1, 100)), dtype=draw(kinds), to=draw(kinds))
+
+
+DRAWN = {
+    strategy.__name__: strategy()
+    for strategy in (conv, gemm, pool, lrn, softmax, unary, binary, transpose, pad, cast)
+}
+
+
+def input_shapes(p: Params) -> list[tuple[int, ...]]:
+    """Shapes of the inputs, in the order of the params' docstring."""
+    if isinstance(p, Conv):
+        shapes = [(p.n, p.c, p.h, p.w), (p.m, p.c // p.group, p.kh, p.kw)]
+        return [*shapes, (p.m,)] if p.bias else shapes
+    if isinstance(p, Gemm):
+        a = (p.k, p.m) if p.trans_a else (p.m, p.k)
+        b = (p.n, p.k) if p.trans_b else (p.k, p.n)
+        bias = (p.m if p.bias_stride_m else 1, p.n if p.bias_stride_n else 1)
+        shapes = [(p.batch if p.stride_a else 1, *a), (p.batch if p.stride_b else 1, *b)]
+        return [*shapes, bias] if p.bias else shapes
+    if isinstance(p, Pool):
+        return [(p.n, p.c, p.h, p.w)]
+    if isinstance(p, Lrn):
+        return [(p.n, p.c, 1, p.inner)]
+    if isinstance(p, Softmax):
+        return [(p.outer, p.axis, p.inner)]
+    if isinstance(p, Binary):
+        return [
+            tuple(d if s else 1 for d, s in zip(p.shape, strides, strict=True))
+            for strides in (p.strides_a, p.strides_b)
+        ]
+    if isinstance(p, Transpose | Pad):
+        return [p.shape]
+    return [(p.size,)]
+
+
+def output_shape(p: Params) -> tuple[int, ...]:
+    if isinstance(p, Conv):
+        return (p.n, p.m, p.out_h, p.out_w)
+    if isinstance(p, Gemm):
+        return (p.batch, p.m, p.n)
+    if isinstance(p, Pool):
+        return (p.n, p.c, p.out_h, p.out_w)
+    if isinstance(p, Binary):
+        return p.shape
+    if isinstance(p, Transpose):
+        return tuple(p.shape[axis] for axis in p.perm)
+    if isinstance(p, Pad):
+        return p.out_shape
+    return input_shapes(p)[0]
+
+
+def inputs_for(p: Params, seed: int = 0) -> list[np.ndarray]:
+    """Values between −2 and 2 (whole numbers where the type is), away from 0 where they divide."""
+    random = np.random.default_rng(seed)
+    arrays = [random.uniform(-2, 2, shape).astype(p.dtype) for shape in input_shapes(p)]
+    if isinstance(p, Cast) and p.to == "uint8":  # negative to unsigned is not defined
+        arrays = [np.abs(array) if array.dtype != bool else array for array in arrays]
+    if isinstance(p, Binary) and p.kind == "div":
+        arrays[1] = np.where(arrays[1] < 0, arrays[1] - 1, arrays[1] + 1).astype(p.dtype)
+    return arrays
+
+
+def model(p: Params, element: int = TensorProto.DOUBLE, ceil_mode: bool = False) -> onnx.ModelProto:
+    """The params as an ONNX model of floating-point `element`: inputs in0, in1, …, output y."""
+    shapes = input_shapes(p)
+    nodes, extra = _nodes(p, ceil_mode, [f"in{i}" for i in range(len(shapes))])
+    if getattr(p, "activation", None):
+        nodes[-1].output[0] = "linear"
+        nodes.append(helper.make_node(ONNX_UNARY[p.activation], ["linear"], ["y"]))
+    to = element
+    if isinstance(p, Cast):
+        element, to = (helper.np_dtype_to_tensor_dtype(np.dtype(name)) for name in (p.dtype, p.to))
+    graph = helper.make_graph(
+        nodes,
+        p.op,
+        [helper.make_tensor_value_info(f"in{i}", element, shape) for i, shape in enumerate(shapes)],
+        [helper.make_tensor_value_info("y", to, None)],
+        [
+            onnx.numpy_helper.from_array(array.astype(_numpy(element, array)), name)
+            for name, array in extra.items()
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+
+
+def _numpy(element: int, array: np.ndarray) -> Any:
+    return array.dtype if array.dtype.kind == "i" else helper.tensor_dtype_to_np_dtype(element)
+
+
+def _nodes(p: Params, ceil_mode: bool, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray]]:
+    node = helper.make_node
+    if isinstance(p, Conv | Pool):
+        window: dict[str, Any] = {
+            "kernel_shape": [p.kh, p.kw],
+            "strides": [p.stride_h, p.stride_w],
+            "pads": [p.pad_top, p.pad_left, p.pad_bottom, p.pad_right],
+            "dilations": [p.dilation_h, p.dilation_w],
+        }
+        if isinstance(p, Conv):
+            return [node("Conv", names, ["y"], group=p.group, **window)], {}
+        window["ceil_mode"] = int(ceil_mode)
+        if p.kind == "max":
+            return [node("MaxPool", names, ["y"], **window)], {}
+        return [node("AveragePool", names, ["y"], count_include_pad=int(p.count_include_pad), **window)], {}
+    if isinstance(p, Gemm):
+        nodes = []
+        sides = []
+        for name, transposed in zip(names, (p.trans_a, p.trans_b), strict=False):
+            if transposed:
+                nodes.append(node("Transpose", [name], [f"{name}_t"], perm=[0, 2, 1]))
+            sides.append(f"{name}_t" if transposed else name)
+        nodes.append(node("MatMul", sides, ["product"]))
+        nodes.append(node("Mul", ["product", "alpha"], ["scaled"]))
+        nodes.append(node("Expand", ["scaled", "shape"], ["whole"]))
+        if p.bias:
+            nodes.append(node("Mul", [names[2], "beta"], ["shift"]))
+            nodes.append(node("Add", ["whole", "shift"], ["y"]))
+        else:
+            nodes.append(node("Identity", ["whole"], ["y"]))
+        shape = np.array(output_shape(p), np.int64)
+        return nodes, {"alpha": np.array(p.alpha), "beta": np.array(p.beta), "shape": shape}
+    if isinstance(p, Lrn):
+        return [node("LRN", names, ["y"], size=p.size, alpha=p.alpha, beta=p.beta, bias=p.bias)], {}
+    if isinstance(p, Softmax):
+        return [node("LogSoftmax" if p.log else "Softmax", names, ["y"], axis=1)], {}
+    if isinstance(p, Unary):
+        return [node(ONNX_UNARY[p.kind], names, ["y"])], {}
+    if isinstance(p, Binary):
+        whole = [node(ONNX_BINARY[p.kind], names, ["part"]), node("Expand", ["part", "shape"], ["y"])]
+        return whole, {"shape": np.array(p.shape, np.int64)}
+    if isinstance(p, Transpose):
+        return [node("Transpose", names, ["y"], perm=p.perm)], {}
+    if isinstance(p, Pad):
+        made = node("Pad", [*names, "pads", "value"], ["y"], mode=p.mode)
+        return [made], {"pads": np.array([*p.begin, *p.end], np.int64), "value": np.array(p.value)}
+    assert isinstance(p, Cast)
+    return [node("Cast", names, ["y"], to=helper.np_dtype_to_tensor_dtype(np.dtype(p.to)))], {}

@@ -1,0 +1,226 @@
+"""Every CPU rung against an oracle that is not ours, between sentinels, on poisoned memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto
+from onnx.reference import ReferenceEvaluator
+
+from kernels import registry
+from kernels.cpu import load
+from kernels.errors import KernelError
+from kernels.params import (
+    ACTIVATIONS,
+    BINARY_KINDS,
+    OPS,
+    UNARY_KINDS,
+    Binary,
+    Conv,
+    Gemm,
+    Lrn,
+    Pad,
+    Params,
+    Pool,
+    Softmax,
+    Transpose,
+    Unary,
+)
+from kernels.registry import Rung
+from tests.kernels.drawn import DRAWN, inputs_for, model, output_shape
+
+RUNGS = [rung for op in OPS for rung in registry.rungs("cpu", op)]
+GUARD = 64  # elements before and after every buffer that must stay as they are
+every_rung = pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label)
+
+
+def guarded(count: int, dtype: str, poison: float) -> tuple[np.ndarray, np.ndarray]:
+    """(the whole buffer, its inner part): sentinels around, poison within."""
+    whole = np.full(count + 2 * GUARD, 77, dtype)
+    inner = whole[GUARD : GUARD + count]
+    inner.fill(poison if inner.dtype.kind == "f" else 99)
+    return whole, inner
+
+
+def run(rung: Rung, p: Params, inputs: list[np.ndarray], weights: tuple[int, ...] = ()) -> np.ndarray:
+    """The rung's output, and checks of what it must leave alone; `weights`: inputs that go through pack."""
+    kernel = load(rung)
+    scratch = kernel.workspace(p)
+    assert scratch % 4 == 0
+    dtype = getattr(p, "to", p.dtype)
+    shape = output_shape(p)
+    whole_output, output = guarded(int(np.prod(shape)), dtype, np.nan)
+    whole_workspace, workspace = guarded(scratch // 4, "float32", np.nan)
+    given_inputs = [array.copy() for array in inputs]
+    packed = kernel.pack(p, [array if i in weights else None for i, array in enumerate(given_inputs)])
+    packed = [array if pack is None else pack for array, pack in zip(given_inputs, packed, strict=True)]
+    call = kernel.bind(p, packed, output.reshape(shape), workspace)
+    with np.errstate(all="ignore"):
+        call()
+        first = output.copy()
+        output.fill(np.nan if output.dtype.kind == "f" else 99)
+        workspace.fill(np.nan)  # other steps use the same scratch in between
+        call()
+    for name, whole in {"output": whole_output, "workspace": whole_workspace}.items():
+        edges = np.concatenate([whole[:GUARD], whole[-GUARD:]])
+        assert (edges == np.full(1, 77, whole.dtype)).all(), f"wrote beyond its {name}"
+    for before, after in zip(inputs, given_inputs, strict=True):
+        np.testing.assert_array_equal(before, after, "wrote to an input")
+    np.testing.assert_array_equal(first, output, "the second pass differs from the first")
+    return output.reshape(shape)
+
+
+def reference(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
+    """The answer in float64 (element types as they are for a cast)."""
+    feeds = {
+        f"in{i}": array if p.op == "cast" else array.astype(np.float64) for i, array in enumerate(inputs)
+    }
+    with np.errstate(all="ignore"):
+        return ReferenceEvaluator(model(p)).run(None, feeds)[0]
+
+
+def onnx_runtime(p: Params, inputs: list[np.ndarray], ceil_mode: bool = False) -> np.ndarray:
+    """The answer in float32, where onnx.reference is known to be wrong."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    proto = model(p, TensorProto.FLOAT, ceil_mode).SerializeToString()
+    session = onnxruntime.InferenceSession(proto, options, providers=["CPUExecutionProvider"])
+    return session.run(None, {f"in{i}": array for i, array in enumerate(inputs)})[0]
+
+
+def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
+    assert got.shape == expected.shape
+    assert not np.isnan(got.astype(np.float64)).any(), "elements were never written"
+    difference = got.astype(np.float64) - expected.astype(np.float64)
+    scale = np.linalg.norm(expected.astype(np.float64))
+    assert np.linalg.norm(difference) <= 1e-5 * scale + 1e-12
+    assert np.abs(difference).max(initial=0) <= 1e-3 * np.abs(expected).max(initial=0) + 1e-12
+
+
+def oracle(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
+    if isinstance(p, Lrn):  # onnx.reference goes over N where it means C: right for C copies of one image
+        copies = [np.broadcast_to(image, (p.c, *image.shape)) for image in inputs[0]]
+        return np.stack([reference(replace(p, n=p.c), [images])[0] for images in copies])
+    if isinstance(p, Pool) or (isinstance(p, Pad) and min(*p.begin, *p.end, 0) < 0):
+        return onnx_runtime(p, inputs)  # onnx.reference miscounts uneven padding, and refuses to cut
+    return reference(p, inputs)
+
+
+@every_rung
+@given(data=st.data())
+@settings(deadline=None, max_examples=30)
+def test_against_the_oracle(rung: Rung, data: st.DataObject) -> None:
+    p = data.draw(DRAWN[rung.op].filter(lambda p: rung.refusal(p) is None))
+    inputs = inputs_for(p, data.draw(st.integers(0, 5)))
+    weights = data.draw(st.sampled_from([(), (1, 2)]))
+    assert_close(run(rung, p, inputs, weights), oracle(p, inputs).reshape(output_shape(p)))
+
+
+@every_rung
+def test_every_kind_and_activation(rung: Rung) -> None:
+    """The kinds and activations that a few random draws may miss, each once."""
+    examples = {
+        "conv": [Conv(2, 2, 5, 6, 3, 3, 2, 3, 5, bias=True, activation=a) for a in (None, *ACTIVATIONS)],
+        "gemm": [Gemm(3, 4, 5, bias=True, activation=a) for a in (None, *ACTIVATIONS)],
+        "unary": [Unary(kind, 37) for kind in UNARY_KINDS],
+        "binary": [Binary(kind, (3, 4), (4, 1), (0, 1)) for kind in BINARY_KINDS],
+        "softmax": [Softmax(3, 10, 1, log) for log in (False, True)],
+    }
+    for p in examples.get(rung.op, []):
+        inputs = inputs_for(p, 3)
+        assert_close(run(rung, p, inputs), reference(p, inputs).reshape(output_shape(p)))
+
+
+@pytest.mark.parametrize("rung", registry.rungs("cpu", "lrn"), ids=lambda rung: rung.label)
+def test_lrn_sums_over_channels_as_onnx_runtime_does(rung: Rung) -> None:
+    p = Lrn(2, 7, 35, 5, alpha=0.3)  # N ≠ C
+    inputs = inputs_for(p)
+    assert_close(run(rung, p, inputs), onnx_runtime(p, inputs))
+
+
+@pytest.mark.parametrize("rung", registry.rungs("cpu", "pool"), ids=lambda rung: rung.label)
+@pytest.mark.parametrize("kind", ["max", "average"])
+@pytest.mark.parametrize("include", [False, True])
+def test_windows_that_reach_beyond_the_padded_image(rung: Rung, kind: str, include: bool) -> None:
+    """ceil_mode adds a last window that hangs over: it counts only what the padded image holds."""
+    p = Pool(kind, 2, 3, 6, 8, 3, 3, 3, 4, stride_h=2, stride_w=2, pad_top=1, pad_left=1,
+             count_include_pad=include and kind == "average")  # fmt: skip
+    inputs = inputs_for(p)
+    assert_close(run(rung, p, inputs), onnx_runtime(p, inputs, ceil_mode=True))
+
+
+@pytest.mark.parametrize("rung", registry.rungs("cpu", "conv"), ids=lambda rung: rung.label)
+@pytest.mark.parametrize("group", [1, 4])
+def test_a_convolution_too_large_for_one_block(rung: Rung, group: int) -> None:
+    """Column matrices beyond the block's bytes: by image, by groups and by rows of the output."""
+    p = Conv(2, 64, 57, 61, 8, 7, 7, 57, 61, 1, 1, 3, 3, 3, 3, group=group, bias=True)
+    inputs = inputs_for(p)
+    assert_close(run(rung, p, inputs, (1, 2)), onnx_runtime(p, inputs))
+
+
+@every_rung
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_nan_and_infinity_go_through(rung: Rung, bad: float) -> None:
+    """As IEEE says: a NaN in the input is a NaN in what depends on it, and nowhere does it stop the pass."""
+    examples: dict[str, Params] = {
+        "conv": Conv(1, 1, 4, 4, 1, 3, 3, 2, 2),
+        "gemm": Gemm(2, 3, 4),
+        "pool": Pool("max", 1, 1, 4, 4, 2, 2, 2, 2, 2, 2),
+        "lrn": Lrn(3, 3, 4, 3),
+        "softmax": Softmax(2, 4, 1),
+        "unary": Unary("tanh", 8),
+        "binary": Binary("add", (4,), (1,), (1,)),
+    }
+    p = examples.get(rung.op)
+    if p is None:
+        return
+    inputs = inputs_for(p)
+    inputs[0].flat[0] = bad
+    kernel = load(rung)
+    output = np.zeros(output_shape(p), np.float32)
+    call = kernel.bind(p, inputs, output, np.zeros(kernel.workspace(p) // 4, np.float32))
+    with np.errstate(all="ignore"):
+        call()
+        expected = reference(p, inputs).reshape(output.shape)
+    np.testing.assert_array_equal(np.isnan(output), np.isnan(expected))
+
+
+def test_whole_numbers_are_divided_towards_zero() -> None:
+    rung = registry.find("cpu", "binary", "ufunc")
+    p = Binary("div", (6,), (1,), (1,), dtype="int64")
+    inputs = [np.array([7, -7, 7, -7, 6, 0]), np.array([2, 2, -2, -2, 3, 5])]
+    np.testing.assert_array_equal(run(rung, p, inputs), [3, -3, -3, 3, 2, 0])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "int32", "bool", "uint8"])
+def test_moves_of_bytes_take_every_element_type(dtype: str) -> None:
+    x = np.arange(24).reshape(2, 3, 4) % 2 if dtype == "bool" else np.arange(24).reshape(2, 3, 4)
+    x = x.astype(dtype)
+    for made, expected in [
+        (Transpose((2, 3, 4), (2, 0, 1), dtype), x.transpose(2, 0, 1)),
+        (Pad((2, 3, 4), (0, 1, -1), (1, 0, 2), dtype=dtype), np.pad(x[:, :, 1:], ((0, 1), (1, 0), (0, 2)))),
+        (Unary("identity", 24, dtype), x.reshape(-1)),
+    ]:
+        rung = registry.default("cpu", made)
+        output = np.empty(output_shape(made), dtype)
+        load(rung).bind(made, [x], output, np.empty(0, np.float32))()
+        np.testing.assert_array_equal(output, expected)
+
+
+def test_a_rung_that_does_not_run_is_named_with_its_line(tmp_path: Path) -> None:
+    header = '# op = "unary"\n# rung = 9\n# name = "mine"\n# idea = "Breaks."\n'
+    file = tmp_path / "09_mine.py"
+    for body, message in [
+        ("import numpy as np\n\nnp.no_such_thing\n", r"09_mine\.py:7: AttributeError"),
+        ("def bind(:\n", r"09_mine\.py:5: SyntaxError"),
+        ("x = 1\n", r"defines bind\(p, inputs, output, workspace\)"),
+    ]:
+        file.write_text(header + body)
+        with pytest.raises(KernelError, match=message):
+            load(registry.find("cpu", "unary", "mine", [tmp_path]))

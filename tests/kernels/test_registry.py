@@ -1,0 +1,222 @@
+"""The ladder's folders: ours are in order, and a file that breaks a rule is named in the error."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kernels import registry
+from kernels.errors import InputError, KernelError
+from kernels.params import OPS, Cast, Conv, Gemm, Lrn, Pool, Softmax, Transpose, Unary
+
+CPU = """# op = "unary"
+# rung = {number}
+# name = "{name}"
+# idea = "Mine."
+{more}
+def bind(p, inputs, output, workspace):
+    return lambda: None
+"""
+CUDA = """/*
+op = "conv"
+rung = 71
+name = "mine"
+idea = "Mine."
+launch = "some_shape"
+{more}
+*/
+extern "C" __global__ void conv() {{}}
+"""
+CONV = Conv(2, 4, 8, 8, 4, 3, 3, 6, 6)
+
+
+def write(folder: Path, number: int = 71, name: str = "mine", more: str = "", file: str = "") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / (file or f"{number:02d}_{name}.py")
+    path.write_text(CPU.format(number=number, name=name, more=more))
+    return path
+
+
+def write_cuda(folder: Path, more: str = "", text: str | None = None) -> Path:
+    path = folder / "71_mine.cu"
+    path.write_text(CUDA.format(more=more) if text is None else text)
+    return path
+
+
+@pytest.mark.parametrize("device", registry.SUFFIX)
+@pytest.mark.parametrize("op", OPS)
+def test_every_operator_has_a_ladder_in_order(device: str, op: str) -> None:
+    ladder = registry.rungs(device, op)
+    assert ladder
+    numbers = [rung.number for rung in ladder]
+    assert numbers == sorted(set(numbers))
+    for rung in ladder:
+        assert rung.idea.endswith(".")
+        assert rung.path.name == f"{rung.number:02d}_{rung.name}{registry.SUFFIX[device]}"
+        assert (rung.launch != "") == (device == "cuda")
+        assert not rung.user
+
+
+def test_find_by_name_number_and_text(tmp_path: Path) -> None:
+    rung = registry.find("cpu", "conv", "im2col")
+    assert rung.number == 2
+    assert registry.find("cpu", "conv", 2) == rung == registry.find("cpu", "conv", "02")
+    with pytest.raises(InputError, match="no rung 'im2cal' of conv on cpu; did you mean 'im2col'"):
+        registry.find("cpu", "conv", "im2cal")
+    with pytest.raises(InputError, match="no operator 'cnov' in the ladder; did you mean 'conv'"):
+        registry.rungs("cpu", "cnov")
+    with pytest.raises(InputError, match="nowhere does not exist"):
+        registry.rungs("cpu", "conv", [tmp_path / "nowhere"])
+
+
+@pytest.mark.parametrize("below", ["", "unary", "cpu/unary"])
+def test_a_folder_of_ones_own(tmp_path: Path, below: str) -> None:
+    path = write(tmp_path / below)
+    (tmp_path / "setup.py").write_text("not a rung")
+    (path.parent / "_helper.py").write_text("not a rung")
+    ladder = registry.rungs("cpu", "unary", [tmp_path])
+    assert [rung.name for rung in ladder if rung.user] == ["mine"]
+    assert registry.find("cpu", "unary", 71, [tmp_path]).path == path.resolve()
+    assert not any(rung.user for rung in registry.rungs("cpu", "conv", [tmp_path]))
+    assert not registry.default("cpu", Unary("relu", 4)).user
+
+
+def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    assert registry.find("cpu", "unary", 71, [tmp_path]).idea == "Mine."
+    path.write_text(path.read_text().replace("Mine.", "Now better."))
+    os.utime(path, ns=(1, 1))
+    assert registry.find("cpu", "unary", 71, [tmp_path]).idea == "Now better."
+
+
+def test_two_files_with_one_number_or_one_name(tmp_path: Path) -> None:
+    write(tmp_path, 71, "mine")
+    second = write(tmp_path, 71, "other")
+    with pytest.raises(
+        KernelError, match=r"71_other.py: rung 71 of unary is already .*71_mine.py; 72 is free"
+    ):
+        registry.rungs("cpu", "unary", [tmp_path])
+    second.unlink()
+    write(tmp_path, 72, "ufunc")
+    with pytest.raises(KernelError, match=r"72_ufunc.py: the name 'ufunc' is already taken by .*01_ufunc.py"):
+        registry.rungs("cpu", "unary", [tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('# author = "me"', "unknown key 'author' in the header"),
+        ('# neds = ""', "unknown key 'neds' in the header; did you mean 'needs'"),
+        ('# launch = "x"', "'launch' means nothing for a cpu rung"),
+        ("# [needs]\n# groups = 1", "unknown need 'groups' for unary on cpu"),
+        ("# [needs]\n# group = 1", "unknown need 'group' for unary on cpu"),
+        ("# [needs]\n# kinds = 1", "unknown need 'kinds' for unary on cpu; did you mean 'kind'"),
+        ('# [needs]\n# kind = "relu"', r"need kind = 'relu' is not a list out of max, average"),
+        ('# [needs]\n# dtype = ["float31"]', "need dtype = .* is not a list out of float32"),
+        ("# [needs]\n# multiple_of = {sise = 4}", "need multiple_of = .* is not a table"),
+        ('# [needs]\n# compute_capability = "8.0"', "unknown need 'compute_capability' for unary on cpu"),
+        ("# what is this", "the header is not valid TOML"),
+    ],
+)
+def test_a_header_outside_the_vocabulary(tmp_path: Path, more: str, message: str) -> None:
+    path = write(tmp_path, more=more)
+    with pytest.raises(KernelError, match=message) as caught:
+        registry.rungs("cpu", "unary", [tmp_path])
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "text", "message"),
+    [
+        ("[defines]\nTILE = [1, 2]", None, "define TILE = .* is not a name with a number"),
+        ('[defines]\n"A B" = 1', None, "define A B = 1 is not a name"),
+        ("[needs]\nbias = 1", None, "need bias = 1 is not true or false"),
+        ("[needs]\ngroup = true", None, "need group = True is not a whole number"),
+        ("[needs]\ncompute_capability = 8", None, 'is not a string such as "8.0"'),
+        ("", '/*\nop = "conv"\nrung = 71\nname = "mine"\nidea = "x"\n*/', "the header lacks 'launch'"),
+        ("", "__global__ void f() {}", "must begin with its header, a comment"),
+        ("", '/*\nop = "conv"\nrung = "71"\n*/', "rung must be a whole number, not '71'"),
+        ("", '/*\nop = "konv"\nrung = 71\nname = "mine"\nidea = "x"\nlaunch = "y"\n*/', "unknown op 'konv'"),
+    ],
+)
+def test_a_cuda_header_outside_the_vocabulary(
+    tmp_path: Path, more: str, text: str | None, message: str
+) -> None:
+    path = write_cuda(tmp_path, more, text)
+    with pytest.raises(KernelError, match=message) as caught:
+        registry.rungs("cuda", "conv", [tmp_path])
+    assert str(path) in str(caught.value)
+
+
+def test_the_name_of_the_file_agrees_with_its_header(tmp_path: Path) -> None:
+    write(tmp_path, 71, "mine", file="72_mine.py")
+    with pytest.raises(KernelError, match=r"the header says rung 71 'mine', the file's name 72 'mine'"):
+        registry.rungs("cpu", "unary", [tmp_path])
+    (tmp_path / "72_mine.py").unlink()
+    write(tmp_path / "unary", file="mine.py")
+    with pytest.raises(KernelError, match=r"is called NN_name.py, such as 04_tiled.py"):
+        registry.rungs("cpu", "unary", [tmp_path])
+    (tmp_path / "unary" / "mine.py").unlink()
+    write(tmp_path / "conv")
+    with pytest.raises(
+        KernelError, match="op is 'unary' in the header, but the file lies in the folder conv/"
+    ):
+        registry.rungs("cpu", "conv", [tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("needs", "params", "capability", "reason"),
+    [
+        ("", CONV, None, None),
+        ("", Gemm(2, 2, 2), None, "is no kernel for gemm"),
+        ("", Conv(2, 4, 8, 8, 4, 3, 3, 6, 6, dtype="float16"), None, "takes dtype float32, not float16"),
+        ("group = 1\nkernel = 3\nstride = 1\npad = 0\ndilation = 1\nbias = false", CONV, None, None),
+        ("group = 2", CONV, None, "needs group = 2, and group is 1"),
+        ("kernel_max = 2", CONV, None, "takes kernel up to 2, not 3"),
+        ("bias = true", CONV, None, "needs bias = true, and bias is false"),
+        ('activation = ["none", "relu"]', CONV, None, None),
+        ('activation = ["relu", "tanh"]', CONV, None, "takes activation relu or tanh, not none"),
+        ("multiple_of = {c = 4, m = 4}", CONV, None, None),
+        ("multiple_of = {c = 3}", CONV, None, "needs c to be a multiple of 3, and it is 4"),
+        ('compute_capability = "8.0"', CONV, None, None),
+        ('compute_capability = "8.0"', CONV, (9, 0), None),
+        (
+            'compute_capability = "8.0"',
+            CONV,
+            (7, 5),
+            "needs compute capability 8.0 or newer, and this device has 7.5",
+        ),
+    ],
+)
+def test_refusal_in_words(
+    tmp_path: Path, needs: str, params: object, capability: object, reason: str | None
+) -> None:
+    write_cuda(tmp_path, f"[needs]\n{needs}")
+    answer = registry.find("cuda", "conv", 71, [tmp_path]).refusal(params, capability)  # type: ignore[arg-type]
+    assert answer == (None if reason is None else f"conv 71 mine {reason}")
+
+
+def test_needs_fit_their_operator() -> None:
+    assert "rank_max" in registry.NEEDS["transpose"]
+    assert "axis_max" in registry.NEEDS["softmax"]
+    assert "size_max" in registry.NEEDS["lrn"]
+    assert "size_max" not in registry.NEEDS["unary"]
+    assert "group" not in registry.NEEDS["gemm"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [CONV, Gemm(2, 3, 4), Pool("max", 1, 1, 4, 4, 2, 2, 2, 2, 2, 2), Lrn(1, 4, 9, 5), Softmax(2, 3, 1),
+     Transpose((2, 3), (1, 0)), Cast(3, "int64", "float32")],
+    ids=lambda params: params.op,
+)  # fmt: skip
+def test_the_default_is_the_highest_rung_that_applies(params: object) -> None:
+    rung = registry.default("cpu", params)  # type: ignore[arg-type]
+    assert rung == registry.rungs("cpu", rung.op)[-1]
+
+
+def test_no_rung_that_applies() -> None:
+    with pytest.raises(KernelError, match=r"no cpu kernel for this conv: .*takes dtype float32, not float16"):
+        registry.default("cpu", Conv(2, 4, 8, 8, 4, 3, 3, 6, 6, dtype="float16"))
