@@ -78,6 +78,7 @@ class _Watch:
     advanced: bool = False
     done: Done | None = None
     doom: str = ""  # why it was killed: "timed_out", "silent", "stopped", "done"
+    halted: bool = False  # asked to stop for a pause: its unmeasured cases stay to be run
     buffer: bytearray = field(default_factory=bytearray)
     spent: dict[str, float] = field(default_factory=dict)
 
@@ -94,6 +95,7 @@ class Supervisor:
         self.cases = tuple(cases)
         self.finished = False
         self.cancelled = False
+        self.paused = False
         self.reason = ""
         self._folder = folder
         self._pending = {case.key: case for case in cases}
@@ -116,6 +118,7 @@ class Supervisor:
     def start(self, now: float) -> list[Action]:
         """Launch the first worker."""
         self._watch = _Watch(since=now)
+        self._stop_by = None
         start = Start(job=self.job, cases=self.pending, folder=self._folder)
         return [Launch(msgspec.json.encode(start) + b"\n")]
 
@@ -166,6 +169,25 @@ class Supervisor:
         self._stop_by = now + GRACE_S
         return [Stop()]
 
+    def pause(self, now: float) -> list[Action]:
+        """Let go of the machine: the worker is asked to stop after the pass it is in. Measured cases stay;
+        the one in flight is run from its beginning after `resume`."""
+        if self.finished or self.cancelled or self.paused:
+            return []
+        self.paused = True
+        if self._watch is None:
+            return []
+        self._watch.halted = True
+        self._stop_by = now + GRACE_S
+        return [Stop()]
+
+    def resume(self, now: float) -> list[Action]:
+        """Go on after a pause: now, or as soon as the worker that was asked to stop has ended."""
+        if self.finished or self.cancelled or not self.paused:
+            return []
+        self.paused = False
+        return [] if self._watch is not None else self.start(now)
+
     def on_exit(self, code: int, stderr: str, now: float) -> list[Action]:
         """The worker has ended, by `code` (negative: by that signal), having written `stderr` last."""
         watch = self._watch
@@ -177,6 +199,10 @@ class Supervisor:
         self._watch = None
         if self.cancelled:
             return actions + self._finish("cancelled")
+        if watch.halted:
+            if self.cases and not self._pending:
+                return actions + self._finish("")
+            return actions if self.paused else actions + self.start(now)
         if watch.done is not None:
             return actions + self._finish(watch.done.reason or self._unsettled())
         words = exit_words(code)
@@ -243,6 +269,8 @@ class Supervisor:
         key = measurement.case.key
         if key not in self._pending:
             return [Say(Log(level="warning", text=f"a second measurement of {key} was not kept"))]
+        if watch.halted and measurement.disposition == "cancelled":
+            return []
         if watch.case is not None and watch.case.key == key:
             self._charge(watch, now)
             watch.case = None

@@ -231,11 +231,11 @@ def _reason(timing: Timing, rules: Rules, turns: int) -> StopReason:
     """Why this contender has enough, or "" where it has not."""
     if len(timing.samples_ns) >= rules.max_samples:
         return "max_samples"
-    if timing.spent_s + 0.5 * timing.median_ns * timing.runs_per_sample / 1e9 > rules.budget_s:
-        return "budget"
     enough = turns >= rules.rounds and len(timing.samples_ns) >= rules.min_samples
     if enough and stats.median_interval(timing.samples_ns).relative <= rules.width:
         return "interval"
+    if timing.spent_s + 0.5 * timing.median_ns * timing.runs_per_sample / 1e9 > rules.budget_s:
+        return "budget"
     return ""
 
 
@@ -251,17 +251,17 @@ class EndToEnd:
 def end_to_end(
     session: Session,
     inputs: Mapping[str, np.ndarray],
-    compute_ns: float,
+    device_ns: float | None = None,
     seconds: float = 0.3,
     least: int = 5,
 ) -> EndToEnd:
     """Full passes as an application makes them: bind, run, wait, fetch; at least `least`, about `seconds`.
 
-    h2d is `bind`, d2h is `fetch`. Of the time from the start of `run` to the end of `synchronize`, `compute`
-    is what the pass takes on its own clock (`compute_ns`, from the samples) and `sync` is what launching it
-    and waiting for it cost beyond that.
+    h2d is `bind`, d2h is `fetch`. Where `run` only launches (a GPU), `device_ns` is what the pass takes on
+    the device's clock: that is `compute`, and `sync` what launching it and waiting for it cost beyond. Where it
+    is None, `run` is `compute` and `synchronize` is `sync`.
     """
-    laps: list[tuple[int, int, int, int]] = []
+    laps: list[tuple[int, int, int, int, int]] = []
     end = time.perf_counter() + seconds
     with _no_garbage_collection():
         while len(laps) < least or (time.perf_counter() < end and len(laps) < 1000):
@@ -269,17 +269,20 @@ def end_to_end(
             session.bind(inputs)
             bound = time.perf_counter_ns()
             session.run()
-            session.synchronize()
             ran = time.perf_counter_ns()
+            session.synchronize()
+            waited = time.perf_counter_ns()
             session.fetch()
             fetched = time.perf_counter_ns()
-            laps.append((bound - start, ran - bound, fetched - ran, fetched - start))
-            if laps[-1][3] > 1e9 * seconds and len(laps) >= 3:
+            laps.append((bound - start, ran - bound, waited - ran, fetched - waited, fetched - start))
+            if laps[-1][4] > 1e9 * seconds and len(laps) >= 3:
                 break  # passes of a second and more: three tell enough
-    h2d, ran_ns, d2h, wall = (float(statistics.median(column)) for column in zip(*laps, strict=True))
-    compute = min(compute_ns, ran_ns)
-    phases = {"h2d": h2d, "compute": compute, "d2h": d2h, "sync": ran_ns - compute}
-    return EndToEnd(phases, wall, len(laps))
+    h2d, compute, sync, d2h, wall = (float(statistics.median(column)) for column in zip(*laps, strict=True))
+    if device_ns is not None:
+        both = compute + sync
+        compute = min(device_ns, both)
+        sync = both - compute
+    return EndToEnd({"h2d": h2d, "compute": compute, "d2h": d2h, "sync": sync}, wall, len(laps))
 
 
 @contextmanager

@@ -72,12 +72,13 @@ def test_the_last_measurement_of_a_case_counts(folder):
     assert folder.measurements() == (measurement(CASES[0]),)
 
 
-def test_the_environment_is_filled_in_once_and_models_are_added(folder):
-    folder.describe(Environment(machine="first"), (ModelInfo(name="net"),))
-    folder.describe(Environment(machine="second"), (ModelInfo(name="net"), ModelInfo(name="other")))
+def test_the_environment_is_filled_in_once_and_models_as_they_are_told(folder):
+    folder.describe(Environment(machine="first"), ModelInfo(name="net"))
+    folder.describe(Environment(machine="second"), ModelInfo(name="other"))
+    folder.describe(model=ModelInfo(name="net", parameters=7))
     run = RunFolder.open(folder.path).run
     assert run.environment.machine == "first"
-    assert [model.name for model in run.models] == ["net", "other"]
+    assert [(model.name, model.parameters) for model in run.models] == [("net", 7), ("other", 0)]
 
 
 def test_resume_needs_the_same_job_and_names_what_differs(folder):

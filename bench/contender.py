@@ -1,0 +1,304 @@
+"""One case on its way: prepared, checked, timed, checked again, taken apart; and what came of it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+import numpy as np
+
+from bench import artifacts, layers, predictions, stats, timing
+from bench.material import ORACLE, Material
+from bench.records import (
+    Accuracy,
+    Case,
+    Disposition,
+    ErrorStats,
+    Job,
+    Layer,
+    Measurement,
+    Telemetry,
+    Validity,
+)
+from bench.timing import Timing
+from engine import backends
+from engine.backend import Backend, Session
+from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
+
+UNQUIET = 0.05  # rounds that leave the median this uncertain are worth a warning
+LAYERS_S = 0.5
+END_TO_END_S = 0.3
+
+Progress = Callable[[str, float | None], None]
+
+
+class Incorrect(Exception):
+    """The answers are wrong; carries the errors. Not timed, or its times not kept."""
+
+    def __init__(self, error: ErrorStats, when: str) -> None:
+        super().__init__(f"{when}: {error.reason}")
+        self.error = error
+
+
+class Contender:
+    """A case with its session. Raises whatever the backend raises; `settle` puts that into a Measurement."""
+
+    def __init__(self, case: Case, material: Material, job: Job) -> None:
+        self.case = case
+        self.backend: Backend = backends.get(case.backend)
+        self.session: Session | None = None
+        self._material = material
+        self._job = job
+        self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
+        self._first_run_ns: int | None = None
+        self._phases: dict[str, float] = {}
+        self._wall_ns: float | None = None
+        self._dataset_ns: dict[str, float] = {}
+        self._output: ErrorStats | None = None
+        self._checked = 0
+        self._accuracy: Accuracy | None = None
+        self._layers: tuple[Layer, ...] = ()
+        self._facts: dict[str, str] = {}
+        self._memory: dict[str, int] = {}
+        self._warnings: list[str] = []
+
+    @property
+    def is_reference(self) -> bool:
+        return self.backend.name == self.backend.reference and self.case.precision == "fp32"
+
+    # ----------------------------------------------------------------------------------------------- stages
+
+    def prepare(self) -> None:
+        """Compile, allocate, upload; the first pass, apart; and the check without which nothing is timed."""
+        case = self.case
+        reason = self.backend.unavailable()
+        if reason is not None:
+            raise UnavailableError(reason)
+        graph = self._material.graph
+        refusal = self.backend.supports(graph, case.batch, case.precision)
+        if refusal is not None:
+            raise UnsupportedError(refusal)
+        self.session = self.backend.prepare(graph, case.batch, case.precision, self._material.options)
+        self._placement = self._material.placement(case.batch, seed=self._job.seed)
+        # Something else first, so that an answer left over from it is not taken for a right one.
+        self.session.bind(_disturbed(self._placement.inputs))
+        self._first_run_ns = timing.first_run(self.session)
+        self.session.bind(self._placement.inputs)
+        self.session.run()
+        self.session.synchronize()
+        self._judge("before timing")
+        self._phases = {name: float(ns) for name, ns in self.session.phases.items()}
+
+    def check_again(self) -> None:
+        """After timing: the last timed pass must have been right, and so must a pass over other images."""
+        session = self._open()
+        self._judge("after timing")
+        session.bind(_disturbed(self._placement.inputs))
+        session.run()
+        session.synchronize()
+        self._placement = self._material.placement(self.case.batch, seed=self._job.seed + 1)
+        session.bind(self._placement.inputs)
+        session.run()
+        session.synchronize()
+        self._judge("after timing, with other images")
+
+    def take_apart(self, median_ns: float) -> None:
+        """Phases of an end-to-end pass; `median_ns` is what a pass takes on the device's clock."""
+        seconds = min(END_TO_END_S, self._job.budget_s / 4)
+        device_ns = None if self.backend.device == "cpu" else median_ns
+        found = timing.end_to_end(self._open(), self._placement.inputs, device_ns, seconds)
+        self._phases |= found.phases
+        self._wall_ns = found.wall_ns
+
+    def answer(self, folder: str, progress: Progress) -> None:
+        """The pass over the data set: top-1, top-5, agreement, the whole pass's time."""
+        case, material = self.case, self._material
+        self._accuracy = Accuracy(images=0, labelled=False, checked=self._checked, output=self._output)
+        if case.images == 0 or not material.takes_images:
+            return
+        try:
+            ours = predictions.run(
+                self._open(),
+                material.graph,
+                material.dataset(case.images),
+                material.spec.preprocess,
+                images=case.images,
+                progress=progress,
+            )
+        except UnsupportedError as error:  # a model whose output is no row of class scores
+            self._warnings.append(f"no accuracy: {error}")
+            return
+        if self.is_reference:
+            material.keep_reference(case.backend, case.images, ours)
+        name, theirs = ("", None) if self.is_reference else material.reference(self.backend, case.images)
+        self._accuracy = predictions.summary(ours, theirs, name, checked=self._checked, output=self._output)
+        self._dataset_ns = {"wall": float(ours.wall_ns), "compute": float(ours.compute_ns)}
+        self._keep(folder, "predictions", lambda path: predictions.save(path, ours))
+
+    def measure_layers(self, folder: str, errors: LayerErrors) -> None:
+        """Times of every operator at this batch, and their errors, which are taken once a backend."""
+        try:
+            timed = layers.measure(
+                self._material.graph,
+                self.backend,
+                self.case.precision,
+                self._material.options,
+                self._material.golden(),
+                self.case.batch,
+                session=self._open(),
+                errors=False,
+                seconds=min(LAYERS_S, self._job.budget_s),
+            )
+            self._layers = errors.merged(self, self._material, timed)
+        except OutOfMemoryError as error:
+            self._warnings.append(f"no layers: {error}")
+            return
+        self._keep(folder, "layers", lambda path: artifacts.save_layers(path, self._layers))
+
+    def close(self) -> None:
+        """Free the session; a failure to do so is the next case's to notice."""
+        session, self.session = self.session, None
+        if session is not None:
+            self._facts, self._memory = dict(session.facts), dict(session.memory)
+            session.close()
+
+    # --------------------------------------------------------------------------------------------- outcomes
+
+    def measured(self, timed: Timing, telemetry: Telemetry) -> Measurement:
+        """The measurement of a case that went well. Call after `close`."""
+        warnings = [*timed.warnings, *self._warnings]
+        interval = stats.median_interval(timed.samples_ns, timed.rounds)
+        if len(timed.samples_ns) < timing.Rules.min_samples:
+            warnings.append(f"only {len(timed.samples_ns)} samples fit the budget; a larger --budget helps")
+        if interval.relative > UNQUIET:
+            warnings.append(
+                f"the machine was unquiet: between rounds the median moved by up to {interval.relative:.0%}"
+            )
+        if self._material.judge != ORACLE:
+            warnings.append(self._material.judge)
+        return self._record(
+            "ok",
+            samples_ns=tuple(timed.samples_ns),
+            runs_per_sample=timed.runs_per_sample,
+            rounds=tuple(timed.rounds),
+            wall_ns=self._wall_ns,
+            dataset_ns=self._dataset_ns,
+            layers=self._layers,
+            accuracy=self._accuracy,
+            telemetry=telemetry,
+            validity=Validity(stop_reason=timed.stop_reason, retries=timed.retries, warnings=tuple(warnings)),
+        )
+
+    def failed(self, error: BaseException) -> Measurement:
+        """The measurement of a case that `error` ended. Call after `close`."""
+        disposition, reason = outcome(error)
+        accuracy = None
+        if isinstance(error, Incorrect):
+            accuracy = Accuracy(images=0, labelled=False, checked=self._checked, output=error.error)
+        return self._record(disposition, reason=reason, accuracy=accuracy)
+
+    def _record(self, disposition: Disposition, **fields: object) -> Measurement:
+        record = Measurement(
+            case=self.case,
+            disposition=disposition,
+            reference=self.backend.reference,
+            first_run_ns=self._first_run_ns,
+            phases=self._phases,
+            facts=self._facts,
+            memory=self._memory,
+            started_at=self._started_at,
+        )
+        return msgspec.structs.replace(record, **fields)
+
+    # ------------------------------------------------------------------------------------------- the inside
+
+    def _open(self) -> Session:
+        if self.session is None:
+            raise RuntimeError(f"the session of {self.case.words} is closed")
+        return self.session
+
+    def _judge(self, when: str) -> None:
+        stats_ = self._material.check(self._open().fetch(), self._placement, self.case.precision)
+        self._output = stats_
+        self._checked = len(self._placement.rows)
+        if not stats_.ok:
+            raise Incorrect(stats_, when)
+
+    def _keep(self, folder: str, kind: str, write: Callable[..., None]) -> None:
+        """Write a file beside the results; where that fails the measurement says so and is kept."""
+        if not folder:
+            return
+        try:
+            write(artifacts.path(folder, kind, self.case))
+        except OSError as error:
+            self._warnings.append(
+                f"the {kind} could not be written: {(error.strerror or str(error)).lower()}"
+            )
+
+
+class LayerErrors:
+    """Errors of layers by backend and precision: they do not depend on the batch, so they are taken once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], dict[str, Layer]] = {}
+
+    def merged(self, contender: Contender, material: Material, timed: tuple[Layer, ...]) -> tuple[Layer, ...]:
+        """`timed` with the errors of the same tensors."""
+        key = (contender.case.backend, contender.case.precision)
+        if key not in self._found:
+            golden = material.golden()
+            reference = backends.get(contender.backend.reference)
+            found = layers.measure(
+                material.graph,
+                contender.backend,
+                contender.case.precision,
+                material.options,
+                golden,
+                golden.images,
+                reference=reference if reference.unavailable() is None else None,
+                times=False,
+            )
+            self._found[key] = {layer.output: layer for layer in found if layer.output}
+        known = self._found[key]
+        return tuple(
+            msgspec.structs.replace(
+                layer, isolated=known[layer.output].isolated, propagated=known[layer.output].propagated
+            )
+            if layer.output in known
+            else layer
+            for layer in timed
+        )
+
+
+def outcome(error: BaseException) -> tuple[Disposition, str]:
+    """What an exception makes of a case, and the sentence for it."""
+    match error:
+        case Incorrect():
+            return "incorrect", str(error)
+        case UnsupportedError() | UnavailableError():
+            return "unsupported", str(error)
+        case OutOfMemoryError():
+            return "out_of_memory", str(error)
+        case MemoryError():
+            return "out_of_memory", "the host's memory did not suffice; a smaller batch takes less"
+        case KernelscopeError():
+            return "failed", str(error)
+        case _:
+            text = str(error).strip().splitlines()
+            return "failed", f"{type(error).__name__}: {text[0] if text else 'no message'}"
+
+
+def is_bug(error: BaseException) -> bool:
+    """Whether this is no outcome that the program knows, so that its traceback belongs into the log."""
+    return not isinstance(error, KernelscopeError | Incorrect | MemoryError)
+
+
+def trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
+def _disturbed(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Other inputs of the same shapes: images in reverse order and negated (integers as they are)."""
+    return {name: -a[::-1] if a.dtype.kind == "f" else a[::-1] for name, a in inputs.items()}

@@ -1,0 +1,243 @@
+"""What all cases of one model share: its graph, its images, the golden answers, the reference's answers.
+
+Loaded when first needed and dropped when the next model's turn comes, so that a run over many models holds
+one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import msgspec
+import numpy as np
+
+from bench import accuracy, cases, oracle, predictions
+from bench.oracle import Golden
+from bench.predictions import Predictions
+from bench.records import ErrorStats, Job, ModelInfo
+from engine import backends, groups, importer
+from engine.backend import Backend, Options
+from engine.graph import Graph, TensorInfo
+from kernels.errors import InputError, KernelscopeError, ModelError, UnsupportedError
+from models import datasets
+from models.datasets import Dataset
+from models.preprocessing import preprocess
+
+FILLERS = 32  # images that fill a batch beside the golden ones
+REFERENCE_BATCH = 64
+ORACLE = "float64 oracle"
+FALLBACK = "ort-cpu"  # judges where the oracle can't, and stands in for a reference that can't run here
+
+Progress = Callable[[str, float | None], None]
+
+
+class Material:
+    """One model of a job. `batches`: the batch sizes it will run at. Raises KernelscopeError on loading."""
+
+    def __init__(self, name: str, job: Job, batches: tuple[int, ...], progress: Progress) -> None:
+        self._job = job
+        self._progress = progress
+        self.spec = cases.model_spec(name, job)
+        self.path = self.spec.file(progress)
+        self.graph: Graph = importer.load(self.path)
+        self.options = Options(
+            threads=job.threads,
+            cuda_graph=job.cuda_graph,
+            rungs=self._own_rungs(),
+            kernel_dirs=tuple(cases.folders(job.kernel_dirs)),
+        )
+        self._most = max(batches)
+        self._dataset: Dataset | None = None
+        self._golden: Golden | None = None
+        self.judge = ORACLE  # or why another had to judge
+        self._filler: np.ndarray | None = None
+        self._reference: dict[tuple[str, int], tuple[str, Predictions | None]] = {}
+        self._check_weights()
+
+    def _own_rungs(self) -> dict[str, str]:
+        """The job's rungs for nodes of this model; all of them where it is the only one, so that a node's
+        name that is wrong is told."""
+        if len(set(self._job.models)) == 1:
+            return dict(self._job.rungs)
+        nodes = {node.name for node in self.graph.nodes}
+        return {node: rung for node, rung in self._job.rungs.items() if node in nodes}
+
+    def _check_weights(self) -> None:
+        for name, array in self.graph.initializers.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ModelError(
+                    f"weight {name} of model {self.graph.name} holds NaN or infinity: no answer of it means "
+                    "anything; export the model again from finite weights"
+                )
+
+    # -------------------------------------------------------------------------------------------- what it is
+
+    def info(self) -> ModelInfo:
+        """The record of the model; FLOPs are those the engine's operators count, 0 where it refuses one."""
+        batch = self.graph.fixed_batch or 1
+        try:
+            flops = sum(group.flops for group in groups.groups(self.graph, batch)) // batch
+        except KernelscopeError:
+            flops = 0
+        return ModelInfo(
+            name=self.spec.name,
+            title=self.spec.title,
+            path=str(self.spec.path or ""),
+            dataset=self.spec.dataset,
+            preprocess=self.spec.preprocess,
+            sha256=self.graph.sha256,
+            parameters=sum(a.size for a in self.graph.initializers.values() if a.dtype.kind == "f"),
+            flops_per_image=flops,
+        )
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether a data set can be fed: one input of shape (N, 1, H, W) or (N, 3, H, W)."""
+        inputs = self.graph.inputs
+        return len(inputs) == 1 and len(inputs[0].shape) == 4 and inputs[0].shape[1] in (1, 3)
+
+    def dataset(self, images: int) -> Dataset:
+        """At least the first `images` images, fewer where there are fewer. Raises DataError."""
+        if self._dataset is None or (len(self._dataset) < images and not self._exhausted):
+            self._dataset = datasets.load(
+                self.spec.dataset,
+                images,
+                self._progress,
+                shape=self.graph.inputs[0].shape,
+                classes=self.spec.classes,
+                seed=self._job.seed,
+            )
+            self._exhausted = len(self._dataset) < images
+        return self._dataset
+
+    _exhausted = False
+
+    # ---------------------------------------------------------------------------------------- inputs, checks
+
+    def golden(self) -> Golden:
+        """Golden answers of the first images. Where the oracle cannot run the model, or ONNX Runtime does not
+        agree with it, ONNX Runtime on the CPU judges instead, and `judge` says so."""
+        if self._golden is None:
+            inputs = self._golden_inputs()
+            self._progress(f"computing {self.graph.name} in float64", None)
+            try:
+                found = oracle.golden(self.graph, inputs, None if self._job.layers else ())
+                doubt = oracle.cross_check(self.graph, found) if self._job.layers else None
+            except UnsupportedError as error:
+                found, doubt = None, str(error)
+            if found is None or doubt:
+                self.judge = f"checked against {FALLBACK}: {doubt}"
+                found = self._fallback(inputs)
+            self._golden = found
+        return self._golden
+
+    def _golden_inputs(self) -> dict[str, np.ndarray]:
+        fixed = self.graph.fixed_batch
+        count = fixed or min(oracle.MAX_IMAGES, self._most)
+        if not self.takes_images:
+            if self._job.dataset not in (None, "random"):
+                raise InputError(
+                    f"model {self.graph.name} takes no images, so data set {self._job.dataset} cannot be "
+                    "fed to it; use random"
+                )
+            random = np.random.default_rng(self._job.seed)
+            return {info.name: _random_input(info, count, random) for info in self.graph.inputs}
+        images = self.dataset(max(count, FILLERS)).images
+        chosen = images[np.arange(count) % len(images)]
+        pixels = preprocess(chosen, self.spec.preprocess, self.graph.inputs[0].shape)
+        if not np.isfinite(pixels).all():
+            raise InputError(
+                f"the input of model {self.graph.name} holds NaN or infinity after preprocessing "
+                f"{self.spec.preprocess}; use another --preprocess"
+            )
+        return {self.graph.inputs[0].name: pixels}
+
+    def _fallback(self, inputs: Mapping[str, np.ndarray]) -> Golden:
+        count = next(iter(inputs.values())).shape[0]
+        session = backends.get(FALLBACK).prepare(
+            self.graph, count, "fp32", Options(threads=self._job.threads)
+        )
+        try:
+            session.bind(inputs)
+            session.run()
+            session.synchronize()
+            outputs = session.fetch()
+        finally:
+            session.close()
+        wide = {name: array.astype(np.float64) for name, array in {**inputs, **outputs}.items()}
+        return Golden(count, dict(inputs), wide)
+
+    def placement(self, batch: int, seed: int) -> accuracy.Placement:
+        """A full batch with golden images at its first, middle and last places, others by `seed` between."""
+        if self._filler is None and self.takes_images:
+            images = self.dataset(FILLERS).images[:FILLERS]
+            self._filler = preprocess(images, self.spec.preprocess, self.graph.inputs[0].shape)
+        return accuracy.place(self.golden().inputs, batch, self._filler, seed)
+
+    def check(
+        self, outputs: Mapping[str, np.ndarray], placement: accuracy.Placement, precision: str
+    ) -> ErrorStats:
+        """The outputs of a whole batch against the golden answers."""
+        golden = self.golden()
+        expected = {info.name: golden.tensors[info.name] for info in self.graph.outputs}
+        for name, reference in expected.items():
+            if not np.isfinite(reference).all():
+                stats = accuracy.error_stats(np.full(1, np.nan), np.zeros(1), precision)
+                reason = (
+                    f"the right answer itself holds NaN or infinity (output {name} of model "
+                    f"{self.graph.name}, {ORACLE}), so there is nothing to compare with"
+                )
+                return msgspec.structs.replace(stats, reason=reason)
+            shape = (len(next(iter(placement.inputs.values()))), *reference.shape[1:])
+            if outputs[name].shape != shape:
+                stats = accuracy.error_stats(np.full(1, np.nan), np.zeros(1), precision)
+                reason = f"output {name} has shape {outputs[name].shape} and should have {shape}"
+                return msgspec.structs.replace(stats, reason=reason)
+        return accuracy.check(outputs, expected, placement, precision)
+
+    # ------------------------------------------------------------------------------------------- agreement
+
+    def keep_reference(self, name: str, images: int, answers: Predictions) -> None:
+        """Answers of a reference that is among the cases, so that it is not run once more."""
+        self._reference.setdefault((name, images), (name, answers))
+
+    def reference(self, backend: Backend, images: int) -> tuple[str, Predictions | None]:
+        """What the reference of `backend` (or, where that can't run here, ONNX Runtime on the CPU) answers
+        for the first `images` images, and which it was; it is run where no case has done so."""
+        key = (backend.reference, images)
+        if key not in self._reference:
+            self._reference[key] = ("", None)
+            for name in dict.fromkeys((backend.reference, FALLBACK)):
+                other = backends.get(name)
+                if other.unavailable() is None:
+                    try:
+                        self._reference[key] = (name, self._answers(other, images))
+                        break
+                    except KernelscopeError:
+                        continue
+        return self._reference[key]
+
+    def _answers(self, backend: Backend, images: int) -> Predictions:
+        self._progress(f"asking {backend.name} for the answers to agree with", None)
+        batch = self.graph.fixed_batch or min(images, REFERENCE_BATCH)
+        session = backend.prepare(self.graph, batch, "fp32", Options(threads=self._job.threads))
+        try:
+            return predictions.run(
+                session, self.graph, self.dataset(images), self.spec.preprocess, images=images
+            )
+        finally:
+            session.close()
+
+
+def _random_input(info: TensorInfo, count: int, random: np.random.Generator) -> np.ndarray:
+    """Uniform in [−1, 1), or 0 and 1 for integers, (count, …). Raises UnsupportedError for an open shape."""
+    rest = info.shape[1:]
+    if not info.shape or any(not isinstance(dim, int) for dim in rest):
+        raise UnsupportedError(
+            f"input {info.name} has shape {info.shape}; only its first axis, the batch, may be open"
+        )
+    shape = (count, *(int(dim) for dim in rest if isinstance(dim, int)))
+    if np.dtype(info.dtype).kind != "f":
+        return random.integers(0, 2, shape).astype(info.dtype)
+    return (2 * random.random(math.prod(shape), np.float32) - 1).reshape(shape)

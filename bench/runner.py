@@ -1,0 +1,225 @@
+"""Runs cases group by group: prepare and check every contender, time those that are right together, take them
+apart, and say of each case what came of it. One contender's failure is its own."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+
+from bench import cases, contender, environment, timing
+from bench.contender import Contender, LayerErrors
+from bench.material import Material
+from bench.records import (
+    Case,
+    CaseStarted,
+    Done,
+    Hello,
+    Log,
+    Measured,
+    Measurement,
+    ModelLoaded,
+    Progress,
+    Start,
+    WorkerMessage,
+)
+from bench.telemetry import Sampler
+from bench.timing import Rules, Stopped, time_together
+from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
+
+QUIET_S = 0.2  # progress within a stage is told no more often
+
+
+class Restart(Exception):
+    """A device failed in this process and is not to be trusted by what follows; a new process is."""
+
+
+class Runner:
+    """`say` takes messages; `stopped` tells that the user wants no more."""
+
+    def __init__(
+        self, start: Start, say: Callable[[WorkerMessage], None], stopped: Callable[[], bool]
+    ) -> None:
+        self._start = start
+        self._job = start.job
+        self._say = say
+        self._stopped = stopped
+        self._settled: set[str] = set()
+        self._told_at = 0.0
+        self._material: Material | None = None
+        self._errors = LayerErrors()
+
+    def run(self) -> None:
+        """Everything, from Hello to Done. Raises Restart where another process has to go on."""
+        try:
+            planned = self._start.cases or cases.plan(self._job, self._progress)
+        except Stopped:
+            self._say(Done(reason="cancelled"))
+            return
+        except KernelscopeError as error:
+            self._say(Done(reason=str(error)))
+            return
+        self._say(Hello(environment=environment.collect(), cases=planned))
+        reason = ""
+        try:
+            for model, members in itertools.groupby(cases.groups(planned), key=lambda group: group[0].model):
+                self._model(model, list(members))
+        except Stopped:
+            reason = "cancelled"
+            for case in planned:
+                if case.key not in self._settled:
+                    self._settle(Measurement(case=case, disposition="cancelled", reason="cancelled"))
+        self._say(Done(reason=reason))
+
+    # ------------------------------------------------------------------------------------------------ stages
+
+    def _model(self, model: str, members: list[cases.Group]) -> None:
+        self._go_on()
+        self._material, self._errors = None, LayerErrors()  # the last model's go before the next one's come
+        batches = tuple(case.batch for group in members for case in group)
+        try:
+            self._material = Material(model, self._job, batches, self._progress)
+        except Stopped:
+            raise
+        except Exception as error:  # every case of the model shares the reason
+            for case in itertools.chain.from_iterable(members):
+                self._abandon(case, error)
+            return
+        self._say(ModelLoaded(model=self._material.info()))
+        for group in members:
+            later = self._group(group)
+            for case in later:  # memory did not suffice beside the others
+                self._group((case,))
+
+    def _group(self, group: Sequence[Case]) -> list[Case]:
+        """Measure one group; returns cases that ran out of memory and may fit once they are alone."""
+        ready: dict[str, Contender] = {}
+        later: list[Case] = []
+        try:
+            for case in group:
+                entrant = self._prepared(case, later if len(group) > 1 else None)
+                if entrant is not None:
+                    ready[case.key] = entrant
+            if ready:
+                self._timed(ready)
+        finally:
+            for entrant in ready.values():
+                self._close(entrant)
+        return later
+
+    def _prepared(self, case: Case, later: list[Case] | None) -> Contender | None:
+        self._go_on()
+        assert self._material is not None
+        self._say(CaseStarted(case=case, stage="prepare"))
+        entrant = None
+        try:
+            entrant = Contender(case, self._material, self._job)
+            entrant.prepare()
+            return entrant
+        except Stopped:
+            if entrant is not None:
+                self._close(entrant)
+            raise
+        except Exception as error:
+            if later is not None and isinstance(error, OutOfMemoryError | MemoryError):
+                if entrant is not None:
+                    self._close(entrant)
+                later.append(case)
+                return None
+            self._fail(entrant, case, error)
+            return None
+
+    def _timed(self, ready: dict[str, Contender]) -> None:
+        job = self._job
+        devices = {key: entrant.backend.device for key, entrant in ready.items()}
+        uuid = next(filter(None, (_facts(e).get("gpu_uuid", "") for e in ready.values())), "")
+
+        def turn(key: str, number: int) -> None:
+            self._say(CaseStarted(case=ready[key].case, stage="time"))
+            sampler.turn(key, number)
+
+        with Sampler(devices, uuid) as sampler:
+            timings = time_together(
+                {key: entrant.session for key, entrant in ready.items() if entrant.session is not None},
+                Rules(budget_s=job.budget_s, cold=job.l2 == "cold"),
+                job.seed,
+                devices=devices,
+                on_turn=turn,
+                throttled=sampler.throttled,
+                stopped=self._stopped,
+            )
+        # The reference first: others agree, or not, with its answers.
+        for key in sorted(ready, key=lambda key: not ready[key].is_reference):
+            entrant, timed = ready[key], timings[key]
+            try:
+                if timed.error is not None:
+                    raise timed.error
+                self._finish(entrant, timed, sampler)
+            except Stopped:
+                raise
+            except Exception as error:
+                self._fail(entrant, entrant.case, error)
+
+    def _finish(self, entrant: Contender, timed: timing.Timing, sampler: Sampler) -> None:
+        folder = self._start.folder
+        self._go_on()
+        self._say(CaseStarted(case=entrant.case, stage="check"))
+        entrant.check_again()
+        entrant.take_apart(timed.median_ns)
+        entrant.answer(folder, self._progress)
+        if self._job.layers:
+            self._go_on()
+            self._say(CaseStarted(case=entrant.case, stage="layers"))
+            entrant.measure_layers(folder, self._errors)
+        self._close(entrant)
+        self._settle(entrant.measured(timed, sampler.result(entrant.case.key)))
+
+    # ---------------------------------------------------------------------------------------------- outcomes
+
+    def _settle(self, measurement: Measurement) -> None:
+        self._settled.add(measurement.case.key)
+        self._say(Measured(measurement=measurement))
+
+    def _abandon(self, case: Case, error: Exception) -> None:
+        """A case that never had a contender."""
+        disposition, reason = contender.outcome(error)
+        self._trace(case, error)
+        self._settle(Measurement(case=case, disposition=disposition, reason=reason))
+
+    def _fail(self, entrant: Contender | None, case: Case, error: Exception) -> None:
+        if entrant is None:
+            self._abandon(case, error)
+            return
+        self._trace(case, error)
+        self._close(entrant)
+        self._settle(entrant.failed(error))
+        broken = isinstance(error, KernelError) or contender.is_bug(error)
+        if broken and entrant.backend.device != "cpu":
+            # After an illegal access every later call of the process fails: its context is lost.
+            raise Restart(f"{case.words} failed on the device; the rest goes on in a new process")
+
+    def _trace(self, case: Case, error: Exception) -> None:
+        if contender.is_bug(error):
+            self._say(Log(level="error", text=f"{case.words}: {contender.trace(error)}"))
+
+    def _close(self, entrant: Contender) -> None:
+        try:
+            entrant.close()
+        except Exception as error:
+            self._say(Log(level="warning", text=f"{entrant.case.words} could not be closed: {error}"))
+
+    def _progress(self, text: str, fraction: float | None) -> None:
+        """Said to the user; also where long work hears that it is to stop."""
+        self._go_on()
+        now = time.monotonic()
+        if fraction is None or now - self._told_at > QUIET_S:
+            self._told_at = now
+            self._say(Progress(text=text, fraction=fraction))
+
+    def _go_on(self) -> None:
+        if self._stopped():
+            raise Stopped
+
+
+def _facts(entrant: Contender) -> dict[str, str]:
+    return dict(entrant.session.facts) if entrant.session is not None else {}
