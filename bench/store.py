@@ -99,15 +99,23 @@ class RunFolder:
         """Where the worker's standard error goes."""
         return self.path / LOG_FILE
 
-    def describe(self, environment: Environment | None = None, model: ModelInfo | None = None) -> None:
-        """Fill in what only the worker knows. A resumed run keeps the environment it was started in; a model
-        that is told again replaces what was known of it. Raises InputError."""
+    def describe(
+        self,
+        environment: Environment | None = None,
+        model: ModelInfo | None = None,
+        cases: tuple[Case, ...] = (),
+    ) -> None:
+        """Fill in what only the worker knows. A resumed run keeps the environment it was started in, and its
+        cases where it had any; a model that is told again replaces what was known of it. Raises
+        InputError."""
         run = self.run
         if environment is not None and run.environment == Environment():
             run = msgspec.structs.replace(run, environment=environment)
         if model is not None:
             models = {known.name: known for known in run.models} | {model.name: model}
             run = msgspec.structs.replace(run, models=tuple(models.values()))
+        if cases and not run.cases:
+            run = msgspec.structs.replace(run, cases=cases)
         if run != self.run:
             self.run = run
             self._write_run()
