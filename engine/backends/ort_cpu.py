@@ -16,7 +16,7 @@ import psutil
 from engine import host, ort, ort_profile
 from engine.backend import OpTime, Options
 from engine.graph import Graph
-from kernels.errors import OutOfMemoryError, UnsupportedError
+from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 
 PROVIDER = "CPUExecutionProvider"
 
@@ -98,8 +98,18 @@ class OrtCpuSession:
             np.copyto(self._inputs[name], array, casting="same_kind")
 
     def run(self) -> None:
-        with ort.translated(self._what):
-            self._session.run_with_iobinding(self._binding)
+        try:
+            with ort.translated(self._what):
+                self._session.run_with_iobinding(self._binding)
+        except KernelError:
+            if not self._outputs:
+                raise
+            # Shape inference below opset 22 counts pooling windows of ceil_mode that the operator leaves out:
+            # an output of the inferred shape is then refused, and ONNX Runtime has to allocate it itself.
+            self._outputs.clear()
+            with ort.translated(self._what):
+                self._binding = self._bind_to(self._session)
+                self._session.run_with_iobinding(self._binding)
 
     def synchronize(self) -> None:
         """Nothing to wait for: `run` returns when the pass has ended."""

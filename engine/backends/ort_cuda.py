@@ -129,9 +129,8 @@ class OrtCudaSession:
             self._inputs = self._allocate(inputs)
             self._binding = self._session.io_binding()
             self._bind(self._binding.bind_input, self._inputs)
-            outputs = ort.buffers_of(self._session.get_outputs()) or self._discover_outputs()
-            self._outputs = self._allocate(outputs)
-            self._bind(self._binding.bind_output, self._outputs)
+            inferred = ort.buffers_of(self._session.get_outputs())
+            self._bind_outputs(inferred or self._discover_outputs())
             buffers = (*self._inputs.values(), *self._outputs.values())
             largest = max(buffer.nbytes for buffer in buffers)
             self._staging = cuda_runtime.Staging(self._cupy, self._stream, largest)
@@ -139,7 +138,16 @@ class OrtCudaSession:
         self._phases["alloc"] = allocated - created
         with ort.translated(f"the first run of {self._what}"):
             # The search of algorithms; for a graph ONNX Runtime adds a second run and the capture by itself.
-            self._session.run_with_iobinding(self._binding)
+            try:
+                self._session.run_with_iobinding(self._binding)
+            except Exception:
+                found = self._discover_outputs()  # raises where the shapes are not what was wrong
+                if found == inferred:
+                    raise
+                # Shape inference below opset 22 counts pooling windows of ceil_mode that the operator leaves
+                # out.
+                self._bind_outputs(found)
+                self._session.run_with_iobinding(self._binding)
             self._run_options = self._ort.RunOptions()
             self._run_options.log_severity_level = ort.SILENT
             self._run_options.add_run_config_entry(_ASYNC, "1")
@@ -179,6 +187,10 @@ class OrtCudaSession:
         device = self._cupy.cuda.runtime.getDevice()
         for name, buffer in buffers.items():
             bind(name, "cuda", device, buffer.dtype.type, buffer.shape, buffer.pointer)
+
+    def _bind_outputs(self, specs: Mapping[str, tuple[tuple[int, ...], np.dtype]]) -> None:
+        self._outputs = self._allocate(specs)
+        self._bind(self._binding.bind_output, self._outputs)
 
     def _discover_outputs(self) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
         """Output shapes that inference could not tell, from one run that is not captured."""
