@@ -175,7 +175,7 @@ def _info(value: onnx.ValueInfoProto, where: str, kind: str) -> TensorInfo:
     if value.type.WhichOneof("value") not in ("tensor_type", None):
         what = str(value.type.WhichOneof("value")).removesuffix("_type")
         raise UnsupportedError(
-            f"{where} has an {kind} {value.name!r} that is a {what}; only tensors are supported"
+            f"{where} has an {kind} {value.name!r} of type {what}; only tensors are supported"
         )
     if kind == "input" and not value.type.tensor_type.HasField("shape"):
         raise UnsupportedError(

@@ -175,7 +175,7 @@ def test_sparse_weights_and_sequences_are_refused() -> None:
     node = helper.make_node("SequenceAt", ["x", "i"], ["y"])
     model = make_model([node], {}, ["y"], {"i": np.array(0)})
     model.graph.input.append(helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, [2, 2]))
-    with pytest.raises(UnsupportedError, match="an input 'x' that is a sequence; only tensors"):
+    with pytest.raises(UnsupportedError, match="an input 'x' of type sequence; only tensors"):
         from_proto(model)
 
 
