@@ -29,7 +29,7 @@ class RowCache:
         """Take a measurement; one of the same case is replaced and moves to the end."""
         case = measurement.case
         for table in (self._measurements, self._rows, self._queue):
-            table.pop(case.key, None)  # type: ignore[attr-defined]
+            table.pop(case.key, None)
         self._measurements[case.key] = measurement
         self._queue[case.key] = None
         if measurement.disposition in SOUND and measurement.samples_ns:

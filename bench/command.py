@@ -1,0 +1,52 @@
+"""A job as the command line that runs the same comparison without a window."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+
+from bench.records import Job
+
+_PLAIN = Job(models=(), backends=())
+
+
+def arguments(job: Job) -> list[str]:
+    """What follows `python main.py`; options that have the command's own default are left out."""
+    words = ["compare", *job.models]
+    for backend in job.backends:
+        words += ["--backend", backend]
+    words += ["--batch", batches(job.batches)]
+    if job.precisions != _PLAIN.precisions:
+        words += ["--precision", ",".join(job.precisions)]
+    if job.dataset is not None:
+        words += ["--dataset", job.dataset]
+    if job.images:
+        words += ["--images", ",".join(map(str, job.images))]
+    if job.preprocess is not None:
+        words += ["--preprocess", job.preprocess]
+    if job.threads is not None:
+        words += ["--threads", str(job.threads)]
+    if job.l2 != _PLAIN.l2:
+        words += ["--l2", job.l2]
+    if job.budget_s != _PLAIN.budget_s:
+        words += ["--budget", f"{job.budget_s:g}"]
+    if job.timeout_s != _PLAIN.timeout_s:
+        words += ["--timeout", f"{job.timeout_s:g}"]
+    for node, rung in job.rungs.items():
+        words += ["--rung", f"{node}={rung}"]
+    for folder in job.kernel_dirs:
+        words += ["--kernels", folder]
+    return words
+
+
+def command_line(job: Job) -> str:
+    """The whole command, quoted for a shell."""
+    return shlex.join(["python", "main.py", *arguments(job)])
+
+
+def batches(values: tuple[int, ...]) -> str:
+    """Batch sizes as the option takes them: "1..256" where they double, else "1,100,10000"."""
+    doubling = all(later == 2 * earlier for earlier, later in itertools.pairwise(values))
+    if len(values) > 2 and doubling:
+        return f"{values[0]}..{values[-1]}"
+    return ",".join(map(str, values))

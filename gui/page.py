@@ -1,0 +1,133 @@
+"""The base of every page, and how pages are found: one module in gui/pages a page, with PAGE and ORDER.
+
+A page is built when it first has something to show, so that a window opens without importing what only a full
+page needs; before that it says what fills it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QLabel, QStackedLayout, QWidget
+
+from gui.run_state import RunState
+from gui.theme import Theming
+
+
+class Page(QWidget):
+    """Subclass it, set `title`, and write `build`, `refresh` and `empty_text`.
+
+    `state` and `theming` are there from the start. The redraw timer calls `redraw` on the visible page when
+    the state is newer than what the page drew, at most 25 times a second.
+    """
+
+    title = ""
+
+    def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.state = state
+        self.theming = theming
+        self._drawn: int | None = None
+        self._body: QWidget | None = None
+        self._empty = QLabel()
+        self._empty.setProperty("role", "empty")
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._empty.setWordWrap(True)
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self._empty)
+        self._connect(state)
+        theming.changed.connect(self._restyle)
+        self._empty.setText(self.empty_text())
+
+    # ------------------------------------------------------------------------------------- for subclasses
+
+    def build(self) -> QWidget:
+        """Make the page's widgets, once; import what is heavy here."""
+        raise NotImplementedError
+
+    def refresh(self) -> None:
+        """Show `self.state`; the body is built. Keep it under 20 ms: reuse items, set only what changed."""
+        raise NotImplementedError
+
+    def empty_text(self) -> str:
+        """What to show in place of an empty page: a sentence that says what fills it."""
+        raise NotImplementedError
+
+    def has_content(self) -> bool:
+        """Whether there is anything to show; if not, the page shows `empty_text`."""
+        return not self.state.empty
+
+    def actions_offered(self) -> Sequence[QAction]:
+        """The page's own actions for the View menu; made in `build`, or before."""
+        return ()
+
+    def select(self) -> None:
+        """The selection changed (`state.case`, `state.layer`); the body is built and the page visible."""
+
+    def restyle(self) -> None:
+        """The theme changed; the body is built. Whatever follows the palette by itself needs nothing."""
+
+    # ---------------------------------------------------------------------------------- for the window
+
+    def set_state(self, state: RunState) -> None:
+        """Show another state altogether."""
+        self.state.selection_changed.disconnect(self._select)
+        self.state = state
+        self._connect(state)
+        self._drawn = None
+
+    @property
+    def dirty(self) -> bool:
+        return self._drawn != self.state.version
+
+    def prepare(self) -> None:
+        """Build the body ahead of need, while nothing else goes on."""
+        if self._body is None:
+            self._body = self.build()
+            self._stack.addWidget(self._body)
+
+    def redraw(self) -> None:
+        """Bring the page up to the state."""
+        self._drawn = self.state.version  # first: a page that fails to draw is not tried 25 times a second
+        if self.has_content():
+            self.prepare()
+            assert self._body is not None
+            self._stack.setCurrentWidget(self._body)
+            self.refresh()
+        else:
+            self._empty.setText(self.empty_text())
+            self._stack.setCurrentWidget(self._empty)
+
+    def invalidate(self) -> None:
+        """Have the page drawn again though the state is the same (a control of the page changed)."""
+        self._drawn = None
+        self.state.changed.emit()
+
+    def _connect(self, state: RunState) -> None:
+        state.selection_changed.connect(self._select)
+
+    def _select(self) -> None:
+        if self._body is not None and self.isVisible():
+            self.select()
+
+    def _restyle(self) -> None:
+        if self._body is not None:
+            self.restyle()
+            self.invalidate()
+
+
+def page_types() -> list[type[Page]]:
+    """The PAGE of every module in gui/pages, by ORDER, then by module name. ORDER is read off the modules, so
+    a page is one file; two with one place stand in the order of their names."""
+    import gui.pages
+
+    found = []
+    for info in pkgutil.iter_modules(gui.pages.__path__):
+        module = importlib.import_module(f"gui.pages.{info.name}")
+        if hasattr(module, "PAGE"):
+            found.append((module.ORDER, info.name, module.PAGE))
+    return [page for _, _, page in sorted(found, key=lambda item: item[:2])]

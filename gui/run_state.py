@@ -1,0 +1,150 @@
+"""What the window shows: one run, its measurements as they come, and what the user has selected in them.
+
+State is records alone. Statistics of a measurement (its Row: median, interval, speed-up, verdict) cost
+milliseconds, so they are derived a few at a time by `work`, which the redraw timer calls; every page and the
+inspector read the same rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from bench.records import Case, Environment, Job, Measurement, ModelInfo, Run
+from bench.row_cache import RowCache
+from bench.rows import Row
+
+RunData = tuple[Run, Sequence[Measurement]]
+
+
+class RunState(QObject):
+    """One run. `version` grows with every change, so a view that remembers the version it drew knows whether
+    it is dirty."""
+
+    changed = Signal()  # something came or was derived; cheap, may come in floods: wake a timer, do not draw
+    replaced = Signal()  # another run altogether
+    selection_changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.run = Run(job=Job(models=(), backends=()), cases=())
+        self.folder: Path | None = None
+        self.version = 0
+        self.case: Case | None = None  # selected
+        self.layer = ""  # selected: the output tensor of a layer of the model
+        self._measurements: dict[str, Measurement] = {}
+        self._rows = RowCache()
+
+    # ------------------------------------------------------------------------------------------ the run
+
+    @property
+    def empty(self) -> bool:
+        return not self._measurements
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """The last measurement of each case, in the order they came."""
+        return tuple(self._measurements.values())
+
+    def open(self, run: Run, folder: Path | None = None, measurements: Iterable[Measurement] = ()) -> None:
+        """Show another run."""
+        self.run, self.folder = run, folder
+        self._measurements = {}
+        self._rows = RowCache()
+        self.case, self.layer = None, ""
+        self._put(measurements)
+        self.version += 1
+        self.replaced.emit()
+        self.selection_changed.emit()
+        self.changed.emit()
+
+    def describe(
+        self,
+        environment: Environment | None = None,
+        model: ModelInfo | None = None,
+        cases: Sequence[Case] = (),
+    ) -> None:
+        """What the worker told of the machine, a model, and the cases that the job means."""
+        run = self.run
+        models = {known.name: known for known in run.models} | ({model.name: model} if model else {})
+        self.run = msgspec.structs.replace(
+            run,
+            environment=environment or run.environment,
+            models=tuple(models.values()),
+            cases=run.cases or tuple(cases),
+        )
+        self._touch()
+
+    def add(self, measurements: Iterable[Measurement]) -> None:
+        """Take measurements; one of a case that was measured before replaces it."""
+        self._put(measurements)
+        self._touch()
+
+    def measurement(self, case: Case | None) -> Measurement | None:
+        return self._measurements.get(case.key) if case is not None else None
+
+    # ------------------------------------------------------------------------------------ derived from it
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that have measurements, in the order they came."""
+        return tuple(dict.fromkeys(m.case.model for m in self._measurements.values()))
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether every measurement has its row."""
+        return self._rows.pending == 0
+
+    def work(self, budget_s: float) -> bool:
+        """Derive rows for at most about `budget_s`; whether any came of it."""
+        end, any_made = time.perf_counter() + budget_s, False
+        while self._rows.step():
+            any_made = True
+            if time.perf_counter() >= end:
+                break
+        if any_made:
+            self._touch()
+        return any_made
+
+    def rows(self, model: str | None = None) -> list[Row]:
+        """The rows derived so far (see `up_to_date`), of one model or of all, in the order measured."""
+        return [row for row in self._rows.rows() if model is None or row.case.model == model]
+
+    def row(self, case: Case | None) -> Row | None:
+        return self._rows.row(case) if case is not None else None
+
+    def planned_batches(self, model: str) -> tuple[int, ...]:
+        """The batch sizes the run will measure on a model, known before they are: axes need not move."""
+        found = {case.batch for case in self.run.cases if case.model == model}
+        found |= {m.case.batch for m in self._measurements.values() if m.case.model == model}
+        return tuple(sorted(found))
+
+    # ------------------------------------------------------------------------------------------ selection
+
+    def select(self, case: Case | None = None, layer: str | None = None) -> None:
+        """Select a case, or a layer of the selected one (None leaves the layer, "" takes it away)."""
+        layer = self.layer if layer is None else layer
+        if (
+            case is not None
+            and self.case is not None
+            and case.model != self.case.model
+            and layer == self.layer
+        ):
+            layer = ""
+        if (case, layer) != (self.case, self.layer):
+            self.case, self.layer = case, layer
+            self.selection_changed.emit()
+
+    def _put(self, measurements: Iterable[Measurement]) -> None:
+        for measurement in measurements:
+            self._measurements.pop(measurement.case.key, None)
+            self._measurements[measurement.case.key] = measurement
+            self._rows.add(measurement)
+
+    def _touch(self) -> None:
+        self.version += 1
+        self.changed.emit()

@@ -1,0 +1,279 @@
+"""One comparison after another: a job becomes a run folder, a worker, and measurements in the run state.
+
+The window tells it what the user wants (start, pause, cancel, quit) and shows what it says.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from bench.command import command_line
+from bench.records import (
+    Case,
+    CaseStarted,
+    Hello,
+    Job,
+    Log,
+    Measurement,
+    ModelLoaded,
+    Progress,
+    Run,
+    WorkerMessage,
+)
+from bench.rows import title
+from bench.store import RunFolder
+from bench.supervisor import Supervisor
+from gui.run_state import RunState
+from gui.run_writer import RunWriter
+from gui.worker_process import WorkerProcess
+
+RUNS = Path("runs")
+STAGES = {"prepare": "preparing", "check": "checking", "time": "timing", "layers": "measuring the layers of"}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands. phase: "idle", "starting", "running", "pausing", "paused", "cancelling"; words:
+    what goes on; seconds_left: None while nothing tells."""
+
+    phase: str = "idle"
+    words: str = ""
+    done: int = 0
+    total: int = 0
+    seconds_left: float | None = None
+
+    @property
+    def active(self) -> bool:
+        return self.phase != "idle"
+
+
+class Session(QObject):
+    """Signals: `stands` whenever the standing changed, `greeted` with a worker's Hello, `told` with what the
+    user should know (a sentence), `logged` with a Log, `ended` when a run is over."""
+
+    stands = Signal(object)
+    greeted = Signal(object)
+    told = Signal(str)
+    logged = Signal(object)
+    ended = Signal()
+
+    def __init__(
+        self,
+        state: RunState,
+        parent: QObject | None = None,
+        command: Sequence[str] | None = None,
+        runs: Path = RUNS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(parent)
+        self._state = state
+        self._runs = runs
+        self._clock = clock
+        self.standing = Standing()
+        self._worker = WorkerProcess(self, command)
+        self._worker.greeted.connect(self.greeted)
+        self._worker.said.connect(self._on_said)
+        self._worker.settled.connect(self._on_settled)
+        self._worker.wrote_errors.connect(self._on_errors)
+        self._worker.stopped.connect(self._on_stopped)
+        self._worker.finished.connect(self._on_finished)
+        self._writer: RunWriter | None = None
+        self._supervisor: Supervisor | None = None
+        self._case_words = ""
+        self._done = 0
+        self._before = 0  # cases that were done before this start
+        self._running_s = 0.0
+        self._since: float | None = None
+
+    @property
+    def active(self) -> bool:
+        return self._supervisor is not None
+
+    @property
+    def worker(self) -> WorkerProcess:
+        return self._worker
+
+    def warm_up(self) -> None:
+        """Have a worker ready; it tells what the machine can do."""
+        self._worker.warm_up()
+
+    def start(self, job: Job, folder: Path | None = None) -> Path:
+        """Begin a new run in `folder` (None: a new one under the runs folder); its path.
+
+        Raises InputError where the folder cannot be made; RuntimeError while a run is active.
+        """
+        stamp = datetime.datetime.now().astimezone()
+        run = Run(
+            job=job, cases=(), command=command_line(job), created_at=stamp.isoformat(timespec="seconds")
+        )
+        held = RunFolder.create(folder or _new_folder(self._runs, stamp, job.models[0]), run)
+        self._begin(held, (), ())
+        return held.path
+
+    def go_on(self, folder: Path) -> None:
+        """Run what is missing of a run. Raises InputError where it cannot be read or nothing is missing."""
+        held = RunFolder.open(folder)
+        missing = held.missing()
+        if not missing and held.run.cases:
+            self._state.open(held.run, held.path, held.measurements())
+            self.told.emit(f"Every case of {held.path.name} is measured already.")
+            return
+        self._begin(held, missing, held.measurements())
+
+    def pause(self) -> None:
+        if self._supervisor is not None and self.standing.phase in ("running", "starting"):
+            self._stop_clock()
+            self._stand("pausing")
+            self._worker.pause()
+
+    def resume(self) -> None:
+        if self._supervisor is not None and self.standing.phase in ("paused", "pausing"):
+            self._since = self._clock()
+            self._stand("running")
+            self._worker.resume()
+
+    def cancel(self) -> None:
+        if self._supervisor is not None and self.standing.phase != "cancelling":
+            self._stand("cancelling")
+            self._worker.cancel()
+
+    def quit(self) -> None:
+        """End whatever runs and keep what was measured."""
+        self._worker.quit()
+        self._supervisor = None
+        if self._writer is not None:
+            self._writer.finish()
+            self._writer.wait()
+            self._writer = None
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _begin(self, held: RunFolder, cases: Sequence[Case], before: Sequence[Measurement]) -> None:
+        if self._supervisor is not None:
+            raise RuntimeError("a run is active")
+        self._state.open(held.run, held.path, before)
+        self._writer = RunWriter(held, self)
+        self._writer.written.connect(self._on_written)
+        self._writer.failed.connect(self._on_write_failed)
+        self._writer.closed.connect(self._on_closed)
+        self._supervisor = Supervisor(held.run.job, cases, str(held.path.absolute()))
+        self._done = self._before = len(before)
+        self._running_s, self._since = 0.0, self._clock()
+        self._case_words = ""
+        self._stand("starting", "starting the worker")
+        self._worker.run(self._supervisor)
+
+    def _on_said(self, messages: Sequence[WorkerMessage]) -> None:
+        words = None
+        for message in messages:
+            match message:
+                case Hello():
+                    self.greeted.emit(message)
+                    self._state.describe(environment=message.environment, cases=message.cases)
+                    if self._writer is not None:
+                        self._writer.describe(environment=message.environment, cases=message.cases)
+                    words = "reading the models"
+                case ModelLoaded(model=model):
+                    self._state.describe(model=model)
+                    if self._writer is not None:
+                        self._writer.describe(model=model)
+                case CaseStarted(case=case, stage=stage):
+                    self._case_words = f"{STAGES.get(stage, stage)} {case_words(case)}"
+                    words = self._case_words
+                case Progress(text=text, fraction=fraction):
+                    part = f" ({fraction:.0%})" if fraction is not None else ""
+                    words = f"{self._case_words}: {text}{part}" if self._case_words else f"{text}{part}"
+                case Log():
+                    self.logged.emit(message)
+        if words is not None and self.standing.phase in ("starting", "running"):
+            self._stand("running", words)
+
+    def _on_settled(self, measurements: Sequence[Measurement]) -> None:
+        if self._writer is not None:
+            for measurement in measurements:
+                self._writer.append(measurement)
+
+    def _on_written(self, measurements: Sequence[Measurement]) -> None:
+        # A case that the user cancelled has nothing to show.
+        self._state.add([m for m in measurements if m.disposition != "cancelled"])
+        self._done += len(measurements)
+        self._stand()
+
+    def _on_errors(self, data: bytes) -> None:
+        if self._writer is not None:
+            self._writer.log(data)
+
+    def _on_write_failed(self, reason: str) -> None:
+        self.told.emit(reason)
+        self.cancel()
+
+    def _on_stopped(self) -> None:
+        if self.standing.phase == "pausing":
+            self._stand("paused")
+
+    def _on_finished(self) -> None:
+        if self._supervisor is not None and self._supervisor.reason:
+            self.told.emit(_sentence(self._supervisor.reason))
+        if self._writer is not None:
+            self._writer.finish()
+
+    def _on_closed(self) -> None:
+        self._supervisor = self._writer = None
+        self.standing = Standing()
+        self.stands.emit(self.standing)
+        self.ended.emit()
+        self.warm_up()
+
+    def _stand(self, phase: str | None = None, words: str | None = None) -> None:
+        machine = self._supervisor
+        phase = self.standing.phase if phase is None else phase
+        if phase == "pausing" and not self._worker.process_id:
+            phase = "paused"
+        total = len(self._state.run.cases)
+        new = Standing(
+            phase=phase,
+            words=self.standing.words if words is None else words,
+            done=self._done,
+            total=total,
+            seconds_left=self._seconds_left(total) if machine is not None else None,
+        )
+        if new != self.standing:
+            self.standing = new
+            self.stands.emit(new)
+
+    def _seconds_left(self, total: int) -> float | None:
+        """From what the cases done since the start took."""
+        done = self._done - self._before
+        if not done or not total:
+            return None
+        spent = self._running_s + (self._clock() - self._since if self._since is not None else 0.0)
+        return spent / done * (total - self._done)
+
+    def _stop_clock(self) -> None:
+        if self._since is not None:
+            self._running_s += self._clock() - self._since
+            self._since = None
+
+
+def case_words(case: Case) -> str:
+    """The case as one says it, a model given by path by its file's stem."""
+    return case.words.replace(case.model, title(case.model), 1)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _new_folder(runs: Path, stamp: datetime.datetime, model: str) -> Path:
+    base = runs / f"{stamp:%Y%m%d-%H%M%S}-{title(model)}"
+    number, path = 1, base
+    while path.exists():
+        number += 1
+        path = base.with_name(f"{base.name}-{number}")
+    return path
