@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +23,9 @@ _HALF_NBYTES = 32 << 20
 def import_cupy() -> Any:
     """The module `cupy`. Raises UnavailableError where it is missing or its libraries do not load."""
     try:
-        return importlib.import_module("cupy")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about CUDA's headers, which nothing here compiles with
+            return importlib.import_module("cupy")
     except ImportError as error:
         reason = str(error).strip().splitlines()[0]
         raise UnavailableError(f"CuPy, which drives the device, cannot be imported: {reason}") from error

@@ -1,0 +1,321 @@
+"""The CUDA engine as a backend: what it says where it cannot run, and on a GPU what a session promises."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from engine import cuda_driver, importer
+from engine.backend import Options
+from engine.backends import engine_cuda
+from engine.backends.engine_cuda import BACKEND
+from engine.graph import Graph
+from kernels import nvrtc, registry
+from kernels.errors import InputError, OutOfMemoryError, UnavailableError, UnsupportedError
+
+WIDTH = 28
+
+
+def _model(extra: onnx.NodeProto | None = None) -> onnx.ModelProto:
+    """A small net of every kind of step: grouped Conv, Relu, LRN, MaxPool, Flatten, Gemm, Tanh, MatMul, Add,
+    Softmax; a second output in the middle."""
+    rng = np.random.default_rng(3)
+
+    def tensor(name: str, *shape: int) -> onnx.TensorProto:
+        scale = 1 / np.sqrt(np.prod(shape[1:]) or 1)
+        return numpy_helper.from_array((rng.standard_normal(shape) * scale).astype(np.float32), name)
+
+    nodes = [
+        helper.make_node("Conv", ["x", "w1", "b1"], ["c1"], "conv1", kernel_shape=[5, 5], pads=[2, 2, 2, 2]),
+        helper.make_node("Relu", ["c1"], ["r1"], "relu1"),
+        helper.make_node("LRN", ["r1"], ["n1"], "norm1", size=5),
+        helper.make_node("MaxPool", ["n1"], ["p1"], "pool1", kernel_shape=[3, 3], strides=[2, 2]),
+        helper.make_node("Conv", ["p1", "w2"], ["c2"], "conv2", kernel_shape=[3, 3], group=2),
+        helper.make_node("Flatten", ["c2"], ["f"], "flatten"),
+        helper.make_node("Gemm", ["f", "w3", "b3"], ["g"], "fc3", transB=1),
+        helper.make_node("Tanh", ["g"], ["features"], "tanh3"),
+        helper.make_node("MatMul", ["features", "w4"], ["m"], "fc4"),
+        helper.make_node("Add", ["m", "b4"], ["scores"], "add4"),
+        helper.make_node("Softmax", ["scores"], ["prob"], "prob", axis=1),
+    ]
+    weights = [tensor("w1", 8, 1, 5, 5), tensor("b1", 8), tensor("w2", 12, 4, 3, 3)]
+    weights += [tensor("w3", 30, 12 * 11 * 11), tensor("b3", 30), tensor("w4", 30, 10), tensor("b4", 10)]
+    graph = helper.make_graph(
+        nodes + ([extra] if extra else []),
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 1, WIDTH, WIDTH])],
+        [
+            helper.make_tensor_value_info("prob", TensorProto.FLOAT, ["N", 10]),
+            helper.make_tensor_value_info("features", TensorProto.FLOAT, ["N", 30]),
+        ],
+        weights,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return importer.from_proto(_model(), "small")
+
+
+def _images(batch: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((batch, 1, WIDTH, WIDTH)).astype(np.float32)
+
+
+# --- without a GPU ----------------------------------------------------------------------------------------
+
+
+def test_a_machine_without_driver_is_refused_in_words(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_driver, "unavailable", lambda: "no NVIDIA driver is installed: get one")
+    assert BACKEND.unavailable() == "no NVIDIA driver is installed: get one"
+    with pytest.raises(UnavailableError, match="engine-cuda cannot run here: no NVIDIA driver"):
+        BACKEND.prepare(graph, 1)
+
+
+def test_a_driver_without_a_device_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_driver, "unavailable", lambda: None)
+    monkeypatch.setattr(engine_cuda, "_no_device", lambda: "the NVIDIA driver finds no GPU in this machine")
+    assert BACKEND.unavailable() == "the NVIDIA driver finds no GPU in this machine"
+
+
+def test_a_missing_cupy_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_driver, "unavailable", lambda: None)
+    monkeypatch.setattr(engine_cuda, "_no_device", lambda: None)
+    monkeypatch.setattr(engine_cuda.importlib.util, "find_spec", lambda name: None)
+    assert "CuPy" in (BACKEND.unavailable() or "")
+    assert "extra cuda" in (BACKEND.unavailable() or "")
+
+
+def test_a_driver_older_than_cupy_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_driver, "unavailable", lambda: None)
+    monkeypatch.setattr(cuda_driver, "cuda_version", lambda: 12080)
+    monkeypatch.setattr(engine_cuda, "_no_device", lambda: None)
+    monkeypatch.setattr(engine_cuda.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(engine_cuda.importlib.metadata, "version", lambda name: "14.0")
+    assert "CUDA 13 and the driver speaks CUDA 12" in (BACKEND.unavailable() or "")
+
+
+@pytest.mark.parametrize("precision", ["fp16", "tf32", "fp32-tc"])
+def test_other_precisions_are_refused_by_name(graph: Graph, precision: str) -> None:
+    assert precision not in BACKEND.precisions
+    assert precision in (BACKEND.supports(graph, 1, precision) or "")
+    with pytest.raises(UnsupportedError, match=precision):
+        BACKEND.prepare(graph, 1, precision)
+
+
+def test_supports_names_the_node_it_refuses(graph: Graph) -> None:
+    assert BACKEND.supports(graph, 4, "fp32") is None
+    node = helper.make_node("Erf", ["scores"], ["extra"], "strange")
+    model = _model(node)
+    model.graph.output.append(helper.make_tensor_value_info("extra", TensorProto.FLOAT, ["N", 10]))
+    reason = BACKEND.supports(importer.from_proto(model, "strange"), 4, "fp32")
+    assert reason is not None
+    assert "strange" in reason
+    assert "Erf" in reason
+
+
+# --- on a GPU ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gpu() -> Iterator[None]:
+    if reason := BACKEND.unavailable():
+        pytest.skip(reason)
+    yield
+    gc.collect()
+
+
+def _expected(images: np.ndarray) -> dict[str, np.ndarray]:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(_model().SerializeToString(), providers=["CPUExecutionProvider"])
+    return dict(zip(("prob", "features"), session.run(["prob", "features"], {"x": images}), strict=True))
+
+
+def _assert_close(actual: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert set(actual) == set(expected)
+    for name, value in expected.items():
+        assert actual[name].shape == value.shape
+        assert actual[name].dtype == np.float32
+        np.testing.assert_allclose(actual[name], value, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("cuda_graph", [True, False])
+@pytest.mark.parametrize("batch", [1, 2, 37])
+def test_outputs_agree_with_onnxruntime(gpu: None, graph: Graph, batch: int, cuda_graph: bool) -> None:
+    session = BACKEND.prepare(graph, batch, options=Options(cuda_graph=cuda_graph))
+    assert session.facts["cuda_graph"] == ("yes" if cuda_graph else "no: not asked for")
+    for seed in range(3):  # new inputs each time: a graph that kept an old one would show
+        images = _images(batch, seed)
+        session.bind({"x": images})
+        session.run()
+        session.synchronize()
+        _assert_close(session.fetch(), _expected(images))
+    session.close()
+
+
+@pytest.mark.gpu
+def test_graph_and_plain_launches_give_the_same_bits(gpu: None, graph: Graph) -> None:
+    images = _images(16)
+    outcome = []
+    for cuda_graph in (True, False):
+        session = BACKEND.prepare(graph, 16, options=Options(cuda_graph=cuda_graph))
+        session.bind({"x": images})
+        for _ in range(5):
+            session.run()
+        outcome.append(session.fetch())
+        session.close()
+    for name, value in outcome[0].items():
+        assert value.tobytes() == outcome[1][name].tobytes()
+
+
+@pytest.mark.gpu
+def test_a_capture_that_fails_falls_back_and_says_why(gpu: None, graph: Graph) -> None:
+    session = BACKEND.prepare(graph, 4)
+    call = session._calls[0]
+
+    class Waits:
+        """A step that synchronises the device, which no capture allows."""
+
+        def start(self) -> None:
+            call.start()
+            session._cupy.cuda.runtime.streamSynchronize(session._stream.ptr)
+
+    session._graph, reason = session._capture([Waits()])
+    assert session._graph is None
+    assert "capture failed" in reason
+    images = _images(4)
+    session.bind({"x": images})
+    session.run()
+    _assert_close(session.fetch(), _expected(images))
+    session.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rung", [rung.name for rung in registry.rungs("cuda", "conv")])
+def test_a_chosen_rung_is_the_one_that_runs(gpu: None, graph: Graph, rung: str) -> None:
+    session = BACKEND.prepare(graph, 3, options=Options(rungs={"conv1": rung, "conv2": rung}))
+    images = _images(3)
+    session.bind({"x": images})
+    session.run()
+    _assert_close(session.fetch(), _expected(images))
+    times = {time.nodes[0]: time for time in session.op_times(0.05)}
+    assert times["conv1"].rung == times["conv2"].rung == rung
+    session.close()
+
+
+@pytest.mark.gpu
+def test_fetch_copies_and_timing_leaves_the_outputs(gpu: None, graph: Graph) -> None:
+    session = BACKEND.prepare(graph, 8)
+    images = _images(8)
+    session.bind({"x": images})
+    session.run()
+    first = session.fetch()
+    kept = {name: value.copy() for name, value in first.items()}
+    times = session.op_times(0.1)
+    assert [t.clock for t in times] == ["events"] * len(times)
+    assert all(t.time_ns > 0 for t in times)
+    assert sorted(n for t in times for n in t.nodes) == sorted(
+        n.name for n in graph.nodes if n.op_type != "Flatten"
+    )
+    assert session.time_runs(20) > session.time_runs(1) > 0
+    assert session.time_runs(1, cold=True) > 0
+    with pytest.raises(ValueError, match="cold"):
+        session.time_runs(2, cold=True)
+    _assert_close(session.fetch(), kept)
+    session.bind({"x": _images(8, 9)})
+    session.run()
+    session.fetch()
+    for name, value in kept.items():
+        assert np.array_equal(first[name], value)
+    session.close()
+
+
+@pytest.mark.gpu
+def test_bind_takes_what_it_can_and_refuses_the_rest(gpu: None, graph: Graph) -> None:
+    session = BACKEND.prepare(graph, 2)
+    wide = _images(2).astype(np.float64)
+    session.bind({"x": np.asfortranarray(wide)})
+    session.run()
+    _assert_close(session.fetch(), _expected(wide.astype(np.float32)))
+    for given in ({}, {"y": _images(2)}, {"x": _images(3)}, {"x": _images(2) + 1j}):
+        with pytest.raises(InputError):
+            session.bind(given)
+    session.close()
+
+
+@pytest.mark.gpu
+def test_nan_reaches_the_outputs_of_its_image_alone(gpu: None, graph: Graph) -> None:
+    session = BACKEND.prepare(graph, 3)
+    images = _images(3)
+    images[1, 0, 14, 14] = np.nan
+    session.bind({"x": images})
+    session.run()
+    fetched = session.fetch()
+    for value in fetched.values():
+        assert np.isnan(value[1]).all()
+        assert np.isfinite(value[[0, 2]]).all()
+    session.close()
+
+
+@pytest.mark.gpu
+def test_close_frees_device_memory_and_ends_the_session(gpu: None, graph: Graph) -> None:
+    import cupy
+
+    def free() -> int:
+        gc.collect()
+        return int(cupy.cuda.runtime.memGetInfo()[0])
+
+    BACKEND.prepare(graph, 512).close()  # whatever the driver takes once and keeps
+    before = free()
+    session = BACKEND.prepare(graph, 4096)
+    assert before - free() >= session.memory["arena"] > 100 << 20
+    session.close()
+    session.close()
+    assert before - free() < 8 << 20
+    with pytest.raises(RuntimeError, match="closed"):
+        session.run()
+
+
+@pytest.mark.gpu
+def test_too_large_a_batch_is_out_of_memory_in_words_and_keeps_nothing(gpu: None, graph: Graph) -> None:
+    import cupy
+
+    BACKEND.prepare(graph, 1).close()
+    gc.collect()
+    before = int(cupy.cuda.runtime.memGetInfo()[0])
+    with pytest.raises(OutOfMemoryError, match="batch 16000000"):
+        BACKEND.prepare(graph, 16_000_000)
+    gc.collect()
+    assert before - int(cupy.cuda.runtime.memGetInfo()[0]) < 8 << 20
+    session = BACKEND.prepare(graph, 1)  # and the next one works
+    session.run()
+    session.synchronize()
+    session.close()
+
+
+@pytest.mark.gpu
+def test_large_tensors_pass_through_the_staging_in_pieces(gpu: None, graph: Graph) -> None:
+    batch = 12_345  # 39 MB of input, past one half of the staging memory
+    session = BACKEND.prepare(graph, batch)
+    images = _images(batch)
+    session.bind({"x": images})
+    session.run()
+    _assert_close(session.fetch(), _expected(images))
+    assert session.memory["pinned"] <= 64 << 20
+    session.close()
+
+
+@pytest.mark.gpu
+def test_a_second_session_compiles_nothing(gpu: None, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    BACKEND.prepare(graph, 4).close()
+    monkeypatch.setattr(nvrtc, "_compile", lambda *_: pytest.fail("compiled although it lies in the cache"))
+    session = BACKEND.prepare(graph, 4)
+    assert set(session.phases) == {"load", "compile", "alloc", "upload"}
+    session.close()

@@ -1,0 +1,391 @@
+"""What a CUDA rung is tried on: parameters, inputs and the float64 answer, drawn from a fixed seed.
+
+The answers come from elsewhere than the kernels: onnx.reference in float64 for convolutions, ONNX Runtime's
+CPU provider for pools and LRN (onnx.reference is wrong for LRN with N ≠ C and for some ceil_mode shapes),
+NumPy for the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+from kernels import params as p
+
+Array = np.ndarray
+OPSET = 19
+ACTIVATIONS = (None, *p.ACTIVATIONS)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs in the params' order (None: an absent bias) and the float64 answer, exact where nothing is
+    computed."""
+
+    params: p.Params
+    inputs: tuple[Array | None, ...]
+    expected: Array
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(getattr(self.params, "to", self.params.dtype))
+
+
+def cases(op: str, seed: int = 0) -> Iterator[Case]:
+    """Every case of an operator: corner cases by hand, then shapes drawn at random."""
+    return _MAKERS[op](np.random.default_rng([seed, *op.encode()]))
+
+
+def differs(actual: Array, case: Case) -> str:
+    """What is wrong with an answer, or "": relative L2 error within 1e-5 and no element off by more than 1e-4
+    of the largest; exact where nothing is computed."""
+    expected = case.expected
+    if actual.shape != expected.shape:
+        return f"shape {actual.shape}, not {expected.shape}"
+    if case.params.op in ("transpose", "pad", "cast"):
+        wrong = ~((actual == expected) | ((actual != actual) & (expected != expected)))
+        return f"{wrong.sum()} of {wrong.size} elements differ" if wrong.any() else ""
+    if not np.isfinite(actual).all():
+        return f"{(~np.isfinite(actual)).sum()} of {actual.size} elements are not finite"
+    error = actual.astype(np.float64) - expected
+    norm = float(np.linalg.norm(expected)) or 1.0
+    relative = float(np.linalg.norm(error)) / norm
+    worst = float(np.abs(error).max(initial=0.0)) / (float(np.abs(expected).max(initial=0.0)) or 1.0)
+    return f"relative error {relative:.1e}, worst {worst:.1e}" if relative > 1e-5 or worst > 1e-4 else ""
+
+
+def activate(v: Array, kind: str | None) -> Array:
+    if kind == "relu":
+        return np.maximum(v, 0)
+    if kind == "tanh":
+        return np.tanh(v)
+    return 1 / (1 + np.exp(-v)) if kind == "sigmoid" else v
+
+
+def _one_node(op_type: str, inputs: dict[str, Array], **attributes: object) -> onnx.ModelProto:
+    kind = helper.np_dtype_to_tensor_dtype(next(iter(inputs.values())).dtype)
+    node = helper.make_node(op_type, list(inputs), ["y"], **attributes)
+    given = [
+        helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+        for k, v in inputs.items()
+    ]
+    graph = helper.make_graph([node], "one", given, [helper.make_tensor_value_info("y", kind, None)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
+
+
+def _onnxruntime(op_type: str, x: Array, **attributes: object) -> Array:
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)
+    model = _one_node(op_type, {"x": x}, **attributes).SerializeToString()
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": x})[0].astype(np.float64)
+
+
+def _normal(rng: np.random.Generator, *shape: int) -> Array:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def _pick(rng: np.random.Generator, *values: int) -> int:
+    return int(rng.choice(values))
+
+
+# --- convolution ------------------------------------------------------------------------------------------
+
+
+def _conv(rng: np.random.Generator) -> Iterator[Case]:
+    plain = p.Conv(1, 1, 28, 28, 6, 5, 5, 24, 24, bias=True, activation="tanh")  # LeNet-5's first
+    yield _conv_case(rng, plain)
+    yield _conv_case(rng, replace(plain, n=7, pad_top=2, pad_left=2, pad_bottom=2, pad_right=2, m=50))
+    yield _conv_case(rng, p.Conv(3, 6, 14, 14, 16, 5, 5, 0, 0, bias=True, activation="relu"))
+    # AlexNet's first three, fewer pixels
+    yield _conv_case(rng, p.Conv(2, 3, 59, 59, 96, 11, 11, 0, 0, 4, 4, bias=True, activation="relu"))
+    yield _conv_case(rng, p.Conv(2, 96, 13, 13, 256, 5, 5, 0, 0, 1, 1, 2, 2, 2, 2, group=2, bias=True))
+    yield _conv_case(rng, p.Conv(1, 256, 6, 6, 384, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, bias=True))
+    yield _conv_case(rng, p.Conv(1, 24, 9, 9, 24, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=24))  # depthwise
+    yield _conv_case(rng, p.Conv(5, 70, 5, 3, 65, 1, 1, 0, 0))  # one step past the tiles
+    yield _conv_case(rng, p.Conv(1, 1, 1, 1, 1, 1, 1, 0, 0, bias=True, activation="sigmoid"))
+    for _ in range(24):
+        group = _pick(rng, 1, 1, 1, 2, 3)
+        kh, kw = _pick(rng, 1, 2, 3, 5), _pick(rng, 1, 2, 3, 7)
+        dilation_h, dilation_w = _pick(rng, 1, 1, 2), _pick(rng, 1, 1, 3)
+        drawn = p.Conv(
+            n=_pick(rng, 1, 2, 5),
+            c=group * _pick(rng, 1, 3, 8, 17),
+            h=(kh - 1) * dilation_h + _pick(rng, 1, 2, 9, 20),
+            w=(kw - 1) * dilation_w + _pick(rng, 1, 4, 11, 19),
+            m=group * _pick(rng, 1, 7, 16, 33, 64),
+            kh=kh,
+            kw=kw,
+            out_h=0,
+            out_w=0,
+            stride_h=_pick(rng, 1, 1, 2, 3),
+            stride_w=_pick(rng, 1, 1, 2, 4),
+            pad_top=_pick(rng, 0, 1, 2),
+            pad_left=_pick(rng, 0, 1, 3),
+            pad_bottom=_pick(rng, 0, 1, 2),
+            pad_right=_pick(rng, 0, 1, 2),
+            dilation_h=dilation_h,
+            dilation_w=dilation_w,
+            group=group,
+            bias=bool(rng.integers(2)),
+            activation=ACTIVATIONS[rng.integers(len(ACTIVATIONS))],
+        )
+        yield _conv_case(rng, drawn)
+
+
+def _conv_case(rng: np.random.Generator, q: p.Conv) -> Case:
+    out_h = (q.h + q.pad_top + q.pad_bottom - (q.kh - 1) * q.dilation_h - 1) // q.stride_h + 1
+    out_w = (q.w + q.pad_left + q.pad_right - (q.kw - 1) * q.dilation_w - 1) // q.stride_w + 1
+    q = replace(q, out_h=out_h, out_w=out_w)
+    x = _normal(rng, q.n, q.c, q.h, q.w)
+    weight = _normal(rng, q.m, q.c // q.group, q.kh, q.kw)
+    bias = _normal(rng, q.m) if q.bias else None
+    given = {"x": x.astype(np.float64), "w": weight.astype(np.float64)}
+    if bias is not None:
+        given["b"] = bias.astype(np.float64)
+    model = _one_node(
+        "Conv",
+        given,
+        strides=[q.stride_h, q.stride_w],
+        pads=[q.pad_top, q.pad_left, q.pad_bottom, q.pad_right],
+        dilations=[q.dilation_h, q.dilation_w],
+        group=q.group,
+    )
+    y = ReferenceEvaluator(model).run(None, given)[0]
+    return Case(q, (x, weight, bias), activate(y, q.activation))
+
+
+# --- matrix product ---------------------------------------------------------------------------------------
+
+
+def _gemm(rng: np.random.Generator) -> Iterator[Case]:
+    yield _gemm_case(rng, p.Gemm(1, 4096, 300, trans_b=True, bias=True, activation="relu"))
+    for m in range(1, 9):
+        yield _gemm_case(rng, p.Gemm(m, 84, 120, trans_b=True, bias=True, activation="tanh"))
+    yield _gemm_case(rng, p.Gemm(3, 10, 33, trans_b=True, bias=True))  # k is no multiple of four
+    yield _gemm_case(rng, p.Gemm(257, 10, 84, trans_b=True, bias=True))
+    yield _gemm_case(rng, p.Gemm(130, 129, 67))
+    yield _gemm_case(rng, p.Gemm(1, 1, 1))
+    yield _gemm_case(rng, p.Gemm(5, 6, 7, batch=70_000, stride_a=35, stride_b=0))  # more than grid.z holds
+    for _ in range(24):
+        m, n, k = (_pick(rng, 1, 2, 9, 16, 31, 64, 100) for _ in range(3))
+        batch = _pick(rng, 1, 1, 3)
+        shared = bool(rng.integers(2))
+        bias_m, bias_n = [(0, 1), (1, 0), (n, 1), (0, 0)][rng.integers(4)]
+        drawn = p.Gemm(
+            m=m,
+            n=n,
+            k=k,
+            trans_a=bool(rng.integers(2)),
+            trans_b=bool(rng.integers(2)),
+            alpha=float(rng.choice([1.0, 0.5])),
+            beta=float(rng.choice([1.0, -2.0])),
+            bias=bool(rng.integers(2)),
+            bias_stride_m=bias_m,
+            bias_stride_n=bias_n,
+            batch=batch,
+            stride_a=m * k if batch > 1 else 0,
+            stride_b=k * n if batch > 1 and not shared else 0,
+            activation=ACTIVATIONS[rng.integers(len(ACTIVATIONS))],
+        )
+        yield _gemm_case(rng, drawn)
+
+
+def _gemm_case(rng: np.random.Generator, q: p.Gemm) -> Case:
+    a = _normal(rng, q.batch if q.stride_a else 1, *((q.k, q.m) if q.trans_a else (q.m, q.k)))
+    b = _normal(rng, q.batch if q.stride_b else 1, *((q.n, q.k) if q.trans_b else (q.k, q.n)))
+    left = (a.swapaxes(1, 2) if q.trans_a else a).astype(np.float64)
+    right = (b.swapaxes(1, 2) if q.trans_b else b).astype(np.float64)
+    y = q.alpha * np.broadcast_to(left @ right, (q.batch, q.m, q.n))
+    bias = None
+    if q.bias:
+        bias = _normal(rng, (q.m - 1) * q.bias_stride_m + (q.n - 1) * q.bias_stride_n + 1)
+        rows, columns = np.arange(q.m)[:, None], np.arange(q.n)
+        y = y + q.beta * bias[rows * q.bias_stride_m + columns * q.bias_stride_n].astype(np.float64)
+    return Case(q, (a, b, bias), activate(y, q.activation))
+
+
+# --- pools, LRN, softmax ----------------------------------------------------------------------------------
+
+
+def _pool(rng: np.random.Generator) -> Iterator[Case]:
+    yield _pool_case(rng, p.Pool("max", 2, 96, 55, 55, 3, 3, 0, 0, 2, 2), False)
+    yield _pool_case(rng, p.Pool("average", 3, 6, 24, 24, 2, 2, 0, 0, 2, 2), False)
+    yield _pool_case(rng, p.Pool("average", 2, 5, 7, 9, 7, 9, 0, 0), False)  # global
+    for _ in range(24):
+        kind = str(rng.choice(["max", "average"]))
+        kh, kw = _pick(rng, 1, 2, 3), _pick(rng, 2, 3, 4)
+        drawn = p.Pool(
+            kind=kind,
+            n=_pick(rng, 1, 3),
+            c=_pick(rng, 1, 5),
+            h=_pick(rng, 8, 13, 21),
+            w=_pick(rng, 10, 15, 20),
+            kh=kh,
+            kw=kw,
+            out_h=0,
+            out_w=0,
+            stride_h=_pick(rng, 1, 2, 3),
+            stride_w=_pick(rng, 1, 2, 3),
+            pad_top=_pick(rng, *range(kh)),
+            pad_left=_pick(rng, *range(kw)),
+            pad_bottom=_pick(rng, *range(kh)),
+            pad_right=_pick(rng, *range(kw)),
+            dilation_h=_pick(rng, 1, 1, 2),
+            dilation_w=_pick(rng, 1, 1, 2),
+            count_include_pad=kind == "average" and bool(rng.integers(2)),
+        )
+        yield _pool_case(rng, drawn, bool(rng.integers(2)))
+
+
+def _pool_case(rng: np.random.Generator, q: p.Pool, ceil_mode: bool) -> Case:
+    x = _normal(rng, q.n, q.c, q.h, q.w)
+    attributes: dict[str, object] = {
+        "kernel_shape": [q.kh, q.kw],
+        "strides": [q.stride_h, q.stride_w],
+        "pads": [q.pad_top, q.pad_left, q.pad_bottom, q.pad_right],
+        "dilations": [q.dilation_h, q.dilation_w],
+        "ceil_mode": int(ceil_mode),
+    }
+    if q.kind == "average":
+        attributes["count_include_pad"] = int(q.count_include_pad)
+    y = _onnxruntime("MaxPool" if q.kind == "max" else "AveragePool", x, **attributes)
+    return Case(replace(q, out_h=y.shape[2], out_w=y.shape[3]), (x,), y)
+
+
+def _lrn(rng: np.random.Generator) -> Iterator[Case]:
+    for n, c, h, w, size in (
+        (2, 96, 9, 7, 5),
+        (1, 7, 3, 3, 3),
+        (3, 4, 1, 5, 4),
+        (2, 3, 4, 4, 9),
+        (1, 1, 2, 2, 1),
+    ):
+        alpha, beta, bias = float(rng.choice([1e-4, 0.5])), 0.75, float(rng.choice([1.0, 2.0]))
+        x = 3 * _normal(rng, n, c, h, w)
+        # ONNX Runtime takes odd sizes alone: an even one is checked against the formula of the specification.
+        if size % 2:
+            y = _onnxruntime("LRN", x, size=size, alpha=alpha, beta=beta, bias=bias)
+        else:
+            squares = np.pad(
+                x.astype(np.float64) ** 2, ((0, 0), ((size - 1) // 2, size // 2), (0, 0), (0, 0))
+            )
+            sums = sum(squares[:, i : i + c] for i in range(size))
+            y = x / (bias + alpha / size * sums) ** beta
+        q = p.Lrn(n, c, h * w, size, alpha, beta, bias)
+        yield Case(q, (x.reshape(n, c, h * w),), y.reshape(n, c, h * w))
+
+
+def _softmax(rng: np.random.Generator) -> Iterator[Case]:
+    for outer, axis, inner in ((1, 10, 1), (1000, 10, 1), (3, 1000, 1), (2, 33, 5), (4, 1, 3), (1, 5000, 2)):
+        for log in (False, True):
+            x = 20 * _normal(rng, outer, axis, inner)
+            wide = x.astype(np.float64) - x.max(axis=1, keepdims=True)
+            y = wide - np.log(np.exp(wide).sum(axis=1, keepdims=True))
+            yield Case(p.Softmax(outer, axis, inner, log), (x,), y if log else np.exp(y))
+
+
+# --- element by element -----------------------------------------------------------------------------------
+
+
+def _unary(rng: np.random.Generator) -> Iterator[Case]:
+    for kind in p.UNARY_KINDS:
+        for size in (1, 1023, 100_003):
+            x = 4 * _normal(rng, size)
+            yield Case(p.Unary(kind, size), (x,), activate(x.astype(np.float64), kind))
+
+
+_BROADCASTS = (
+    ((5,), (5,), (5,)),
+    ((7, 5), (7, 5), (5,)),
+    ((2, 3, 4, 5), (2, 3, 4, 5), (3, 1, 1)),
+    ((2, 3, 4), (2, 1, 4), (1, 3, 1)),
+    ((2, 3, 2, 3, 2, 3), (2, 1, 2, 1, 2, 1), (1, 3, 1, 3, 1, 3)),
+    ((4, 300), (), (4, 300)),
+)
+
+
+def _binary(rng: np.random.Generator) -> Iterator[Case]:
+    arithmetic = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
+    for i, (shape, shape_a, shape_b) in enumerate(_BROADCASTS):
+        for j, kind in enumerate(p.BINARY_KINDS):
+            a, b = _normal(rng, *shape_a), _normal(rng, *shape_b)
+            b = np.where(np.abs(b) < 0.1, np.float32(1), b).astype(np.float32)
+            activation = ACTIVATIONS[(i + j) % len(ACTIVATIONS)]
+            y = arithmetic[kind](a.astype(np.float64), b.astype(np.float64))
+            q = p.Binary(kind, shape, _strides(shape_a, shape), _strides(shape_b, shape), activation)
+            yield Case(q, (a, b), activate(y, activation))
+
+
+def _strides(shape: tuple[int, ...], out: tuple[int, ...]) -> tuple[int, ...]:
+    """Elements a step along each axis of `out` for an operand of `shape`, 0 where it is broadcast."""
+    padded = (1,) * (len(out) - len(shape)) + shape
+    return tuple(0 if d == 1 else math.prod(padded[i + 1 :]) for i, d in enumerate(padded))
+
+
+def _transpose(rng: np.random.Generator) -> Iterator[Case]:
+    for shape, perm in (
+        ((6,), (0,)),
+        ((33, 65), (1, 0)),
+        ((2, 3, 5, 7), (0, 2, 3, 1)),
+        ((2, 3, 5, 7), (0, 3, 1, 2)),
+        ((3, 1, 4), (2, 1, 0)),
+        ((2, 3, 4, 2, 3, 4), (5, 3, 1, 4, 2, 0)),
+        ((2, 1, 3, 1, 2, 1, 3, 1), (7, 6, 5, 4, 3, 2, 1, 0)),
+    ):
+        x = _normal(rng, *shape)
+        yield Case(p.Transpose(shape, perm), (x,), np.ascontiguousarray(x.transpose(perm)))
+
+
+def _pad(rng: np.random.Generator) -> Iterator[Case]:
+    for shape, begin, end in (
+        ((7,), (2,), (3,)),
+        ((2, 3, 5, 6), (0, 0, 2, 1), (0, 0, 1, 3)),
+        ((2, 3, 5, 6), (0, 0, -1, 2), (0, 0, 1, -2)),
+        ((3, 4, 5), (1, 0, 0), (1, 0, 0)),
+        ((3, 2, 3, 2, 3, 4), (1, 0, 1, 0, 1, 0), (0, 1, 0, 1, 0, 1)),
+        ((2, 1, 2, 3, 2, 3, 4), (0, 0, 1, 0, 1, 0, 1), (0, 0, 0, 1, 0, 1, 0)),
+    ):
+        for mode in p.PAD_MODES:
+            x = _normal(rng, *shape)
+            kept = x[
+                tuple(slice(max(0, -b), d + min(0, e)) for d, b, e in zip(shape, begin, end, strict=True))
+            ]
+            widths = [(max(0, b), max(0, e)) for b, e in zip(begin, end, strict=True)]
+            if min(begin + end) < 0 and mode != "constant":
+                continue  # ONNX leaves open whether what is cut away is still reflected
+            options = {"constant_values": np.float32(0.25)} if mode == "constant" else {}
+            yield Case(p.Pad(shape, begin, end, mode, 0.25), (x,), np.pad(kept, widths, mode=mode, **options))
+
+
+def _cast(rng: np.random.Generator) -> Iterator[Case]:
+    names = list(p.ITEMSIZE)
+    for source in names:
+        for target in names:
+            x = np.array([0, 1, 2, 3, 7, 100, 127, 5, 0, 64], np.int64).repeat(31)
+            if np.dtype(source).kind == "f":
+                fractions = rng.uniform(-0.5, 0.5, x.size) if np.dtype(target).kind == "f" else 0.25
+                x = (x + fractions).astype(source)
+            x = x.astype(source)
+            yield Case(p.Cast(x.size, source, target), (x,), x.astype(target))
+
+
+_MAKERS = {
+    "conv": _conv,
+    "gemm": _gemm,
+    "pool": _pool,
+    "lrn": _lrn,
+    "softmax": _softmax,
+    "unary": _unary,
+    "binary": _binary,
+    "transpose": _transpose,
+    "pad": _pad,
+    "cast": _cast,
+}

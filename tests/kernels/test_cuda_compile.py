@@ -1,0 +1,108 @@
+"""The CUDA ladder compiles for every architecture, on a machine without a GPU."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernels import launch, nvrtc, params, registry
+from kernels.errors import KernelError
+from tests.kernels import cuda_cases
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
+RUNGS = [rung for op in params.OPS for rung in registry.rungs("cuda", op)]
+
+pytestmark = pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
+
+
+def _rung(folder: Path, body: str, name: str = "mine", **header: str) -> registry.Rung:
+    fields = {"launch": '"one_thread_an_output"', **header}
+    lines = "\n".join(f"{key} = {value}" for key, value in fields.items())
+    text = f'/*\nop = "unary"\nrung = 9\nname = "{name}"\nidea = "A test."\n{lines}\n*/\n{body}'
+    (folder / f"09_{name}.cu").write_text(text)
+    return registry.find("cuda", "unary", 9, [folder])
+
+
+RELU = 'extern "C" __global__ void unary(const float* x, float* y, long long n, int kind) { y[0] = %s; }'
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
+def test_every_rung_compiles(rung: registry.Rung, arch: str) -> None:
+    cubin = nvrtc.compile_rung(rung, arch)
+    assert cubin.read_bytes()[:4] == b"\x7fELF"
+    assert f"{rung.op}".encode() in cubin.read_bytes()
+    used = nvrtc.resources(cubin)
+    assert used is not None
+    assert used.spill_nbytes <= 64, f"{used}"
+    assert used.shared_nbytes <= 48 << 10
+
+
+@pytest.mark.parametrize("op", ["conv", "gemm"])
+def test_every_tile_compiles_and_fits_its_block(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rung = next(r for r in RUNGS if r.launch == f"{op}_fitted")
+    case = next(iter(cuda_cases.cases(op)))
+    for tile in launch.CONV_TILES if op == "conv" else launch.GEMM_TILES:
+        monkeypatch.setattr(launch, "fit", lambda *_, tile=tile: tile)
+        how = launch.launch(case.params, rung)
+        used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines))
+        assert used is not None
+        threads = how.block[0] * how.block[1] * how.block[2]
+        assert used.registers * threads <= 65536
+        assert used.spill_nbytes <= 64, f"{tile}: {used}"
+
+
+def test_a_compile_error_names_file_line_and_message(tmp_path: Path) -> None:
+    rung = _rung(tmp_path, RELU % "nonsense(x[0])")
+    with pytest.raises(KernelError, match="nonsense") as caught:
+        nvrtc.compile_rung(rung, "sm_80")
+    line = rung.source.split("extern")[0].count("\n") + 1
+    assert str(caught.value).startswith(f"{rung.path}:{line}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_architecture_is_refused_in_words(tmp_path: Path) -> None:
+    rung = _rung(tmp_path, RELU % "x[0]")
+    with pytest.raises(KernelError, match="sm_12345"):
+        nvrtc.compile_rung(rung, "sm_12345")
+    with pytest.raises(KernelError, match="sm_11"):
+        nvrtc.compile_rung(rung, "sm_11")
+
+
+def test_the_cache_follows_source_header_defines_and_architecture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
+    header = tmp_path / "mine.cuh"
+    header.write_text("#define SCALE 2.0f\n")
+    rung = _rung(tmp_path, '#include "mine.cuh"\n' + RELU % "SCALE * x[0]")
+    first = nvrtc.compile_rung(rung, "sm_80")
+    assert first.parent == tmp_path / "cache" / "cubin"
+    stamp = first.stat().st_mtime_ns
+    assert nvrtc.compile_rung(rung, "sm_80") == first
+    assert first.stat().st_mtime_ns == stamp, "compiled again although nothing changed"
+    others = {first, nvrtc.compile_rung(rung, "sm_90"), nvrtc.compile_rung(rung, "sm_80", {"X": 1})}
+    header.write_text("#define SCALE 3.0f\n")
+    others.add(nvrtc.compile_rung(rung, "sm_80"))
+    others.add(nvrtc.compile_rung(replace(rung, source=rung.source + "\n"), "sm_80"))
+    assert len(others) == 5
+    left = {path.suffix for path in first.parent.iterdir()}
+    assert left == {".cubin", ".log"}, "a half-written file was left"
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_cache_that_cannot_be_written_is_an_error_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(closed))
+    with pytest.raises(KernelError, match="KERNELSCOPE_CACHE"):
+        nvrtc.compile_rung(RUNGS[0], "sm_80")
+
+
+def test_no_fast_math_and_no_flush_to_zero() -> None:
+    assert not any("fast" in option or "ftz" in option for option in nvrtc.OPTIONS)

@@ -1,0 +1,114 @@
+"""How parameters become grids, blocks and scalars; none of it needs a GPU or a compiler."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernels import launch, nvrtc, params, registry, scalars
+from kernels.errors import KernelError
+
+RUNGS = [rung for op in params.OPS for rung in registry.rungs("cuda", op)]
+EXAMPLES: dict[str, params.Params] = {
+    "conv": params.Conv(2, 4, 9, 9, 6, 3, 3, 7, 7, group=2, bias=True),
+    "gemm": params.Gemm(3, 5, 7, trans_b=True),
+    "pool": params.Pool("max", 1, 2, 4, 4, 2, 2, 2, 2, 2, 2),
+    "lrn": params.Lrn(2, 3, 4, 5),
+    "softmax": params.Softmax(2, 3, 4),
+    "unary": params.Unary("relu", 7),
+    "binary": params.Binary("add", (2, 3), (3, 1), (0, 1)),
+    "transpose": params.Transpose((2, 3), (1, 0)),
+    "pad": params.Pad((2, 3), (0, 1), (1, 0)),
+    "cast": params.Cast(3, "int64", "float32"),
+}
+C_TYPES = {"int": np.int32, "index_t": np.int64, "float": np.float32}
+
+
+def _parameters(rung: registry.Rung) -> list[str]:
+    found = re.search(rf"\b{rung.op}\((.*?)\)\s*\{{", rung.source[rung.source.index('extern "C"') :], re.S)
+    assert found
+    return [" ".join(part.split()) for part in found[1].split(",")]
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
+def test_scalars_fit_the_kernel_argument_by_argument(rung: registry.Rung) -> None:
+    how = launch.launch(EXAMPLES[rung.op], rung)
+    declared = _parameters(rung)
+    pointers = launch.POINTERS[rung.op] + 1
+    assert all("*" in part for part in declared[:pointers])
+    wanted = [C_TYPES[part.split()[0]] for part in declared[pointers:]]
+    assert [type(value) for value in how.scalars] == wanted
+
+
+def test_every_operator_has_a_plain_kernel() -> None:
+    assert {rung.op for rung in RUNGS if rung.number == 1} == set(params.OPS)
+
+
+@pytest.mark.parametrize("op", list(params.OPS))
+def test_rungs_of_an_operator_take_the_same_parameters(op: str) -> None:
+    assert len({tuple(_parameters(rung)) for rung in RUNGS if rung.op == op}) == 1
+
+
+def test_codes_cover_every_word_of_the_parameters() -> None:
+    codes = nvrtc.codes()
+    assert codes["ACTIVATION_NONE"] == nvrtc.code("ACTIVATION", None) == 0
+    assert len({v for k, v in codes.items() if k.startswith("DTYPE_")}) == len(params.ITEMSIZE)
+    assert nvrtc.code("PAD", "edge") == codes["PAD_EDGE"]
+
+
+@given(st.data())
+def test_merged_axes_walk_the_same_elements(data: st.DataObject) -> None:
+    dims = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=6))
+    strides = [data.draw(st.sampled_from([0, math.prod(dims[i + 1 :])])) for i in range(len(dims))]
+    other = [math.prod(dims[i + 1 :]) for i in range(len(dims))]
+    merged, (a, b) = scalars.merge_axes(dims, (strides, other))
+
+    def offsets(sizes: list[int], steps: list[int]) -> list[int]:
+        places = np.indices(sizes).reshape(len(sizes), -1) if sizes else np.zeros((0, 1), int)
+        return (np.asarray(steps, int)[:, None] * places).sum(axis=0).tolist()
+
+    assert offsets(merged, a) == offsets(dims, strides)
+    assert offsets(merged, b) == offsets(dims, other)
+    assert 1 not in merged
+
+
+@given(st.integers(1, 5000), st.integers(1, 10**7), st.integers(1, 64))
+def test_a_fitted_tile_is_never_far_too_large(m: int, n: int, batch: int) -> None:
+    tile = launch.fit(launch.CONV_TILES, m, n, batch)
+    assert tile in launch.CONV_TILES
+    smallest = min(t[0] for t in launch.CONV_TILES)
+    assert tile[0] < 8 * max(m, smallest)
+
+
+def test_grids_stay_within_what_cuda_launches() -> None:
+    rung = registry.find("cuda", "gemm", 2)
+    how = launch.launch(params.Gemm(5, 6, 7, batch=10**6, stride_a=35, stride_b=42), rung)
+    assert how.grid[2] == 65535
+    big = launch.launch(params.Unary("relu", 2**45), registry.find("cuda", "unary", 1))
+    assert big.grid[0] * big.block[0] < 2**31
+    with pytest.raises(KernelError, match="32 bits"):
+        launch.launch(replace(EXAMPLES["conv"], n=2**26), registry.find("cuda", "conv", 3))
+    wide = params.Conv(1, 70_000, 3, 3, 70_000, 3, 3, 1, 1, group=70_000)
+    with pytest.raises(KernelError, match="more than CUDA launches"):
+        launch.launch(wide, registry.find("cuda", "conv", 2))
+
+
+def test_too_many_axes_are_refused_in_words() -> None:
+    shape = (2,) * 8
+    with pytest.raises(KernelError, match="8 axes after merging"):
+        launch.launch(params.Transpose(shape, tuple(range(7, -1, -1))), registry.find("cuda", "transpose", 1))
+
+
+def test_an_unknown_launch_shape_names_the_file(tmp_path: Path) -> None:
+    text = '/*\nop = "unary"\nrung = 9\nname = "x"\nidea = "x"\nlaunch = "spiral"\n*/\n'
+    (tmp_path / "09_x.cu").write_text(text)
+    rung = registry.find("cuda", "unary", 9, [tmp_path])
+    with pytest.raises(KernelError, match=r"09_x\.cu: no launch shape 'spiral'"):
+        launch.launch(EXAMPLES["unary"], rung)
