@@ -175,7 +175,7 @@ def _shipped(name: str) -> dict[str, np.ndarray]:
     """The float16 weights of models/weights, widened to float32."""
     file = WEIGHTS / f"{name}.npz"
     try:
-        with np.load(file, allow_pickle=False) as stored:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             return {key: stored[key].astype(np.float32) for key in stored.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ModelError(

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kernels.errors import DataError
 from models.cache import cache_dir
@@ -17,7 +18,6 @@ Progress = Callable[[str, float | None], None]
 ANSWER_S = 4.5  # the longest wait for the first answer of any mirror, name lookup included
 CONNECT_S = 2.0
 STALL_S = 30.0  # the longest silence in the middle of a download
-CLEAN_UP_S = 0.4  # the longest wait for an abandoned download to remove its temporary file
 
 
 def way_out(dataset: str) -> str:
@@ -61,11 +61,16 @@ def fetch(
             return path
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(
-            f"the cache file {path} cannot be used ({error.strerror}): set KERNELSCOPE_CACHE"
-        ) from error
+        raise _unusable(path, error) from error
     _Download(dataset, file, known[file], mirrors, path, progress).run()
     return path
+
+
+def _unusable(path: Path, error: OSError) -> DataError:
+    return DataError(
+        f"the cache file {path} cannot be used ({error.strerror}): "
+        "make room or set KERNELSCOPE_CACHE to another folder"
+    )
 
 
 class _Cancelled(Exception):
@@ -75,8 +80,8 @@ class _Cancelled(Exception):
 class _Download:
     """One download in a thread of its own, because a name lookup knows no time-out and ignores Ctrl-C.
 
-    pooch writes to a temporary file, checks it and moves it; `total`, `update`, `reset` and `close` are what
-    it asks of a progress bar.
+    pooch downloads into a temporary folder and checks the file, which is then renamed into place; `total`,
+    `update`, `reset` and `close` are what pooch asks of a progress bar.
     """
 
     def __init__(
@@ -110,13 +115,23 @@ class _Download:
         pass
 
     def run(self) -> None:
-        threading.Thread(target=self._work, daemon=True, name=f"download {self.file}").start()
         try:
-            self._wait()
-        except BaseException:
-            self.cancelled = True
-            self.ended.wait(CLEAN_UP_S)  # pooch removes its temporary file as it goes
-            raise
+            holder = TemporaryDirectory(dir=self.path.parent, prefix=".part-", ignore_cleanup_errors=True)
+        except OSError as error:
+            raise _unusable(self.path, error) from error
+        with holder as name:  # removed from here: a thread that hangs in a name lookup leaves nothing either
+            folder = Path(name)
+            words = f"download {self.file}"
+            threading.Thread(target=self._work, args=(folder,), daemon=True, name=words).start()
+            try:
+                self._wait()
+            except BaseException:
+                self.cancelled = True
+                raise
+            try:
+                (folder / self.file).replace(self.path)
+            except OSError as error:
+                raise _unusable(self.path, error) from error
 
     def _wait(self) -> None:
         reason = "no mirror answered"
@@ -135,12 +150,14 @@ class _Download:
             f"{self.dataset}/{self.file} could not be downloaded ({reason}): {remedy}"
         ) from self.error
 
-    def _work(self) -> None:
+    def _work(self, folder: Path) -> None:
         try:
             import pooch
 
             pooch.get_logger().setLevel(logging.ERROR)
             for mirror in self.mirrors:
+                if self.cancelled:
+                    break
                 downloader = pooch.HTTPDownloader(
                     progressbar=self, chunk_size=1 << 16, timeout=(CONNECT_S, STALL_S)
                 )
@@ -149,7 +166,7 @@ class _Download:
                         mirror + self.file,
                         self.known,
                         fname=self.file,
-                        path=self.path.parent,
+                        path=folder,
                         downloader=downloader,
                     )
                 except Exception as error:
@@ -157,8 +174,6 @@ class _Download:
                     response = getattr(error, "response", None)
                     if response is not None:
                         response.close()  # pooch leaves the connection of a refused request open
-                    if self.cancelled:
-                        break
                 else:
                     self.error = None
                     break
