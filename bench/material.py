@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -134,7 +135,7 @@ class Material:
 
     def _golden_inputs(self) -> dict[str, np.ndarray]:
         fixed = self.graph.fixed_batch
-        count = fixed or min(oracle.MAX_IMAGES, self._most)
+        count = fixed or max(2, min(oracle.MAX_IMAGES, self._most))
         if not self.takes_images:
             if self._job.dataset not in (None, "random"):
                 raise InputError(
@@ -169,11 +170,18 @@ class Material:
         return Golden(count, dict(inputs), wide)
 
     def placement(self, batch: int, seed: int) -> accuracy.Placement:
-        """A full batch with golden images at its first, middle and last places, others by `seed` between."""
+        """A full batch with golden images at its first, middle and last places, others by `seed` between.
+
+        Another seed puts other images at every place, the golden ones' included (there are at least two where
+        the model allows it), so that an answer kept from before is a wrong one.
+        """
         if self._filler is None and self.takes_images:
             images = self.dataset(FILLERS).images[:FILLERS]
             self._filler = preprocess(images, self.spec.preprocess, self.graph.inputs[0].shape)
-        return accuracy.place(self.golden().inputs, batch, self._filler, seed)
+        inputs = self.golden().inputs
+        order = np.roll(np.arange(self.golden().images), seed)
+        placed = accuracy.place({name: a[order] for name, a in inputs.items()}, batch, self._filler, seed)
+        return replace(placed, golden=tuple(int(order[index]) for index in placed.golden))
 
     def check(
         self, outputs: Mapping[str, np.ndarray], placement: accuracy.Placement, precision: str

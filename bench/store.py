@@ -185,9 +185,11 @@ class RunFolder:
     def _open_results(self) -> io.FileIO:
         if self._results is None:
             file = io.FileIO(self.path / RESULTS_FILE, "a+")
+            self._results = file  # closed with the folder, whatever comes
             size = os.fstat(file.fileno()).st_size
-            file.truncate(_whole_lines(file, size))
-            self._results = file
+            whole = _whole_lines(file, size)
+            if whole < size:
+                file.truncate(whole)
         return self._results
 
 

@@ -258,8 +258,8 @@ def end_to_end(
     """Full passes as an application makes them: bind, run, wait, fetch; at least `least`, about `seconds`.
 
     h2d is `bind`, d2h is `fetch`. Where `run` only launches (a GPU), `device_ns` is what the pass takes on
-    the device's clock: that is `compute`, and `sync` what launching it and waiting for it cost beyond. Where it
-    is None, `run` is `compute` and `synchronize` is `sync`.
+    the device's clock: that is `compute`, and `sync` what launching it and waiting for it cost beyond. Where
+    it is None, `run` is `compute` and `synchronize` is `sync`.
     """
     laps: list[tuple[int, int, int, int, int]] = []
     end = time.perf_counter() + seconds

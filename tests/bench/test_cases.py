@@ -1,0 +1,120 @@
+"""Job → cases: what is asked for, small batches first; whatever is wrong is one sentence."""
+
+import msgspec
+import pytest
+
+from bench import cases
+from bench.records import Case, Job
+from engine import backends
+from kernels.errors import InputError
+
+JOB = Job(models=("lenet5-digits",), backends=("engine-cpu", "ort-cpu"), batches=(16, 1), images=(20,))
+
+
+def changed(**fields):
+    return msgspec.structs.replace(JOB, **fields)
+
+
+def test_backends_stand_together_and_small_batches_first():
+    assert [(case.batch, case.backend) for case in cases.plan(JOB)] == [
+        (1, "engine-cpu"),
+        (1, "ort-cpu"),
+        (16, "engine-cpu"),
+        (16, "ort-cpu"),
+    ]
+    groups = cases.groups(cases.plan(JOB))
+    assert [len(group) for group in groups] == [2, 2]
+    assert all(len({case.batch for case in group}) == 1 for group in groups)
+
+
+def test_groups_survive_the_loss_of_some_cases():
+    left = [case for case in cases.plan(JOB) if (case.batch, case.backend) != (1, "ort-cpu")]
+    assert [len(group) for group in cases.groups(left)] == [1, 2]
+
+
+def test_nothing_is_run_twice():
+    doubled = changed(batches=(1, 16, 1), backends=("ort-cpu", "ort-cpu"), models=JOB.models * 2)
+    assert len(cases.plan(doubled)) == 2
+
+
+def test_without_backends_those_that_can_run_here():
+    found = {case.backend for case in cases.plan(changed(backends=()))}
+    assert found == {name for name, b in backends.all_backends().items() if b.unavailable() is None}
+
+
+def test_the_models_own_images_unless_told_otherwise():
+    assert {case.images for case in cases.plan(changed(images=()))} == {360}
+    assert sorted({case.images for case in cases.plan(changed(images=(50, 10)))}) == [10, 50]
+
+
+def test_another_data_set_is_taken_whole():
+    fewer = changed(models=("alexnet-fashion",), images=(), dataset="digits")
+    assert {case.images for case in cases.plan(fewer)} == {360}
+
+
+def test_random_images_are_few():
+    random = changed(dataset="random", images=())
+    assert {case.images for case in cases.plan(random)} == {cases.RANDOM_IMAGES}
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"models": ()}, "no model was named"),
+        ({"models": ("lenet5-digit",)}, r"did you mean lenet5-digits\?"),
+        ({"models": ("no/such.onnx",)}, "does not exist"),
+        ({"backends": ("ort-cpux",)}, r"did you mean ort-cpu\?"),
+        ({"batches": ()}, "no batch size"),
+        ({"batches": (0,)}, "batch 0 is out of range; 1 to"),
+        ({"batches": (-1,)}, "batch -1 is out of range"),
+        ({"batches": (10**9,)}, "batch 1000000000 is out of range"),
+        ({"images": (0,)}, "images 0 is out of range"),
+        ({"threads": 0}, "threads 0 is out of range"),
+        ({"precisions": ("fp64",)}, r"precision 'fp64' is not known \(did you mean"),
+        ({"budget_s": 0.0}, "budget 0 s"),
+        ({"timeout_s": float("nan")}, "timeout nan s"),
+        ({"dataset": "fashion"}, r"did you mean fashion-mnist\?"),
+        ({"dataset": "folder:/no/such"}, "does not exist"),
+        ({"preprocess": "half"}, "preprocessing 'half' is not known"),
+        ({"kernel_dirs": ("/no/such",)}, "kernel folder /no/such does not exist"),
+    ],
+)
+def test_bad_input_is_one_sentence(fields, sentence):
+    with pytest.raises(InputError, match=sentence) as told:
+        cases.plan(changed(**fields))
+    assert "\n" not in str(told.value)
+
+
+def test_a_broken_model_file_is_told_before_anything_runs(tmp_path):
+    path = tmp_path / "cut.onnx"
+    path.write_bytes(b"\x08\x07\x12")
+    with pytest.raises(InputError, match=r"cut\.onnx"):
+        cases.plan(changed(models=(str(path),)))
+    with pytest.raises(InputError, match=r"did you mean cut\.onnx\?"):
+        cases.plan(changed(models=(str(tmp_path / "cat.onnx"),)))
+    with pytest.raises(InputError, match="is a folder"):
+        cases.plan(changed(models=(f"{tmp_path}/",)))
+
+
+def test_a_backend_that_cannot_run_keeps_its_cases_as_long_as_another_can(monkeypatch):
+    broken = backends.get("engine-cpu")
+    monkeypatch.setattr(broken, "unavailable", lambda: "it is broken today", raising=False)
+    assert {case.backend for case in cases.plan(JOB)} == {"engine-cpu", "ort-cpu"}
+    assert "engine-cpu" not in {case.backend for case in cases.plan(changed(backends=()))}
+    with pytest.raises(InputError, match="no backend asked for can run here: engine-cpu: it is broken today"):
+        cases.plan(changed(backends=("engine-cpu",)))
+
+
+def test_two_files_of_one_name_are_told_apart_by_the_user(tmp_path, monkeypatch):
+    monkeypatch.setattr(cases.importer, "load", lambda path: None)
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "net.onnx").touch()
+    models = tuple(str(tmp_path / folder / "net.onnx") for folder in ("a", "b"))
+    with pytest.raises(InputError, match="same name; rename one file"):
+        cases.plan(changed(models=models))
+
+
+def test_keys_are_fit_for_file_names():
+    case = Case(model="../some where/net.onnx", backend="ort-cpu", precision="fp32", batch=2, images=3)
+    assert case.key == "net-ort-cpu-fp32-b2-n3"

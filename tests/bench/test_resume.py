@@ -1,0 +1,154 @@
+"""Real workers killed in the midst of it: nothing measured is lost, and a resume completes the run."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import msgspec
+import psutil
+import pytest
+
+from bench import cases, client
+from bench.records import CaseStarted, Job, Measurement, Run
+from bench.store import RunFolder
+from kernels.errors import InputError
+
+JOB = Job(
+    models=("lenet5-digits",),
+    backends=("ort-cpu",),
+    batches=(1, 2, 4),
+    images=(20,),
+    budget_s=0.05,
+    layers=False,
+)
+# The same in a process of its own, saying each event on a line.
+DRIVER = """
+import sys
+from pathlib import Path
+from bench import client
+from bench.records import CaseStarted, Measurement
+from bench.store import RunFolder
+folder = RunFolder.resume(Path(sys.argv[1]))
+def show(event):
+    if isinstance(event, Measurement):
+        print("measured", event.disposition, flush=True)
+    elif isinstance(event, CaseStarted):
+        print("started", event.stage, flush=True)
+outcome = client.run(folder.run.job, folder.missing(), folder, show)
+print("cancelled" if outcome.cancelled else "complete", flush=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture
+def planned(tmp_path):
+    RunFolder.create(tmp_path / "run", Run(job=JOB, cases=cases.plan(JOB))).close()
+    return tmp_path / "run"
+
+
+def drive(planned):
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(planned)],
+        stdout=subprocess.PIPE,
+        env=client.worker_environment(),
+        text=True,
+    )
+
+
+def read_until(process, word):
+    seen = []
+    for line in process.stdout:
+        seen.append(line.strip())
+        if word in line:
+            return seen
+    pytest.fail(f"the driver ended without {word!r}: {seen}")
+
+
+def complete(planned):
+    """Resume here; gives the measurements the run then holds."""
+    folder = RunFolder.resume(planned, JOB)
+    outcome = client.run(JOB, folder.missing(), folder)
+    assert not outcome.cancelled
+    assert outcome.reason == ""
+    assert folder.missing() == ()
+    return folder.measurements()
+
+
+def test_a_worker_killed_in_a_case_costs_that_case_alone(planned):
+    folder = RunFolder.resume(planned, JOB)
+    events = []
+
+    def show(event):
+        events.append(event)
+        measured = sum(isinstance(e, Measurement) for e in events)
+        if measured == 1 and isinstance(event, CaseStarted) and event.stage == "time":
+            for child in psutil.Process().children():
+                if "bench.worker" in child.cmdline():
+                    child.kill()
+
+    client.run(JOB, folder.missing(), folder, show)
+    found = {m.case.batch: m for m in RunFolder.open(planned).measurements()}
+    assert {batch: m.disposition for batch, m in found.items()} == {1: "ok", 2: "crashed", 4: "ok"}
+    assert "SIGKILL" in found[2].reason
+    assert found[1].samples_ns
+    assert RunFolder.open(planned).run.models[0].parameters == 61_706
+
+
+def test_everything_killed_at_once_loses_nothing_measured(planned):
+    driver = drive(planned)
+    read_until(driver, "measured ok")
+    workers = psutil.Process(driver.pid).children()
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    driver.stdout.close()
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert not alive, "a worker whose parent is gone ends by itself"
+    before = RunFolder.open(planned).measurements()
+    assert [m.disposition for m in before][:1] == ["ok"]
+    after = complete(planned)
+    assert after[: len(before)] == before
+    assert {m.disposition for m in after} == {"ok"}
+
+
+def test_ctrl_c_ends_in_order_and_keeps_what_was_measured(planned):
+    driver = drive(planned)
+    read_until(driver, "measured ok")
+    read_until(driver, "started time")
+    started = time.monotonic()
+    driver.send_signal(signal.SIGINT)
+    seen = read_until(driver, "cancelled")
+    seen += [line.strip() for line in driver.stdout]
+    assert driver.wait(timeout=30) == 0
+    driver.stdout.close()
+    assert time.monotonic() - started < 12, "asked, not killed"
+    assert seen[-1] == "cancelled"
+    before = RunFolder.open(planned).measurements()
+    assert {m.disposition for m in before} == {"ok"}, "cancelled cases are not written"
+    assert {m.disposition for m in complete(planned)} == {"ok"}
+
+
+def test_a_resumed_run_measures_only_what_is_missing(planned):
+    folder = RunFolder.resume(planned, JOB)
+    client.run(JOB, folder.run.cases[:2], folder)
+    lines = (planned / "results.jsonl").read_bytes()
+    complete(planned)
+    assert (planned / "results.jsonl").read_bytes().startswith(lines)
+    assert (planned / "results.jsonl").read_bytes().count(b"\n") == len(folder.run.cases)
+    other = msgspec.structs.replace(JOB, budget_s=1.0)
+    with pytest.raises(InputError, match=r"started with budget_s = 0\.05, not 1\.0"):
+        RunFolder.resume(planned, other)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is Linux's")
+def test_a_full_disk_is_one_sentence_and_leaves_no_worker(planned):
+    (planned / "results.jsonl").symlink_to("/dev/full")
+    folder = RunFolder.resume(planned, JOB)
+    with pytest.raises(InputError, match="no space left on device"):
+        client.run(JOB, folder.run.cases, folder)
+    assert not [c for c in psutil.Process().children() if "bench.worker" in c.cmdline()]
