@@ -12,15 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.bounds import MAX_BATCH, MAX_IMAGES, MAX_THREADS
 from bench.records import Case, Job
 from engine import backends, importer
 from engine.backend import PRECISIONS, Backend
 from kernels.errors import InputError
 from models import catalogue, datasets, names, preprocessing
 
-MAX_BATCH = 100_000
-MAX_IMAGES = 1_000_000
-MAX_THREADS = 4096
 RANDOM_IMAGES = 64  # on which agreement is judged where there are no labels and nobody asked for more
 
 Progress = Callable[[str, float | None], None]
@@ -84,14 +82,6 @@ def groups(cases: Iterable[Case]) -> list[Group]:
     for case in cases:
         found.setdefault((case.model, case.precision, case.batch, case.images), []).append(case)
     return [tuple(group) for group in found.values()]
-
-
-def estimate_s(cases: Sequence[Case], job: Job) -> float:
-    """Seconds the cases take at the least: warm-ups, the shortest sampling, checks; for a first guess of the
-    time left, until cases that are done tell better."""
-    sampling = min(job.budget_s, 0.5)
-    layers = 0.5 if job.layers else 0.0
-    return len(cases) * (1.2 + sampling + layers)
 
 
 # -------------------------------------------------------------------------------------------- what is named

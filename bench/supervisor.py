@@ -32,6 +32,8 @@ LINE_LIMIT_NBYTES = 64 << 20
 GARBAGE_LIMIT = 20  # how many lines that are no message are logged one by one
 # Exit status by which a worker asks to be started anew: the device is no longer to be trusted in its process.
 RESTART_STATUS = 75
+# Argument that tells a worker to get ready and say Hello before it is given a job; the window starts it early.
+WARM = "--warm"
 
 
 @dataclass(frozen=True)

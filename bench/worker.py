@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from bench.records import Done, Log, Start, WorkerMessage
-from bench.supervisor import RESTART_STATUS
+from bench.records import Done, Hello, Log, Start, WorkerMessage
+from bench.supervisor import RESTART_STATUS, WARM
 
 # How long a worker whose parent is gone may take to end by itself; a parent that lives kills it sooner.
 LAST_S = 30.0
@@ -77,6 +77,8 @@ def main() -> int:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    if WARM in sys.argv[1:]:
+        _warm_up(channel.say)
     try:
         start = msgspec.json.decode(read_line(0), type=Start)
     except msgspec.DecodeError as error:
@@ -84,6 +86,14 @@ def main() -> int:
         return 2
     watch_input(0, stop)
     return _run(start, channel.say, stop.is_set)
+
+
+def _warm_up(say: Callable[[WorkerMessage], None]) -> None:
+    """Load what every job needs, and say what this machine can run."""
+    from bench import environment, runner
+
+    assert runner  # loaded for what it brings with it
+    say(Hello(environment=environment.collect()))
 
 
 def _run(start: Start, say: Callable[[WorkerMessage], None], stopped: Callable[[], bool]) -> int:

@@ -1,4 +1,4 @@
-"""Writes a run folder off the GUI thread: what is measured is synced to the disk before the window shows it."""
+"""Writes a run folder off the GUI thread: a measurement is on the disk before the window shows it."""
 
 from __future__ import annotations
 

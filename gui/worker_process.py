@@ -16,7 +16,7 @@ from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer, Signa
 
 from bench.client import worker_command, worker_environment
 from bench.records import Hello, Measurement, WorkerMessage
-from bench.supervisor import Action, Kill, Launch, Result, Say, Stop, Supervisor
+from bench.supervisor import WARM, Action, Kill, Launch, Result, Say, Stop, Supervisor
 
 BATCH_MS = 20  # how long words may lie before they are taken
 BUDGET_S = 0.008  # how long one batch may take
@@ -24,7 +24,6 @@ SLICE_NBYTES = 1 << 14
 TICK_MS = 250
 TAIL_NBYTES = 4000
 QUIT_MS = 1500  # how long a worker may take to end when the window closes
-WARM = "--warm"  # tells a worker to say Hello before it has a job
 
 
 class WorkerProcess(QObject):

@@ -1,0 +1,26 @@
+"""What a job may ask for, and about how long it takes: known without a model or a backend at hand."""
+
+from __future__ import annotations
+
+from bench.records import Job
+
+MAX_BATCH = 100_000
+MAX_IMAGES = 1_000_000
+MAX_THREADS = 4096
+
+
+def count(job: Job, backends: int) -> int:
+    """How many cases the job means on that many backends, before any is refused."""
+    sizes = (job.models, job.precisions, job.batches, job.images or (None,))
+    total = backends
+    for values in sizes:
+        total *= len(set(values))
+    return total
+
+
+def estimate_s(cases: int, job: Job) -> float:
+    """Seconds that many cases take at the least: warm-ups, the shortest sampling, checks; a first guess,
+    until cases that are done tell better."""
+    sampling = min(job.budget_s, 0.5)
+    layers = 0.5 if job.layers else 0.0
+    return cases * (1.2 + sampling + layers)
