@@ -20,6 +20,9 @@ from kernels.errors import InputError, OutOfMemoryError, UnavailableError, Unsup
 
 WIDTH = 28
 
+# CuPy may be behind NumPy's newest.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
 
 def _model(extra: onnx.NodeProto | None = None) -> onnx.ModelProto:
     """A small net of every kind of step: grouped Conv, Relu, LRN, MaxPool, Flatten, Gemm, Tanh, MatMul, Add,

@@ -21,7 +21,8 @@ TILED = [
     for tile in tiles
 ]
 
-pytestmark = pytest.mark.gpu
+# CuPy, which carries the arrays here, may be behind NumPy's newest.
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 @pytest.fixture(scope="module")
