@@ -20,12 +20,12 @@ DIGIT = 0.636 * TICK_SIZE / 72  # inches; DejaVu Sans' digits are 0.636 em wide
 def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
     from matplotlib.transforms import blended_transform_factory
 
-    _x_axis(axes, panel.x, width)
+    doubling = _x_axis(axes, panel.x, width)
     shown = [s for s in panel.series if s.points or s.marks]
     bottom = blended_transform_factory(axes.transData, axes.transAxes)
     for index, series in enumerate(shown):
         # Lines that lie on each other are set apart sideways, within less than a doubling.
-        step = min(0.25, 0.7 / len(shown))
+        step = min(0.065 / doubling, 0.7 / len(shown))
         shift = 2 ** (step * (index - (len(shown) - 1) / 2)) if panel.dodge else 1.0
         # A case without a value breaks the line: nothing was measured between its neighbours.
         gaps = [(m.x, math.nan) for m in series.marks if all(p.x != m.x for p in series.points)]
@@ -141,15 +141,17 @@ def _thinned(labels: Sequence[str], room: float, width: float) -> list[str]:
     return [label if i % step == 0 else "" for i, label in enumerate(labels)]
 
 
-def _x_axis(axes: Axes, axis: Axis, width: float) -> None:
-    """Batch sizes on a scale of doublings, each labelled as it is; labels that would touch are left out."""
+def _x_axis(axes: Axes, axis: Axis, width: float) -> float:
+    """Batch sizes on a scale of doublings, each labelled as it is; labels that would touch are left out.
+    Returns how many inches a doubling takes."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     axes.set_xscale("log", base=2)
     low, high = min(axis.ticks), max(axis.ticks)
-    pad = max(0.12, 0.04 * math.log2(high / low)) if high > low else 0.5
+    doublings = math.log2(high / low)
+    pad = 0.16 * doublings / max(0.5, width - 0.32) if high > low else 0.5  # a sixth of an inch
     axes.set_xlim(low * 2**-pad, high * 2**pad)
-    inches = width / (math.log2(high / low) + 2 * pad)  # of a doubling
+    inches = width / (doublings + 2 * pad)  # of a doubling
     labels, last = [], -math.inf
     for tick in axis.ticks:
         text = f"{int(tick)}"
@@ -161,6 +163,7 @@ def _x_axis(axes: Axes, axis: Axis, width: float) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticklabels(labels)
     axes.set_xlabel(axis.label)
+    return inches
 
 
 def _y_axis(axes: Axes, panel: Panel) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import stats
-from bench.records import Case, Measurement
+from bench.records import Case, Measurement, Run
 
 SOUND = ("ok", "incorrect")
 # A backend that refuses a model and a case that the user cancelled are no failures: nothing went wrong.
@@ -118,6 +118,12 @@ def derive(measurement: Measurement, reference: Measurement | None) -> Row:
     ratio, verdict = stats.compare(measurement, reference)  # own time over the reference's
     speedup = (1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
     return Row(measurement, name, own.value, own.low, own.high, *speedup, verdict.value)
+
+
+def in_order(run: Run, measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Measurements in the order of the run's cases: they are taken in an order drawn anew each time."""
+    places = {case.key: place for place, case in enumerate(run.cases)}
+    return sorted(measurements, key=lambda m: places.get(m.case.key, len(places)))
 
 
 def by_model(items: Sequence[Row]) -> dict[str, list[Row]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,9 @@ FORMATS = ("table", "csv", "json", "md")
 WORDS = {"out_of_memory": "out of memory", "timed_out": "timed out"}
 STYLES = {"ok": "green", "unsupported": "yellow", "cancelled": "yellow"}
 VERDICT_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNCLEAR": "dim"}
+
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -215,19 +219,25 @@ def _model_table(rows: Sequence[Row]) -> RenderableType:
 
 
 def remarks(rows: Sequence[Row]) -> list[str]:
-    """What the table has no room for: why cases have no numbers, and warnings, batches with one reason
-    joined."""
-    grouped: dict[tuple[str, str, str], list[int]] = {}
-    known = {row.case.batch for row in rows}
+    """What the table has no room for: why cases have no numbers, and warnings. Cases of a model that share a
+    sentence share a line; warnings that differ in their figures alone are one, with the largest."""
+    grouped: dict[tuple[str, str], list[tuple[str, Row]]] = {}
     for row in rows:
         m = row.measurement
         texts = [f"{_words(m)}: {m.reason}" if m.reason else _words(m)] if m.disposition != "ok" else []
         for text in (*texts, *(f"! {warning}" for warning in m.validity.warnings)):
-            grouped.setdefault((row.title, row.contender, text), []).append(row.case.batch)
-    return [
-        f"{model} on {who}, batch {units.spans(batches, known)}: {text}"
-        for (model, who, text), batches in grouped.items()
-    ]
+            alike = _NUMBER.sub("#", text) if text.startswith("!") else text
+            grouped.setdefault((row.title, alike), []).append((text, row))
+    lines = []
+    known = {row.case.batch for row in rows}
+    for (model, _), found in grouped.items():
+        where: dict[str, list[int]] = {}
+        for _, row in found:
+            where.setdefault(row.contender, []).append(row.case.batch)
+        cases = ", ".join(f"{who} at batch {units.spans(batches, known)}" for who, batches in where.items())
+        text = max((text for text, _ in found), key=lambda text: [float(n) for n in _NUMBER.findall(text)])
+        lines.append(f"{model}, {cases}: {text}")
+    return lines
 
 
 def layers(measurements: Sequence[Measurement]) -> RenderableType:

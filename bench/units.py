@@ -13,6 +13,7 @@ def digits(value: float, significant: int = 3) -> str:
     1,234."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value)
+    value = float(f"{value:.{significant - 1}e}")  # 0.9999 has the digits of 1.00
     decimals = max(0, significant - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{min(decimals, 9)}f}"
 

@@ -55,8 +55,10 @@ def split(measurement: Measurement) -> Split | None:
     phases = measurement.phases
     h2d, d2h = phases.get("h2d", 0.0), phases.get("d2h", 0.0)
     compute, sync = phases.get("compute", 0.0), phases.get("sync", 0.0)
-    # A GPU runs its operators while the host enqueues them (compute) and while it waits (sync).
-    span = compute + sync
+    # compute is the device's own clock and sync what launching and waiting cost beyond it; where there is no
+    # such clock, the host measured how long it launched and then waited, and the operators ran during both.
+    waited = sync > compute
+    span = compute + sync if waited else compute
     ops = operators(measurement)
     claimed = sum(ops.values())
     operators_over = 1.0
@@ -65,8 +67,9 @@ def split(measurement: Measurement) -> Split | None:
     elif claimed > span:
         operators_over = claimed / span
         ops = {key: ns / operators_over for key, ns in ops.items()}
-    waiting = max(0.0, min(sync, span - sum(ops.values())))
-    parts = {"h2d": h2d, **ops, "d2h": d2h, "sync": waiting}
+    if waited:
+        sync = min(sync, max(0.0, span - sum(ops.values())))
+    parts = {"h2d": h2d, **ops, "d2h": d2h, "sync": sync}
     phases_over = max(1.0, sum(parts.values()) / wall)  # a sum of medians may exceed the median of the sums
     parts = {key: ns / phases_over for key, ns in parts.items()}
     alloc = phases.get("alloc", 0.0) / _passes(measurement)

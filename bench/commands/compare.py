@@ -169,6 +169,7 @@ def go_on(path: Path, job: Job, fields: Sequence[str], output: Output) -> int:
 def _run(folders: Sequence[RunFolder], output: Output) -> int:
     from bench import client
     from bench.progress import RunProgress
+    from bench.rows import in_order
 
     total = sum(len(folder.run.cases) for folder in folders)
     missing = [folder.missing() for folder in folders]
@@ -181,7 +182,7 @@ def _run(folders: Sequence[RunFolder], output: Output) -> int:
             cancelled = outcome.cancelled
             if outcome.reason:
                 reasons.append(outcome.reason)
-    found = [(folder.run, folder.measurements()) for folder in folders]
+    found = [(folder.run, in_order(folder.run, folder.measurements())) for folder in folders]
     show(found, output)
     for (run, measurements), folder in zip(found, folders, strict=True):
         _leave(run, measurements, folder.path, output.charts)

@@ -18,13 +18,13 @@ def export(
     from bench import draw, tables
     from bench.charts import charts as make
     from bench.commands import parsing
-    from bench.rows import rows
+    from bench.rows import in_order, rows
     from bench.store import RunFolder, write_atomically
     from kernels.errors import InputError
 
     formats = parsing.formats(charts)
     folder = RunFolder.open(run)
-    measurements = folder.measurements()
+    measurements = in_order(folder.run, folder.measurements())
     if not measurements:
         raise InputError(
             f"{run} holds no measurement yet; `python main.py compare --resume {run}` takes them"

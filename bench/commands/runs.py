@@ -54,12 +54,13 @@ def show_command(
     from bench.commands import parsing
     from bench.commands.compare import Output, show
     from bench.commands.terminal import console
+    from bench.rows import in_order
     from bench.store import RunFolder
     from bench.tables import FORMATS
 
     wanted = parsing.one_of(output, FORMATS, "format")
     folder = RunFolder.open(run)
-    measurements = folder.measurements()
+    measurements = in_order(folder.run, folder.measurements())
     show([(folder.run, measurements)], Output(wanted, (), layers))
     if wanted == "table":
         for line in footer([folder.run], measurements):

@@ -1,0 +1,154 @@
+"""Tables: the numbers are the records', what is unknown stays empty, and each format can be read back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from bench import tables, units
+from bench.records import Disposition, Validity
+from bench.rows import rows
+from tests.bench import synthetic
+
+DISPOSITIONS = list(Disposition.__args__)
+FAILURES = {
+    ("engine-cuda", 16): ("out_of_memory", "9 GiB | were wanted"),
+    ("engine-cpu", 4): ("incorrect", "output off by 3.4e-02"),
+}
+
+
+@pytest.fixture(scope="module")
+def shown() -> list[Any]:
+    return rows(
+        synthetic.run(batches=(1, 4, 16), models=("lenet5-digits", "dir/b.onnx"), failures=FAILURES)[1]
+    )
+
+
+def text_of(renderable: Any, width: int = 110) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, highlight=False).print(renderable)
+    return out.getvalue()
+
+
+def test_csv_and_json_hold_the_same_plain_numbers(shown: list[Any]) -> None:
+    parsed = list(csv.DictReader(io.StringIO(tables.to_csv(tables.records(shown)))))
+    decoded = json.loads(tables.to_json(tables.records(shown)))
+    assert len(parsed) == len(decoded) == len(shown)
+    for line, item, row in zip(parsed, decoded, shown, strict=True):
+        assert line.keys() == item.keys()
+        assert {k: "" if v is None else str(v) for k, v in item.items() if not isinstance(v, float)} == {
+            k: v for k, v in line.items() if not isinstance(item[k], float)
+        }
+        if row.median_ns is None:
+            assert item["median_s"] is None
+            assert line["median_s"] == ""
+        else:
+            assert float(line["median_s"]) == item["median_s"] == pytest.approx(row.median_ns * 1e-9)
+
+
+def test_the_speedup_and_its_verdict_agree(shown: list[Any]) -> None:
+    for item in tables.records(shown):
+        if item["verdict"] == "FASTER":
+            assert item["speedup_low"] > 1.02 * 0.99
+        if item["verdict"] == "SLOWER":
+            assert item["speedup_high"] < 1
+        if item["backend"] == item["reference"]:
+            assert item["speedup"] is None
+
+
+def test_markdown_is_a_table_that_a_bar_in_a_reason_does_not_break(shown: list[Any]) -> None:
+    lines = tables.to_markdown(shown).splitlines()
+    assert len(lines) == len(shown) + 2
+    assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
+
+
+def test_the_terminal_table_fits_and_tells_reasons(shown: list[Any]) -> None:
+    text = text_of(tables.terminal(shown))
+    assert max(map(len, text.splitlines())) <= 110
+    assert "…" not in text
+    assert "lenet5-digits" in text
+    assert "b, 1,000 images" in text  # a model by path goes by its stem
+    assert "out of memory: 9 GiB | were wanted" in text
+    assert "incorrect: output off by 3.4e-02" in text
+    assert "97.25 %" in text
+    assert "faster" in text
+
+
+def test_warnings_that_differ_in_figures_share_a_line() -> None:
+    import msgspec
+
+    _, measured = synthetic.run(backends=("ort-cpu",), batches=(1, 2, 4))
+    noisy = [
+        msgspec.structs.replace(m, validity=Validity(warnings=(f"the median moved by up to {p} %",)))
+        for m, p in zip(measured, (7, 42, 9), strict=True)
+    ]
+    assert tables.remarks(rows(noisy)) == [
+        "lenet5-digits, ort-cpu at batch 1–4: ! the median moved by up to 42 %"
+    ]
+
+
+def test_layers_have_shares_that_sum_to_one() -> None:
+    _, measured = synthetic.run(backends=("engine-cpu",), batches=(8,))
+    items = tables.layer_records(measured)
+    assert sum(item["share"] for item in items) == pytest.approx(1)
+    assert items[0]["gflops_per_s"] == pytest.approx(items[0]["flops"] / items[0]["time_s"] / 1e9)
+    text = text_of(tables.layers(measured))
+    assert "Conv+Tanh" in text
+    assert "1.1e-07" in text
+
+
+def test_layers_of_nothing_say_so() -> None:
+    _, measured = synthetic.run(backends=("ort-cpu",), batches=(1,), layers=False)
+    assert "No case has its layers measured" in text_of(tables.layers(measured))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from(DISPOSITIONS), min_size=4, max_size=4), st.booleans())
+def test_any_mix_of_dispositions_has_every_row_in_every_format(
+    dispositions: list[Disposition], layers: bool
+) -> None:
+    failures = {
+        (backend, 2): (disposition, f"reason {backend}")
+        for backend, disposition in zip(synthetic.BACKENDS, dispositions, strict=True)
+    }
+    measured = synthetic.run(batches=(2,), failures=failures, layers=layers)[1]
+    found = rows(measured)
+    assert [item["disposition"] for item in tables.records(found)] == dispositions
+    assert tables.to_markdown(found).count("\n") == len(found) + 2
+    text = " ".join(text_of(tables.terminal(found)).split())
+    for backend, disposition in zip(synthetic.BACKENDS, dispositions, strict=True):
+        assert (f"reason {backend}" in text) == (disposition != "ok")
+    for row in found:
+        assert row.failed == (row.measurement.disposition not in ("ok", "unsupported", "cancelled"))
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (0.00123, "s", "1.23 ms"),
+        (999.96e-6, "s", "1.00 ms"),
+        (1.0, "s", "1.00 s"),
+        (0.0, "s", "0 s"),
+        (45600.0, "", "45.6 k"),
+        (2.5e-9, "s", "2.50 ns"),
+    ],
+)
+def test_si_prefixes(value: float, unit: str, shown: str) -> None:
+    assert units.si(value, unit) == shown
+
+
+def test_what_is_not_quite_all_never_reads_all() -> None:
+    assert units.percent(1.0) == "100.00 %"
+    assert units.percent(0.99999) == "99.99 %"
+
+
+def test_spans_join_neighbours_only() -> None:
+    assert units.spans([1, 2, 8], [1, 2, 4, 8]) == "1–2, 8"
+    assert units.spans([1024], [1, 1024]) == "1,024"

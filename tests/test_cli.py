@@ -1,0 +1,302 @@
+"""The command line as users meet it: exit codes, one sentence for a mistake, nothing else on standard
+output."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+import main
+from bench import client
+from bench.client import Outcome
+from bench.commands import compare
+from bench.records import Case, Job, Measurement
+from bench.store import RunFolder
+from tests.bench import synthetic
+
+ROOT = Path(main.__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def fake_run(
+    monkeypatch: pytest.MonkeyPatch, outcomes: dict[int, str] | None = None, cancel_after: int = 10**9
+) -> None:
+    """In place of the worker: made-up measurements, written as the client writes them. `outcomes` by
+    batch."""
+
+    def run(job: Job, cases: Sequence[Case], folder: RunFolder, on_event: object, **_: object) -> Outcome:
+        found: list[Measurement] = []
+        for case in cases[:cancel_after]:
+            disposition = (outcomes or {}).get(case.batch, "ok")
+            reason = "" if disposition == "ok" else "as planned"
+            found.append(synthetic.measurement(case, disposition, reason))  # type: ignore[arg-type]
+            folder.append(found[-1])
+            on_event(found[-1])  # type: ignore[operator]
+        folder.close()
+        return Outcome(tuple(found), cancelled=len(found) < len(cases))
+
+    monkeypatch.setattr(client, "run", run)
+
+
+CPU = ("--backend", "engine-cpu", "--backend", "ort-cpu")
+
+
+def test_compare_prints_a_table_and_leaves_run_and_charts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_run(monkeypatch)
+    code = main.main(
+        ["compare", "lenet5-digits", *CPU, "--batch", "1,4", "--out", "here", "--charts", "png,svg"]
+    )
+    out, err = capsys.readouterr()
+    assert code == 0
+    assert "lenet5-digits, 360 images" in out
+    assert "here" in err
+    assert sorted(p.suffix for p in Path("here/charts").iterdir()) == [".png"] * 5 + [".svg"] * 5
+    assert len(RunFolder.open(Path("here")).measurements()) == 4
+
+
+def test_machine_formats_have_standard_output_to_themselves(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_run(monkeypatch)
+    start = ["compare", "lenet5-digits", *CPU, "--batch", "1..4", "--charts", "none", "--format"]
+    assert main.main([*start, "csv"]) == 0
+    out, err = capsys.readouterr()
+    assert [row["batch"] for row in csv.DictReader(io.StringIO(out))] == ["1", "1", "2", "2", "4", "4"]
+    assert "[6/6]" in err
+    assert main.main([*start, "json", "--layers"]) == 0
+    decoded = json.loads(capsys.readouterr().out)
+    assert len(decoded["cases"]) == 6
+    assert decoded["layers"][0]["op_type"] == "Conv+Tanh"
+    assert main.main([*start, "md"]) == 0
+    assert all(line.startswith("|") for line in capsys.readouterr().out.splitlines())
+    assert len(list(Path("runs").iterdir())) == 3  # three runs, three folders, though within a second
+
+
+@pytest.mark.parametrize(("disposition", "code"), [("incorrect", 1), ("crashed", 1), ("unsupported", 0)])
+def test_a_failed_case_is_exit_code_1(
+    disposition: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_run(monkeypatch, {4: disposition})
+    assert main.main(["compare", "lenet5-digits", *CPU, "--batch", "1,4", "--charts", "none"]) == code
+    assert "as planned" in capsys.readouterr().out
+
+
+def test_nothing_measured_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_run(monkeypatch, {4: "unsupported"})
+    assert main.main(["compare", "lenet5-digits", *CPU, "--batch", "4", "--charts", "none"]) == 1
+
+
+def test_a_cancelled_run_shows_what_there_is_and_resumes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_run(monkeypatch, cancel_after=3)
+    start = ["compare", "lenet5-digits", *CPU, "--batch", "1,4,16", "--charts", "none"]
+    assert main.main([*start, "--out", "half"]) == 130
+    out, err = capsys.readouterr()
+    assert "ort-cpu" in out
+    assert "compare --resume half" in err
+    fake_run(monkeypatch)
+    assert main.main(["compare", "--resume", "half", "--charts", "none", "--format", "csv"]) == 0
+    assert len(list(csv.DictReader(io.StringIO(capsys.readouterr().out)))) == 6
+    assert main.main(["compare", "lenet5-digits", "--resume", "half", "--batch", "1,2"]) == 2
+    assert "was started with batches = 1, 4, 16" in capsys.readouterr().err
+
+
+def test_resume_keeps_the_settings_it_was_started_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_run(monkeypatch)
+    start = [
+        "compare",
+        "lenet5-digits",
+        *CPU,
+        "--batch",
+        "1",
+        "--charts",
+        "none",
+        "--budget",
+        "0.5",
+        "--threads",
+        "1",
+    ]
+    assert main.main([*start, "--out", "a"]) == 0
+    job = RunFolder.open(Path("a")).run.job
+    assert (job.budget_s, job.threads, job.batches) == (0.5, 1, (1,))
+    assert main.main(["compare", "--resume", "a", "--charts", "none"]) == 0
+    assert RunFolder.open(Path("a")).run.job == job
+
+
+def test_the_default_comparison_is_one_table_of_two_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_run(monkeypatch)
+    monkeypatch.setattr("gui.display.problem", lambda: "no window can open: no display")
+    monkeypatch.setattr(compare, "DEFAULT_CHARTS", ())
+    assert main.main([]) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("no window can open: no display")
+    assert "lenet5-digits, 360 images" in out
+    assert "alexnet-digits, 64 images" in out
+    jobs = {path.name.partition("-")[2][7:]: RunFolder.open(path).run.job for path in Path("runs").iterdir()}
+    assert jobs["lenet5-digits"].batches == (1, 2, 4, 8, 16, 32, 64, 128, 256)
+    assert jobs["alexnet-digits"].batches == (1, 4)
+
+
+MISTAKES = {
+    "compar": "Did you mean 'compare'",
+    "compare --bach 1": "--batch",
+    "compare lenet5-digit": "did you mean lenet5-digits",
+    "compare --batch 0": "batch 0 is out of range",
+    "compare --batch -1": "batch -1 is out of range",
+    "compare --batch 1000000000": "out of range",
+    "compare --batch 1,x": "'x' is not a whole number",
+    "compare --batch 8..2": "is no range",
+    "compare --batch ,": "names no number",
+    "compare --backend engine-cp": "did you mean engine-cpu",
+    "compare --precision fp23": "did you mean fp32",
+    "compare --format jsn": "did you mean json",
+    "compare --charts gif": "chart format 'gif'",
+    "compare --l2 hot": "known are warm, cold",
+    "compare --rung conv1": "is not NODE=RUNG",
+    "compare --kernels nowhere": "does not exist",
+    "compare nowhere.onnx": "does not exist",
+    "compare --images 0": "images 0 is out of range",
+    "compare --threads 0": "threads 0 is out of range",
+    "compare --budget nan": "give seconds above 0",
+    "compare --budget x": "--budget",
+    "compare --dataset mnis": "did you mean mnist",
+    "compare --preprocess foo": "raw",
+    "compare --out file/below": "cannot",
+    "compare --resume nowhere": "not a run folder",
+    "export nowhere": "not a run folder",
+    "runs show nowhere": "not a run folder",
+    "runs list nowhere": "no run",
+    "models show lenet5-digit": "did you mean lenet5-digits",
+    "models build nothing": "not known",
+    "models frob": "No such command",
+    "--nope": "No such option",
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_is_one_sentence_and_exit_code_2(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("file").write_text("")
+    assert main.main(line.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert MISTAKES[line] in err
+    assert "Traceback" not in err
+    assert sorted(p.name for p in Path().iterdir()) == ["file"]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model", b"\x08\x07\x12"])
+def test_a_broken_model_is_one_sentence(content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("broken.onnx").write_bytes(content)
+    assert main.main(["compare", "broken.onnx", "--batch", "1"]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "broken.onnx" in err
+    assert not Path("runs").exists()
+
+
+def saved(path: Path) -> Path:
+    run, measured = synthetic.run(batches=(1, 4), failures={("engine-cuda", 4): ("crashed", "SIGSEGV")})
+    with RunFolder.create(path, run) as folder:
+        for measurement in measured:
+            folder.append(measurement)
+    return path
+
+
+def test_export_draws_a_saved_run_again(capsys: pytest.CaptureFixture[str]) -> None:
+    run = saved(Path("saved"))
+    assert main.main(["export", str(run), "--charts", "svg", "--csv", "--out", "pictures"]) == 0
+    written = capsys.readouterr().out.split()
+    assert all(Path(name).is_file() for name in written)
+    names = {Path(name).name for name in written}
+    assert {"lenet5-digits-accuracy.svg", "lenet5-digits-breakdown.svg", "results.csv", "layers.csv"} <= names
+    with Path("pictures/results.csv").open() as file:
+        assert [row["disposition"] for row in csv.DictReader(file)].count("crashed") == 1
+    assert main.main(["export", str(run), "--charts", "none"]) == 2
+
+
+def test_runs_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    saved(Path("runs/one"))
+    assert main.main(["runs", "list"]) == 0
+    assert "runs/one" in capsys.readouterr().out
+    assert main.main(["runs", "show", "runs/one"]) == 0
+    out = capsys.readouterr().out
+    assert "crashed: SIGSEGV" in out
+    assert "driver 580.65" in out
+    assert main.main(["runs", "show", "runs/one", "--format", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 8
+
+
+def test_models_are_listed_shown_and_built(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["models", "list"]) == 0
+    assert "alexnet-digits" in capsys.readouterr().out
+    assert main.main(["models", "show", "lenet5-digits", "--plan", "--batch", "4"]) == 0
+    out = capsys.readouterr().out
+    assert "61,706" in out
+    assert "conv/" in out
+    assert main.main(["models", "build", "lenet5-digits"]) == 0
+    assert Path(capsys.readouterr().out.strip()).suffix == ".onnx"
+
+
+def test_help_is_there_for_every_command() -> None:
+    runner = CliRunner()
+    for command in ((), ("compare",), ("export",), ("doctor",), ("models",), ("runs",), ("models", "show")):
+        result = runner.invoke(main.app, [*command, "--help"])
+        assert result.exit_code == 0
+        assert "Usage" in result.output
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, main\n"
+        "assert main.main(['--help']) == 0\n"
+        "heavy = {'numpy', 'onnx', 'onnxruntime', 'matplotlib', 'PySide6', 'cupy'} & set(sys.modules)\n"
+        "sys.exit(', '.join(heavy) or 0)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_real_comparison_through_the_worker() -> None:
+    """The whole way, once: process, worker, oracle, timing, table, charts."""
+    line = ["compare", "lenet5-digits", *CPU, "--batch", "2", "--images", "5", "--budget", "0.1"]
+    command = [
+        sys.executable,
+        str(ROOT / "main.py"),
+        *line,
+        "--charts",
+        "png",
+        "--out",
+        "real",
+        "--format",
+        "json",
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
+    assert result.returncode == 0, result.stderr
+    items = json.loads(result.stdout)
+    assert [(i["backend"], i["disposition"]) for i in items] == [("engine-cpu", "ok"), ("ort-cpu", "ok")]
+    assert all(i["median_s"] > 0 for i in items)
+    assert len(list(Path("real/charts").iterdir())) == 5
+    run = RunFolder.open(Path("real")).run
+    assert run.command.endswith("--format json")
+    assert msgspec.json.decode(Path("real/run.json").read_bytes())["environment"]["cpu"]
