@@ -22,7 +22,7 @@ from bench.records import ErrorStats, Layer
 from engine import groups as grouping
 from engine import submodel
 from engine.backend import Backend, OpTime, Options, Session
-from engine.graph import Graph
+from engine.graph import Graph, TensorInfo
 from engine.groups import Group
 from engine.precision import to_fp16
 from kernels.errors import KernelscopeError
@@ -59,9 +59,9 @@ def measure(
 ) -> tuple[Layer, ...]:
     """Every operator of `graph` on `backend` at `batch`, in graph order; what the backend adds itself last.
 
-    golden: of `graph` (oracle.golden). session: a prepared session at `batch` with inputs bound, whose
-    op_times are used; where it is None, or knows none, each group is timed as a model of its own (clock
-    "isolated"). reference: the backend whose own errors make the ratio, in the same precision if it
+    golden: of `graph` (oracle.golden); a tensor that it lacks has no errors. session: a prepared session at
+    `batch` with inputs bound, whose op_times are used; where it is None, or knows none, each group is timed
+    as a model of its own (clock "isolated"). reference: the backend whose own errors make the ratio, in the same precision if it
     offers it, else in fp32; None for no ratio. seconds: about as long as the times take.
     A backend that fails on a group leaves that figure None; one that fails on the whole model raises what it
     raised.
@@ -163,6 +163,8 @@ def _isolated(
 ) -> dict[str, ErrorStats]:
     errors = {}
     for part in grouping.groups(graph, golden.images):
+        if not set(part.inputs) <= set(golden.tensors):
+            continue  # a judge other than the oracle knows the model's outputs alone
         sub = submodel.extract(graph, part.nodes, golden.images)
         # Rounding the inputs is the format's doing, not the layer's: the oracle starts from rounded ones too.
         feeds = {
@@ -244,7 +246,7 @@ def _times(
         try:
             sub = submodel.extract(whole, part.nodes, batch)
             with _prepared(backend, sub, batch, precision, options) as alone:
-                alone.bind({info.name: _filled(golden, info.name, info.dtype, batch) for info in sub.inputs})
+                alone.bind({info.name: _filled(golden, info, batch) for info in sub.inputs})
                 time_ns = _median_ns(alone, seconds / len(parts))
         except KernelscopeError:  # refused alone, or no memory left for it beside the session
             continue
@@ -252,10 +254,16 @@ def _times(
     return tuple(measured)
 
 
-def _filled(golden: Golden, name: str, dtype: str, batch: int) -> np.ndarray:
-    """A golden tensor at another batch size, its images repeated, in the type that the model declares."""
-    array = golden.tensors[name.removesuffix(":fp16")]
-    return array[np.arange(batch) % golden.images].astype(dtype)
+def _filled(golden: Golden, info: TensorInfo, batch: int) -> np.ndarray:
+    """A golden tensor at another batch size, its images repeated, in the type that the model declares.
+
+    Random numbers where it is not known: the time hardly hangs on the values.
+    """
+    array = golden.tensors.get(info.name.removesuffix(":fp16"))
+    if array is None:
+        shape = tuple(dim for dim in info.shape if isinstance(dim, int))
+        return np.random.default_rng(0).standard_normal(shape).astype(info.dtype)
+    return array[np.arange(batch) % golden.images].astype(info.dtype)
 
 
 def _median_ns(session: Session, seconds: float) -> float:

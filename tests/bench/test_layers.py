@@ -158,6 +158,18 @@ def test_a_backend_without_operator_times_is_timed_group_by_group(graph: Graph, 
     assert all(layer.time_ns and layer.time_ns > 0 for layer in measured)
 
 
+def test_tensors_that_the_judge_does_not_know_have_no_errors(graph: Graph, golden: Golden) -> None:
+    ends = replace(golden, tensors={name: golden.tensors[name] for name in ("x", "y")})
+    backend = Crooked()
+    session = backend.prepare(graph, 4, "fp32", ONE_THREAD)
+    measured = layers.measure(graph, backend, "fp32", ONE_THREAD, ends, 4, session=session, seconds=0.02)  # type: ignore[arg-type]
+    judged = {layer.output: (layer.isolated, layer.propagated) for layer in measured}
+    assert judged["n1"] == (None, None)
+    assert judged["r1"][0] is not None
+    assert judged["y"][1] is not None
+    assert all(layer.time_ns for layer in measured)
+
+
 # ------------------------------------------------------------------------------------------- predictions
 
 
