@@ -61,8 +61,9 @@ def measure(
 
     golden: of `graph` (oracle.golden); a tensor that it lacks has no errors. session: a prepared session at
     `batch` with inputs bound, whose op_times are used; where it is None, or knows none, each group is timed
-    as a model of its own (clock "isolated"). reference: the backend whose own errors make the ratio, in the same precision if it
-    offers it, else in fp32; None for no ratio. seconds: about as long as the times take.
+    as a model of its own (clock "isolated"). reference: the backend whose own errors
+    make the ratio, in the same precision if it offers it, else in fp32; None for no ratio. seconds: about as
+    long as the times take.
     A backend that fails on a group leaves that figure None; one that fails on the whole model raises what it
     raised.
     """
@@ -172,7 +173,7 @@ def _isolated(
         }
         expected = oracle.run(sub, feeds, [part.output])[part.output]
         try:
-            with _prepared(backend, sub, golden.images, precision, options) as session:
+            with _prepared(backend, sub, sub.fixed_batch or golden.images, precision, options) as session:
                 actual = _answers(session, feeds)[part.output]
         except KernelscopeError:
             continue
@@ -245,7 +246,7 @@ def _times(
     for part in parts:
         try:
             sub = submodel.extract(whole, part.nodes, batch)
-            with _prepared(backend, sub, batch, precision, options) as alone:
+            with _prepared(backend, sub, sub.fixed_batch or batch, precision, options) as alone:
                 alone.bind({info.name: _filled(golden, info, batch) for info in sub.inputs})
                 time_ns = _median_ns(alone, seconds / len(parts))
         except KernelscopeError:  # refused alone, or no memory left for it beside the session

@@ -127,7 +127,7 @@ def _disagreement(graph: Graph, answers: Golden) -> str | None:
         words = f"the oracle is not trusted with {graph.name}: at node {part.nodes[-1]} ({part.op_type})"
         try:
             expected = run(sub, feeds, [output])[output]
-            session = backend.prepare(sub, answers.images)
+            session = backend.prepare(sub, sub.fixed_batch or answers.images)
             try:
                 session.bind(feeds)
                 session.run()
