@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.metadata
 import statistics
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import psutil
 
 from engine import host
 from engine.backend import OpTime, Options
+from engine.cpu_steps import Blas, CpuStep, aligned, divided, in_order
 from engine.graph import Graph
 from engine.ort import check_inputs
 from engine.plan import Plan, Step
@@ -23,9 +22,9 @@ from engine.planner import ENGINE_PRECISIONS, plan
 from kernels import registry
 from kernels.cpu import Bound, CpuKernel, line_in, load
 from kernels.errors import InputError, KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
+from kernels.registry import Rung
 
 NAME = "engine-cpu"
-ALIGNMENT = 256  # bytes; the plan's placements count on it
 
 
 class EngineCpuSession:
@@ -38,31 +37,43 @@ class EngineCpuSession:
         self.batch = batch
         self._what = f"{graph.name} on {NAME} at batch {batch}"
         self._op_types = {node.name: node.op_type for node in graph.nodes}
-        self._blas = Blas(options.threads or host.physical_cores())
+        self._threads = options.threads or host.physical_cores()
+        self._blas = Blas()
+        self._steps: tuple[CpuStep, ...] = ()
         clock = [time.perf_counter_ns()]
 
         made = plan(graph, batch, "cpu", precision, options)
         clock.append(time.perf_counter_ns())
-        self._rungs = [registry.find("cpu", s.op, s.rung, options.kernel_dirs) for s in made.steps]
-        kernels = [load(rung) for rung in self._rungs]
+        rungs = [registry.find("cpu", s.op, s.rung, options.kernel_dirs) for s in made.steps]
+        kernels = [load(rung) for rung in rungs]
         clock.append(time.perf_counter_ns())
-        self._steps = made.steps
-        self._calls: tuple[Bound, ...] = ()
+        self._plan = made
+        packed = []
+        steps = []
+        for step, rung, kernel in zip(made.steps, rungs, kernels, strict=True):
+            with self._in_words("preparing", rung):
+                packed.append(self._packed(kernel, step))
+                steps.append(divided(step, rung, kernel, packed[-1], self._threads))
+        self._steps = tuple(steps)
+        scratch = max((step.workspace_nbytes for step in steps), default=0)
+        self._plan = made = replace(made, workspace_nbytes=scratch)
+        clock.append(time.perf_counter_ns())
+        self._refuse_too_large()
         with self._in_words("preparing"):
-            scratch = [k.workspace(s.params) for k, s in zip(kernels, made.steps, strict=True)]
-            self._plan = made = replace(made, workspace_nbytes=max(scratch, default=0))
-            self._refuse_too_large()
-            self._arena = _aligned(made.arena_nbytes)
-            workspace = _aligned(made.workspace_nbytes).view(np.float32)
-            clock.append(time.perf_counter_ns())
-            packed = [self._packed(k, s) for k, s in zip(kernels, made.steps, strict=True)]
-        self._calls = tuple(self._bound(i, kernels[i], packed[i], workspace) for i in range(len(kernels)))
+            self._arena = aligned(made.arena_nbytes)
+            self._workspace = aligned(made.workspace_nbytes).view(np.float32)
+        clock.append(time.perf_counter_ns())
+        self._by_step = tuple(self._bound(*pair) for pair in zip(steps, packed, strict=True))
+        self._calls = in_order(steps, self._by_step, self._blas.limit)
         self._views = {name: self._tensor(name) for name in (*made.inputs, *made.outputs)}
         clock.append(time.perf_counter_ns())
 
-        phases = ("load", "compile", "alloc", "upload")
+        loading, compiling, packing, allocating, binding = np.diff(clock).tolist()
         self.phases: Mapping[str, int] = {
-            name: after - before for name, before, after in zip(phases, clock[:-1], clock[1:], strict=True)
+            "load": loading,
+            "compile": compiling + binding,
+            "alloc": allocating,
+            "upload": packing,
         }
         held = {id(array): array.nbytes for arrays in packed for array in arrays if array is not None}
         self.memory: Mapping[str, int] = {
@@ -73,7 +84,7 @@ class EngineCpuSession:
         self.facts: Mapping[str, str] = {
             "numpy": importlib.metadata.version("numpy"),
             "blas": self._blas.words,
-            "threads": str(self._blas.threads),
+            "threads": str(self._threads),
         }
 
     @property
@@ -88,7 +99,6 @@ class EngineCpuSession:
             np.copyto(view, inputs[name], casting="same_kind")
 
     def run(self) -> None:
-        self._blas.limit()
         with self._in_words("running"), np.errstate(all="ignore"):
             for call in self._calls:
                 call()
@@ -100,7 +110,6 @@ class EngineCpuSession:
         return {name: np.array(self._views[name], np.float32) for name in self._plan.outputs}
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        self._blas.limit()
         calls = self._calls
         with self._in_words("running"), np.errstate(all="ignore"):
             if cold:
@@ -114,13 +123,14 @@ class EngineCpuSession:
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """Medians over whole passes, so that every step finds the caches as it does in a forward pass."""
         self.run()
-        samples: list[list[int]] = [[] for _ in self._calls]
-        timed = list(zip(self._calls, samples, strict=True))
+        samples: list[list[int]] = [[] for _ in self._steps]
+        timed = list(zip(self._steps, self._by_step, samples, strict=True))
         clock = time.perf_counter_ns
         until = clock() + int(seconds * 1e9)
         with self._in_words("running"), np.errstate(all="ignore"):
             while True:
-                for call, taken in timed:
+                for step, call, taken in timed:
+                    self._blas.limit(step.blas_threads)
                     started = clock()
                     call()
                     taken.append(clock() - started)
@@ -128,13 +138,13 @@ class EngineCpuSession:
                     break
         return tuple(
             OpTime(
-                nodes=step.nodes,
-                op_type=self._op_types.get(step.nodes[0], step.op),
+                nodes=made.step.nodes,
+                op_type=self._op_types.get(made.step.nodes[0], made.step.op),
                 time_ns=float(statistics.median(taken)),
                 clock="host",
-                rung=step.rung,
+                rung=made.step.rung,
             )
-            for step, taken in zip(self._steps, samples, strict=True)
+            for made, taken in zip(self._steps, samples, strict=True)
         )
 
     def close(self) -> None:
@@ -143,7 +153,8 @@ class EngineCpuSession:
 
         self._calls = (closed,)
         self._views = {}
-        self._arena = np.empty(0, np.uint8)
+        self._by_step = ()
+        self._arena = self._workspace = np.empty(0, np.float32)
 
     def _tensor(self, name: str) -> np.ndarray:
         """A tensor's bytes in the arena, or the weight it is, in its own shape."""
@@ -160,16 +171,13 @@ class EngineCpuSession:
         weights = [self._tensor(name) if of in self._plan.weights else None for name, of in inputs]
         return kernel.pack(step.params, weights)
 
-    def _bound(
-        self, index: int, kernel: CpuKernel, packed: list[np.ndarray | None], workspace: np.ndarray
-    ) -> Bound:
-        step = self._steps[index]
+    def _bound(self, made: CpuStep, packed: list[np.ndarray | None]) -> Bound:
         inputs = [
             self._tensor(name) if array is None else array
-            for name, array in zip(step.inputs, packed, strict=True)
+            for name, array in zip(made.step.inputs, packed, strict=True)
         ]
-        with self._in_words("preparing", index):
-            return kernel.bind(step.params, inputs, self._tensor(step.output), workspace)
+        with self._in_words("preparing", made.rung):
+            return made.bind(inputs, self._tensor(made.step.output), self._workspace, self._threads)
 
     def _refuse_too_large(self) -> None:
         needed = self._plan.arena_nbytes + self._plan.workspace_nbytes
@@ -181,7 +189,7 @@ class EngineCpuSession:
             )
 
     @contextmanager
-    def _in_words(self, doing: str, index: int | None = None) -> Iterator[None]:
+    def _in_words(self, doing: str, rung: Rung | None = None) -> Iterator[None]:
         """MemoryError and what a rung raises as errors of ours, one sentence each."""
         try:
             yield
@@ -192,54 +200,16 @@ class EngineCpuSession:
                 f"memory did not suffice for {doing} {self._what}: take a smaller batch"
             ) from error
         except Exception as error:
-            raise KernelError(f"{self._what}: {doing} failed{self._place(error, index)}: {error}") from error
+            raise KernelError(f"{self._what}: {doing} failed{self._place(error, rung)}: {error}") from error
 
-    def _place(self, error: Exception, index: int | None) -> str:
-        """Which step and which line of a rung's file raised it, as far as its trace tells."""
-        for i, (step, rung) in enumerate(zip(self._steps, self._rungs, strict=True)):
-            line = line_in(rung, error)
-            if i == index or (index is None and line is not None):
+    def _place(self, error: Exception, rung: Rung | None) -> str:
+        """Which line of which rung raised it, as far as its trace tells."""
+        for tried in [rung] if rung else dict.fromkeys(made.rung for made in self._steps):
+            line = line_in(tried, error)
+            if line is not None or rung:
                 where = f":{line}" if line is not None else ""
-                return f" in node {step.name} ({rung.path.name}{where}, {type(error).__name__})"
+                return f" in {tried.path.name}{where} ({tried.op}, {type(error).__name__})"
         return f" ({type(error).__name__})"
-
-
-class Blas:
-    """The BLAS behind NumPy, told how many threads to take."""
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self._libraries = _blas_libraries()
-
-    @property
-    def words(self) -> str:
-        named = []
-        for library in self._libraries:
-            kernels = getattr(library, "architecture", None) or "generic"
-            named.append(f"{library.internal_api} {library.version} ({kernels} kernels)")
-        return ", ".join(named) or "unknown"
-
-    def limit(self) -> None:
-        """Costs a microsecond where the number is right already: another session may have changed it."""
-        for library in self._libraries:
-            if library.get_num_threads() != self.threads:
-                library.set_num_threads(self.threads)
-
-
-@functools.cache
-def _blas_libraries() -> tuple[Any, ...]:
-    from threadpoolctl import ThreadpoolController
-
-    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
-
-
-def _aligned(nbytes: int) -> np.ndarray:
-    """Bytes that start on ALIGNMENT, touched, so that the first pass does not pay for their pages."""
-    room = np.zeros(nbytes + ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % ALIGNMENT
-    held = room[start : start + nbytes]
-    held.fill(0)
-    return held
 
 
 class EngineCpu:

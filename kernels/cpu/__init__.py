@@ -13,6 +13,9 @@ defines
     pack(p, inputs) -> list         called once, with the inputs that are weights (None for the others): what
                                     `bind` is given in their places, such as a matrix laid out for GEMM
 
+A step may be divided among threads: `workspace` and `bind` are then told of a part of the batch (or of the
+rows), each part with scratch of its own, while `pack` was told of the whole.
+
 `bind` must work both with packed weights and with inputs that only exist at run time: it tells the two apart
 by the array's shape, or `pack` does not change what the array means. Floating-point warnings are the caller's
 to silence (NaN and infinities go through as IEEE says).
@@ -38,11 +41,13 @@ Bound = Callable[[], None]
 
 @dataclass(frozen=True)
 class CpuKernel:
-    """The functions of one CPU rung, with the optional ones filled in (no scratch; weights as they are)."""
+    """The functions of one CPU rung, with the optional ones filled in (no scratch; weights as they
+    are). `packs`: it has a pack of its own."""
 
     bind: Callable[[Params, Sequence[Array], Array, Array], Bound]
     workspace: Callable[[Params], int]
     pack: Callable[[Params, Sequence[Array | None]], list[Array | None]]
+    packs: bool = False
 
 
 @lru_cache(maxsize=256)
@@ -64,6 +69,7 @@ def load(rung: Rung) -> CpuKernel:
         bind=module.bind,
         workspace=getattr(module, "workspace", lambda p: 0),
         pack=getattr(module, "pack", lambda p, inputs: list(inputs)),
+        packs=hasattr(module, "pack"),
     )
 
 

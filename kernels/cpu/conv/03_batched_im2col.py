@@ -27,7 +27,7 @@ from kernels.cpu.common import (
 )
 
 # The column matrix of a block stays below this, so that the GEMM finds in cache what the copy has written.
-COLUMNS_NBYTES = 8 << 20
+COLUMNS_NBYTES = 4 << 20
 
 
 def _pointwise(p):
