@@ -218,15 +218,10 @@ class _Page:
     def _measure(self, text: str, size: float, weight: str = "normal") -> float:
         """Width in inches."""
         from matplotlib.font_manager import FontProperties
-        from matplotlib.textpath import TextPath
+        from matplotlib.textpath import text_to_path
 
-        properties = FontProperties(family="DejaVu Sans", weight=weight)
-        if not text.strip():
-            return 0.0
-        return (
-            float(TextPath((0, 0), text.replace("$", r"\$"), size=size, prop=properties).get_extents().width)
-            / 72
-        )
+        properties = FontProperties(family="DejaVu Sans", weight=weight, size=size)
+        return float(text_to_path.get_text_width_height_descent(text, properties, False)[0]) / 72
 
 
 def _legend(chart: Chart) -> list[tuple[Any, str]]:
