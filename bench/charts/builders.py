@@ -98,8 +98,8 @@ def timing_breakdown(shown: str, model: str, items: Sequence[Row]) -> Chart | No
     if not panels:
         return None
     legend = (
-        "One batch from host to host, with its share of alloc, which happens once and is spread over the passes "
-        "of the data set; the time stands above each bar. Operator times are from a pass of their own.",
+        "One batch from host to host, with its share of alloc, which happens once and is spread over the "
+        "passes of the data set; the time stands above each bar. Operator times are from a pass of their own.",
     )
     return Chart(
         name=f"{title(model)}-breakdown",
