@@ -19,12 +19,13 @@ def path(folder: str, kind: str, case: Case) -> Path:
 def save_layers(target: Path, layers: Sequence[Layer]) -> None:
     """Write layers as columns, whole or not at all; NaN where a figure is not known. OSError as it comes.
 
-    Columns, all (layers,): nodes (names joined by spaces), op_type, output, shape (as 1x2x3), rung, clock;
-    parameters, flops, nbytes; time_ns; isolated and propagated (relative L2 errors), isolated_ratio and
+    Columns, all (layers,): nodes and inputs (names joined by spaces), op_type, output, shape (as 1x2x3), rung,
+    clock; parameters, flops, nbytes; time_ns; isolated and propagated (relative L2 errors), isolated_ratio and
     propagated_ratio (over the reference's own).
     """
     columns: dict[str, np.ndarray] = {
         "nodes": np.array([" ".join(layer.nodes) for layer in layers], np.str_),
+        "inputs": np.array([" ".join(layer.inputs) for layer in layers], np.str_),
         "op_type": np.array([layer.op_type for layer in layers], np.str_),
         "output": np.array([layer.output for layer in layers], np.str_),
         "shape": np.array(["x".join(map(str, layer.shape)) for layer in layers], np.str_),

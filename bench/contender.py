@@ -5,11 +5,12 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from bench import artifacts, layers, predictions, stats, timing
+from bench import artifacts, gallery, layers, predictions, stats, timing
 from bench.material import ORACLE, Material
 from bench.records import (
     Accuracy,
@@ -136,6 +137,7 @@ class Contender:
         self._accuracy = predictions.summary(ours, theirs, name, checked=self._checked, output=self._output)
         self._dataset_ns = {"wall": float(ours.wall_ns), "compute": float(ours.compute_ns)}
         self._keep(folder, "predictions", lambda path: predictions.save(path, ours))
+        self._keep_images(folder)
 
     def measure_layers(self, folder: str, errors: LayerErrors) -> None:
         """Times of every operator at this batch, and their errors, which are taken once a backend."""
@@ -236,6 +238,17 @@ class Contender:
             self._warnings.append(
                 f"the {kind} could not be written: {(error.strerror or str(error)).lower()}"
             )
+
+    def _keep_images(self, folder: str) -> None:
+        """The images that were answered, once for all cases that share them."""
+        if not folder:
+            return
+        dataset = self._material.dataset(self.case.images)
+        target = gallery.images_path(Path(folder), self._material.spec.dataset, self.case)
+        try:
+            gallery.keep_images(target, dataset.images, dataset.classes, self.case.images)
+        except OSError as error:
+            self._warnings.append(f"the images could not be kept: {(error.strerror or str(error)).lower()}")
 
 
 class LayerErrors:

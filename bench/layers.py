@@ -83,6 +83,7 @@ def measure(
         _times(graph, parts, backend, precision, options, golden, batch, session, seconds) if times else ()
     )
     found, added = _by_group(parts, measured)
+    read = _read(graph, parts)
     layers = []
     for part in parts:
         times_of = found.get(part.output, [])
@@ -91,6 +92,7 @@ def measure(
                 nodes=part.nodes,
                 op_type=part.op_type,
                 output=part.output,
+                inputs=read[part.output],
                 shape=part.shape,
                 parameters=part.parameters,
                 flops=part.flops,
@@ -103,6 +105,21 @@ def measure(
             )
         )
     return (*layers, *added)
+
+
+def _read(graph: Graph, parts: tuple[Group, ...]) -> dict[str, tuple[str, ...]]:
+    """By a group's output: what it reads, each tensor by the output of the group that makes it (a group may
+    be read at another tensor than its last), so that the groups make a graph by these names alone."""
+    group_of = {node: part.output for part in parts for node in part.nodes}
+    maker = {
+        tensor: group_of[node.name]
+        for node in graph.nodes
+        if node.name in group_of
+        for tensor in node.outputs
+    }
+    return {
+        part.output: tuple(dict.fromkeys(maker.get(name, name) for name in part.inputs)) for part in parts
+    }
 
 
 def _with_ratio(

@@ -106,7 +106,8 @@ class ErrorStats(Record, frozen=True):
 class Layer(Record, frozen=True):
     """One operator of a model on one backend: its time and its errors, from passes of their own.
 
-    nodes: ONNX node names covered (a fused group is one layer); output: its tensor; shape: with the batch.
+    nodes: ONNX node names covered (a fused group is one layer); inputs: the `output` of each layer it reads,
+    or the name of a model input (constants left out); output: its tensor; shape: with the batch.
     time_ns: median (None where not measured); clock: "host", "events" or "isolated" (see
     engine.backend.OpTime).
     isolated: fed the oracle's inputs; propagated: fed what the backend itself computed before.
@@ -115,6 +116,7 @@ class Layer(Record, frozen=True):
     nodes: tuple[str, ...]
     op_type: str
     output: str
+    inputs: tuple[str, ...] = ()
     shape: tuple[int, ...] = ()
     parameters: int = 0
     flops: int = 0

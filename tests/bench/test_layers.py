@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -255,3 +256,18 @@ def test_an_output_that_is_no_class_scores_is_refused(dataset: Dataset) -> None:
     session.fetch = lambda: {"y": np.zeros((2, 1), np.float32)}  # type: ignore[method-assign]
     with pytest.raises(UnsupportedError, match=r"not \(batch, classes\)"):
         predictions.run(session, one_node("Relu", (1, 1, 2, 2)), dataset, "raw")  # type: ignore[arg-type]
+
+
+def test_layers_name_the_layers_they_read(graph: Graph, golden: Golden) -> None:
+    backend = get("ort-cpu")
+    measured = layers.measure(graph, backend, "fp32", ONE_THREAD, golden, 4, errors=False, times=False)
+    assert measured[0].inputs == ("x",)
+    assert [layer.inputs for layer in measured[1:]] == [(layer.output,) for layer in measured[:-1]]
+
+
+def test_a_layer_read_at_another_tensor_than_its_last_is_named_all_the_same() -> None:
+    part = grouping.Group(("a", "b"), "Conv", ("x",), "b", (), 0, 0, 0)
+    reader = grouping.Group(("c",), "Add", ("a", "b", "y"), "c", (), 0, 0, 0)
+    nodes = [SimpleNamespace(name=name, outputs=(name,)) for name in "abc"]
+    read = layers._read(SimpleNamespace(nodes=nodes), (part, reader))  # type: ignore[arg-type]
+    assert read == {"b": ("x",), "c": ("b", "y")}
