@@ -19,9 +19,9 @@ def path(folder: str, kind: str, case: Case) -> Path:
 def save_layers(target: Path, layers: Sequence[Layer]) -> None:
     """Write layers as columns, whole or not at all; NaN where a figure is not known. OSError as it comes.
 
-    Columns, all (layers,): nodes and inputs (names joined by spaces), op_type, output, shape (as 1x2x3), rung,
-    clock; parameters, flops, nbytes; time_ns; isolated and propagated (relative L2 errors), isolated_ratio and
-    propagated_ratio (over the reference's own).
+    Columns, all (layers,): nodes and inputs (names joined by spaces), op_type, output, shape (as 1x2x3),
+    rung, clock; parameters, flops, nbytes; time_ns; isolated and propagated (relative L2 errors),
+    isolated_ratio and propagated_ratio (over the reference's own).
     """
     columns: dict[str, np.ndarray] = {
         "nodes": np.array([" ".join(layer.nodes) for layer in layers], np.str_),

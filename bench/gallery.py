@@ -1,7 +1,8 @@
 """What a run keeps for looking at its images: the images themselves, small, and the answers to them.
 
 Images are written once for a data set and a number of images, in the run folder as
-`predictions/images-<data set>-n<images>.npz`. Reading needs no engine, so that a window or a notebook shows a run on any machine.
+`predictions/images-<data set>-n<images>.npz`. Reading needs no engine, so that a window or a notebook shows a
+run on any machine.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SIDE = 64  # pixels of a kept image's longer side, at most
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """pixels: uint8 (N, H, W) grey or (N, H, W, 3) RGB, sides at most SIDE; classes: names by label, or ()."""
+    """pixels: uint8 (N, H, W) grey or (N, H, W, 3) RGB, at most SIDE a side; classes: names by label."""
 
     pixels: np.ndarray
     classes: tuple[str, ...]
@@ -60,7 +61,7 @@ def answers_path(folder: Path, case: Case) -> Path:
 
 
 def keep_images(path: Path, images: np.ndarray, classes: tuple[str, ...], count: int) -> None:
-    """Write the first min(count, MOST) of `images`, uint8 (N, H, W[, 3]), thinned; a file that is there stays.
+    """Write the first min(count, MOST) of `images`, uint8 (N, H, W[, 3]), thinned; a file there stays.
 
     Raises OSError as the system gives it; the file appears whole or not at all.
     """
