@@ -99,7 +99,7 @@ def timing_breakdown(shown: str, model: str, items: Sequence[Row]) -> Chart | No
         return None
     legend = (
         "One batch from host to host, with its share of alloc, which happens once and is spread over the "
-        "passes of the data set; the time stands above each bar. Operator times are from a pass of their own.",
+        "passes of the data set; the time stands above each bar. Operator times are from their own pass.",
     )
     return Chart(
         name=f"{title(model)}-breakdown",
