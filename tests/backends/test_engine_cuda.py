@@ -145,7 +145,11 @@ def _assert_close(actual: dict[str, np.ndarray], expected: dict[str, np.ndarray]
     for name, value in expected.items():
         assert actual[name].shape == value.shape
         assert actual[name].dtype == np.float32
-        np.testing.assert_allclose(actual[name], value, rtol=1e-4, atol=2e-6)
+        # Two right fp32 sums of these sizes differ by about 1e-6 of the largest value, also in elements that
+        # cancel to nearly nothing: the bound is on the tensor, as it is everywhere in the program.
+        scale = float(np.abs(value).max())
+        np.testing.assert_allclose(actual[name], value, rtol=1e-5, atol=2e-5 * scale)
+        assert np.linalg.norm(actual[name] - value) <= 1e-5 * np.linalg.norm(value)
 
 
 @pytest.mark.gpu
