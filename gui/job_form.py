@@ -1,0 +1,410 @@
+"""What to compare: the form makes a Job, says what is wrong with it while it is typed, and how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QSettings, Qt, Signal
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from bench import bounds, palette
+from bench.command import batches as batches_text
+from bench.command import command_line
+from bench.commands.parsing import integers
+from bench.records import BackendInfo, Job
+from gui.form_fields import CheckColumn, CheckedText, CheckList, heading
+from gui.progress_strip import clock
+from kernels.errors import InputError
+from models import names, preprocessing
+
+DEFAULT = Job(
+    models=(names.DEFAULT_MODEL,), backends=(), batches=(1, 2, 4, 8, 16, 32, 64, 128, 256), budget_s=0.5
+)
+BATCHES = {
+    "1..256": "1 to 256 by doubling",
+    "1..1024": "1 to 1,024 by doubling",
+    "1,100,1000,10000": "the course's four sizes",
+    "1,16,64": "three sizes",
+    "1": "one image at a time",
+}
+PREPROCESS = {
+    "unit": "0 to 1",
+    "raw": "0 to 255, as the images are",
+    "0.5,0.5": "MEAN,STD on 0 to 1",
+}
+FOLDER = "folder:"
+MOST_RECENT = 8
+MODEL_ROWS = 11
+
+
+class JobForm(QWidget):
+    """`run_wanted` carries a Job. `show_backends` tells the form what the machine can run."""
+
+    run_wanted = Signal(object)
+    open_wanted = Signal()
+    changed = Signal()
+
+    def __init__(self, settings: QSettings, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self._infos: tuple[BackendInfo, ...] = ()
+        self._kept = DEFAULT  # what the form has no field for
+        self._busy = False
+        self._left_out: set[str] = set()  # backends the user does not want
+        self._build()
+        self._fill_models()
+        for name in palette.BACKENDS:
+            self.backends.put(name, name, checked=True, refused="Asking this machine what it can run …")
+        self.backends.fit(6)
+        self.precisions.put("fp32", checked=True)
+        self.set_job(self._stored() or DEFAULT)
+        self._connect()
+        self._update()
+
+    # ------------------------------------------------------------------------------------- for the window
+
+    def job(self) -> Job:
+        """The job the form describes. Raises InputError, one sentence, where it describes none."""
+        models = self.models.checked
+        if not models:
+            raise InputError("Choose a model, or drop an .onnx file on the window.")
+        usable = self.backends.usable
+        chosen = self.backends.checked
+        if self._infos and not usable:
+            raise InputError("No backend can run here; each one's tooltip says why.")
+        if self._infos and not chosen:
+            raise InputError("Choose a backend.")
+        if not self.precisions.checked:
+            raise InputError("Choose a precision.")
+        # All that can run: as the command without --backend, which also takes what is installed later.
+        every = not self._infos or chosen == usable
+        return msgspec.structs.replace(
+            self._kept,
+            models=models,
+            backends=() if every else chosen,
+            precisions=self.precisions.checked,
+            batches=_numbers(self.batches.text, "batch", bounds.MAX_BATCH),
+            images=_images(self.images.text),
+            dataset=self._dataset_spec(),
+            preprocess=_preprocess(self.preprocess.text),
+            threads=self.threads.value() or None,
+            l2="cold" if self.l2.currentData() == "cold" else "warm",
+            budget_s=self.budget.value(),
+            layers=self.layers.isChecked(),
+        )
+
+    def set_job(self, job: Job) -> None:
+        """Fill the form in."""
+        self._kept = job
+        for model in job.models:
+            if model not in self.models.keys:
+                self.add_model(model, check=False)
+        self.models.check(job.models)
+        if job.backends:
+            self._left_out = set(self.backends.keys) - set(job.backends)
+            self.backends.check(job.backends)
+        else:
+            self._left_out = set()
+            self.backends.check(self.backends.keys)
+        for precision in job.precisions:
+            self.precisions.put(precision)
+        self.precisions.check(job.precisions)
+        self.batches.text = batches_text(job.batches)
+        self.images.text = ",".join(map(str, job.images))
+        self._set_dataset(job.dataset)
+        self.preprocess.text = job.preprocess or ""
+        self.threads.setValue(job.threads or 0)
+        self.l2.setCurrentIndex(self.l2.findData(job.l2))
+        self.budget.setValue(job.budget_s)
+        self.layers.setChecked(job.layers)
+        self._update()
+
+    def add_model(self, path: str, check: bool = True) -> None:
+        """Put an .onnx file among the models, and keep it as a recent one."""
+        stem = Path(path).stem
+        known = path in self.models.keys
+        checked = check or (known and path in self.models.checked)
+        self.models.put(path, stem, checked=checked, tip=path)
+        self.models.fit(MODEL_ROWS)
+        recent = [path, *(p for p in self._recent() if p != path)]
+        self._settings.setValue("recent", recent[:MOST_RECENT])
+        self._update()
+
+    def show_backends(self, infos: Sequence[BackendInfo]) -> None:
+        """What the machine can run, from a worker's Hello."""
+        self._infos = tuple(infos)
+        for info in infos:
+            self.backends.put(
+                info.name,
+                info.name,
+                checked=info.name not in self._left_out and not info.unavailable,
+                tip=f"{info.name}, compared with {info.reference}",
+                refused=info.unavailable,
+            )
+        self.backends.fit(6)
+        for info in infos:
+            for precision in info.precisions:
+                self.precisions.put(precision)
+        self._update()
+
+    def set_busy(self, busy: bool) -> None:
+        """While a run is active, nothing can be started."""
+        self._busy = busy
+        self._update()
+
+    def request_run(self) -> None:
+        """As the Run button: tell what is wrong below it, or ask for the run."""
+        self._update()
+        if self.run_button.isEnabled():
+            job = self.job()
+            self.save()
+            self.run_wanted.emit(job)
+
+    def save(self) -> None:
+        """Keep the choices for the next start, where they make a job."""
+        try:
+            self._settings.setValue("job", msgspec.json.encode(self.job()).decode())
+        except InputError:
+            return
+
+    def copy_command(self) -> None:
+        QApplication.clipboard().setText(command_line(self.job()))
+
+    @property
+    def summary(self) -> str:
+        return self._summary.text()
+
+    # ------------------------------------------------------------------------------------------ building
+
+    def _build(self) -> None:
+        self.models = CheckList("Models")
+        self.open_button = QPushButton("&Open…")
+        self.open_button.setToolTip("Add an .onnx file (Ctrl+O); or drop one on the window")
+        self.backends = CheckList("Backends")
+        self.precisions = CheckColumn(columns=2)
+        self.batches = CheckedText(
+            "Batch sizes",
+            lambda text: _numbers(text, "batch", bounds.MAX_BATCH),
+            BATCHES,
+            "as in 1,2,4 or 1..1024",
+        )
+        self.dataset = QComboBox()
+        self.dataset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.dataset.setMinimumContentsLength(8)
+        self.dataset.setAccessibleName("Data set")
+        self.dataset.addItem("the model's own", None)
+        for key, title in names.dataset_titles().items():
+            spec = FOLDER if key.startswith(FOLDER) else key
+            self.dataset.addItem(title, spec)
+            self.dataset.setItemData(self.dataset.count() - 1, title, Qt.ItemDataRole.ToolTipRole)
+        self.images = CheckedText(
+            "Images", _images, {"100": "", "1000": "", "10000": ""}, "as many as the model says"
+        )
+        self.preprocess = CheckedText(
+            "Preprocessing", _preprocess, PREPROCESS, "the model's own; a file: unit"
+        )
+        self.l2 = QComboBox()
+        self.l2.setAccessibleName("L2 cache")
+        self.l2.addItem("warm: runs in a train", "warm")
+        self.l2.addItem("cold: emptied before each", "cold")
+        self.budget = QDoubleSpinBox(
+            minimum=0.1, maximum=600.0, decimals=1, singleStep=0.5, suffix=" s a case"
+        )
+        self.budget.setToolTip(
+            "The most seconds of samples; sampling stops sooner where the interval is within 1 %"
+        )
+        self.threads = QSpinBox(minimum=0, maximum=bounds.MAX_THREADS, specialValueText="one a core")
+        self.threads.setToolTip("Threads of the CPU backends, ours and ONNX Runtime alike")
+        self.layers = QCheckBox("Measure &every layer")
+        self.layers.setToolTip("Time and errors of each operator, in passes of their own")
+        self._summary = QLabel()
+        self._summary.setWordWrap(True)
+        self.run_button = QPushButton("Run")
+        self.run_button.setProperty("role", "primary")
+        self.run_button.setToolTip("Run the comparison (F5)")
+        self.copy_button = QPushButton("&Copy as command")
+        self.copy_button.setToolTip("The command line that runs the same comparison without a window")
+
+        fields = QWidget()
+        column = QVBoxLayout(fields)
+        column.setContentsMargins(10, 8, 10, 8)
+        column.setSpacing(5)
+        top = QHBoxLayout()
+        top.addWidget(heading("&Models", self.models), 1)
+        top.addWidget(self.open_button)
+        column.addLayout(top)
+        column.addWidget(self.models)
+        column.addWidget(heading("&Backends", self.backends))
+        column.addWidget(self.backends)
+        column.addWidget(heading("Precision"))
+        column.addWidget(self.precisions)
+        column.addWidget(heading("Batch &sizes", self.batches.box))
+        column.addWidget(self.batches)
+        column.addWidget(heading("Data and measuring"))
+        form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        form.setContentsMargins(0, 0, 0, 0)
+        form.setVerticalSpacing(5)
+        for text, field in (
+            ("&Data set", self.dataset),
+            ("&Images", self.images),
+            ("&Prepare", self.preprocess),
+            ("&L2 cache", self.l2),
+            ("&Time", self.budget),
+            ("T&hreads", self.threads),
+        ):
+            label = QLabel(text)
+            label.setBuddy(field.box if isinstance(field, CheckedText) else field)
+            form.addRow(label, field)
+        column.addLayout(form)
+        column.addWidget(self.layers)
+        column.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setWidget(fields)
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        foot = QVBoxLayout()
+        foot.setContentsMargins(10, 6, 10, 8)
+        foot.addWidget(self._summary)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.run_button, 1)
+        buttons.addWidget(self.copy_button)
+        foot.addLayout(buttons)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(scroll, 1)
+        layout.addLayout(foot)
+
+    def _fill_models(self) -> None:
+        for name, title in names.model_titles().items():
+            self.models.put(name, name, tip=title)
+        for path in reversed(self._recent()):
+            if Path(path).is_file():
+                self.models.put(path, Path(path).stem, tip=path)
+        self.models.fit(MODEL_ROWS)
+
+    def _connect(self) -> None:
+        for signal in (
+            self.models.chosen,
+            self.precisions.chosen,
+            self.batches.edited,
+            self.images.edited,
+            self.preprocess.edited,
+            self.dataset.currentIndexChanged,
+            self.l2.currentIndexChanged,
+            self.budget.valueChanged,
+            self.threads.valueChanged,
+            self.layers.toggled,
+        ):
+            signal.connect(self._update)
+        self.backends.chosen.connect(self._on_backends)
+        self.dataset.activated.connect(self._on_dataset)
+        self.open_button.clicked.connect(self.open_wanted)
+        self.run_button.clicked.connect(self.request_run)
+        self.copy_button.clicked.connect(self.copy_command)
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _update(self, *_: object) -> None:
+        try:
+            job = self.job()
+        except InputError as error:
+            self._summary.setText(str(error))
+            self._summary.setProperty("role", "failed")
+            ready = False
+        else:
+            ready = True
+            self._summary.setProperty("role", "muted")
+            self._summary.setText(self._estimate(job))
+        self._summary.style().polish(self._summary)
+        self.run_button.setEnabled(ready and not self._busy)
+        self.copy_button.setEnabled(ready)
+        self.changed.emit()
+
+    def _estimate(self, job: Job) -> str:
+        backends = len(job.backends) or len(self.backends.usable if self._infos else ())
+        if not backends:
+            return "Asking this machine what it can run …"
+        cases = bounds.count(job, backends)
+        words = "1 case" if cases == 1 else f"{cases:,} cases"
+        return f"{words}, at least about {clock(bounds.estimate_s(cases, job))} (min:s)"
+
+    def _on_backends(self) -> None:
+        chosen = set(self.backends.checked)
+        self._left_out = {name for name in self.backends.usable if name not in chosen}
+        self._update()
+
+    def _on_dataset(self, index: int) -> None:
+        if self.dataset.itemData(index) == FOLDER:
+            from PySide6.QtWidgets import QFileDialog
+
+            folder = QFileDialog.getExistingDirectory(self, "A folder of images, one sub-folder a class")
+            self._set_dataset(f"{FOLDER}{folder}" if folder else None)
+
+    def _dataset_spec(self) -> str | None:
+        spec = self.dataset.currentData()
+        if spec == FOLDER:
+            raise InputError("Choose the folder of images.")
+        return spec
+
+    def _set_dataset(self, spec: str | None) -> None:
+        index = self.dataset.findData(spec)
+        if index < 0:
+            assert spec is not None
+            self.dataset.addItem(Path(spec.removeprefix(FOLDER)).name or spec, spec)
+            index = self.dataset.count() - 1
+            self.dataset.setItemData(index, spec, Qt.ItemDataRole.ToolTipRole)
+        self.dataset.setCurrentIndex(index)
+
+    def _recent(self) -> list[str]:
+        found = self._settings.value("recent", [])
+        # An INI file keeps a list of one as its only entry.
+        return [found] if isinstance(found, str) else [str(path) for path in found or []]
+
+    def _stored(self) -> Job | None:
+        text = self._settings.value("job")
+        try:
+            return msgspec.json.decode(text, type=Job) if isinstance(text, str) else None
+        except msgspec.DecodeError:
+            return None  # of another version: the default is better than a stop
+
+
+def _numbers(text: str, what: str, most: int) -> tuple[int, ...]:
+    """As the command line reads them, without its dashes in the sentence. Raises InputError."""
+    try:
+        found = integers(text, what)
+    except InputError as error:
+        raise InputError(str(error).removeprefix(f"--{what} ")) from None
+    for value in found:
+        if not 1 <= value <= most:
+            raise InputError(f"{value:,} is out of range; 1 to {most:,} works")
+    return found
+
+
+def _images(text: str) -> tuple[int, ...]:
+    return _numbers(text, "images", bounds.MAX_IMAGES) if text else ()
+
+
+def _preprocess(text: str) -> str | None:
+    """raw, unit or MEAN,STD; None where empty. Raises InputError."""
+    if text:
+        preprocessing.parse(text)
+    return text or None

@@ -1,0 +1,287 @@
+"""The window: job form, pages, inspector, problems, progress and machine strip; wires them and computes nothing.
+
+What the groups of actions in gui/menus may use: `state`, `session`, `theming`, `settings`, `form`, `menu_actions`,
+`tabs`, `pages`, `redraw`, `tell(sentence)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QSettings, Qt, QTimer
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import (
+    QDockWidget,
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QMainWindow,
+    QMessageBox,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from bench.records import BackendInfo, Hello, Job, Log
+from gui import faults
+from gui.actions import Actions
+from gui.banner import Banner
+from gui.inspector import Inspector
+from gui.job_form import JobForm
+from gui.machine_strip import MachineStrip
+from gui.page import Page, page_types
+from gui.problems import Problems
+from gui.progress_strip import ProgressStrip
+from gui.redraw import Redraw
+from gui.run_state import RunState
+from gui.session import RUNS, Session, Standing
+from gui.theme import Theming
+from kernels.errors import KernelscopeError
+
+SIZE = (1500, 940)
+
+
+class MainWindow(QMainWindow):
+    """`command`: another worker than ours (tests). Show it, then `begin`."""
+
+    def __init__(
+        self,
+        settings: QSettings,
+        theming: Theming,
+        command: Sequence[str] | None = None,
+        runs: Path = RUNS,
+        fault_handler: faults.Faults | None = None,
+    ) -> None:
+        super().__init__()
+        self.setObjectName("main")
+        self.setWindowTitle("Kernelscope")
+        self.setAcceptDrops(True)
+        self.setDockNestingEnabled(False)
+        self.settings = settings
+        self.theming = theming
+        self.backends: tuple[BackendInfo, ...] = ()
+        self.state = RunState(self)
+        self.session = Session(self.state, self, command, runs)
+        self.redraw = Redraw(self.state, self)
+        self._ended = False
+        self._build()
+        self.menu_actions = Actions(self)
+        self.menu_actions.collect()
+        self._connect(fault_handler)
+        self._restore()
+
+    def begin(self) -> None:
+        """Start what runs beside the window: a worker in waiting, the machine's readings."""
+        self.session.warm_up()
+        self.machine.start()
+        # While the user looks at the form there is time to build the page that a run will fill.
+        QTimer.singleShot(200, self._prepare_page)
+
+    def tell(self, text: str) -> None:
+        """Say a sentence that the user should read, without stopping him."""
+        faults.log.info("told: %s", text)
+        self.banner.show_message(text)
+
+    def start(self, job: Job, folder: Path | None = None) -> None:
+        """Run a job; what is wrong with it is told."""
+        if self.session.active:
+            self.tell("A run is active; cancel it or wait for its end.")
+            return
+        try:
+            self.session.start(job, folder)
+        except KernelscopeError as error:
+            self.tell(str(error))
+
+    def open_models(self, paths: Sequence[str] = ()) -> None:
+        """Put .onnx files into the form; without paths, ask for them."""
+        if not paths:
+            paths, _ = QFileDialog.getOpenFileNames(
+                self, "Open models", self.settings.value("folder", ""), "ONNX models (*.onnx)"
+            )
+        for path in paths:
+            if path.endswith(".onnx") and Path(path).is_file():
+                self.form.add_model(str(Path(path).absolute()))
+                self.settings.setValue("folder", str(Path(path).parent))
+            else:
+                self.tell(f"{Path(path).name} is no .onnx file; a model has to be one.")
+
+    def end(self) -> None:
+        """Close without asking; what was measured is kept."""
+        self._ended = True
+        self.close()
+
+    @property
+    def page(self) -> Page:
+        """The page in front."""
+        page = self.tabs.currentWidget()
+        assert isinstance(page, Page)
+        return page
+
+    # ------------------------------------------------------------------------------------------ events
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if self.session.active and not self._ended and not self._may_end():
+            event.ignore()
+            return
+        self._ended = True
+        self._keep()
+        self.session.quit()
+        self.machine.stop()
+        event.accept()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if any(url.toLocalFile().endswith(".onnx") for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self.open_models([url.toLocalFile() for url in event.mimeData().urls()])
+        event.acceptProposedAction()
+
+    # ------------------------------------------------------------------------------------------ building
+
+    def _build(self) -> None:
+        self.banner = Banner()
+        self.tabs = QTabWidget()
+        self.tabs.setDocumentMode(True)
+        self.pages = [page(self.state, self.theming) for page in page_types()]
+        for page in self.pages:
+            self.tabs.addTab(page, page.title)
+        centre = QWidget()
+        layout = QVBoxLayout(centre)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        layout.addWidget(self.banner)
+        layout.addWidget(self.tabs, 1)
+        self.setCentralWidget(centre)
+
+        self.form = JobForm(self.settings)
+        self.inspector = Inspector(self.state, self.theming)
+        self.problems = Problems(self.state)
+        areas = Qt.DockWidgetArea
+        self.form_dock = self._dock("Comparison", self.form, areas.LeftDockWidgetArea)
+        self.inspector_dock = self._dock("Inspector", self.inspector, areas.RightDockWidgetArea)
+        self.problems_dock = self._dock("Problems", self.problems, areas.BottomDockWidgetArea)
+        self.problems_dock.hide()
+        self.setCorner(Qt.Corner.BottomLeftCorner, areas.LeftDockWidgetArea)
+        self.setCorner(Qt.Corner.BottomRightCorner, areas.RightDockWidgetArea)
+        self.resizeDocks([self.form_dock, self.inspector_dock], [290, 270], Qt.Orientation.Horizontal)
+        self.resizeDocks([self.problems_dock], [140], Qt.Orientation.Vertical)
+
+        self.progress = ProgressStrip()
+        self.machine = MachineStrip(self.theming)
+        strip = QWidget()
+        row = QHBoxLayout(strip)
+        row.setContentsMargins(0, 0, 0, 0)
+        divider = QFrame()
+        divider.setFrameShape(QFrame.Shape.VLine)
+        row.addWidget(self.progress, 1)
+        row.addWidget(divider)
+        row.addWidget(self.machine)
+        self.statusBar().addWidget(strip, 1)
+        self.redraw.add(*self.pages, self.inspector)
+        self.redraw.add(_Always(self.problems))
+
+    def _dock(self, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
+        dock = QDockWidget(title, self)
+        dock.setObjectName(title.lower())
+        dock.setWidget(widget)
+        features = QDockWidget.DockWidgetFeature
+        dock.setFeatures(features.DockWidgetClosable | features.DockWidgetMovable)
+        self.addDockWidget(area, dock)
+        dock.visibilityChanged.connect(self.redraw.wake)
+        return dock
+
+    def _connect(self, fault_handler: faults.Faults | None) -> None:
+        self.form.run_wanted.connect(self.start)
+        self.form.open_wanted.connect(self.open_models)
+        self.session.stands.connect(self._on_standing)
+        self.session.greeted.connect(self._on_hello)
+        self.session.told.connect(self.tell)
+        self.session.logged.connect(self._on_log)
+        self.progress.pause.connect(self.session.pause)
+        self.progress.resume.connect(self.session.resume)
+        self.progress.cancel.connect(self.session.cancel)
+        self.problems.counted.connect(self._on_problems)
+        self.state.replaced.connect(self._on_replaced)
+        self.tabs.currentChanged.connect(lambda _: self.redraw.wake())
+        if fault_handler is not None:
+            fault_handler.raised.connect(self.banner.show_message)
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _restore(self) -> None:
+        self.resize(*SIZE)
+        geometry, layout = self.settings.value("geometry"), self.settings.value("layout")
+        if geometry is not None:
+            self.restoreGeometry(geometry)
+        if layout is not None:
+            self.restoreState(layout)
+            self.problems_dock.hide()  # there is none yet
+
+    def _keep(self) -> None:
+        self.form.save()
+        self.settings.setValue("geometry", self.saveGeometry())
+        self.settings.setValue("layout", self.saveState())
+        self.settings.setValue("theme", self.theming.choice)
+        self.settings.sync()
+
+    def _may_end(self) -> bool:
+        answer = QMessageBox.question(
+            self,
+            "A run is active",
+            "End the run? What was measured is kept, and the run can go on later.",
+            QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No,
+            QMessageBox.StandardButton.Yes,
+        )
+        return answer == QMessageBox.StandardButton.Yes
+
+    def _prepare_page(self) -> None:
+        if not self._ended:
+            self.page.prepare()
+
+    def _on_standing(self, standing: Standing) -> None:
+        self.progress.show_standing(standing)
+        self.form.set_busy(standing.active)
+        for name, enabled in (
+            ("run", not standing.active),
+            ("pause", standing.active and standing.phase != "cancelling"),
+            ("cancel", standing.active and standing.phase != "cancelling"),
+        ):
+            self.menu_actions.by_name[name].setEnabled(enabled)
+        paused = standing.phase in ("paused", "pausing")
+        self.menu_actions.by_name["pause"].setText("&Go on" if paused else "&Pause")
+
+    def _on_hello(self, hello: Hello) -> None:
+        self.backends = hello.environment.backends
+        self.form.show_backends(self.backends)
+
+    def _on_log(self, message: Log) -> None:
+        faults.log.info("worker %s: %s", message.level, message.text)
+        self.problems.logged(message)
+
+    def _on_problems(self, count: int) -> None:
+        self.problems_dock.setWindowTitle(f"Problems ({count})" if count else "Problems")
+        if count:
+            self.problems_dock.show()
+
+    def _on_replaced(self) -> None:
+        where = f": {self.state.folder.name}" if self.state.folder is not None else ""
+        self.setWindowTitle(f"Kernelscope{where}")
+
+
+class _Always:
+    """A view that is kept up to date also while it is hidden: the problems decide whether they are shown."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+
+    @property
+    def dirty(self) -> bool:
+        return self._problems.dirty
+
+    def redraw(self) -> None:
+        self._problems.redraw()
+
+    def isVisible(self) -> bool:
+        return True

@@ -1,0 +1,47 @@
+"""Help: the window's log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import QDialog, QLabel, QPlainTextEdit, QVBoxLayout
+
+from gui import faults
+
+if TYPE_CHECKING:
+    from gui.actions import Actions
+    from gui.main_window import MainWindow
+
+ORDER = 20
+TAIL_NBYTES = 200_000
+
+
+def add_to(window: MainWindow, actions: Actions) -> None:
+    actions.add("help", "log", "Show &log", lambda: show(window))
+
+
+def show(window: MainWindow) -> QDialog:
+    """The end of the log in a window of its own, which stops nothing."""
+    path = faults.log_path()
+    dialog = QDialog(window)
+    dialog.setWindowTitle("Log")
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    text = QPlainTextEdit()
+    text.setReadOnly(True)
+    text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+    try:
+        data = path.read_bytes()[-TAIL_NBYTES:]
+        text.setPlainText(data.decode("utf-8", "replace") or "The log is empty.")
+    except OSError:
+        text.setPlainText("The log is empty.")
+    where = QLabel(str(path))
+    where.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    layout = QVBoxLayout(dialog)
+    layout.addWidget(where)
+    layout.addWidget(text)
+    dialog.resize(900, 500)
+    dialog.show()
+    text.verticalScrollBar().setValue(text.verticalScrollBar().maximum())
+    return dialog

@@ -1,0 +1,47 @@
+"""View: the pages, what stands beside them, and the theme."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtGui import QAction, QActionGroup
+
+from gui.theme import CHOICES
+
+if TYPE_CHECKING:
+    from gui.actions import Actions
+    from gui.main_window import MainWindow
+
+ORDER = 10
+
+
+def add_to(window: MainWindow, actions: Actions) -> None:
+    for index, page in enumerate(window.pages):
+        actions.add(
+            "view",
+            f"page-{index}",
+            page.title,
+            lambda index=index: window.tabs.setCurrentIndex(index),
+            f"Ctrl+{index + 1}",
+        )
+        for action in page.actions_offered():
+            actions.place("view", action)
+    actions.menus["view"].addSeparator()
+    for key, dock in (
+        ("F7", window.form_dock),
+        ("F8", window.inspector_dock),
+        ("F9", window.problems_dock),
+    ):
+        toggle = dock.toggleViewAction()
+        toggle.setShortcut(key)
+        actions.place("view", toggle)
+    themes = actions.submenu("view", "&Theme")
+    group = QActionGroup(window)
+    for choice, text in CHOICES.items():
+        action = QAction(text, window, checkable=True)
+        action.setChecked(window.theming.choice == choice)
+        action.triggered.connect(lambda _=False, choice=choice: window.theming.choose(choice))
+        group.addAction(action)
+        themes.addAction(action)
+        actions.by_name[f"theme-{choice}"] = action
+    actions.add("view", "dismiss", "&Dismiss messages", window.banner.dismiss, "Esc")

@@ -1,0 +1,143 @@
+"""Compare: accuracy, time, breakdown and speed of one model over batch size, live, and the table of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
+
+from bench.charts import model_charts
+from bench.rows import Row, title
+from gui.page import Page
+
+ORDER = 10
+# The suffix of a chart's name → what its place says while there is nothing to draw; in reading order.
+CHARTS = {
+    "accuracy": "Accuracy appears here once a model with a data set was measured.",
+    "op-time": "The time of a forward pass appears here over batch size.",
+    "breakdown": "Where the time of a pass goes appears here, a bar a batch size.",
+    "speed": "Speed-up against the reference and images a second appear here.",
+}
+
+
+class ComparePage(Page):
+    title = "Compare"
+
+    def empty_text(self) -> str:
+        return (
+            "Press F5 to run the comparison on the left: accuracy, times and speed-up appear here as they are "
+            "measured.\nDrop an .onnx file on the window to compare a model of your own."
+        )
+
+    def build(self) -> QWidget:
+        from gui.plots import ChartView
+        from gui.tables import RowsTable
+
+        self._model = QComboBox()
+        self._model.setAccessibleName("Model")
+        self._model.setMinimumContentsLength(24)
+        self._model.currentIndexChanged.connect(self._on_model)
+        self._bar = QWidget()
+        bar = QHBoxLayout(self._bar)
+        bar.setContentsMargins(2, 0, 2, 4)
+        label = QLabel("&Model")
+        label.setBuddy(self._model)
+        bar.addWidget(label)
+        bar.addWidget(self._model)
+        bar.addStretch(1)
+        self.views = {name: ChartView(self.theming, empty) for name, empty in CHARTS.items()}
+        charts = QWidget()
+        grid = QGridLayout(charts)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setSpacing(6)
+        for index, (name, view) in enumerate(self.views.items()):
+            grid.addWidget(view, index // 2, index % 2)
+            view.picked.connect(self._on_picked)
+            view.expanded.connect(lambda on, name=name: self._on_expanded(name, on))
+        for i in range(2):
+            grid.setRowStretch(i, 1)
+            grid.setColumnStretch(i, 1)
+        self.table = RowsTable()
+        self.table.picked.connect(self.state.select)
+        split = QSplitter(Qt.Orientation.Vertical)
+        split.addWidget(charts)
+        split.addWidget(self.table)
+        split.setStretchFactor(0, 4)
+        split.setStretchFactor(1, 1)
+        split.setSizes([700, 170])
+        split.setCollapsible(0, False)
+        body = QWidget()
+        layout = QVBoxLayout(body)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.setSpacing(0)
+        layout.addWidget(self._bar)
+        layout.addWidget(split, 1)
+        return body
+
+    def refresh(self) -> None:
+        self._offer_models()
+        model = self.model
+        rows = self.state.rows(model) if model else []
+        found = {chart.name: chart for chart in model_charts(model, rows, [self.state.run])} if rows else {}
+        ticks = tuple(float(b) for b in self.state.planned_batches(model)) if model else ()
+        for name, view in self.views.items():
+            view.show_chart(found.get(f"{title(model)}-{name}"), ticks)
+        self.table.show_rows(rows)
+
+    def select(self) -> None:
+        case = self.state.case
+        if case is not None and case.model != self.model:
+            self._model.setCurrentIndex(self._model.findData(case.model))
+        self.table.follow(case)
+
+    def restyle(self) -> None:
+        for view in self.views.values():
+            view.restyle()
+
+    @property
+    def model(self) -> str:
+        return self._model.currentData() or ""
+
+    def _offer_models(self) -> None:
+        models = list(self.state.models)
+        known = [self._model.itemData(i) for i in range(self._model.count())]
+        if known != models:
+            chosen = self.model
+            titles = {info.name: info.title for info in self.state.run.models}
+            self._model.blockSignals(True)
+            self._model.clear()
+            for model in models:
+                name = title(model)
+                self._model.addItem(
+                    f"{name}: {titles[model]}" if titles.get(model, name) != name else name, model
+                )
+            self._model.setCurrentIndex(max(0, self._model.findData(chosen)))
+            self._model.blockSignals(False)
+        self._bar.setVisible(len(models) > 1)
+
+    def _on_model(self) -> None:
+        self.invalidate()
+
+    def _on_expanded(self, name: str, on: bool) -> None:
+        for other, view in self.views.items():
+            view.setVisible(not on or other == name)
+
+    def _on_picked(self, contender: str, batch: float) -> None:
+        """A point or bar was clicked: select its measurement, of several that with the most images."""
+        row = best_row(self.state.rows(self.model), contender, batch)
+        if row is not None:
+            self.state.select(row.case)
+
+
+def best_row(rows: Sequence[Row], contender: str, batch: float) -> Row | None:
+    """The row a chart's point stands for; a label may end in ", N images"."""
+    label, _, images = contender.partition(", ")
+    found = [r for r in rows if r.contender == label and r.case.batch == batch]
+    if images:
+        count = images.removesuffix(" images").replace(",", "")
+        found = [r for r in found if str(r.case.images) == count] or found
+    return max(found, key=lambda r: r.case.images, default=None)
+
+
+PAGE = ComparePage

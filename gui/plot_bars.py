@@ -1,0 +1,141 @@
+"""Stacked bars over batch size, side by side at equal distances; one item a category, its data set anew."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF
+from PySide6.QtGui import QColor, QFontMetricsF
+from PySide6.QtWidgets import QWidget
+
+from bench.charts import Bar, Category
+from gui.plot_base import PanelPlot, failure_line, line_of
+from gui.theme import Theming
+
+THICK = 0.74  # of the distance between two bars
+SLANT = 90  # degrees by which totals are turned where they have no room
+
+
+class BarPlot(PanelPlot):
+    """`categories`: of the chart, in stacking order."""
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        self.categories: tuple[Category, ...] = ()
+        self.ticks: tuple[float, ...] = ()
+        self._stacks: dict[str, pg.BarGraphItem] = {}
+        self._totals: list[pg.TextItem] = []
+        super().__init__(theming, parent)
+        self.getPlotItem().showGrid(x=False, y=True, alpha=0.25)
+        box = self.getPlotItem().getViewBox()
+        box.setMouseEnabled(x=False, y=False)
+        box.sigResized.connect(self._on_resized)
+
+    def draw(self) -> None:
+        panel = self.panel
+        assert panel is not None
+        bars = panel.bars
+        batches = sorted({b.x for b in bars} | set(panel.x.ticks) | set(self.ticks))
+        self._places = {batch: float(i) for i, batch in enumerate(batches)}
+        self.x_axis.names = {place: f"{batch:,.0f}" for batch, place in self._places.items()}
+        self.x_axis.describe(panel.x, False)
+        self.y_axis.describe(panel.y, False, fixed=panel.y.ticks)
+        bases = {bar.x: 0.0 for bar in bars}
+        for category in self.categories:
+            heights = {bar.x: _height(bar, category.key) for bar in bars}
+            self._fill(category, bars, bases, heights)
+            if category.key not in self.hidden:
+                for x, height in heights.items():
+                    bases[x] += height
+        for key in [k for k in self._stacks if k not in {c.key for c in self.categories}]:
+            self.removeItem(self._stacks.pop(key))
+        highest = max((sum(p.value for p in bar.parts) for bar in bars), default=1.0) or 1.0
+        upright = self._label(bars, bases, highest)
+        self.fit(-0.6, max(1, len(batches)) - 0.4, 0.0, highest * (1.32 if upright else 1.12))
+
+    def nearest(self, position: QPointF) -> float | None:
+        return min(self._places.values(), key=lambda p: abs(p - position.x()), default=None)
+
+    def words_at(self, x: float) -> str:
+        bar = self._bar_at(x)
+        if bar is None:
+            return ""
+        head = f"<div>batch {bar.x:,.0f}{', ' + escape(bar.total) if bar.total else ''}</div>"
+        if bar.mark is not None:
+            return head + failure_line(self.theming.theme.failed, "", bar.mark.disposition, bar.mark.reason)
+        total = sum(p.value for p in bar.parts) or 1.0
+        known = {c.key: c for c in self.categories}
+        lines = [
+            line_of(known[p.category].colour, known[p.category].label, f"{p.text} ({p.value / total:.0%})")
+            for p in reversed(bar.parts)
+            if p.value > 0 and p.category in known
+        ]
+        return head + "".join(lines)
+
+    def pick(self, position: QPointF) -> tuple[str, float] | None:
+        x = self.nearest(position)
+        bar = self._bar_at(x) if x is not None else None
+        assert self.panel is not None
+        return (self.panel.title, bar.x) if bar is not None else None
+
+    def _on_resized(self) -> None:
+        if self.panel is not None:
+            self.draw()
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _fill(
+        self,
+        category: Category,
+        bars: tuple[Bar, ...],
+        bases: dict[float, float],
+        heights: dict[float, float],
+    ) -> None:
+        item = self._stacks.get(category.key)
+        if item is None:
+            item = self._stacks[category.key] = pg.BarGraphItem(x=[0], y0=[0], height=[0], width=THICK)
+            self.addItem(item, ignoreBounds=True)
+        item.setVisible(category.key not in self.hidden)
+        edge = self.theming.theme.muted if self.theming.theme.dark else self.theming.theme.paper
+        item.setOpts(
+            x=np.array([self._places[bar.x] for bar in bars]),
+            y0=np.array([bases[bar.x] for bar in bars]),
+            height=np.array([heights[bar.x] for bar in bars]),
+            width=THICK,
+            brush=pg.mkBrush(category.colour),
+            pen=pg.mkPen(edge, width=0.5),
+        )
+
+    def _label(self, bars: tuple[Bar, ...], bases: dict[float, float], highest: float) -> bool:
+        """Totals above the bars, turned where they have no room; whether they are turned."""
+        theme = self.theming.theme
+        room = max(1.0, (self.width() - 70) / max(1, len(self._places)))
+        font = self.font()
+        font.setPointSizeF(max(6.5, font.pointSizeF() - 2))
+        widest = max((QFontMetricsF(font).horizontalAdvance(bar.total) for bar in bars), default=0.0)
+        upright = widest + 6 > room
+        while len(self._totals) < len(bars):
+            text = pg.TextItem()
+            self.addItem(text, ignoreBounds=True)
+            self._totals.append(text)
+        for text in self._totals[len(bars) :]:
+            text.setVisible(False)
+        for text, bar in zip(self._totals, bars, strict=False):
+            failed = bar.mark is not None
+            text.setVisible(True)
+            text.setFont(font)
+            text.setColor(QColor(theme.failed if failed else theme.ink))
+            text.setPlainText("✕" if failed else bar.total)
+            text.setAnchor((0.0, 0.5) if upright and not failed else (0.5, 1.0))
+            text.setAngle(SLANT if upright and not failed else 0)
+            text.setPos(self._places[bar.x], bases[bar.x])
+        return upright
+
+    def _bar_at(self, x: float) -> Bar | None:
+        assert self.panel is not None
+        return next((bar for bar in self.panel.bars if self._places.get(bar.x) == x), None)
+
+
+def _height(bar: Bar, category: str) -> float:
+    return sum(part.value for part in bar.parts if part.category == category)

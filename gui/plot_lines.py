@@ -1,0 +1,240 @@
+"""Lines over batch size: points with their intervals, marks for what failed; items persist, data is set."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtWidgets import QWidget
+
+from bench.charts import Mark, Panel, Point, Series
+from gui.plot_axes import place
+from gui.plot_base import SYMBOLS, PanelPlot, failure_line, line_of
+from gui.theme import Theming
+
+_DASHES = {"tf32": Qt.PenStyle.DashDotLine, "fp16": Qt.PenStyle.DotLine}
+
+
+@dataclass
+class _Items:
+    """What draws one series."""
+
+    bars: pg.ErrorBarItem
+    line: pg.PlotDataItem
+    marks: pg.ScatterPlotItem
+
+
+class LinePlot(PanelPlot):
+    """`log_x` and `log_y` override the panel's scales (None: as the panel says)."""
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        self._items: dict[str, _Items] = {}
+        self._baseline = pg.InfiniteLine(angle=0, movable=False)
+        self.log_x: bool | None = None
+        self.log_y: bool | None = None
+        self.ticks: tuple[float, ...] = ()  # batch sizes that will be measured, beside those that were
+        super().__init__(theming, parent)
+        self._baseline.hide()
+        self.addItem(self._baseline, ignoreBounds=True)
+        self.getPlotItem().getViewBox().sigYRangeChanged.connect(self._place_marks)
+
+    @property
+    def logs(self) -> tuple[bool, bool]:
+        """Whether x and y are logarithmic now."""
+        assert self.panel is not None
+        x = self.panel.x.scale == "log" if self.log_x is None else self.log_x
+        y = self.panel.y.scale == "log" if self.log_y is None else self.log_y
+        return x, y
+
+    def set_scales(self, log_x: bool | None, log_y: bool | None) -> None:
+        self.log_x, self.log_y = log_x, log_y
+        self.reset_view()
+
+    def draw(self) -> None:
+        panel = self.panel
+        assert panel is not None
+        log_x, log_y = self.logs
+        ticks = sorted({*panel.x.ticks, *self.ticks})
+        self.x_axis.describe(panel.x, log_x, 2.0, ticks)
+        self.y_axis.describe(panel.y, log_y, 10.0, panel.y.ticks)
+        for label in [name for name in self._items if name not in {s.label for s in panel.series}]:
+            self._remove(label)
+        for index, series in enumerate(panel.series):
+            items = self._items.get(series.label) or self._make(series.label)
+            self._fill(items, series, self._shift(panel, index))
+        theme = self.theming.theme
+        self._baseline.setVisible(panel.baseline is not None)
+        if panel.baseline is not None:
+            self._baseline.setPos(place(panel.baseline, log_y))
+            self._baseline.setPen(pg.mkPen(theme.muted, width=1, style=Qt.PenStyle.DashLine))
+        self._fit(panel, ticks)
+        self._place_marks()
+
+    def nearest(self, position: QPointF) -> float | None:
+        log_x, _ = self.logs
+        places = [place(x, log_x, 2.0) for x in self._batches()]
+        return min(places, key=lambda p: abs(p - position.x()), default=None)
+
+    def words_at(self, x: float) -> str:
+        log_x, _ = self.logs
+        batch = next((b for b in self._batches() if place(b, log_x, 2.0) == x), None)
+        if batch is None or self.panel is None:
+            return ""
+        lines = []
+        for series in self._visible():
+            lines += [line_of(series.colour, series.label, p.text) for p in series.points if p.x == batch]
+            lines += [
+                failure_line(series.colour, series.label, m.disposition, m.reason)
+                for m in series.marks
+                if m.x == batch
+            ]
+        return f"<div>batch {batch:,.0f}</div>{''.join(lines)}" if lines else ""
+
+    def pick(self, position: QPointF) -> tuple[str, float] | None:
+        log_x, log_y = self.logs
+        box = self.getPlotItem().getViewBox()
+        at = box.mapViewToScene(position)
+        found: list[tuple[float, str, float]] = []
+        for series in self._visible():
+            places = [(p.x, place(p.y, log_y)) for p in series.points]
+            places += [(m.x, self._mark_height(series)) for m in series.marks]
+            for batch, y in places:
+                there = box.mapViewToScene(QPointF(place(batch, log_x, 2.0), y))
+                found.append((math.hypot(there.x() - at.x(), there.y() - at.y()), series.label, batch))
+        distance, label, batch = min(found, default=(math.inf, "", 0.0))
+        return (label, batch) if distance < 40 else None
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _visible(self) -> list[Series]:
+        assert self.panel is not None
+        return [s for s in self.panel.series if s.label not in self.hidden]
+
+    def _batches(self) -> list[float]:
+        found = {p.x for s in self._visible() for p in s.points} | {
+            m.x for s in self._visible() for m in s.marks
+        }
+        return sorted(found)
+
+    def _make(self, label: str) -> _Items:
+        items = _Items(pg.ErrorBarItem(x=np.zeros(0), y=np.zeros(0)), pg.PlotDataItem(), pg.ScatterPlotItem())
+        items.marks.setZValue(4)
+        for item in (items.bars, items.line, items.marks):
+            self.addItem(item, ignoreBounds=True)
+        self._items[label] = items
+        return items
+
+    def _remove(self, label: str) -> None:
+        items = self._items.pop(label)
+        for item in (items.bars, items.line, items.marks):
+            self.removeItem(item)
+
+    def _shift(self, panel: Panel, index: int) -> float:
+        """By how many doublings a line is set aside, where lines lie on each other."""
+        shown = max(1, len(panel.series))
+        step = min(0.25, 0.7 / shown)
+        return step * (index - (shown - 1) / 2) if panel.dodge else 0.0
+
+    def _x(self, batch: float, shift: float) -> float:
+        log_x, _ = self.logs
+        return place(batch, log_x, 2.0) + (shift if log_x else 0.0)
+
+    def _fill(self, items: _Items, series: Series, shift: float) -> None:
+        _, log_y = self.logs
+        visible = series.label not in self.hidden
+        for item in (items.bars, items.line, items.marks):
+            item.setVisible(visible)
+        if not visible:
+            return
+        theme = self.theming.theme
+        # A case without a value breaks the line: nothing was measured between its neighbours.
+        measured = {p.x for p in series.points}
+        gaps = [Point(x=m.x, y=math.nan) for m in series.marks if m.x not in measured]
+        points = sorted([*series.points, *gaps], key=lambda p: p.x)
+        style = (
+            _DASHES.get(series.precision, Qt.PenStyle.DashLine) if series.dashed else Qt.PenStyle.SolidLine
+        )
+        items.line.setData(
+            x=np.array([self._x(p.x, shift) for p in points]),
+            y=np.array([math.nan if math.isnan(p.y) else place(p.y, log_y) for p in points]),
+            connect="finite",
+            pen=pg.mkPen(series.colour, width=1.5, style=style),
+            symbol=SYMBOLS.get(series.marker, "o"),
+            symbolSize=7,
+            symbolPen=pg.mkPen(series.colour, width=1.2),
+            symbolBrush=theme.paper if series.dashed else series.colour,
+        )
+        bounded = [p for p in series.points if p.low is not None and p.high is not None]
+        lows, highs = _bounds(bounded, log_y)
+        middles = np.array([place(p.y, log_y) for p in bounded])
+        items.bars.setData(
+            x=np.array([self._x(p.x, shift) for p in bounded]),
+            y=middles,
+            top=highs - middles,
+            bottom=middles - lows,
+            beam=0.08,
+            pen=pg.mkPen(series.colour, width=1),
+        )
+
+    def _place_marks(self, *_: object) -> None:
+        """Marks of failures stand at the bottom of the view, wherever that is."""
+        if self.panel is None:
+            return
+        for index, series in enumerate(self.panel.series):
+            items = self._items.get(series.label)
+            if items is None or series.label in self.hidden:
+                continue
+            shift, height = self._shift(self.panel, index), self._mark_height(series)
+            items.marks.setData(
+                x=[self._x(m.x, shift) for m in series.marks],
+                y=[height] * len(series.marks),
+                symbol="x",
+                size=9,
+                pen=pg.mkPen(series.colour, width=2),
+                brush=None,
+            )
+
+    def _mark_height(self, series: Series) -> float:
+        assert self.panel is not None
+        low, high = self.getPlotItem().getViewBox().viewRange()[1]
+        index = [s.label for s in self.panel.series].index(series.label)
+        return low + (0.04 + 0.055 * index) * (high - low)
+
+    def _fit(self, panel: Panel, ticks: list[float]) -> None:
+        log_x, log_y = self.logs
+        if not ticks:
+            return
+        x0, x1 = place(ticks[0], log_x, 2.0), place(ticks[-1], log_x, 2.0)
+        pad = max(0.3, 0.04 * (x1 - x0)) if log_x else max(0.5, 0.04 * (x1 - x0))
+        values = [v for s in panel.series for p in s.points for v in (p.y, p.low, p.high) if v is not None]
+        values += [panel.baseline] if panel.baseline is not None else []
+        values = [v for v in values if v > 0 or not log_y]
+        if not values:
+            values = [1.0, 10.0] if log_y else [0.0, 1.0]
+        low, high = min(values), max(values)
+        if log_y:
+            y0, y1 = place(low, True), place(high, True)
+            span = max(y1 - y0, 0.3)
+            bounds = (y0 - 0.12 * span, y1 + 0.08 * span)
+        elif panel.y.unit == "%":
+            spread = max(high - low, 0.01)
+            bottom, top = max(0.0, low - 0.6 * spread), min(1.0, high + 0.25 * spread)
+            room = 0.06 * (top - bottom)
+            bounds = (bottom - room, top + room)
+        else:
+            bounds = (min(0.0, low), high + 0.08 * (high - min(0.0, low) or 1.0))
+        self.fit(x0 - pad, x1 + pad, *bounds)
+
+
+def _bounds(points: list[Point], log: bool) -> tuple[np.ndarray, np.ndarray]:
+    lows = np.array([place(p.low if p.low is not None else p.y, log) for p in points])
+    highs = np.array([place(p.high if p.high is not None else p.y, log) for p in points])
+    return lows, highs
+
+
+def mark_words(mark: Mark) -> str:
+    return escape(f"{mark.disposition.replace('_', ' ')}: {mark.reason}")

@@ -1,0 +1,103 @@
+"""Where the run stands: the case in words, how many of how many, the time left; pause and cancel."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
+
+from gui.session import Standing
+
+IDLE = "Ready. F5 runs the comparison."
+
+
+class Elided(QLabel):
+    """A label that shows as much of its text as fits, and all of it as a tooltip."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.setMinimumWidth(60)
+
+    def setText(self, text: str) -> None:
+        super().setText(text)
+        self.setToolTip(text)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        text = QFontMetrics(self.font()).elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        painter.setPen(self.palette().windowText().color())
+        painter.drawText(self.rect(), int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), text)
+
+
+class ProgressStrip(QWidget):
+    pause = Signal()
+    resume = Signal()
+    cancel = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._standing = Standing()
+        self.words = Elided(IDLE)
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setFixedWidth(160)
+        self.bar.setMaximumHeight(12)
+        self.numbers = QLabel()
+        self.left = QLabel()
+        self.left.setProperty("role", "muted")
+        self.pause_button = QPushButton("Pause")
+        self.pause_button.setToolTip(
+            "Let go of the machine after the pass in progress; its case is measured from its beginning later (F6)"
+        )
+        self.cancel_button = QPushButton("Cancel")
+        self.cancel_button.setToolTip("End the run and keep what was measured (Shift+F5)")
+        self.pause_button.clicked.connect(self._on_pause)
+        self.cancel_button.clicked.connect(self.cancel)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(8, 2, 8, 2)
+        layout.addWidget(self.words, 1)
+        for widget in (self.bar, self.numbers, self.left, self.pause_button, self.cancel_button):
+            layout.addWidget(widget)
+        self.show_standing(Standing())
+
+    def show_standing(self, standing: Standing) -> None:
+        self._standing = standing
+        active = standing.active
+        for widget in (self.bar, self.numbers, self.left, self.pause_button, self.cancel_button):
+            widget.setVisible(active)
+        self.words.setText(_words(standing))
+        if not active:
+            return
+        self.bar.setRange(0, standing.total)
+        self.bar.setValue(standing.done)
+        self.numbers.setText(f"{standing.done:,} / {standing.total:,}" if standing.total else "")
+        left = standing.seconds_left
+        self.left.setText(f"about {clock(left)} left" if left is not None else "")
+        paused = standing.phase in ("paused", "pausing")
+        self.pause_button.setText("Go on" if paused else "Pause")
+        self.pause_button.setEnabled(standing.phase != "cancelling")
+        self.cancel_button.setEnabled(standing.phase != "cancelling")
+
+    def _on_pause(self) -> None:
+        (self.resume if self._standing.phase in ("paused", "pausing") else self.pause).emit()
+
+
+def _words(standing: Standing) -> str:
+    match standing.phase:
+        case "idle":
+            return IDLE
+        case "pausing":
+            return f"Pausing after this pass: {standing.words}"
+        case "paused":
+            return "Paused. The case in progress starts again when you go on."
+        case "cancelling":
+            return f"Cancelling after this pass: {standing.words}"
+    return standing.words[:1].upper() + standing.words[1:]
+
+
+def clock(seconds: float) -> str:
+    """Seconds as "1:05", or "2:03:04" from an hour on."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
