@@ -154,7 +154,7 @@ def _errors_of(
         if key in _errors:
             return _errors[key]
     errors = _Errors(
-        _isolated(graph, backend, precision, options, few),
+        _isolated(graph, backend, precision, options, golden, few),
         _propagated(graph, backend, precision, options, few),
     )
     if key is not None:
@@ -177,21 +177,23 @@ def _first(graph: Graph, golden: Golden, images: int) -> Golden:
 
 
 def _isolated(
-    graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden
+    graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden, few: Golden
 ) -> dict[str, ErrorStats]:
+    """Errors of each group alone at the images of `few`, the first of `golden`'s."""
     errors = {}
-    for part in grouping.groups(graph, golden.images):
-        if not set(part.inputs) <= set(golden.tensors):
+    whole = {part.output: part for part in grouping.groups(graph, golden.images)}
+    for part in grouping.groups(graph, few.images):
+        if not set(part.inputs) <= set(few.tensors):
             continue  # a judge other than the oracle knows the model's outputs alone
-        sub = submodel.extract(graph, part.nodes, golden.images)
-        # Rounding the inputs is the format's doing, not the layer's: the oracle starts from rounded ones too.
-        feeds = {
-            info.name: oracle.rounded(golden.tensors[info.name], info.dtype, precision) for info in sub.inputs
-        }
-        expected = oracle.run(sub, feeds, [part.output])[part.output]
+        sub = submodel.extract(graph, part.nodes, few.images)
+        if few.images < golden.images and few.tensors[part.output].base is golden.tensors[part.output]:
+            # A slice of the answers for all images, which every batch size shares.
+            expected = oracle.alone(graph, whole[part.output], golden, precision)[: few.images]
+        else:
+            expected = oracle.alone(graph, part, few, precision, sub)
         try:
-            with _prepared(backend, sub, sub.fixed_batch or golden.images, precision, options) as session:
-                actual = _answers(session, feeds)[part.output]
+            with _prepared(backend, sub, sub.fixed_batch or few.images, precision, options) as session:
+                actual = _answers(session, oracle.feeds(sub, few, precision))[part.output]
         except KernelscopeError:
             continue
         errors[part.output] = _stats(actual, expected, precision, 1.0)

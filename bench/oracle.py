@@ -12,7 +12,7 @@ import os
 import zipfile
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from bench.oracle_ops import MENDED
 from engine import backends, submodel
 from engine import groups as grouping
 from engine.graph import Graph
+from engine.groups import Group
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
 from models.cache import atomic_file, cache_dir
 
@@ -40,12 +41,14 @@ class Golden:
     """The oracle's answers for `images` images of a model.
 
     inputs: what they were computed from, float32 (images, …) by name. tensors: float64 by ONNX name, the
-    inputs among them; the first axis is the batch wherever it is in the model.
+    inputs among them; the first axis is the batch wherever it is in the model. The answers of groups alone
+    (see `alone`) are kept with it.
     """
 
     images: int
     inputs: Mapping[str, np.ndarray]
     tensors: Mapping[str, np.ndarray]
+    _alone: dict[tuple[str, bool], np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
 
 _kept: OrderedDict[str, dict[str, np.ndarray]] = OrderedDict()
@@ -100,6 +103,28 @@ def run(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) ->
     return {name: np.asarray(result) for name, result in zip(wanted, results, strict=True)}
 
 
+def feeds(part_alone: Graph, answers: Golden, precision: str = "fp32") -> dict[str, np.ndarray]:
+    """The golden inputs of a group taken out of its model (engine.submodel.extract), rounded as a layer of
+    `precision` is fed them: that rounding is the format's doing, not the layer's."""
+    return {
+        info.name: rounded(answers.tensors[info.name], info.dtype, precision) for info in part_alone.inputs
+    }
+
+
+def alone(
+    graph: Graph, part: Group, answers: Golden, precision: str = "fp32", extracted: Graph | None = None
+) -> np.ndarray:
+    """What the group alone should answer to `feeds`, in float64; evaluated once for all backends and checks.
+
+    extracted: the group taken out at `answers.images`, where the caller has it. Raises as `golden` does.
+    """
+    key = (part.output, precision == "fp16")
+    if key not in answers._alone:
+        sub = extracted or submodel.extract(graph, part.nodes, answers.images)
+        answers._alone[key] = run(sub, feeds(sub, answers, precision), [part.output])[part.output]
+    return answers._alone[key]
+
+
 def _widened(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
@@ -122,14 +147,13 @@ def _disagreement(graph: Graph, answers: Golden) -> str | None:
     backend = backends.get("ort-cpu")
     for part in grouping.groups(graph, answers.images):
         sub = submodel.extract(graph, part.nodes, answers.images)
-        feeds = {info.name: rounded(answers.tensors[info.name], info.dtype) for info in sub.inputs}
         output = part.output
         words = f"the oracle is not trusted with {graph.name}: at node {part.nodes[-1]} ({part.op_type})"
         try:
-            expected = run(sub, feeds, [output])[output]
+            expected = alone(graph, part, answers, extracted=sub)
             session = backend.prepare(sub, sub.fixed_batch or answers.images)
             try:
-                session.bind(feeds)
+                session.bind(feeds(sub, answers))
                 session.run()
                 session.synchronize()
                 actual = session.fetch()[output]
