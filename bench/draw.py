@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench import palette
 from bench.charts.definitions import Chart
-from bench.draw_panels import TICK_SIZE, bars, dashes, lines
+from bench.draw_panels import TICK_SIZE, bars, dashes, lines, weight
 from bench.store import write_atomically
 from kernels.errors import InputError
 
@@ -61,27 +61,31 @@ METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
 }
+_FINDING = {"png": "Description", "svg": "Description", "pdf": "Subject"}  # what each format calls it
 
 
-def write(charts: Iterable[Chart], directory: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+def write(
+    charts: Iterable[Chart], directory: Path, formats: Sequence[str] = FORMATS, scale: float = 1.0
+) -> list[Path]:
     """Draw every chart into `directory` (made if need be), one file a format, whole or not at all.
 
-    Raises InputError on a format that is not in FORMATS and where the folder cannot be written.
+    scale: of PNG, in pixels, over DPI. Raises InputError on a format that is not in FORMATS and
+    where the folder cannot be written.
     """
     for name in formats:
         if name not in FORMATS:
             raise InputError(f"{name!r} is not a chart format; there are {', '.join(FORMATS)}")
     paths = []
     for chart in charts:
-        for name, data in render(chart, formats).items():
+        for name, data in render(chart, formats, scale).items():
             path = Path(directory) / f"{chart.name}.{name}"
             write_atomically(path, data)
             paths.append(path)
     return paths
 
 
-def render(chart: Chart, formats: Sequence[str] = FORMATS) -> dict[str, bytes]:
-    """The chart as bytes, by format."""
+def render(chart: Chart, formats: Sequence[str] = FORMATS, scale: float = 1.0) -> dict[str, bytes]:
+    """The chart as bytes, by format. Title and finding stand in the file's own description too."""
     import matplotlib
 
     settings: Any = {**matplotlib.rcParamsDefault, **STYLE}  # whatever the user's own matplotlibrc says
@@ -90,7 +94,10 @@ def render(chart: Chart, formats: Sequence[str] = FORMATS) -> dict[str, bytes]:
         found = {}
         for name in formats:
             buffer = io.BytesIO()
-            drawn.savefig(buffer, format=name, dpi=DPI, metadata=METADATA[name])
+            described = {
+                key: text for key, text in (("Title", chart.title), (_FINDING[name], chart.finding)) if text
+            }
+            drawn.savefig(buffer, format=name, dpi=DPI * scale, metadata=METADATA[name] | described)
             found[name] = buffer.getvalue()
     return found
 
@@ -240,10 +247,6 @@ def _legend(chart: Chart) -> list[tuple[Any, str]]:
                 [],
                 color=series.colour,
                 linestyle=dashes(series),
-                marker=series.marker,
-                markersize=4.2,
-                markerfacecolor="white" if series.dashed else series.colour,
-                markeredgewidth=1.1,
-                linewidth=1.4,
+                **weight(series),
             )
     return [(handle, label) for label, handle in entries.items()]

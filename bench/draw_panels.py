@@ -35,11 +35,7 @@ def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
         axes.plot(
             x,
             y,
-            linewidth=1.4,
-            marker=series.marker,
-            markersize=4.2,
-            markerfacecolor="white" if series.dashed else series.colour,
-            markeredgewidth=1.1,
+            **weight(series),
             **style,
         )
         bounded = [p for p in series.points if p.low is not None and p.high is not None]
@@ -50,7 +46,7 @@ def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
                 yerr=[[p.y - (p.low or 0) for p in bounded], [(p.high or 0) - p.y for p in bounded]],
                 fmt="none",
                 ecolor=series.colour,
-                elinewidth=1.0,
+                elinewidth=0.6 if series.overlay else 1.0,
                 capsize=2.2,
                 capthick=0.8,
                 zorder=2,
@@ -223,6 +219,17 @@ def tick(value: float, unit: str) -> str:
     number, _, prefix = units.si(value, unit, 6).partition(" ")
     number = number.rstrip("0").rstrip(".") if "." in number else number
     return f"{number} {prefix}".rstrip()
+
+
+def weight(series: Series) -> dict[str, Any]:
+    """Line and marks of a series: full, hollow for a reference, thin and hollow for another run's."""
+    return {
+        "linewidth": 0.7 if series.overlay else 1.4,
+        "marker": series.marker,
+        "markersize": 3.4 if series.overlay else 4.2,
+        "markerfacecolor": "white" if series.dashed or series.overlay else series.colour,
+        "markeredgewidth": 0.7 if series.overlay else 1.1,
+    }
 
 
 def dashes(series: Series) -> Any:

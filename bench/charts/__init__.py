@@ -22,6 +22,7 @@ from bench.charts.definitions import (
     Series,
 )
 from bench.charts.footer import footer
+from bench.charts.overlay import lay_over
 from bench.records import Measurement, Run
 from bench.rows import Row, by_model, rows, title
 
@@ -37,6 +38,7 @@ __all__ = [
     "RunData",
     "Series",
     "charts",
+    "lay_over",
     "model_charts",
 ]
 

@@ -47,7 +47,7 @@ class Mark(Definition, frozen=True):
 
 class Series(Definition, frozen=True):
     """One line: a backend in one precision. A reference is dashed. colour "#RRGGBB"; marker a matplotlib
-    letter."""
+    letter. overlay: of another run, laid over this one; drawn thinner, with hollow marks."""
 
     label: str
     backend: str
@@ -57,6 +57,7 @@ class Series(Definition, frozen=True):
     marker: str
     points: tuple[Point, ...] = ()
     marks: tuple[Mark, ...] = ()
+    overlay: bool = False
 
 
 class Part(Definition, frozen=True):

@@ -3,45 +3,127 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from bench.charts import Chart, RunData
+
+LARGEST_SCALE = 8.0
 
 
 def export(
     run: Path = typer.Argument(metavar="RUN", help="A run folder."),
-    charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Of png, svg, pdf; or none."),
+    charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Of png, svg, pdf, csv; or none."),
+    chart: list[str] = typer.Option(
+        [], metavar="NAME", help="Only this one, as op-time or lenet5-digits-op-time; may be repeated."
+    ),
     csv: bool = typer.Option(False, "--csv", help="Also results.csv and layers.csv."),
     out: Path | None = typer.Option(None, metavar="DIR", help="Where to; without it, charts/ in the run."),
+    file: Path | None = typer.Option(
+        None, metavar="FILE", help="One chart into this file, in the format of its ending."
+    ),
+    scale: float = typer.Option(1.0, metavar="N", help="Size of PNG: 2 gives twice the pixels a side."),
+    over: Path | None = typer.Option(None, metavar="RUN", help="Lay this run over it, in thin lines."),
 ) -> None:
     """Draw the charts of a saved run again."""
-    from bench import draw, tables
-    from bench.charts import charts as make
+    from bench import tables
     from bench.commands import parsing
-    from bench.rows import in_order, rows
-    from bench.store import RunFolder, write_atomically
+    from bench.draw import FORMATS
+    from bench.rows import rows
     from kernels.errors import InputError
 
-    formats = parsing.formats(charts)
+    known = (*FORMATS, "csv")
+    if not 0 < scale <= LARGEST_SCALE:
+        raise InputError(f"--scale {scale:g} is not above 0 and at most {LARGEST_SCALE:g}")
+    if file is not None:
+        formats: tuple[str, ...] = (
+            parsing.one_of(file.suffix.lower().lstrip("."), known, "format of a file's ending"),
+        )
+    else:
+        formats = parsing.formats(charts, known)
+    if not formats and not csv:
+        raise InputError("nothing to export: name chart formats by --charts, or give --csv")
+    data = _read(run)
+    made = _named(_charts(data, over), chart) if formats else []
+    if file is not None:
+        if len(made) != 1:
+            raise InputError(
+                f"--file takes one chart and {len(made)} are meant: name it by --chart, of "
+                f"{', '.join(c.name for c in made)}"
+            )
+        _write(made[0], formats, scale, file.parent, file)
+        return
+    target = out or run / "charts"
+    for one in made:
+        _write(one, formats, scale, target)
+    if csv:
+        results = tables.to_csv(tables.records(rows(data[1])))
+        _save(target / "results.csv", results.encode())
+        layers = tables.to_csv(tables.layer_records(data[1]), tables.LAYER_COLUMNS)
+        _save(target / "layers.csv", layers.encode())
+    if formats and not made:
+        print(f"{run} has no case with numbers to draw", file=sys.stderr)
+
+
+def _read(run: Path) -> RunData:
+    from bench.rows import in_order
+    from bench.store import RunFolder
+    from kernels.errors import InputError
+
     folder = RunFolder.open(run)
     measurements = in_order(folder.run, folder.measurements())
     if not measurements:
         raise InputError(
             f"{run} holds no measurement yet; `python main.py compare --resume {run}` takes them"
         )
-    if not formats and not csv:
-        raise InputError("nothing to export: name chart formats by --charts, or give --csv")
-    target = out or folder.path / "charts"
-    written = draw.write(make([(folder.run, measurements)]), target, formats) if formats else []
-    if csv:
-        texts = {
-            "results.csv": tables.to_csv(tables.records(rows(measurements))),
-            "layers.csv": tables.to_csv(tables.layer_records(measurements), tables.LAYER_COLUMNS),
-        }
-        for name, text in texts.items():
-            write_atomically(target / name, text.encode())
-            written.append(target / name)
-    for path in written:
-        print(path)
-    if formats and not any(path.suffix != ".csv" for path in written):
-        print(f"{run} has no case with numbers to draw", file=sys.stderr)
+    return folder.run, measurements
+
+
+def _charts(data: RunData, over: Path | None) -> list[Chart]:
+    from bench.charts import charts, lay_over
+
+    made = charts([data])
+    return made if over is None else lay_over(made, charts([_read(over)]), over.absolute().name)
+
+
+def _named(made: Sequence[Chart], names: Sequence[str]) -> list[Chart]:
+    """The charts meant by names: whole ones, or those of every model by what follows the model's name."""
+    from bench.commands import parsing
+
+    if not names:
+        return list(made)
+    kinds = {chart.name: chart.name.removeprefix(f"{_stem(chart)}-") for chart in made}
+    known = tuple(dict.fromkeys([*kinds.values(), *(chart.name for chart in made)]))
+    wanted = {parsing.one_of(name, known, "chart") for name in names}
+    return [chart for chart in made if chart.name in wanted or kinds[chart.name] in wanted]
+
+
+def _stem(chart: Chart) -> str:
+    from bench.rows import title
+
+    return title(chart.model)
+
+
+def _write(
+    chart: Chart, formats: Sequence[str], scale: float, folder: Path, file: Path | None = None
+) -> None:
+    """One chart in every format, each path printed as soon as its file is whole."""
+    from bench import draw, tables
+    from bench.charts import table
+
+    made = draw.render(chart, [name for name in formats if name != "csv"], scale)
+    if "csv" in formats:
+        made["csv"] = tables.to_csv(table.records(chart), table.COLUMNS).encode()
+    for name in formats:
+        _save(file or folder / f"{chart.name}.{name}", made[name])
+
+
+def _save(path: Path, data: bytes) -> None:
+    from bench.store import write_atomically
+
+    write_atomically(path, data)
+    print(path, flush=True)

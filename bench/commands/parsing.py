@@ -57,14 +57,14 @@ def one_of(value: str, known: Sequence[str], what: str) -> str:
     raise InputError(f"{what} {value!r} is not known{hint}; known are {', '.join(known)}")
 
 
-def formats(text: str) -> tuple[str, ...]:
-    """Chart formats, () for "none"."""
+def formats(text: str, known: Sequence[str] = ()) -> tuple[str, ...]:
+    """Chart formats, () for "none"; `known` are those of bench.draw unless given."""
     from bench.draw import FORMATS
 
     found = names([text])
     if found == ("none",):
         return ()
-    return tuple(one_of(name, (*FORMATS, "none"), "chart format") for name in found)
+    return tuple(one_of(name, (*(known or FORMATS), "none"), "chart format") for name in found)
 
 
 def rungs(values: Iterable[str]) -> dict[str, str]:

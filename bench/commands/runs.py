@@ -18,27 +18,24 @@ def list_command(
     from rich.table import Table
 
     from bench.commands.terminal import console
-    from bench.rows import FAILURES, title
-    from bench.store import list_runs
+    from bench.summaries import summaries
     from kernels.errors import InputError
 
-    found = list_runs(folder)
+    found = summaries(folder)
     if not found:
         raise InputError(f"there is no run in {folder}; `python main.py compare` makes one")
     table = Table("run", "started", "models", "machine", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in ("cases", "done", "failed"):
         table.add_column(name, justify="right")
     for item in found:
-        run, measured = item.run, item.measurements()
-        failures = sum(m.disposition in FAILURES for m in measured)
         table.add_row(
             str(item.path),
-            run.created_at.replace("T", " ")[:16],
-            ", ".join(title(name) for name in run.job.models),
-            run.environment.gpu or run.environment.cpu,
-            str(len(run.cases)),
-            str(len(measured)),
-            str(failures) if failures else "",
+            item.started,
+            ", ".join(item.models),
+            item.machine,
+            str(item.cases),
+            str(item.measured),
+            str(item.failed) if item.failed else "",
         )
     console().print(table)
 
@@ -67,3 +64,26 @@ def show_command(
             console().print(line, style="dim", markup=False)
         if left := len(folder.missing()):
             console().print(f"{left} of {len(folder.run.cases)} cases are not measured yet", style="yellow")
+
+
+@app.command("thin")
+def thin_command(
+    run: Path = typer.Argument(metavar="RUN", help="A run folder."),
+    target: Path = typer.Argument(metavar="TO", help="The new folder to write."),
+    nbytes: int = typer.Option(300_000, "--bytes", metavar="N", min=1, help="How large it may be."),
+) -> None:
+    """Write a run again, small enough to send: charts and tables stay, most raw samples go."""
+    from bench.thin import thin
+
+    print(f"{target}: {thin(run, target, nbytes):,} bytes")
+
+
+@app.command("copy")
+def copy_command(
+    run: Path = typer.Argument(metavar="RUN", help="A run folder."),
+    target: Path = typer.Argument(metavar="TO", help="The new folder to write."),
+) -> None:
+    """Copy a run, also one that is being measured: what is whole so far comes along."""
+    from bench.store import copy
+
+    print(copy(run, target))

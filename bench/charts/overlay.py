@@ -1,0 +1,76 @@
+"""Two runs in one chart: the other's lines thin beside this one's, its stacks next to this one's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from bench.charts.definitions import Axis, Chart, Panel
+
+
+def lay_over(charts: Sequence[Chart], others: Sequence[Chart], name: str) -> list[Chart]:
+    """Each chart with what the run `name` has to show in the same one; a chart it lacks stays as it is.
+
+    Title and finding stay this run's, whose chart it is; notes and footer say what is of the other.
+    """
+    found = {chart.name: chart for chart in others}
+    return [_both(chart, found[chart.name], name) if chart.name in found else chart for chart in charts]
+
+
+def _both(chart: Chart, other: Chart, name: str) -> Chart:
+    panels: list[Panel] = []
+    left = list(other.panels)
+    for panel in chart.panels:
+        same = next((p for p in left if p.title == panel.title), None)
+        if same is None and not panel.bars:  # a panel named after its reference, which may differ
+            same = next((p for p in left if _kind(p) == _kind(panel)), None)
+        if same is not None:
+            left.remove(same)
+        if same is None:
+            panels.append(panel)
+        elif panel.bars:
+            panels += [_on(panel, ticks := _ticks(panel.x, same.x)), _on(_called(same, name), ticks)]
+        else:
+            panels.append(_lines(panel, same, name))
+    known = {category.key for category in chart.categories}
+    mine = () if any(panel.bars for panel in panels) else (f"Thin lines with hollow marks: {name}.",)
+    theirs = tuple(f"{name}: {note}" for note in other.notes if note.startswith("✕"))
+    return msgspec.structs.replace(
+        chart,
+        panels=tuple(panels),
+        categories=(*chart.categories, *(c for c in other.categories if c.key not in known)),
+        notes=(*mine, *chart.notes, *theirs),
+        footer=(*chart.footer, *(f"{name}: {line}" for line in other.footer if line not in chart.footer)),
+    )
+
+
+def _lines(panel: Panel, other: Panel, name: str) -> Panel:
+    added = tuple(
+        msgspec.structs.replace(series, label=overlaid_label(series.label, name), overlay=True)
+        for series in other.series
+    )
+    both = msgspec.structs.replace(panel, series=(*panel.series, *added))
+    return _on(both, _ticks(panel.x, other.x))
+
+
+def _called(panel: Panel, name: str) -> Panel:
+    return msgspec.structs.replace(panel, title=overlaid_label(panel.title, name))
+
+
+def _on(panel: Panel, ticks: tuple[float, ...]) -> Panel:
+    """The panel over these batch sizes."""
+    return msgspec.structs.replace(panel, x=msgspec.structs.replace(panel.x, ticks=ticks))
+
+
+def overlaid_label(label: str, name: str) -> str:
+    """What a line or a stack of the run `name` is called."""
+    return f"{label} · {name}"
+
+
+def _ticks(one: Axis, other: Axis) -> tuple[float, ...]:
+    return tuple(sorted({*one.ticks, *other.ticks}))
+
+
+def _kind(panel: Panel) -> tuple[str, str, bool]:
+    return panel.y.label, panel.y.unit, panel.baseline is not None

@@ -1,0 +1,44 @@
+"""A chart as numbers: one line a point, a failure or a slice of a bar, for CSV."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.charts.definitions import Chart, Mark, Panel
+
+COLUMNS = ("panel", "series", "batch", "value", "low", "high", "unit", "words", "disposition", "reason")
+
+
+def records(chart: Chart) -> list[dict[str, Any]]:
+    """One dictionary a line, by COLUMNS. Values in the unit that stands beside them, "%" meaning fractions;
+    words: how the chart writes it. series: a backend, or the category of a slice, whose backend is the
+    panel's title. A failure has no value but a disposition and a reason."""
+    return [record for panel in chart.panels for record in _panel(panel, chart)]
+
+
+def _panel(panel: Panel, chart: Chart) -> list[dict[str, Any]]:
+    names = {category.key: category.label for category in chart.categories}
+    found = []
+    for series in panel.series:
+        found += [
+            _record(panel, series.label, p.x, value=p.y, low=p.low, high=p.high, words=p.text)
+            for p in series.points
+        ]
+        found += [_failure(panel, series.label, mark) for mark in series.marks]
+    for bar in panel.bars:
+        found += [
+            _record(panel, names.get(p.category, p.category), bar.x, value=p.value, words=p.text)
+            for p in bar.parts
+        ]
+        if bar.mark is not None:
+            found.append(_failure(panel, "", bar.mark))
+    return found
+
+
+def _record(panel: Panel, series: str, batch: float, **values: Any) -> dict[str, Any]:
+    known = {"panel": panel.title, "series": series, "batch": int(batch), "unit": panel.y.unit, **values}
+    return {name: known.get(name) for name in COLUMNS}
+
+
+def _failure(panel: Panel, series: str, mark: Mark) -> dict[str, Any]:
+    return _record(panel, series, mark.x, disposition=mark.disposition, reason=mark.reason)

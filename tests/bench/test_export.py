@@ -1,0 +1,131 @@
+"""Exporting a saved run: chosen charts in every format, two runs in one chart, and the run itself."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from PIL import Image
+
+import main
+from bench.charts import charts, lay_over
+from bench.store import RunFolder
+from bench.summaries import summaries
+from tests.bench import synthetic
+from tests.bench.test_thin import saved
+
+CPU = ("engine-cpu", "ort-cpu")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    failures = {("engine-cpu", 4): ("crashed", "the worker was killed")}
+    return saved(tmp_path / "first", *synthetic.run(backends=CPU, batches=(1, 2, 4), failures=failures)).path
+
+
+def export(*arguments: object) -> int:
+    return main.main(["export", *map(str, arguments)])
+
+
+def test_one_chart_goes_into_one_file_of_any_kind(run: Path, tmp_path: Path) -> None:
+    for ending in ("png", "svg", "pdf", "csv"):
+        assert export(run, "--chart", "op-time", "--file", tmp_path / f"time.{ending}") == 0
+    chart = next(c for c in charts([_data(run)]) if c.name.endswith("op-time"))
+    with Image.open(tmp_path / "time.png") as image:
+        image.load()
+        assert image.text["Description"] == chart.finding
+    root = ElementTree.parse(tmp_path / "time.svg").getroot()
+    assert chart.finding in " ".join(root.itertext())
+    assert (tmp_path / "time.pdf").read_bytes().startswith(b"%PDF")
+    with (tmp_path / "time.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    measured = [line for line in lines if line["value"]]
+    assert {(line["series"], line["batch"]) for line in measured} == {
+        ("engine-cpu", "1"), ("engine-cpu", "2"), ("ort-cpu", "1"), ("ort-cpu", "2"), ("ort-cpu", "4"),
+    }  # fmt: skip
+    assert all(float(line["low"]) <= float(line["value"]) <= float(line["high"]) for line in measured)
+    [failed] = [line for line in lines if line["disposition"]]
+    assert failed["reason"] == "the worker was killed"
+
+
+def test_a_scale_gives_more_pixels(run: Path, tmp_path: Path) -> None:
+    sizes = []
+    for scale in (1, 2):
+        target = tmp_path / f"{scale}.png"
+        assert export(run, "--chart", "speed", "--file", target, "--scale", scale) == 0
+        with Image.open(target) as image:
+            sizes.append(image.size)
+    assert sizes[1] == pytest.approx((2 * sizes[0][0], 2 * sizes[0][1]), abs=2)
+
+
+def test_bars_come_out_as_numbers_by_backend_and_category(run: Path, tmp_path: Path) -> None:
+    assert export(run, "--chart", "breakdown", "--charts", "csv", "--out", tmp_path) == 0
+    with (tmp_path / "lenet5-digits-breakdown.csv").open(newline="") as file:
+        lines = [line for line in csv.DictReader(file) if line["value"]]
+    shares: dict[tuple[str, str], float] = {}
+    for line in lines:
+        place = (line["panel"], line["batch"])
+        shares[place] = shares.get(place, 0) + float(line["value"])
+    assert set(shares) == {(b, n) for b in CPU for n in "124"} - {("engine-cpu", "4")}
+    assert all(total == pytest.approx(1) for total in shares.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--chart", "op-tim"), "did you mean op-time"),
+        (("--file", "x.gif", "--chart", "speed"), "'gif' is not known"),
+        (("--file", "x.png"), "name it by --chart"),
+        (("--scale", "0"), "--scale 0"),
+        (("--over", "nowhere"), "not a run folder"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    run: Path, arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert export(run, *arguments) == 2
+    err = capsys.readouterr().err
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_two_runs_stand_in_one_chart(run: Path, tmp_path: Path) -> None:
+    other = saved(tmp_path / "second", *synthetic.run(backends=CPU, batches=(2, 8))).path
+    made = {c.name: c for c in lay_over(charts([_data(run)]), charts([_data(other)]), "second")}
+    times = made["lenet5-digits-op-time"].panels[0]
+    assert [(s.label, s.overlay) for s in times.series] == [
+        ("engine-cpu", False), ("ort-cpu", False), ("engine-cpu · second", True), ("ort-cpu · second", True),
+    ]  # fmt: skip
+    assert times.x.ticks == (1, 2, 4, 8)
+    assert [p.title for p in made["lenet5-digits-breakdown"].panels] == [
+        "engine-cpu", "engine-cpu · second", "ort-cpu", "ort-cpu · second",
+    ]  # fmt: skip
+    assert export(run, "--over", other, "--charts", "png", "--out", tmp_path / "both") == 0
+    assert len(list((tmp_path / "both").glob("*.png"))) == len(made)
+
+
+def test_a_copied_run_opens_and_a_half_written_line_does_no_harm(run: Path, tmp_path: Path) -> None:
+    whole = RunFolder.open(run).measurements()
+    with (run / "results.jsonl").open("ab") as file:
+        file.write(b'{"case": {"model": "lene')
+    (run / ".run.json.xyz").write_bytes(b"in the making")
+    target = tmp_path / "copies" / "of-it"
+    assert main.main(["runs", "copy", str(run), str(target)]) == 0
+    assert RunFolder.open(target).measurements() == whole
+    assert not list(target.glob(".*"))
+    assert main.main(["runs", "copy", str(run), str(target)]) == 2
+
+
+def test_a_summary_counts_what_is_there(run: Path) -> None:
+    [summary] = summaries(run.parent)
+    assert (summary.measured, summary.ok, summary.failed) == (6, 5, 1)
+    assert summary.backends == CPU
+    assert summary.batches == (1, 2, 4)
+    assert summary.models == ("lenet5-digits",)
+
+
+def _data(path: Path) -> tuple:
+    folder = RunFolder.open(path)
+    return folder.run, folder.measurements()
