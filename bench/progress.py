@@ -40,15 +40,22 @@ class RunProgress:
                 TimeElapsedColumn,
             )
             from rich.progress import Progress as Bar
+            from rich.table import Column
 
             self._bar = Bar(
-                MofNCompleteColumn(),
-                BarColumn(bar_width=24),
-                TimeElapsedColumn(),
-                TextColumn("{task.fields[left]:<12}"),
-                TextColumn("{task.description}", markup=False),
+                MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=7)),
+                BarColumn(bar_width=16, table_column=Column(min_width=16)),
+                TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
+                TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True, min_width=9)),
+                # The words give way where the terminal is narrow, and not the figures.
+                TextColumn(
+                    "{task.description}",
+                    markup=False,
+                    table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
+                ),
                 console=self._console,
                 transient=True,
+                expand=True,
             )
             self._bar.start()
             left = ""
@@ -81,6 +88,8 @@ class RunProgress:
         self._console.print(text, markup=False, soft_wrap=True)
 
     def _settled(self, measurement: Measurement) -> None:
+        if measurement.disposition == "cancelled":  # it did not run; how many did not is said at the end
+            return
         self._done += 1
         if self._bar is not None:
             a_case = (time.monotonic() - self._started) / (self._done - self._before)
@@ -90,7 +99,7 @@ class RunProgress:
         text = f"[{self._done}/{self._total}] {words(measurement.case)}: {came_of_it}"
         if measurement.reason:
             text += f" ({measurement.reason})"
-        if self._bar is None or measurement.disposition not in ("ok", "cancelled"):
+        if self._bar is None or measurement.disposition != "ok":
             self.say(text)
 
     def _show(self, text: str) -> None:

@@ -199,7 +199,7 @@ def _run(folders: Sequence[RunFolder], output: Output) -> int:
 
 def show(found: Sequence[tuple[Run, Sequence[Measurement]]], output: Output) -> None:
     """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
-    from bench import tables
+    from bench import tables, terminal_tables
     from bench.commands.terminal import console
     from bench.rows import rows
 
@@ -218,9 +218,9 @@ def show(found: Sequence[tuple[Run, Sequence[Measurement]]], output: Output) -> 
     elif output.format == "md":
         sys.stdout.write(tables.to_markdown(shown))
     else:
-        console().print(tables.terminal(shown))
+        console().print(terminal_tables.terminal(shown))
         if output.layers:
-            console().print(tables.layers(measurements))
+            console().print(terminal_tables.layers(measurements))
 
 
 def _leave(run: Run, measurements: Sequence[Measurement], path: Path, formats: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from bench import tables, units
+from bench import tables, terminal_tables, units
 from bench.records import Disposition, Validity
 from bench.rows import rows
 from tests.bench import synthetic
@@ -70,7 +70,7 @@ def test_markdown_is_a_table_that_a_bar_in_a_reason_does_not_break(shown: list[A
 
 
 def test_the_terminal_table_fits_and_tells_reasons(shown: list[Any]) -> None:
-    text = text_of(tables.terminal(shown))
+    text = text_of(terminal_tables.terminal(shown))
     assert max(map(len, text.splitlines())) <= 110
     assert "…" not in text
     assert "lenet5-digits" in text
@@ -81,6 +81,15 @@ def test_the_terminal_table_fits_and_tells_reasons(shown: list[Any]) -> None:
     assert "faster" in text
 
 
+@pytest.mark.parametrize("width", [120, 110, 80, 70])
+def test_a_narrow_terminal_has_fewer_columns_and_none_cut(shown: list[Any], width: int) -> None:
+    text = text_of(terminal_tables.terminal(shown), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert ("error" in text.splitlines()[1]) == (width >= 110)
+    assert "speed-up" in text.splitlines()[1]
+
+
 def test_warnings_that_differ_in_figures_share_a_line() -> None:
     import msgspec
 
@@ -89,7 +98,7 @@ def test_warnings_that_differ_in_figures_share_a_line() -> None:
         msgspec.structs.replace(m, validity=Validity(warnings=(f"the median moved by up to {p} %",)))
         for m, p in zip(measured, (7, 42, 9), strict=True)
     ]
-    assert tables.remarks(rows(noisy)) == [
+    assert terminal_tables.remarks(rows(noisy)) == [
         "lenet5-digits, ort-cpu at batch 1–4: ! the median moved by up to 42 %"
     ]
 
@@ -99,14 +108,14 @@ def test_layers_have_shares_that_sum_to_one() -> None:
     items = tables.layer_records(measured)
     assert sum(item["share"] for item in items) == pytest.approx(1)
     assert items[0]["gflops_per_s"] == pytest.approx(items[0]["flops"] / items[0]["time_s"] / 1e9)
-    text = text_of(tables.layers(measured))
+    text = text_of(terminal_tables.layers(measured))
     assert "Conv+Tanh" in text
     assert "1.1e-07" in text
 
 
 def test_layers_of_nothing_say_so() -> None:
     _, measured = synthetic.run(backends=("ort-cpu",), batches=(1,), layers=False)
-    assert "No case has its layers measured" in text_of(tables.layers(measured))
+    assert "No case has its layers measured" in text_of(terminal_tables.layers(measured))
 
 
 @settings(max_examples=30, deadline=None)
@@ -122,7 +131,7 @@ def test_any_mix_of_dispositions_has_every_row_in_every_format(
     found = rows(measured)
     assert [item["disposition"] for item in tables.records(found)] == dispositions
     assert tables.to_markdown(found).count("\n") == len(found) + 2
-    text = " ".join(text_of(tables.terminal(found)).split())
+    text = " ".join(text_of(terminal_tables.terminal(found)).split())
     for backend, disposition in zip(synthetic.BACKENDS, dispositions, strict=True):
         assert (f"reason {backend}" in text) == (disposition != "ok")
     for row in found:
