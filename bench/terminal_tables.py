@@ -32,8 +32,8 @@ _SPARED = ("error", "±", "images/s", "agree", "top-1", "")
 
 
 def terminal(rows: Sequence[Row]) -> RenderableType:
-    """The tables for people, one a model, 107 columns wide, and with fewer columns where the terminal is
-    narrower; why a case has no numbers stands below."""
+    """The tables for people, one a model, up to 112 columns wide, and with fewer columns where the terminal
+    is narrower; why a case has no numbers stands below."""
     from rich.console import Group
     from rich.text import Text
 
