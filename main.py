@@ -13,6 +13,7 @@ import typer
 from bench.commands import models, runs
 from bench.commands.compare import compare
 from bench.commands.export import export
+from bench.commands.report import report
 from kernels.errors import InputError, KernelscopeError
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(compare)
 app.command()(export)
+runs.app.command()(report)
 app.add_typer(models.app, name="models")
 app.add_typer(runs.app, name="runs")
 

@@ -30,6 +30,15 @@ class Column:
     value: Callable[[Row], Any]
     text: Callable[[Any], str] = str
 
+    def shown(self, row: Row) -> str:
+        value = self.value(row)
+        return "" if value is None else self.text(value)
+
+
+def words(measurement: Measurement) -> str:
+    """How a case ended, as one reads it."""
+    return WORDS.get(measurement.disposition, measurement.disposition)
+
 
 def accuracy_of(row: Row) -> Accuracy:
     return row.measurement.accuracy or Accuracy(images=0, labelled=False)

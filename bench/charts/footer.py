@@ -11,19 +11,37 @@ def footer(runs: Sequence[Run], measurements: Sequence[Measurement]) -> tuple[st
     """Two or three lines: machine, driver, versions; clock, L2 mode, date; the command."""
     if not runs:
         return ()
-    env, job = runs[-1].environment, runs[-1].job
+    lines = [machine(runs[-1]), versions(runs[-1]), settings(runs[-1], measurements)]
+    commands = "; ".join(dict.fromkeys(run.command for run in runs if run.command))
+    return tuple(line for line in (*lines, commands) if line)
+
+
+def machine(run: Run) -> str:
+    """Host, processors, driver and system, as far as they are known."""
+    env = run.environment
     cpu = f"{env.cpu or 'CPU'} ({env.cores} cores)" if env.cores else env.cpu
-    machine = [env.machine, cpu, env.gpu, f"driver {env.driver}" if env.driver else "", env.os]
+    return _joined([env.machine, cpu, env.gpu, f"driver {env.driver}" if env.driver else "", env.os])
+
+
+def versions(run: Run) -> str:
+    """Versions of the software that what was measured depends on."""
+    env = run.environment
     packages = [f"{name} {version}" for name, version in env.packages.items() if name in SHOWN_PACKAGES]
     cuda = f"CUDA {env.cuda}" if env.cuda else ""
-    versions = [f"Kernelscope {env.kernelscope}" if env.kernelscope else "", cuda, *packages]
-    if env.python:
-        versions.append(f"Python {env.python}")
+    python = f"Python {env.python}" if env.python else ""
+    return _joined([f"Kernelscope {env.kernelscope}" if env.kernelscope else "", cuda, *packages, python])
+
+
+def settings(run: Run, measurements: Sequence[Measurement]) -> str:
+    """Clock, L2 mode, threads and date."""
+    job = run.job
     threads = f"{job.threads} threads" if job.threads else "threads: one a core"
-    how = [clock(measurements), f"L2 {job.l2}", threads, runs[-1].created_at.replace("T", " ")[:16]]
-    commands = "; ".join(dict.fromkeys(run.command for run in runs if run.command))
-    lines = [" · ".join(filter(None, part)) for part in (machine, versions, how)]
-    return tuple(line for line in (*lines, commands) if line)
+    date = run.created_at.replace("T", " ")[:16]
+    return _joined([clock(measurements), f"L2 {job.l2}", threads, date])
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return " · ".join(filter(None, parts))
 
 
 SHOWN_PACKAGES = ("onnxruntime", "onnxruntime-gpu", "cupy", "cupy-cuda13x", "cupy-cuda12x", "numpy")
