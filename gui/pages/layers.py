@@ -1,0 +1,271 @@
+"""Layers: the model as a graph, each layer coloured by its time or error, and the table of figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSplitter, QToolButton, QVBoxLayout, QWidget
+
+from bench import units
+from bench.records import ErrorStats, Measurement
+from bench.rows import title
+from gui import layer_rows
+from gui.colour_scale import Scale, ScaleLegend
+from gui.flow_layout import FlowLayout
+from gui.layer_rows import LayerRow, contender, error_text
+from gui.layer_table import LayerTable
+from gui.model_graph import Box, GraphView, Look
+from gui.page import Page
+
+ORDER = 20
+COLOURS = {
+    "time": "Time",
+    "isolated": "Error, fed right inputs",
+    "propagated": "Error, carried along",
+}
+FLOOR = 1e-9  # the scale of errors reaches no lower than this
+
+
+class LayersPage(Page):
+    title = "Layers"
+
+    def empty_text(self) -> str:
+        if self.state.empty:
+            return (
+                "Press F5 to run the comparison on the left: the model appears here as a graph, each layer "
+                "with its time and its error on every backend."
+            )
+        if not self.state.run.job.layers:
+            return "This run did not measure layers. Tick Layers in the form and run again to see them here."
+        return "No case has its layers measured yet; they come last in each case."
+
+    def has_content(self) -> bool:
+        return any(m.layers for m in self.state.measurements)
+
+    def build(self) -> QWidget:
+        theme = self.theming.theme
+        self._shown: object = None
+        self._wanted: dict[str, object] = {}  # what a selection made elsewhere asks the lists for
+        self._focus: Measurement | None = None
+        self._choices: dict[str, QComboBox] = {}
+        bar = QWidget()
+        line = FlowLayout(bar)
+        for key, words in (
+            ("model", "&Model"),
+            ("batch", "&Batch"),
+            ("precision", "&Precision"),
+            ("focus", "B&ackend"),
+            ("colour", "&Colour by"),
+        ):
+            line.addWidget(self._choice(key, words))
+        for key, words in COLOURS.items():
+            self._choices["colour"].addItem(words, key)
+        self.graph = GraphView(theme)
+        self.graph.picked.connect(self._on_picked)
+        self.legend = ScaleLegend()
+        self.table = LayerTable(theme)
+        self.table.picked.connect(self._on_picked)
+        self._note = QLabel()
+        self._note.setProperty("role", "muted")
+        self._note.setWordWrap(True)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.addWidget(self._graph_side())
+        right = QWidget()
+        column = QVBoxLayout(right)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.table, 1)
+        column.addWidget(self._note)
+        split.addWidget(right)
+        split.setStretchFactor(0, 2)
+        split.setStretchFactor(1, 3)
+        split.setSizes([420, 640])
+        body = QWidget()
+        layout = QVBoxLayout(body)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.addWidget(bar)
+        layout.addWidget(split, 1)
+        return body
+
+    def _choice(self, key: str, words: str) -> QWidget:
+        box = QComboBox()
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        box.setAccessibleName(words.replace("&", ""))
+        box.activated.connect(self._on_chosen)
+        self._choices[key] = box
+        label = QLabel(words)
+        label.setBuddy(box)
+        pair = QWidget()
+        line = QHBoxLayout(pair)
+        line.setContentsMargins(0, 0, 10, 0)
+        line.addWidget(label)
+        line.addWidget(box)
+        return pair
+
+    def _graph_side(self) -> QWidget:
+        side = QWidget()
+        column = QVBoxLayout(side)
+        column.setContentsMargins(0, 0, 0, 0)
+        buttons = QHBoxLayout()
+        for words, name, tip, do in (
+            ("−", "Zoom out", "Zoom out (−)", lambda: self.graph.zoom_by(0.8)),
+            ("+", "Zoom in", "Zoom in (+)", lambda: self.graph.zoom_by(1.25)),
+            ("Fit", "Show the whole graph", "Show the whole graph (0)", self.graph.fit),
+            ("1:1", "Full size", "Full size (1)", self.graph.full_size),
+        ):
+            button = QToolButton()
+            button.setText(words)
+            button.setAccessibleName(name)
+            button.setToolTip(tip)
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+            button.clicked.connect(do)
+            buttons.addWidget(button)
+        buttons.addSpacing(8)
+        buttons.addWidget(self.legend, 1)
+        column.addLayout(buttons)
+        column.addWidget(self.graph, 1)
+        return side
+
+    # ---------------------------------------------------------------------------------------------- showing
+
+    def refresh(self) -> None:
+        with_layers = [m for m in self.state.measurements if m.layers]
+        titles = {m.case.model: title(m.case.model) for m in with_layers}
+        model = self._offer("model", titles)
+        ours = [m for m in with_layers if m.case.model == model]
+        batch = self._offer("batch", {b: f"{b:,}" for b in sorted({m.case.batch for m in ours})})
+        ours = [m for m in ours if m.case.batch == batch]
+        precision = self._offer("precision", {p: p for p in dict.fromkeys(m.case.precision for m in ours)})
+        beside = layer_rows.alike(ours, str(model), int(batch), str(precision))  # type: ignore[call-overload]
+        names = {m.case.backend: contender(m) for m in beside}
+        focus = self._offer("focus", names)
+        self._show(beside, next(m for m in beside if m.case.backend == focus))
+
+    def select(self) -> None:
+        case = self.state.case
+        measurement = self.state.measurement(case)
+        if case is not None and measurement is not None and measurement.layers:
+            wanted = {
+                "model": case.model,
+                "batch": case.batch,
+                "precision": case.precision,
+                "focus": case.backend,
+            }
+            if any(self._choices[key].currentData() != value for key, value in wanted.items()):
+                self._wanted = wanted
+                self.invalidate()
+        self.graph.select(self.state.layer)
+        self.table.follow(self.state.layer)
+
+    def restyle(self) -> None:
+        self._shown = None
+        self.table.source.theme = self.theming.theme
+        self.graph.restyle(self.theming.theme)
+
+    def _show(self, beside: Sequence[Measurement], focus: Measurement) -> None:
+        colour = str(self._choices["colour"].currentData())
+        shown = (tuple(map(id, beside)), id(focus), colour, self.theming.theme.name)
+        self._focus = focus
+        if shown == self._shown:
+            return
+        self._shown, self._kept = shown, tuple(beside)  # kept, so that no id can come again
+        rows = layer_rows.rows(beside, focus)
+        self._show_graph(rows)
+        scale = self._scale(rows, focus, colour)
+        self.legend.show_scale(scale)
+        self.graph.show_looks({r.layer.output: self._look(r, colour, scale) for r in rows if r.layer.output})
+        self.table.show_rows(rows, layer_rows.columns(beside, focus))
+        self.graph.select(self.state.layer)
+        self.table.follow(self.state.layer)
+        self._note.setText(note(rows, focus))
+
+    def _show_graph(self, rows: Sequence[LayerRow]) -> None:
+        inputs, edges = layer_rows.edges([row.layer for row in rows])
+        boxes = [Box(name, name, plain=True) for name in inputs]
+        for row in rows:
+            layer = row.layer
+            if layer.output:
+                boxes.append(Box(layer.output, layer.op_type, row.name, layer_rows.shape_text(layer.shape)))
+        self.graph.show_graph(boxes, edges)
+
+    def _scale(self, rows: Sequence[LayerRow], focus: Measurement, colour: str) -> Scale | None:
+        theme, who = self.theming.theme, contender(focus)
+        if colour == "time":
+            most = max((row.layer.time_ns or 0.0 for row in rows if row.layer.output), default=0.0)
+            marks = (("not timed", theme.alternate),) if any(r.layer.time_ns is None for r in rows) else ()
+            return Scale(f"Time of a layer, {who}", "time", 0.0, most, False, _time_text, theme, marks)
+        errors = [error for row in rows if (error := _error(row, colour)) is not None]
+        if not errors:
+            return None
+        high = max(error.bound for error in errors)
+        seen = [error.rel_l2 for error in errors if 0 < error.rel_l2 < math.inf]
+        low = 10.0 ** math.floor(math.log10(max(FLOOR, min([*seen, high / 1e3]))))
+        marks = (("out of bounds", theme.failed),) if not all(e.ok for e in errors) else ()
+        name = f"Relative L2 error, {who}"
+        return Scale(name, "error", low, max(high, low * 10), True, error_text, theme, marks)
+
+    def _look(self, row: LayerRow, colour: str, scale: Scale | None) -> Look:
+        words = layer_rows.tip(row)
+        if colour == "time":
+            time_ns = row.layer.time_ns
+            if time_ns is None or scale is None:
+                return Look(tip=words)
+            share = f" · {units.percent(row.share, 1)}" if row.share is not None else ""
+            return Look(scale.colour(time_ns).name(), units.duration(time_ns) + share, words)
+        error = _error(row, colour)
+        if error is None or scale is None:
+            return Look(tip=words)
+        fill = scale.colour(error.rel_l2).name() if error.ok else self.theming.theme.failed
+        return Look(fill, error_text(error.rel_l2), words, failed=not error.ok)
+
+    # ------------------------------------------------------------------------------------------- choosing
+
+    def _offer(self, key: str, items: dict) -> object:
+        """Fill a list, keep its choice where it is still offered, and answer it."""
+        box = self._choices[key]
+        chosen = self._wanted.pop(key, box.currentData()) if self._wanted else box.currentData()
+        if [(box.itemData(i), box.itemText(i)) for i in range(box.count())] != list(items.items()):
+            box.clear()
+            for data, words in items.items():
+                box.addItem(words, data)
+        at = box.findData(chosen)
+        box.setCurrentIndex(max(0, at))
+        box.setEnabled(box.count() > 1)
+        return box.currentData()
+
+    def _on_chosen(self) -> None:
+        self.invalidate()
+
+    def _on_picked(self, output: str) -> None:
+        """A layer was selected in the graph or the table: select it everywhere."""
+        if self._focus is not None:
+            self.state.select(self._focus.case, output)
+
+
+def _error(row: LayerRow, kind: str) -> ErrorStats | None:
+    return row.layer.isolated if kind == "isolated" else row.layer.propagated
+
+
+def _time_text(value_ns: float) -> str:
+    return "0" if value_ns == 0 else units.duration(value_ns, 2)
+
+
+def note(rows: Sequence[LayerRow], focus: Measurement) -> str:
+    """What the figures are, below the table."""
+    clocks = {
+        "host": "the host's clock",
+        "events": "the device's events",
+        "isolated": "each layer run as a model of its own",
+    }
+    used = dict.fromkeys(row.layer.clock for row in rows if row.layer.time_ns is not None)
+    how = " and ".join(clocks.get(clock, clock) for clock in used)
+    parts = []
+    if how:
+        total = units.duration(sum(row.layer.time_ns or 0.0 for row in rows))
+        parts.append(f"Times of {contender(focus)} by {how}, in a pass of their own; together {total}.")
+    parts.append("Errors are relative L2 errors against the float64 oracle.")
+    return " ".join(parts)
+
+
+PAGE = LayersPage
