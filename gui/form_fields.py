@@ -1,4 +1,4 @@
-"""The job form's small widgets: lists with check boxes, a row of check boxes, text that is checked while typed."""
+"""The job form's small widgets: lists and rows of check boxes, and text that is checked while it is typed."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class CheckColumn(QWidget):
     def keys(self) -> tuple[str, ...]:
         return tuple(self._boxes)
 
-    def put(self, key: str, checked: bool = False, refused: str = "") -> None:
+    def put(self, key: str, checked: bool = False, refused: str = "", tip: str = "") -> None:
         """Add a box or change it; `refused` greys it and is its tooltip."""
         box = self._boxes.get(key)
         if box is None:
@@ -147,7 +147,7 @@ class CheckColumn(QWidget):
             at = len(self._boxes) - 1
             self._grid.addWidget(box, at // self._columns, at % self._columns)
         box.setEnabled(not refused)
-        box.setToolTip(refused)
+        box.setToolTip(refused or tip)
 
     def check(self, keys: Iterable[str]) -> None:
         wanted = set(keys)

@@ -141,7 +141,7 @@ def _times(row: Row) -> list[Fact]:
         facts.append(("median", units.duration(row.median_ns)))
         facts.append(("95 % interval", f"{units.duration(row.low_ns)} to {units.duration(row.high_ns)}"))
         facts.append(("an image", units.duration(row.median_ns / row.case.batch)))
-        facts.append(("throughput", units.si(row.images_per_s or 0, "images/s")))
+        facts.append(("throughput", f"{units.si(row.images_per_s or 0)} images/s"))
     if row.speedup is not None and row.speedup_low is not None and row.speedup_high is not None:
         interval = f"{units.times(row.speedup_low)} to {units.times(row.speedup_high)}"
         facts.append(
@@ -235,7 +235,8 @@ def _disposition(m: Measurement, theme: Theme) -> str:
 
 def _section(title: str, facts: Sequence[Fact], theme: Theme) -> str:
     rows = "".join(
-        f'<tr><td style="color:{theme.muted};padding-right:10px">{escape(name)}</td><td>{escape(value)}</td></tr>'
+        f'<tr><td style="color:{theme.muted};padding-right:10px">{escape(name)}</td>'
+        f"<td>{escape(value)}</td></tr>"
         for name, value in facts
     )
     return f'<p style="margin-bottom:2px;margin-top:10px"><b>{escape(title)}</b></p><table>{rows}</table>'

@@ -1,9 +1,11 @@
-"""What to compare: the form makes a Job, says what is wrong with it while it is typed, and how long it takes."""
+"""What to compare: the form makes a Job, says what is wrong with it while it is typed, and how long it
+takes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from PySide6.QtCore import QSettings, Qt, Signal
@@ -158,9 +160,15 @@ class JobForm(QWidget):
                 refused=info.unavailable,
             )
         self.backends.fit(6)
+        able: dict[str, list[str]] = {}
         for info in infos:
             for precision in info.precisions:
-                self.precisions.put(precision)
+                able.setdefault(precision, [])
+                if not info.unavailable:
+                    able[precision].append(info.name)
+        for precision, names_able in able.items():
+            refused = "" if names_able else "No backend that can run here has it."
+            self.precisions.put(precision, refused=refused, tip=", ".join(names_able))
         self._update()
 
     def set_busy(self, busy: bool) -> None:
@@ -197,7 +205,7 @@ class JobForm(QWidget):
         self.open_button = QPushButton("&Open…")
         self.open_button.setToolTip("Add an .onnx file (Ctrl+O); or drop one on the window")
         self.backends = CheckList("Backends")
-        self.precisions = CheckColumn(columns=2)
+        self.precisions = CheckColumn(columns=4)
         self.batches = CheckedText(
             "Batch sizes",
             lambda text: _numbers(text, "batch", bounds.MAX_BATCH),
@@ -229,7 +237,8 @@ class JobForm(QWidget):
         self.budget.setToolTip(
             "The most seconds of samples; sampling stops sooner where the interval is within 1 %"
         )
-        self.threads = QSpinBox(minimum=0, maximum=bounds.MAX_THREADS, specialValueText="one a core")
+        self.threads = QSpinBox(minimum=0, maximum=bounds.MAX_THREADS)
+        self.threads.setSpecialValueText("one a core")
         self.threads.setToolTip("Threads of the CPU backends, ours and ONNX Runtime alike")
         self.layers = QCheckBox("Measure &every layer")
         self.layers.setToolTip("Time and errors of each operator, in passes of their own")
@@ -375,7 +384,7 @@ class JobForm(QWidget):
         self.dataset.setCurrentIndex(index)
 
     def _recent(self) -> list[str]:
-        found = self._settings.value("recent", [])
+        found: Any = self._settings.value("recent", [])
         # An INI file keeps a list of one as its only entry.
         return [found] if isinstance(found, str) else [str(path) for path in found or []]
 

@@ -14,6 +14,7 @@ from gui.flow_layout import FlowLayout
 from gui.theme import Theming
 
 ICON = QSize(26, 14)
+SQUARE = QSize(14, 14)
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,9 @@ class Legend(QWidget):
         for entry in wanted:
             if entry.key not in self._buttons:
                 self._buttons[entry.key] = self._make(entry)
+        for entry in wanted:  # in their order, also those that were there before
+            self._layout.removeWidget(self._buttons[entry.key])
+            self._layout.addWidget(self._buttons[entry.key])
         self.restyle()
         self.updateGeometry()
 
@@ -85,13 +89,12 @@ class Legend(QWidget):
         button.setText(entry.label)
         button.setCheckable(True)
         button.setChecked(True)
-        button.setAutoRaise(True)
-        button.setIconSize(ICON)
+        button.setProperty("role", "legend")
+        button.setIconSize(ICON if entry.marker else SQUARE)
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         button.setToolTip(f"Show or hide {entry.label}")
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.toggled.connect(self._on_toggled)
-        self._layout.addWidget(button)
         return button
 
     def _on_toggled(self) -> None:
@@ -100,14 +103,15 @@ class Legend(QWidget):
 
     def _icon(self, entry: Entry) -> QIcon:
         ratio = self.devicePixelRatioF()
-        picture = QPixmap(ICON * ratio)
+        size = ICON if entry.marker else SQUARE
+        picture = QPixmap(size * ratio)
         picture.setDevicePixelRatio(ratio)
         picture.fill(Qt.GlobalColor.transparent)
         painter = QPainter(picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         shown = self._buttons[entry.key].isChecked()
         colour = QColor(entry.colour if shown else self._theming.theme.line)
-        middle = QPointF(ICON.width() / 2, ICON.height() / 2)
+        middle = QPointF(size.width() / 2, size.height() / 2)
         if not entry.marker:
             painter.setPen(QPen(QColor(self._theming.theme.line), 1))
             painter.setBrush(colour)

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from bench import nvml, units
-from gui.progress_strip import Elided
+from gui.labels import Elided
 from gui.theme import Theming
 
 PERIOD_S = 0.5
@@ -20,7 +20,7 @@ KEPT = 60  # readings in a sparkline: half a minute
 
 @dataclass(frozen=True)
 class Gauge:
-    """One figure: name, value (None: the machine would not say), text, and the scale's top (None: as seen)."""
+    """One figure: name, value (None: the machine would not say), text, the scale's top (None: as seen)."""
 
     name: str
     value: float | None

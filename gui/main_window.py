@@ -1,7 +1,7 @@
-"""The window: job form, pages, inspector, problems, progress and machine strip; wires them and computes nothing.
+"""The window: job form, pages, inspector, problems, progress, machine strip; wires them, computes nothing.
 
-What the groups of actions in gui/menus may use: `state`, `session`, `theming`, `settings`, `form`, `menu_actions`,
-`tabs`, `pages`, `redraw`, `tell(sentence)`.
+What the groups of actions in gui/menus may use: `state`, `session`, `theming`, `settings`, `form`,
+`menu_actions`, `tabs`, `pages`, `redraw`, `tell(sentence)`, `start(job)`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class MainWindow(QMainWindow):
         """Put .onnx files into the form; without paths, ask for them."""
         if not paths:
             paths, _ = QFileDialog.getOpenFileNames(
-                self, "Open models", self.settings.value("folder", ""), "ONNX models (*.onnx)"
+                self, "Open models", str(self.settings.value("folder", "")), "ONNX models (*.onnx)"
             )
         for path in paths:
             if path.endswith(".onnx") and Path(path).is_file():
@@ -175,10 +175,13 @@ class MainWindow(QMainWindow):
         row.setContentsMargins(0, 0, 0, 0)
         divider = QFrame()
         divider.setFrameShape(QFrame.Shape.VLine)
+        divider.setFrameShadow(QFrame.Shadow.Plain)
+        divider.setProperty("role", "divider")
         row.addWidget(self.progress, 1)
         row.addWidget(divider)
         row.addWidget(self.machine)
         self.statusBar().addWidget(strip, 1)
+        self.statusBar().setSizeGripEnabled(False)
         self.redraw.add(*self.pages, self.inspector)
         self.redraw.add(_Always(self.problems))
 

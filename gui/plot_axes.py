@@ -78,7 +78,7 @@ class ScaleAxis(pg.AxisItem):
         self.log, self.base, self.fixed = log, base, tuple(fixed)
         self.unit = axis.unit if self.orientation == "left" else ""
         if self.labelText != axis.label:
-            self.setLabel(axis.label)
+            self.setLabel(axis.label, **{"font-size": "8pt"})
         self.picture = None
         self.update()
 
@@ -108,7 +108,7 @@ class ScaleAxis(pg.AxisItem):
             return self.names.get(position, "")
         value = value_at(position, self.log, self.base)
         if self.orientation == "bottom":
-            return f"{round(value):,}"
+            return f"{round(value)}"
         return tick(float(f"{value:.6g}"), self.unit)
 
     def _fitting(self, places: Sequence[float], low: float, high: float, size: float) -> list[float]:

@@ -38,7 +38,7 @@ class BarPlot(PanelPlot):
         bars = panel.bars
         batches = sorted({b.x for b in bars} | set(panel.x.ticks) | set(self.ticks))
         self._places = {batch: float(i) for i, batch in enumerate(batches)}
-        self.x_axis.names = {place: f"{batch:,.0f}" for batch, place in self._places.items()}
+        self.x_axis.names = {place: f"{batch:.0f}" for batch, place in self._places.items()}
         self.x_axis.describe(panel.x, False)
         self.y_axis.describe(panel.y, False, fixed=panel.y.ticks)
         bases = {bar.x: 0.0 for bar in bars}
@@ -51,8 +51,10 @@ class BarPlot(PanelPlot):
         for key in [k for k in self._stacks if k not in {c.key for c in self.categories}]:
             self.removeItem(self._stacks.pop(key))
         highest = max((sum(p.value for p in bar.parts) for bar in bars), default=1.0) or 1.0
-        upright = self._label(bars, bases, highest)
-        self.fit(-0.6, max(1, len(batches)) - 0.4, 0.0, highest * (1.32 if upright else 1.12))
+        room = self._label(bars, bases)
+        height = max(40.0, self.getPlotItem().getViewBox().height())
+        top = highest / (1 - min(0.6, room / height))
+        self.fit(-0.6, max(1, len(batches)) - 0.4, 0.0, top)
 
     def nearest(self, position: QPointF) -> float | None:
         return min(self._places.values(), key=lambda p: abs(p - position.x()), default=None)
@@ -107,8 +109,8 @@ class BarPlot(PanelPlot):
             pen=pg.mkPen(edge, width=0.5),
         )
 
-    def _label(self, bars: tuple[Bar, ...], bases: dict[float, float], highest: float) -> bool:
-        """Totals above the bars, turned where they have no room; whether they are turned."""
+    def _label(self, bars: tuple[Bar, ...], bases: dict[float, float]) -> float:
+        """Totals above the bars, turned where they have no room; how many pixels high they are."""
         theme = self.theming.theme
         room = max(1.0, (self.width() - 70) / max(1, len(self._places)))
         font = self.font()
@@ -130,7 +132,7 @@ class BarPlot(PanelPlot):
             text.setAnchor((0.0, 0.5) if upright and not failed else (0.5, 1.0))
             text.setAngle(SLANT if upright and not failed else 0)
             text.setPos(self._places[bar.x], bases[bar.x])
-        return upright
+        return (widest if upright else QFontMetricsF(font).height()) + 10
 
     def _bar_at(self, x: float) -> Bar | None:
         assert self.panel is not None

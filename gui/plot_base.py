@@ -7,11 +7,12 @@ double click fits it again. Axes never move for any other reason.
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, Qt, Signal
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QGraphicsSceneMouseEvent, QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from bench.charts import Panel
 from gui.plot_axes import ScaleAxis
@@ -150,7 +151,7 @@ class PanelPlot(pg.PlotWidget):
         inside = self.panel is not None and box.sceneBoundingRect().contains(at)
         self.read_out(self.nearest(box.mapSceneToView(at)) if inside else None)
 
-    def _on_clicked(self, event: QGraphicsSceneMouseEvent) -> None:
+    def _on_clicked(self, event: Any) -> None:
         if event.button() != Qt.MouseButton.LeftButton or self.panel is None:
             return
         if event.double():

@@ -209,7 +209,7 @@ class LinePlot(PanelPlot):
         if not ticks:
             return
         x0, x1 = place(ticks[0], log_x, 2.0), place(ticks[-1], log_x, 2.0)
-        pad = max(0.3, 0.04 * (x1 - x0)) if log_x else max(0.5, 0.04 * (x1 - x0))
+        pad = max(0.3 if log_x else 0.5, 0.055 * (x1 - x0))
         values = [v for s in panel.series for p in s.points for v in (p.y, p.low, p.high) if v is not None]
         values += [panel.baseline] if panel.baseline is not None else []
         values = [v for v in values if v > 0 or not log_y]

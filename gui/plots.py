@@ -25,11 +25,11 @@ from PySide6.QtWidgets import (
 )
 
 from bench.charts import Chart, Panel
+from gui.labels import Elided, Lines
 from gui.legend import Legend, entries
 from gui.plot_bars import BarPlot
 from gui.plot_base import PanelPlot
 from gui.plot_lines import LinePlot
-from gui.progress_strip import Elided
 from gui.theme import Theming
 
 PANEL_WIDTH = 250  # pixels a panel wants beside another
@@ -54,6 +54,7 @@ class ChartView(QFrame):
         self.chart: Chart | None = None
         self._ticks: tuple[float, ...] = ()
         self._plots: dict[str, PanelPlot] = {}
+        self._chosen = ""  # the panel the user wants to see where not all have room; "": the first
         self._log: dict[str, bool | None] = {"x": None, "y": None}
         self._build()
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -94,7 +95,8 @@ class ChartView(QFrame):
         lined = not chart.panels[0].bars
         self._scale_x.setVisible(lined)
         self._scale_y.setVisible(lined and any(p.y.unit != "%" for p in chart.panels))
-        self._title.setText(chart.title)
+        # The model stands above the charts: where there is no room, it need not stand here too.
+        self._title.setText(chart.title, *_without_model(chart.title))
         self._finding.setText(chart.finding)
         self._finding.setVisible(bool(chart.finding))
         self._notes.setVisible(bool(chart.notes))
@@ -132,28 +134,28 @@ class ChartView(QFrame):
         font = self._title.font()
         font.setBold(True)
         self._title.setFont(font)
-        self._finding = QLabel()
-        self._finding.setWordWrap(True)
+        self._finding = Lines(most=2)
         self._finding.setProperty("role", "muted")
-        self._finding.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._panels = QComboBox()
         self._panels.setAccessibleName("Panel")
         self._panels.setToolTip("Which panel of this chart to show")
-        self._panels.currentTextChanged.connect(self._draw)
+        self._panels.setMaximumWidth(170)
+        self._panels.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self._panels.textActivated.connect(self._on_chosen)
         self._scale_x = self._switch("log x", "Logarithmic or linear batch sizes", "x")
         self._scale_y = self._switch("log y", "Logarithmic or linear values", "y")
         self._notes = QToolButton()
-        self._notes.setText("ⓘ")
-        self._notes.setAutoRaise(True)
+        self._notes.setText("notes")
+        self._notes.setProperty("role", "switch")
         self._notes.setAccessibleName("Notes")
         self._notes.clicked.connect(self._show_notes)
         self._expand = QToolButton()
         self._expand.setText("⤢")
         self._expand.setCheckable(True)
-        self._expand.setAutoRaise(True)
+        self._expand.setProperty("role", "switch")
         self._expand.setToolTip("Give this chart all the room, or give it back")
         self._expand.setAccessibleName("Enlarge")
-        self._expand.toggled.connect(self.expanded)
+        self._expand.toggled.connect(self._on_expand)
         self._legend = Legend(self._theming)
         self._legend.toggled.connect(self._on_hidden)
         self._nothing = QLabel(self._empty)
@@ -168,14 +170,17 @@ class ChartView(QFrame):
         head = QHBoxLayout()
         head.setSpacing(2)
         head.addWidget(self._title, 1)
-        for widget in (self._panels, self._scale_x, self._scale_y, self._notes, self._expand):
+        for widget in (self._scale_x, self._scale_y, self._notes, self._expand):
             head.addWidget(widget)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(8, 5, 6, 4)
         layout.setSpacing(2)
         layout.addLayout(head)
         layout.addWidget(self._finding)
-        layout.addWidget(self._legend)
+        under = QHBoxLayout()
+        under.addWidget(self._legend, 1)
+        under.addWidget(self._panels, 0, Qt.AlignmentFlag.AlignTop)
+        layout.addLayout(under)
         layout.addWidget(self._area, 1)
         layout.addWidget(self._nothing, 1)
         self.show_chart(None)
@@ -185,7 +190,7 @@ class ChartView(QFrame):
         button.setText(text)
         button.setCheckable(True)
         button.setChecked(True)
-        button.setAutoRaise(True)
+        button.setProperty("role", "switch")
         button.setToolTip(tip)
         button.toggled.connect(lambda on: self.set_log(axis, on))
         return button
@@ -207,11 +212,10 @@ class ChartView(QFrame):
     def _offer_panels(self, titles: list[str]) -> None:
         known = [self._panels.itemText(i) for i in range(self._panels.count())]
         if known != titles:
-            chosen = self._panels.currentText()
             self._panels.blockSignals(True)
             self._panels.clear()
             self._panels.addItems(titles)
-            self._panels.setCurrentIndex(max(0, self._panels.findText(chosen)))
+            self._panels.setCurrentIndex(max(0, self._panels.findText(self._chosen)))
             self._panels.blockSignals(False)
         self._panels.setVisible(not self._side_by_side(len(titles)))
 
@@ -220,13 +224,13 @@ class ChartView(QFrame):
             return
         wanted = self._shown()
         for title in [t for t in self._plots if t not in {p.title for p in wanted}]:
-            plot = self._plots.pop(title)
-            self._grid.removeWidget(plot)
-            plot.hide()
-            plot.deleteLater()
+            gone = self._plots.pop(title)
+            self._grid.removeWidget(gone)
+            gone.hide()
+            gone.deleteLater()
         columns = min(len(wanted), 4)
         for index, panel in enumerate(wanted):
-            plot = self._plots.get(panel.title)
+            plot: PanelPlot | None = self._plots.get(panel.title)
             if plot is not None and isinstance(plot, BarPlot) != bool(panel.bars):
                 self._plots.pop(panel.title).deleteLater()
                 plot = None
@@ -249,9 +253,18 @@ class ChartView(QFrame):
         plot.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # goes on to this widget
         return plot
 
+    def _on_chosen(self, panel: str) -> None:
+        self._chosen = panel
+        self._draw()
+
     def _on_hidden(self, hidden: frozenset[str]) -> None:
         for plot in self._plots.values():
             plot.set_hidden(hidden)
+
+    def _on_expand(self, on: bool) -> None:
+        self._finding.most = 8 if on else 2
+        self._finding.updateGeometry()
+        self.expanded.emit(on)
 
     def _show_notes(self) -> None:
         from PySide6.QtWidgets import QToolTip
@@ -271,3 +284,8 @@ class ChartView(QFrame):
         self.menu_opened.emit(menu, self.chart)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(self.mapToGlobal(at))
+
+
+def _without_model(title: str) -> tuple[str, ...]:
+    _, colon, rest = title.partition(": ")
+    return (rest[:1].upper() + rest[1:],) if colon else ()

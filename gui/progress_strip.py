@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
 
+from gui.labels import Elided
 from gui.session import Standing
 
 IDLE = "Ready. F5 runs the comparison."
-
-
-class Elided(QLabel):
-    """A label that shows as much of its text as fits, and all of it as a tooltip."""
-
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(text, parent)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.setMinimumWidth(60)
-
-    def setText(self, text: str) -> None:
-        super().setText(text)
-        self.setToolTip(text)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        text = QFontMetrics(self.font()).elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
-        painter.setPen(self.palette().windowText().color())
-        painter.drawText(self.rect(), int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), text)
 
 
 class ProgressStrip(QWidget):
@@ -48,7 +29,7 @@ class ProgressStrip(QWidget):
         self.left.setProperty("role", "muted")
         self.pause_button = QPushButton("Pause")
         self.pause_button.setToolTip(
-            "Let go of the machine after the pass in progress; its case is measured from its beginning later (F6)"
+            "Let go of the machine after the pass in progress; its case starts from its beginning later (F6)"
         )
         self.cancel_button = QPushButton("Cancel")
         self.cancel_button.setToolTip("End the run and keep what was measured (Shift+F5)")

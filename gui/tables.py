@@ -210,6 +210,7 @@ def header(name: str) -> str:
         .replace("top1", "top-1")
         .replace("top5", "top-5")
         .replace("speedup", "speed-up")
+        .replace("disposition", "result")
     )
 
 

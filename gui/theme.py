@@ -103,6 +103,8 @@ class Theming(QObject):
         if isinstance(app, QApplication):
             # A style sheet that is set while a palette changes would freeze the old colours in.
             app.setPalette(palette(self.theme))
+            for name in ("QCheckBox", "QListView"):
+                app.setPalette(_boxes(self.theme), name)  # type: ignore[arg-type]  # it takes str alone
             app.setStyleSheet(sheet(self.theme))
 
     def _follow(self, *_: object) -> None:
@@ -155,6 +157,15 @@ def palette(theme: Theme) -> QPalette:
     return made
 
 
+def _boxes(theme: Theme) -> QPalette:
+    """For what has check boxes: Fusion outlines them by a darker shade of the window's colour, which on a
+    dark window is none."""
+    made = palette(theme)
+    if theme.dark:
+        made.setColor(QPalette.ColorRole.Window, QColor(theme.muted))
+    return made
+
+
 def sheet(theme: Theme) -> str:
     """What a palette cannot say: borders and the few widgets that have a role of their own by name."""
     return f"""
@@ -173,6 +184,16 @@ def sheet(theme: Theme) -> str:
     QPushButton[role="primary"]:disabled {{ background: {theme.line}; color: {theme.muted};
         border-color: {theme.line}; }}
     QPushButton[role="primary"]:focus {{ border: 2px solid {theme.ink}; padding: 4px 13px; }}
+    QToolButton[role="legend"] {{ border: none; padding: 1px 4px; }}
+    QToolButton[role="legend"]:!checked {{ color: {theme.muted}; }}
+    QToolButton[role="legend"]:hover {{ background: {theme.alternate}; border-radius: 3px; }}
+    QToolButton[role="legend"]:focus {{ border: 1px solid {theme.accent}; padding: 0px 3px; }}
+    QToolButton[role="switch"] {{ border: none; padding: 1px 4px; color: {theme.muted}; }}
+    QToolButton[role="switch"]:checked {{ color: {theme.ink}; background: {theme.window};
+        border-radius: 3px; }}
+    QToolButton[role="switch"]:hover {{ color: {theme.accent}; }}
+    QToolButton[role="switch"]:focus {{ border: 1px solid {theme.accent}; padding: 0px 3px; }}
     QMainWindow::separator {{ background: {theme.line}; width: 3px; height: 3px; }}
+    QFrame[role="divider"] {{ color: {theme.line}; }}
     QStatusBar::item {{ border: none; }}
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QAction, QActionGroup
@@ -21,7 +22,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
             "view",
             f"page-{index}",
             page.title,
-            lambda index=index: window.tabs.setCurrentIndex(index),
+            functools.partial(window.tabs.setCurrentIndex, index),
             f"Ctrl+{index + 1}",
         )
         for action in page.actions_offered():

@@ -1,4 +1,4 @@
-"""Compare: accuracy, time, breakdown and speed of one model over batch size, live, and the table of it all."""
+"""Compare: accuracy, time, breakdown and speed of a model over batch size, live, and the table of it all."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ComparePage(Page):
 
     def empty_text(self) -> str:
         return (
-            "Press F5 to run the comparison on the left: accuracy, times and speed-up appear here as they are "
-            "measured.\nDrop an .onnx file on the window to compare a model of your own."
+            "Press F5 to run the comparison on the left: accuracy, times and speed-up appear here as they "
+            "are measured.\nDrop an .onnx file on the window to compare a model of your own."
         )
 
     def build(self) -> QWidget:

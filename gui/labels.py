@@ -1,0 +1,88 @@
+"""Labels that never push their neighbours about: they show what fits, and all of it as a tooltip."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QTextLayout, QTextOption
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+
+
+class Elided(QLabel):
+    """One line; of several wordings, the first that fits, else the last one cut short."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self._shorter: tuple[str, ...] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.setMinimumWidth(60)
+
+    def setText(self, text: str, *shorter: str) -> None:
+        super().setText(text)
+        self._shorter = shorter
+        self.setToolTip(text)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        metrics = QFontMetricsF(self.font())
+        wordings = (self.text(), *self._shorter)
+        fitting = next((t for t in wordings if metrics.horizontalAdvance(t) <= self.width()), wordings[-1])
+        text = metrics.elidedText(fitting, Qt.TextElideMode.ElideRight, self.width())
+        painter.setPen(self.palette().windowText().color())
+        painter.drawText(self.rect(), int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), text)
+
+
+class Lines(QLabel):
+    """Wrapped text of at most `most` lines; the last one is cut short where there is more."""
+
+    def __init__(self, most: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.most = most
+        self.setWordWrap(True)
+        policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def setText(self, text: str) -> None:
+        super().setText(text)
+        self.setToolTip(text)
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        return int(len(self._lines(width)) * self.fontMetrics().lineSpacing()) + 2
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, self.heightForWidth(max(200, self.width())))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(60, self.fontMetrics().lineSpacing() + 2)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setPen(self.palette().windowText().color())
+        step = self.fontMetrics().lineSpacing()
+        for number, line in enumerate(self._lines(self.width())):
+            painter.drawText(0, number * step + self.fontMetrics().ascent() + 1, line)
+
+    def _lines(self, width: int) -> list[str]:
+        text = self.text()
+        layout = QTextLayout(text, self.font())
+        option = QTextOption()
+        option.setWrapMode(QTextOption.WrapMode.WordWrap)
+        layout.setTextOption(option)
+        found: list[str] = []
+        layout.beginLayout()
+        line = layout.createLine()
+        while line.isValid():
+            line.setLineWidth(max(20, width))
+            found.append(text[line.textStart() : line.textStart() + line.textLength()].rstrip())
+            if len(found) == self.most:
+                rest = text[line.textStart() :]
+                elide = Qt.TextElideMode.ElideRight
+                found[-1] = QFontMetricsF(self.font()).elidedText(rest, elide, width)
+                break
+            line = layout.createLine()
+        layout.endLayout()
+        return found or [""]

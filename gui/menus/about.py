@@ -1,0 +1,46 @@
+"""Help, at its end: about the program; and where to begin, above the empty pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QVBoxLayout
+
+from bench.records import Environment, Hello
+from gui.about import About
+from gui.hint import FirstStart
+
+if TYPE_CHECKING:
+    from gui.actions import Actions
+    from gui.main_window import MainWindow
+
+ORDER = 90
+
+
+def add_to(window: MainWindow, actions: Actions) -> None:
+    known: list[Environment] = []
+
+    def greeted(hello: Hello) -> None:
+        known[:] = [hello.environment]
+
+    def show() -> About:
+        dialog = About(known[0] if known else None, window)
+        dialog.show()
+        return dialog
+
+    window.session.greeted.connect(greeted)
+    actions.add("help", "about", "&About Kernelscope", show)
+
+    by_name = actions.by_name
+    hint = FirstStart(
+        window.state,
+        window.settings,
+        (
+            (by_name["run"], "on the models and backends chosen at the left: the charts fill as it measures"),
+            (by_name["open-model"], "a .onnx file of your own; dropping it on the window does the same"),
+            (by_name["open-sample"], "a run recorded on another machine, with every page filled"),
+        ),
+    )
+    centre = window.centralWidget().layout()
+    assert isinstance(centre, QVBoxLayout)
+    centre.insertWidget(centre.indexOf(window.tabs), hint)
