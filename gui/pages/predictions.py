@@ -1,0 +1,364 @@
+"""Predictions: the images themselves with labels and every contender's answer; filters, confusion matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPixmap
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from bench import palette, units
+from bench.records import Case, Measurement
+from bench.rows import label, title
+from gui.flow_layout import FlowLayout
+from gui.page import Page
+
+ORDER = 30
+LARGE = 160  # pixels of the selected image's side
+
+
+class PredictionsPage(Page):
+    title = "Predictions"
+
+    def empty_text(self) -> str:
+        if self.state.empty:
+            return (
+                "Press F5 to run the comparison on the left: the images appear here, each with its label and "
+                "what every backend took it for."
+            )
+        if any(_answered(m) for m in self.state.measurements):
+            return "This run lies in no folder, and images and answers are kept in run folders alone."
+        return (
+            "No case of this run has answered images yet. They come at the end of each case, where the model "
+            "takes images and the number of images is not 0."
+        )
+
+    def has_content(self) -> bool:
+        return self.state.folder is not None and any(_answered(m) for m in self.state.measurements)
+
+    def build(self) -> QWidget:
+        from gui.answer_grid import NOTHING, AnswerGrid
+        from gui.answers import ORDERS, SHOWN, Files, Loader
+        from gui.confusion import ConfusionTable
+
+        theme = self.theming.theme
+        self._answered, self._files = NOTHING, Files()
+        self._wanted: dict[str, object] = {}
+        self._cases: dict[str, Case] = {}
+        self._cell: tuple[int, int] | None = None
+        self._image = -1  # the selected one's index in the data set
+        self._confused = (NOTHING, -1)  # what the matrix shows
+        self.loader = Loader(self)
+        self.loader.loaded.connect(self._on_loaded)
+        self._choices: dict[str, QComboBox] = {}
+        bar = QWidget()
+        line = FlowLayout(bar)
+        for key, words in (
+            ("model", "&Model"),
+            ("images", "I&mages"),
+            ("batch", "&Batch"),
+            ("focus", "B&ackend"),
+            ("shown", "&Show"),
+            ("label", "&Class"),
+            ("order", "&Order"),
+        ):
+            line.addWidget(self._choice(key, words))
+        for key, items in (("shown", SHOWN), ("order", ORDERS)):
+            for data, words in items.items():
+                self._choices[key].addItem(words, data)
+        self.grid = AnswerGrid(theme)
+        self.grid.picked.connect(self._on_image)
+        self.count = QLabel()
+        self.count.setProperty("role", "muted")
+        self.count.setWordWrap(True)
+        self.reset = QPushButton("Show a&ll")
+        self.reset.setToolTip("Take all filters away")
+        self.reset.clicked.connect(self._on_reset)
+        self.confusion = ConfusionTable(theme)
+        self.confusion.picked.connect(self._on_cell)
+        left = QWidget()
+        column = QVBoxLayout(left)
+        column.setContentsMargins(0, 0, 0, 0)
+        line2 = QHBoxLayout()
+        line2.addWidget(self.count, 1)
+        line2.addWidget(self.reset)
+        column.addLayout(line2)
+        column.addWidget(self.grid, 1)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.addWidget(left)
+        split.addWidget(self._side())
+        split.setStretchFactor(0, 3)
+        split.setStretchFactor(1, 2)
+        split.setSizes([640, 400])
+        body = QWidget()
+        layout = QVBoxLayout(body)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.addWidget(bar)
+        layout.addWidget(split, 1)
+        return body
+
+    def _choice(self, key: str, words: str) -> QWidget:
+        box = QComboBox()
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        box.setAccessibleName(words.replace("&", ""))
+        box.activated.connect(lambda _, key=key: self._on_chosen(key))
+        self._choices[key] = box
+        label = QLabel(words)
+        label.setBuddy(box)
+        pair = QWidget()
+        line = QHBoxLayout(pair)
+        line.setContentsMargins(0, 0, 10, 0)
+        line.addWidget(label)
+        line.addWidget(box)
+        return pair
+
+    def _side(self) -> QWidget:
+        side = QWidget()
+        column = QVBoxLayout(side)
+        column.setContentsMargins(0, 0, 0, 0)
+        self._heading = QLabel()
+        self._heading.setProperty("role", "heading")
+        self._hint = QLabel("Rows: labels. Columns: answers. Click a cell to see its images.")
+        self._hint.setProperty("role", "muted")
+        self._hint.setWordWrap(True)
+        self._large = QLabel()
+        self._large.setFixedSize(LARGE, LARGE)
+        self._large.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._facts = QLabel()
+        self._facts.setTextFormat(Qt.TextFormat.RichText)
+        self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._facts.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        self._facts.setWordWrap(True)
+        column.addWidget(self._heading)
+        column.addWidget(self._hint)
+        column.addWidget(self.confusion, 1)
+        detail = QHBoxLayout()
+        detail.addWidget(self._large, 0, Qt.AlignmentFlag.AlignTop)
+        detail.addWidget(self._facts, 1)
+        column.addLayout(detail)
+        return side
+
+    # ---------------------------------------------------------------------------------------------- showing
+
+    def refresh(self) -> None:
+        from bench import gallery
+        from gui.answers import Files
+
+        ours = [m for m in self.state.measurements if _answered(m)]
+        model = self._offer("model", {m.case.model: title(m.case.model) for m in ours})
+        ours = [m for m in ours if m.case.model == model]
+        most_first = sorted({m.case.images for m in ours}, reverse=True)
+        images = self._offer("images", {n: f"{n:,}" for n in most_first})
+        ours = [m for m in ours if m.case.images == images]
+        batch = self._offer("batch", {b: f"{b:,}" for b in sorted({m.case.batch for m in ours})})
+        beside = contenders(m for m in ours if m.case.batch == batch)
+        self._cases = {name: m.case for name, m in beside.items()}
+        self._offer("focus", {name: name for name in beside})
+        folder, case = self.state.folder, next(iter(self._cases.values()))
+        assert folder is not None
+        dataset = next((info.dataset for info in self.state.run.models if info.name == model), "")
+        # A case measured again has its answers written anew: the measurement's start tells the two apart.
+        files = Files(
+            tuple((n, gallery.answers_path(folder, c)) for n, c in self._cases.items()),
+            gallery.images_path(folder, dataset, case) if dataset else None,
+            tuple(m.started_at for m in beside.values()),
+        )
+        if files != self._files:
+            self._files = files
+            self.loader.load(files)
+            if not len(self._answered):
+                self.grid.nothing = "Reading the images …"
+        else:
+            self._show()
+
+    def select(self) -> None:
+        case = self.state.case
+        measurement = self.state.measurement(case)
+        if case is None or measurement is None or not _answered(measurement):
+            return
+        wanted: dict[str, object] = {"model": case.model, "images": case.images, "batch": case.batch}
+        wanted["focus"] = name_of(case)
+        if any(self._choices[key].currentData() != value for key, value in wanted.items()):
+            self._wanted = wanted
+            self.invalidate()
+
+    def restyle(self) -> None:
+        self.grid.restyle(self.theming.theme)
+        self.confusion.restyle(self.theming.theme)
+
+    def _on_loaded(self, files: object, answered: object) -> None:
+        from gui.answers import Answered
+
+        if files == self._files and isinstance(answered, Answered):
+            self._answered = answered
+            self._cell = None
+            classes = (
+                {None: "All"} | {c: answered.class_name(c) for c in answered.classes()}
+                if len(answered)
+                else {}
+            )
+            self._offer("label", classes)
+            self._choices["shown"].setEnabled(len(answered) > 0)
+            self._show()
+
+    def _show(self) -> None:
+        from gui.answers import Filter, agreeing
+
+        answered, focus = self._answered, self._focus()
+        asked = Filter(
+            str(self._choices["shown"].currentData()),
+            self._choices["label"].currentData(),
+            self._cell,
+            str(self._choices["order"].currentData()),
+        )
+        indices = answered.chosen(asked, focus)
+        self.grid.nothing = self._why_none(asked.shown) if not len(indices) else ""
+        self.grid.show_images(answered, indices)
+        if self._image in indices[: len(indices)]:
+            row = int((indices == self._image).argmax())
+            self.grid.setCurrentIndex(self.grid.source.index(row))
+        parts = [f"{len(indices):,} of {len(answered):,} images"]
+        if self._cell is not None:
+            label, predicted = map(answered.class_name, self._cell)
+            parts.append(f"{label} that {answered.names[focus]} took for {predicted}")
+        if len(answered.names) > 1:
+            parts.append(f"all answer alike on {agreeing(answered):,}")
+        if answered.images is not None and len(answered.images) < len(answered):
+            parts.append(f"the first {len(answered.images):,} are kept as pictures")
+        self.count.setText("; ".join([*parts, *answered.problems]))
+        self.reset.setEnabled(asked.shown != "all" or asked.label is not None or self._cell is not None)
+        self._show_confusion(focus)
+        self._show_image()
+
+    def _show_confusion(self, focus: int) -> None:
+        answered = self._answered
+        if self._confused != (answered, focus):
+            self._confused = (answered, focus)
+            self.confusion.show_answers(answered, focus)
+        labelled = answered.labelled
+        self.confusion.setVisible(labelled)
+        self._hint.setVisible(labelled)
+        who = answered.names[focus] if answered.names else ""
+        words = (
+            f"Confusion matrix of {who}" if labelled else "These images have no labels: no confusion matrix."
+        )
+        self._heading.setText(words)
+
+    def _why_none(self, shown: str) -> str:
+        if not len(self._answered):
+            return " ".join(self._answered.problems) or "Reading the images …"
+        if not self._answered.labelled and shown.startswith("wrong"):
+            return "These images have no labels, so none of them is right or wrong."
+        reasons = {
+            "wrong": "No image is answered wrong by any backend.",
+            "wrong here": f"{self._answered.names[self._focus()]} answers no image wrong.",
+            "disagree": "All backends answer alike on every image.",
+        }
+        narrowed = self._choices["label"].currentData() is not None or self._cell is not None
+        return "No image passes these filters." if narrowed else reasons.get(shown, "")
+
+    def _show_image(self) -> None:
+        from gui.answer_grid import picture
+
+        answered, index = self._answered, self._image
+        if not 0 <= index < len(answered):
+            self._large.hide()
+            self._facts.setText("")
+            return
+        image = picture(answered, index)
+        self._large.setVisible(image is not None)
+        if image is not None:
+            ratio = self.devicePixelRatioF()
+            shown = QPixmap.fromImage(image).scaled(
+                round(LARGE * ratio), round(LARGE * ratio), Qt.AspectRatioMode.KeepAspectRatio
+            )
+            shown.setDevicePixelRatio(ratio)
+            self._large.setPixmap(shown)
+        theme, label = self.theming.theme, int(answered.labels[index])
+        told = escape(answered.class_name(label)) if label >= 0 else "unknown"
+        rows = [f"<b>Image {index:,}</b><br>label: <b>{told}</b>"]
+        for name, answers in zip(answered.names, answered.answers, strict=True):
+            predicted = int(answers.predicted[index])
+            colour = theme.failed if 0 <= label != predicted else theme.ink
+            mark = "" if label < 0 else "✓ " if label == predicted else "✕ "
+            best = (
+                ", among the five best" if label >= 0 and label != predicted and answers.top5[index] else ""
+            )
+            sure = units.percent(float(answers.confidence[index]), 2)
+            rows.append(
+                f'<span style="color:{palette.backend(name.partition(" ")[0])}">■</span> {escape(name)}<br>'
+                f'<span style="color:{colour}">{mark}{escape(answered.class_name(predicted))}</span>, {sure}{best}'
+            )
+        self._facts.setText("<br>".join(rows))
+
+    # ------------------------------------------------------------------------------------------- choosing
+
+    def _focus(self) -> int:
+        name = self._choices["focus"].currentData()
+        return self._answered.names.index(name) if name in self._answered.names else 0
+
+    def _offer(self, key: str, items: Mapping) -> object:
+        """Fill a list, keep its choice where it is still offered, and answer it."""
+        box = self._choices[key]
+        chosen = self._wanted.pop(key, box.currentData())
+        if [(box.itemData(i), box.itemText(i)) for i in range(box.count())] != list(items.items()):
+            box.clear()
+            for data, words in items.items():
+                box.addItem(words, data)
+        at = next((i for i in range(box.count()) if box.itemData(i) == chosen), 0)
+        box.setCurrentIndex(at)
+        box.setEnabled(box.count() > 1)
+        return box.currentData()
+
+    def _on_chosen(self, key: str) -> None:
+        if key in ("shown", "label", "order"):
+            self._cell = None if key != "order" else self._cell
+            self._show()
+            return
+        self.invalidate()
+        if key == "focus":
+            self._cell = None
+            self.state.select(self._cases.get(self._choices["focus"].currentData()))
+
+    def _on_cell(self, label: int, predicted: int) -> None:
+        self._cell = (label, predicted)
+        self._choices["shown"].setCurrentIndex(0)
+        self._choices["label"].setCurrentIndex(0)
+        self._show()
+
+    def _on_reset(self) -> None:
+        self._cell = None
+        self._choices["shown"].setCurrentIndex(0)
+        self._choices["label"].setCurrentIndex(0)
+        self._show()
+
+    def _on_image(self, index: int) -> None:
+        self._image = index
+        self._show_image()
+
+
+def _answered(measurement: Measurement) -> bool:
+    return measurement.accuracy is not None and measurement.accuracy.images > 0
+
+
+def name_of(case: Case) -> str:
+    return label(case.backend, case.precision)
+
+
+def contenders(measurements: Iterable[Measurement]) -> dict[str, Measurement]:
+    """By name, references last, as in every chart and table."""
+    ordered = sorted(measurements, key=lambda m: m.reference in ("", m.case.backend))
+    return {name_of(m.case): m for m in ordered}
+
+
+PAGE = PredictionsPage
