@@ -149,7 +149,7 @@ def test_the_default_comparison_is_one_table_of_two_runs(
     out, err = capsys.readouterr()
     assert err.startswith("no window can open: no display")
     assert "lenet5-digits, 360 images" in out
-    assert "alexnet-digits, 64 images" in out
+    assert "alexnet-digits, 32 images" in out
     jobs = {path.name.partition("-")[2][7:]: RunFolder.open(path).run.job for path in Path("runs").iterdir()}
     assert jobs["lenet5-digits"].batches == (1, 2, 4, 8, 16, 32, 64, 128, 256)
     assert jobs["alexnet-digits"].batches == (1, 4)

@@ -21,10 +21,10 @@ DEFAULT_BATCHES = "1..256"
 DEFAULT_CHARTS = "png,svg,pdf"
 # Without arguments: a LeNet over batch sizes and an AlexNet at two, sized to end within a minute on two
 # cores.
-DEFAULT_BUDGET_S = 0.5
+DEFAULT_BUDGET_S = 0.25
 DEFAULT_JOBS: tuple[dict[str, Any], ...] = (
     {"models": ("lenet5-digits",), "batches": (1, 2, 4, 8, 16, 32, 64, 128, 256)},
-    {"models": ("alexnet-digits",), "batches": (1, 4), "images": (64,)},
+    {"models": ("alexnet-digits",), "batches": (1, 4), "images": (32,)},
 )
 CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
 
