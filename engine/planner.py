@@ -107,7 +107,8 @@ def check_precision(precision: str, device: str) -> None:
 
 
 def ladder_choice(options: Options, capability: tuple[int, int] | None = None) -> Choose:
-    """The rung that `options.rungs` names for a node, else the highest-numbered one that takes the params.
+    """The rung that `options.rungs` names for a node, else the highest-numbered one that takes the params;
+    side rungs and the user's own run only where they are named.
 
     capability: compute capability of the device, which some rungs depend on.
     """
@@ -126,6 +127,8 @@ def ladder_choice(options: Options, capability: tuple[int, int] | None = None) -
             return rung.name
         reasons = []
         for rung in reversed(registry.rungs(device, wanted.op, extra)):
+            if not rung.by_default:
+                continue
             reason = rung.refusal(wanted, capability)
             if reason is None:
                 return rung.name

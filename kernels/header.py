@@ -43,6 +43,7 @@ _HEADER_KEYS = {
     "name": str,
     "idea": str,
     "launch": str,
+    "side": bool,
     "defines": dict,
     "needs": dict,
 }
@@ -154,7 +155,7 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
         if key not in _HEADER_KEYS:
             raise KernelError(f"{path}: unknown key {key!r} in the header{nearest(key, _HEADER_KEYS)}")
         if type(value) is not _HEADER_KEYS[key]:
-            raise KernelError(f"{path}: {key} must be a {_type_words(_HEADER_KEYS[key])}, not {value!r}")
+            raise KernelError(f"{path}: {key} must be {_type_words(_HEADER_KEYS[key])}, not {value!r}")
     required = ["op", "rung", "name", "idea"] + (["launch"] if device == "cuda" else [])
     for key in required:
         if not header.get(key) and header.get(key) != 0:
@@ -212,7 +213,7 @@ def _expected(key: str) -> str:
 
 
 def _type_words(kind: type) -> str:
-    return {str: "string", int: "whole number", dict: "table"}[kind]
+    return {str: "a string", int: "a whole number", bool: "true or false", dict: "a table"}[kind]
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     name = "shared_tiles"        # the name in the file's name
     idea = "One sentence: what this rung does that the one below does not."
     launch = "conv_tiles"        # .cu only, required: the name of a launch shape in kernels/launch.py
+    side = true                  # beside the ladder, for comparison: never a default; false where absent
     [defines]                    # .cu only: compile-time defines, NAME = number, string or boolean
     TILE = 16
     [needs]                      # what params must be for the rung to apply; absent: anything
@@ -42,7 +43,8 @@ _FILE = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
 @dataclass(frozen=True)
 class Rung:
     """One kernel file. `source` is its whole text, `number` and `name` those of the file's name; `launch`
-    names a launch shape of kernels.launch ("" on the CPU). `user`: it comes from the user's own folder."""
+    names a launch shape of kernels.launch ("" on the CPU). `side`: it stands beside the ladder. `user`: it
+    comes from the user's own folder."""
 
     device: str
     op: str
@@ -55,11 +57,17 @@ class Rung:
     path: Path
     source: str = field(repr=False)
     user: bool = False
+    side: bool = False
 
     @property
     def label(self) -> str:
         """The rung in words: "conv 04 shared_tiles"."""
         return f"{self.op} {self.number:02d} {self.name}"
+
+    @property
+    def by_default(self) -> bool:
+        """Whether an engine may take this rung without being asked to."""
+        return not (self.side or self.user)
 
     def refusal(self, params: Params, capability: tuple[int, int] | None = None) -> str | None:
         """Why this rung cannot run `params` (on a device of compute `capability`, if given), or None."""
@@ -107,9 +115,12 @@ def find(device: str, op: str, name_or_number: str | int, extra_dirs: Sequence[P
 
 
 def default(device: str, params: Params, capability: tuple[int, int] | None = None) -> Rung:
-    """The highest rung of ours that applies. Raises KernelError with every rung's reason where none does."""
+    """The highest rung of ours that applies, side rungs left out. Raises KernelError with every rung's reason
+    where none does."""
     reasons = []
     for rung in reversed(rungs(device, params.op)):
+        if not rung.by_default:
+            continue
         reason = rung.refusal(params, capability)
         if reason is None:
             return rung
@@ -183,4 +194,5 @@ def _read(device: str, path: Path, user: bool, mtime_ns: int, size: int) -> Rung
         path=path,
         source=source,
         user=user,
+        side=header.get("side", False),
     )

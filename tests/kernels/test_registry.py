@@ -83,6 +83,15 @@ def test_a_folder_of_ones_own(tmp_path: Path, below: str) -> None:
     assert not registry.default("cpu", Unary("relu", 4)).user
 
 
+def test_a_side_rung_is_found_and_never_taken_by_default(tmp_path: Path) -> None:
+    ladder = registry.rungs("cpu", "conv")
+    side = [rung for rung in ladder if rung.side]
+    assert side
+    assert side[-1].number > registry.default("cpu", CONV).number
+    assert not registry.default("cpu", CONV).side
+    assert registry.find("cpu", "conv", side[0].name) == side[0]
+
+
 def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
     path = write(tmp_path)
     assert registry.find("cpu", "unary", 71, [tmp_path]).idea == "Mine."
@@ -214,7 +223,7 @@ def test_needs_fit_their_operator() -> None:
 )  # fmt: skip
 def test_the_default_is_the_highest_rung_that_applies(params: object) -> None:
     rung = registry.default("cpu", params)  # type: ignore[arg-type]
-    assert rung == registry.rungs("cpu", rung.op)[-1]
+    assert rung == [r for r in registry.rungs("cpu", rung.op) if not r.side][-1]
 
 
 def test_no_rung_that_applies() -> None:
