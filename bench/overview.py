@@ -31,7 +31,7 @@ class LayerError:
 
     @property
     def words(self) -> str:
-        return f"{_name(self.layer)} ({self.layer.op_type}), {KINDS[self.kind]}"
+        return f"{tables.layer_name(self.layer)} ({self.layer.op_type}), {KINDS[self.kind]}"
 
 
 def paragraph(rows: Sequence[Row], names: Mapping[str, str]) -> str:
@@ -147,12 +147,6 @@ def _errors(rows: Sequence[Row]) -> str:
         told = f"{out:,} layer{' is' if out == 1 else 's are'} beyond {'its' if out == 1 else 'their'} bound"
     size = f"{tables.exponent(worst.error.rel_l2)} of {tables.exponent(worst.error.bound)} allowed"
     return f"Against float64 {told}; the worst is {where}: {size}."
-
-
-def _name(layer: Layer) -> str:
-    """The nodes that a layer covers, the first and the last of many; without nodes its tensor."""
-    nodes = layer.nodes or (layer.output,)
-    return nodes[0] if len(nodes) == 1 else f"{nodes[0]} … {nodes[-1]}"
 
 
 def _layer_errors(rows: Iterable[Row]) -> Iterator[LayerError]:

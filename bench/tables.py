@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from bench import units
-from bench.records import Accuracy, ErrorStats, Measurement
+from bench.records import Accuracy, ErrorStats, Layer, Measurement
 from bench.rows import Row, title
 
 FORMATS = ("table", "csv", "json", "md")
@@ -158,6 +158,12 @@ def layer_records(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
             )  # fmt: skip
             found.append(dict(zip(LAYER_COLUMNS, values, strict=True)))
     return found
+
+
+def layer_name(layer: Layer) -> str:
+    """The node that a layer covers, or the first and the last of several; without nodes its tensor."""
+    nodes = layer.nodes or (layer.output,)
+    return nodes[0] if len(nodes) == 1 else f"{nodes[0]} … {nodes[-1]}"
 
 
 def _verdict(error: ErrorStats | None) -> tuple[float | None, bool | None]:

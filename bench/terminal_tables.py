@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bench import units
 from bench.records import ErrorStats, Layer, Measurement
 from bench.rows import Row, by_model, label, title
-from bench.tables import WORDS, accuracy_of, exponent
+from bench.tables import accuracy_of, exponent, layer_name, words
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -83,7 +83,7 @@ def _cells(row: Row) -> list[str | Text]:
     from rich.text import Text
 
     measurement = row.measurement
-    result = Text(_words(measurement), style=STYLES.get(measurement.disposition, "bold red"))
+    result = Text(words(measurement), style=STYLES.get(measurement.disposition, "bold red"))
     if measurement.validity.warnings:
         result.append(" !", style="yellow")
     accuracy = accuracy_of(row)
@@ -109,7 +109,7 @@ def remarks(rows: Sequence[Row]) -> list[str]:
     grouped: dict[tuple[str, str], list[tuple[str, Row]]] = {}
     for row in rows:
         m = row.measurement
-        texts = [f"{_words(m)}: {m.reason}" if m.reason else _words(m)] if m.disposition != "ok" else []
+        texts = [f"{words(m)}: {m.reason}" if m.reason else words(m)] if m.disposition != "ok" else []
         for text in (*texts, *(f"! {warning}" for warning in m.validity.warnings)):
             alike = _NUMBER.sub("#", text) if text.startswith("!") else text
             grouped.setdefault((row.title, alike), []).append((text, row))
@@ -152,15 +152,8 @@ def layers(measurements: Sequence[Measurement]) -> RenderableType:
 
 def _layer(layer: Layer, total: float) -> tuple[str, ...]:
     time_ns = layer.time_ns
-    names = (
-        layer.nodes[0]
-        if len(layer.nodes) == 1
-        else f"{layer.nodes[0]} … {layer.nodes[-1]}"
-        if layer.nodes
-        else ""
-    )
     return (
-        names,
+        layer_name(layer),
         layer.op_type,
         "×".join(map(str, layer.shape)),
         layer.rung,
@@ -177,10 +170,6 @@ def _error_text(error: ErrorStats | None) -> RenderableType:
     if error is None:
         return ""
     return Text(exponent(error.rel_l2), style="" if error.ok else "bold red")
-
-
-def _words(measurement: Measurement) -> str:
-    return WORDS.get(measurement.disposition, measurement.disposition)
 
 
 def _half_width(row: Row) -> str:

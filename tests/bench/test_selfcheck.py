@@ -1,0 +1,180 @@
+"""A backend against itself: what is the same is called the same, what differs is counted, and too much of it
+is exit code 1. The sessions are made up, so that nothing here depends on the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import main
+from bench import selfcheck, timing
+from bench.records import Case, Job
+from bench.selfcheck import SIDES, Comparison
+from bench.stats import Interval, Verdict
+from bench.timing import Rules
+from kernels.errors import KernelscopeError
+
+QUICK = Rules(warmup_s=0.001, rewarm_s=0.0005, min_s=0.005)
+CASES = tuple(
+    Case(model="lenet5-digits", backend=backend, precision="fp32", batch=batch)
+    for batch in (1, 16)
+    for backend in ("engine-cpu", "ort-cpu")
+)
+
+
+class FakeSession:
+    """Passes of `nanoseconds`, give or take half a per cent, drawn from `seed`."""
+
+    def __init__(self, nanoseconds: float, seed: int = 0, broken: bool = False) -> None:
+        self.facts: dict[str, str] = {}
+        self._nanoseconds = nanoseconds
+        self._random = random.Random(seed)
+        self._broken = broken
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        if self._broken:
+            raise RuntimeError("illegal address")
+        time.sleep(0.0001)  # so that seconds of samples are a few
+        return round(count * self._nanoseconds * (1 + 0.005 * self._random.random()))
+
+
+class FakePairs:
+    """In place of Contenders: the other side takes `factor(number)` times as long."""
+
+    def __init__(self, factor: Callable[[int], float] = lambda number: 1.0, broken: bool = False) -> None:
+        self.opened: list[Case] = []
+        self.open = 0
+        self._factor = factor
+        self._broken = broken
+
+    @contextlib.contextmanager
+    def __call__(self, case: Case) -> Iterator[Mapping[str, Any]]:
+        number = len(self.opened)
+        self.opened.append(case)
+        self.open += 1
+        try:
+            factors = (1.0, self._factor(number))
+            yield {
+                side: FakeSession(50_000.0 * factor, 2 * number + i, self._broken and i == 1)
+                for i, (side, factor) in enumerate(zip(SIDES, factors, strict=True))
+            }
+        finally:
+            self.open -= 1
+
+
+def test_what_is_the_same_is_called_the_same_and_the_cases_take_turns() -> None:
+    pairs = FakePairs()
+    found = list(selfcheck.run(CASES, 6, QUICK, pairs))
+    assert [comparison.case for comparison in found] == [*CASES, *CASES[:2]] == pairs.opened
+    assert {comparison.verdict for comparison in found} == {Verdict.SAME}
+    assert pairs.open == 0
+    came_to = selfcheck.summary(found)
+    assert came_to.passed
+    assert came_to.largest_off < 0.005
+
+
+def test_a_difference_is_seen_and_told_by_its_sign() -> None:
+    slow = selfcheck.compare(CASES[0], QUICK, FakePairs(lambda number: 1.1))
+    fast = selfcheck.compare(CASES[0], QUICK, FakePairs(lambda number: 0.9))
+    assert slow.verdict is Verdict.FASTER  # the one against the other, which takes longer
+    assert slow.off == pytest.approx(1 - 1 / 1.1, rel=0.1)
+    assert fast.verdict is Verdict.SLOWER
+
+
+@pytest.mark.parametrize(("comparisons", "wrong", "passed"), [(40, 2, True), (40, 3, False), (19, 1, False)])
+def test_one_in_twenty_may_be_wrong(comparisons: int, wrong: int, passed: bool) -> None:
+    verdicts = [Verdict.FASTER, Verdict.SLOWER, Verdict.FASTER][:wrong]
+    verdicts += [Verdict.UNCLEAR if i % 2 else Verdict.SAME for i in range(comparisons - wrong)]
+    found = [Comparison(CASES[0], Interval(1.03, 1.0, 1.06), verdict) for verdict in verdicts]
+    came_to = selfcheck.summary(found)
+    assert came_to.wrong == wrong
+    assert came_to.passed is passed
+    assert sum(came_to.verdicts.values()) == comparisons
+    assert came_to.largest_off == pytest.approx(0.03)
+
+
+def test_a_session_that_breaks_is_told_in_a_sentence_and_closed() -> None:
+    pairs = FakePairs(broken=True)
+    with pytest.raises(KernelscopeError, match=r"lenet5-digits on engine-cpu.*illegal address"):
+        selfcheck.compare(CASES[0], QUICK, pairs)
+    assert pairs.open == 0
+
+
+@pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (1.1, 1)])
+def test_the_command_prints_a_table_and_its_verdict_is_its_exit_code(
+    factor: float, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(selfcheck, "Contenders", lambda job, progress: FakePairs(lambda number: factor))
+    monkeypatch.setattr(timing, "Rules", lambda budget_s, cold: replace(QUICK, budget_s=budget_s, cold=cold))
+    line = ["selfcheck", "lenet5-digits", "--backend", "engine-cpu", "--backend", "ort-cpu", "--batch", "1"]
+    assert main.main([*line, "--times", "2", "--budget", "5"]) == code
+    out, err = capsys.readouterr()
+    assert "[2/2] lenet5-digits on ort-cpu, fp32, batch 1: " + ("SAME" if code == 0 else "FASTER") in err
+    cells = next(line for line in out.splitlines() if line.startswith("all")).split()
+    assert cells[1:6] == ["2", *(["2", "0", "0", "0"] if code == 0 else ["0", "0", "2", "0"])]
+    assert out.rstrip().endswith("passed." if code == 0 else "failed.")
+
+
+def test_a_cancelled_check_shows_what_there_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def factor(number: int) -> float:
+        if number == 1:
+            raise KeyboardInterrupt
+        return 1.0
+
+    monkeypatch.setattr(selfcheck, "Contenders", lambda job, progress: FakePairs(factor))
+    line = ["selfcheck", "--backend", "engine-cpu", "--batch", "1", "--times", "3", "--budget", "0.05"]
+    assert main.main(line) == 130
+    out, err = capsys.readouterr()
+    assert "engine-cpu" in out
+    assert "cancelled" in err
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("selfcheck --times 0", "compares nothing"),
+        ("selfcheck lenet5-digit", "did you mean lenet5-digits"),
+        ("selfcheck --backend engine-cp", "did you mean engine-cpu"),
+        ("selfcheck --batch 0", "out of range"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(line.split()) == 2
+    out, err = capsys.readouterr()
+    assert told in err
+    assert err.count("\n") == 1
+    assert out == ""
+
+
+@pytest.mark.parametrize("backend", ["engine-cpu", "ort-cpu"])
+def test_contenders_are_two_sessions_that_answer_alike_and_are_closed(backend: str) -> None:
+    job = Job(models=("lenet5-digits",), backends=(backend,), batches=(3,), threads=1)
+    (case,) = selfcheck.plan(job)
+    assert case.images == 0
+    pairs = selfcheck.Contenders(job, lambda text, fraction: None)
+    with pairs(case) as sessions:
+        assert tuple(sessions) == SIDES
+        one, other = sessions.values()
+        assert one is not other
+        assert one.time_runs(1) > 0
+        for name, array in one.fetch().items():
+            assert array.shape[0] == 3
+            np.testing.assert_array_equal(array, other.fetch()[name])
+
+
+def test_a_case_that_a_backend_refuses_is_told_in_a_sentence() -> None:
+    job = Job(models=("lenet5-digits",), backends=("engine-cpu",), precisions=("fp16",))
+    with (
+        pytest.raises(KernelscopeError, match="lenet5-digits on engine-cpu, fp16, batch 1: unsupported: "),
+        selfcheck.Contenders(job, lambda text, fraction: None)(selfcheck.plan(job)[0]),
+    ):
+        pass
