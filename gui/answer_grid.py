@@ -105,8 +105,8 @@ class AnswerDelegate(QStyledItemDelegate):
         model = at.model()
         assert isinstance(model, AnswerModel)
         answered, index = model.answered, int(model.indices[at.row()])
-        cell: QRect = option.rect.adjusted(2, 2, -2, -2)  # type: ignore[attr-defined]
-        state: QStyle.StateFlag = option.state  # type: ignore[attr-defined]
+        cell: QRect = option.rect.adjusted(2, 2, -2, -2)
+        state: QStyle.StateFlag = option.state
         chosen = bool(state & QStyle.StateFlag.State_Selected)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -194,6 +194,9 @@ class AnswerGrid(QListView):
         self.selectionModel().currentChanged.connect(self._on_current)
 
     def show_images(self, answered: Answered, indices: np.ndarray) -> None:
+        """Show these; where they are shown already the place in the list stays."""
+        if answered is self.source.answered and np.array_equal(indices, self.source.indices):
+            return
         if answered is not self.source.answered:
             self.delegate.measure(answered, self.fontMetrics())
         self.source.show_images(answered, indices)

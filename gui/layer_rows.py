@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from bench import tables, units
 from bench.records import ErrorStats, Layer, Measurement
 from bench.rows import label
@@ -84,6 +86,34 @@ def alike(measurements: Iterable[Measurement], model: str, batch: int, precision
             found[name] = plain[name]
     # References last, as in every chart and table.
     return sorted(found.values(), key=lambda m: m.reference in ("", m.case.backend))
+
+
+def completed(measurement: Measurement, others: Iterable[Measurement]) -> Measurement:
+    """`measurement` with what a thinned run has left out of its layers and another case of the same model,
+    backend and precision has kept: errors, taken once for all batch sizes, and what a layer reads."""
+    case = measurement.case
+    known: dict[str, Layer] = {}
+    for m in others:
+        if (m.case.model, m.case.backend, m.case.precision) == (case.model, case.backend, case.precision):
+            known |= {layer.output: layer for layer in m.layers if layer.isolated or layer.propagated}
+    layers = []
+    for layer in measurement.layers:
+        kept = known.get(layer.output) if layer.output else None
+        if kept is not None and layer.isolated is None and layer.propagated is None:
+            layer = msgspec.structs.replace(layer, isolated=kept.isolated, propagated=kept.propagated)
+        if kept is not None and not layer.inputs:
+            layer = msgspec.structs.replace(layer, inputs=kept.inputs)
+        layers.append(layer)
+    return msgspec.structs.replace(measurement, layers=tuple(layers))
+
+
+def fullest(measurements: Iterable[Measurement]) -> int:
+    """The batch size whose layers are known best, the smallest of several: where to begin."""
+    known: dict[int, int] = {}
+    for m in measurements:
+        full = sum(bool(layer.shape) + (layer.isolated is not None) for layer in m.layers)
+        known[m.case.batch] = known.get(m.case.batch, 0) + full
+    return max(sorted(known), key=lambda batch: known[batch])
 
 
 def rows(measurements: Sequence[Measurement], focus: Measurement) -> list[LayerRow]:
@@ -191,7 +221,7 @@ def shape_text(shape: Sequence[int]) -> str:
 
 
 def error_text(value: float) -> str:
-    return "0" if value == 0 else f"{value:.1e}"
+    return "0" if value == 0 else f"{value:.1e}".replace(".0e", "e")
 
 
 def tip(row: LayerRow) -> str:

@@ -283,8 +283,12 @@ class GraphView(QGraphicsView):
         else:
             near = [source for source, target in self._edges if target == self._selected]
         if near:
-            here = self._items[self._selected].sceneBoundingRect().center().x()
-            self._pick(min(near, key=lambda k: abs(self._items[k].sceneBoundingRect().center().x() - here)))
+            here = self._centre(self._selected)
+            away = {k: self._centre(k) - here for k in near}
+            self._pick(min(near, key=lambda k: (abs(away[k].y()), abs(away[k].x()))))
+
+    def _centre(self, key: str) -> QPointF:
+        return self._items[key].sceneBoundingRect().center()
 
 
 class _Fonts:

@@ -78,9 +78,9 @@ class LayersPage(Page):
         column.addWidget(self.table, 1)
         column.addWidget(self._note)
         split.addWidget(right)
-        split.setStretchFactor(0, 2)
-        split.setStretchFactor(1, 3)
-        split.setSizes([420, 640])
+        split.setStretchFactor(0, 1)
+        split.setStretchFactor(1, 2)
+        split.setSizes([360, 640])
         body = QWidget()
         layout = QVBoxLayout(body)
         layout.setContentsMargins(6, 6, 6, 6)
@@ -134,13 +134,14 @@ class LayersPage(Page):
         titles = {m.case.model: title(m.case.model) for m in with_layers}
         model = self._offer("model", titles)
         ours = [m for m in with_layers if m.case.model == model]
-        batch = self._offer("batch", {b: f"{b:,}" for b in sorted({m.case.batch for m in ours})})
-        ours = [m for m in ours if m.case.batch == batch]
+        batches = {b: f"{b:,}" for b in sorted({m.case.batch for m in ours})}
+        batch = self._offer("batch", batches, layer_rows.fullest(ours))
+        every, ours = ours, [m for m in ours if m.case.batch == batch]
         precision = self._offer("precision", {p: p for p in dict.fromkeys(m.case.precision for m in ours)})
         beside = layer_rows.alike(ours, str(model), int(batch), str(precision))  # type: ignore[call-overload]
         names = {m.case.backend: contender(m) for m in beside}
         focus = self._offer("focus", names)
-        self._show(beside, next(m for m in beside if m.case.backend == focus))
+        self._show(beside, next(m for m in beside if m.case.backend == focus), every)
 
     def select(self) -> None:
         case = self.state.case
@@ -163,13 +164,14 @@ class LayersPage(Page):
         self.table.source.theme = self.theming.theme
         self.graph.restyle(self.theming.theme)
 
-    def _show(self, beside: Sequence[Measurement], focus: Measurement) -> None:
+    def _show(self, beside: Sequence[Measurement], focus: Measurement, every: Sequence[Measurement]) -> None:
         colour = str(self._choices["colour"].currentData())
-        shown = (tuple(map(id, beside)), id(focus), colour, self.theming.theme.name)
+        shown = (tuple(map(id, every)), tuple(map(id, beside)), id(focus), colour, self.theming.theme.name)
         self._focus = focus
         if shown == self._shown:
             return
-        self._shown, self._kept = shown, tuple(beside)  # kept, so that no id can come again
+        self._shown, self._kept = shown, tuple(every)  # kept, so that no id can come again
+        focus = layer_rows.completed(focus, every)
         rows = layer_rows.rows(beside, focus)
         self._show_graph(rows)
         scale = self._scale(rows, focus, colour)
@@ -202,7 +204,7 @@ class LayersPage(Page):
         seen = [error.rel_l2 for error in errors if 0 < error.rel_l2 < math.inf]
         low = 10.0 ** math.floor(math.log10(max(FLOOR, min([*seen, high / 1e3]))))
         marks = (("out of bounds", theme.failed),) if not all(e.ok for e in errors) else ()
-        name = f"Relative L2 error, {who}"
+        name = f"Relative L2 error, {who} (bound {error_text(high)})"
         return Scale(name, "error", low, max(high, low * 10), True, error_text, theme, marks)
 
     def _look(self, row: LayerRow, colour: str, scale: Scale | None) -> Look:
@@ -221,10 +223,11 @@ class LayersPage(Page):
 
     # ------------------------------------------------------------------------------------------- choosing
 
-    def _offer(self, key: str, items: dict) -> object:
-        """Fill a list, keep its choice where it is still offered, and answer it."""
+    def _offer(self, key: str, items: dict, first: object = None) -> object:
+        """Fill a list, keep its choice where it is still offered (else take `first`), and answer it."""
         box = self._choices[key]
-        chosen = self._wanted.pop(key, box.currentData()) if self._wanted else box.currentData()
+        chosen = self._wanted.pop(key, box.currentData())
+        chosen = chosen if chosen in items else first
         if [(box.itemData(i), box.itemText(i)) for i in range(box.count())] != list(items.items()):
             box.clear()
             for data, words in items.items():

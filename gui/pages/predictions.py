@@ -37,14 +37,25 @@ class PredictionsPage(Page):
                 "what every backend took it for."
             )
         if any(_answered(m) for m in self.state.measurements):
-            return "This run lies in no folder, and images and answers are kept in run folders alone."
+            return "The images and answers of this run are not kept: its folder has no file of them."
         return (
             "No case of this run has answered images yet. They come at the end of each case, where the model "
             "takes images and the number of images is not 0."
         )
 
     def has_content(self) -> bool:
-        return self.state.folder is not None and any(_answered(m) for m in self.state.measurements)
+        return any(map(self._kept, self.state.measurements))
+
+    def _kept(self, measurement: Measurement) -> bool:
+        """Whether a case's answers can be read: a thinned run has those of a few cases alone."""
+        from bench import gallery
+
+        folder = self.state.folder
+        return (
+            _answered(measurement)
+            and folder is not None
+            and gallery.answers_path(folder, measurement.case).is_file()
+        )
 
     def build(self) -> QWidget:
         from gui.answer_grid import NOTHING, AnswerGrid
@@ -99,7 +110,7 @@ class PredictionsPage(Page):
         split.addWidget(self._side())
         split.setStretchFactor(0, 3)
         split.setStretchFactor(1, 2)
-        split.setSizes([640, 400])
+        split.setSizes([600, 440])
         body = QWidget()
         layout = QVBoxLayout(body)
         layout.setContentsMargins(6, 6, 6, 6)
@@ -154,14 +165,14 @@ class PredictionsPage(Page):
         from bench import gallery
         from gui.answers import Files
 
-        ours = [m for m in self.state.measurements if _answered(m)]
+        ours = [m for m in self.state.measurements if self._kept(m)]
         model = self._offer("model", {m.case.model: title(m.case.model) for m in ours})
         ours = [m for m in ours if m.case.model == model]
         most_first = sorted({m.case.images for m in ours}, reverse=True)
         images = self._offer("images", {n: f"{n:,}" for n in most_first})
         ours = [m for m in ours if m.case.images == images]
         batch = self._offer("batch", {b: f"{b:,}" for b in sorted({m.case.batch for m in ours})})
-        beside = contenders(m for m in ours if m.case.batch == batch)
+        beside = contenders(ours, int(batch))  # type: ignore[call-overload]
         self._cases = {name: m.case for name, m in beside.items()}
         self._offer("focus", {name: name for name in beside})
         folder, case = self.state.folder, next(iter(self._cases.values()))
@@ -184,7 +195,7 @@ class PredictionsPage(Page):
     def select(self) -> None:
         case = self.state.case
         measurement = self.state.measurement(case)
-        if case is None or measurement is None or not _answered(measurement):
+        if case is None or measurement is None or not self._kept(measurement):
             return
         wanted: dict[str, object] = {"model": case.model, "images": case.images, "batch": case.batch}
         wanted["focus"] = name_of(case)
@@ -224,7 +235,7 @@ class PredictionsPage(Page):
         indices = answered.chosen(asked, focus)
         self.grid.nothing = self._why_none(asked.shown) if not len(indices) else ""
         self.grid.show_images(answered, indices)
-        if self._image in indices[: len(indices)]:
+        if self._image in indices:
             row = int((indices == self._image).argmax())
             self.grid.setCurrentIndex(self.grid.source.index(row))
         parts = [f"{len(indices):,} of {len(answered):,} images"]
@@ -292,12 +303,15 @@ class PredictionsPage(Page):
             colour = theme.failed if 0 <= label != predicted else theme.ink
             mark = "" if label < 0 else "✓ " if label == predicted else "✕ "
             best = (
-                ", among the five best" if label >= 0 and label != predicted and answers.top5[index] else ""
+                ", label among its best five"
+                if label >= 0 and label != predicted and answers.top5[index]
+                else ""
             )
             sure = units.percent(float(answers.confidence[index]), 2)
             rows.append(
                 f'<span style="color:{palette.backend(name.partition(" ")[0])}">■</span> {escape(name)}<br>'
-                f'<span style="color:{colour}">{mark}{escape(answered.class_name(predicted))}</span>, {sure}{best}'
+                f'<span style="color:{colour}">{mark}{escape(answered.class_name(predicted))}</span>, '
+                f"{sure}{best}"
             )
         self._facts.setText("<br>".join(rows))
 
@@ -355,10 +369,20 @@ def name_of(case: Case) -> str:
     return label(case.backend, case.precision)
 
 
-def contenders(measurements: Iterable[Measurement]) -> dict[str, Measurement]:
-    """By name, references last, as in every chart and table."""
-    ordered = sorted(measurements, key=lambda m: m.reference in ("", m.case.backend))
-    return {name_of(m.case): m for m in ordered}
+def contenders(measurements: Iterable[Measurement], batch: int) -> dict[str, Measurement]:
+    """By name, references last, as in every chart and table. One without answers at this batch size stands
+    with those of the nearest that it has, and its name says so: a batch size should change no answer."""
+    found: dict[str, Measurement] = {}
+    for m in measurements:
+        other = found.get(name_of(m.case))
+        if other is None or _away(m.case.batch, batch) < _away(other.case.batch, batch):
+            found[name_of(m.case)] = m
+    ordered = sorted(found.items(), key=lambda item: item[1].reference in ("", item[1].case.backend))
+    return {name if m.case.batch == batch else f"{name} (batch {m.case.batch:,})": m for name, m in ordered}
+
+
+def _away(batch: int, wanted: int) -> float:
+    return max(batch / wanted, wanted / batch)
 
 
 PAGE = PredictionsPage
