@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import re
 from pathlib import Path
 
 import psutil
 
 from bench import nvml
 from bench.records import BackendInfo, Environment
+from bench.version import version
 from engine import backends, host
 
 # Whose versions a reader of a chart wants to know; those not installed are left out.
@@ -74,16 +74,6 @@ def backend_infos() -> tuple[BackendInfo, ...]:
         )
         for backend in backends.all_backends().values()
     )
-
-
-def version() -> str:
-    """This program's version, from the pyproject.toml that lies with it ("" where there is none)."""
-    try:
-        text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
-    except OSError:
-        return ""
-    found = re.search(r'^version = "(.+)"$', text, re.MULTILINE)
-    return found[1] if found else ""
 
 
 def _os() -> str:

@@ -182,7 +182,7 @@ def _write(run: Run, measurements: Sequence[Measurement], source: Path, target: 
         msgspec.json.encode(thin_measurement(m, grade.samples, m.case in whole, grade.shapes)) + b"\n"
         for m in measurements
     ]
-    write_atomically(target / RUN_FILE, msgspec.json.encode(run))
+    write_atomically(target / RUN_FILE, msgspec.json.encode(_public(run)))
     write_atomically(target / RESULTS_FILE, b"".join(lines))
     datasets = {info.name: info.dataset for info in run.models}
     for case in whole:
@@ -191,15 +191,28 @@ def _write(run: Run, measurements: Sequence[Measurement], source: Path, target: 
         _images(gallery.images_path(source, dataset, case), gallery.images_path(target, dataset, case))
 
 
+def _public(run: Run) -> Run:
+    """Without what tells of one machine alone: where its models lie, the GPU's serial number."""
+    models = tuple(msgspec.structs.replace(info, path=Path(info.path).name) for info in run.models)
+    environment = msgspec.structs.replace(run.environment, gpu_uuid="")
+    return msgspec.structs.replace(run, models=models, environment=environment)
+
+
 def _whole(measurements: Iterable[Measurement]) -> set[Case]:
-    """The cases that keep what they have: of each model, backend and precision the sound one of the largest
-    batch, with the most images."""
-    best: dict[tuple[str, str, str], Case] = {}
+    """The cases that keep what they have: of each model, backend and precision one that is sound. All of the
+    largest batch that every one of them ran, with the most images, so that they can be compared; where there
+    is none, each of its own largest."""
+    sound: dict[str, dict[tuple[str, str], list[Case]]] = {}
     for m in measurements:
-        key = (m.case.model, m.case.backend, m.case.precision)
-        if m.disposition in SOUND and (key not in best or _size(m.case) > _size(best[key])):
-            best[key] = m.case
-    return set(best.values())
+        if m.disposition in SOUND:
+            case = m.case
+            sound.setdefault(case.model, {}).setdefault((case.backend, case.precision), []).append(case)
+    found = set()
+    for contenders in sound.values():
+        shared = set.intersection(*({_size(case) for case in cases} for cases in contenders.values()))
+        for cases in contenders.values():
+            found.add(max((c for c in cases if not shared or _size(c) == max(shared)), key=_size))
+    return found
 
 
 def _size(case: Case) -> tuple[int, int]:

@@ -19,13 +19,14 @@ SQUARE = QSize(14, 14)
 
 @dataclass(frozen=True)
 class Entry:
-    """key: what is hidden; dashed and marker: as its line is drawn (marker "": a filled square)."""
+    """key: what is hidden; dashed, marker, overlay: as its line is drawn (marker "": a filled square)."""
 
     key: str
     label: str
     colour: str
     dashed: bool = False
     marker: str = ""
+    overlay: bool = False
 
 
 def entries(chart: Chart) -> tuple[Entry, ...]:
@@ -36,7 +37,7 @@ def entries(chart: Chart) -> tuple[Entry, ...]:
     for panel in chart.panels:
         for s in panel.series:
             if s.points or s.marks:
-                found.setdefault(s.label, Entry(s.label, s.label, s.colour, s.dashed, s.marker))
+                found.setdefault(s.label, Entry(s.label, s.label, s.colour, s.dashed, s.marker, s.overlay))
     return tuple(found.values())
 
 
@@ -118,11 +119,12 @@ class Legend(QWidget):
             painter.drawRect(QRectF(middle.x() - 6, middle.y() - 5, 12, 10))
         else:
             style = Qt.PenStyle.DashLine if entry.dashed else Qt.PenStyle.SolidLine
-            painter.setPen(QPen(colour, 1.6, style))
+            painter.setPen(QPen(colour, 0.8 if entry.overlay else 1.6, style))
             painter.drawLine(QPointF(1, middle.y()), QPointF(ICON.width() - 1, middle.y()))
-            painter.setPen(QPen(colour, 1.3))
-            painter.setBrush(QColor(self._theming.theme.paper) if entry.dashed else colour)
-            _marker(painter, entry.marker, middle)
+            painter.setPen(QPen(colour, 0.8 if entry.overlay else 1.3))
+            hollow = entry.dashed or entry.overlay
+            painter.setBrush(QColor(self._theming.theme.paper) if hollow else colour)
+            _marker(painter, entry.marker, middle, 2.6 if entry.overlay else 3.4)
         painter.end()
         return QIcon(picture)
 

@@ -162,11 +162,11 @@ class LinePlot(PanelPlot):
             x=np.array([self._x(p.x, shift) for p in points]),
             y=np.array([math.nan if math.isnan(p.y) else place(p.y, log_y) for p in points]),
             connect="finite",
-            pen=pg.mkPen(series.colour, width=1.5, style=style),
+            pen=pg.mkPen(series.colour, width=0.8 if series.overlay else 1.5, style=style),
             symbol=SYMBOLS.get(series.marker, "o"),
-            symbolSize=7,
+            symbolSize=5 if series.overlay else 7,
             symbolPen=pg.mkPen(series.colour, width=1.2),
-            symbolBrush=theme.paper if series.dashed else series.colour,
+            symbolBrush=theme.paper if series.dashed or series.overlay else series.colour,
         )
         bounded = [p for p in series.points if p.low is not None and p.high is not None]
         lows, highs = _bounds(bounded, log_y)

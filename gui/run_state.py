@@ -14,9 +14,11 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from bench.charts import Chart, model_charts
 from bench.records import Case, Environment, Job, Measurement, ModelInfo, Run
 from bench.row_cache import RowCache
 from bench.rows import Row
+from gui.overlay import Overlay
 
 RunData = tuple[Run, Sequence[Measurement]]
 
@@ -36,6 +38,9 @@ class RunState(QObject):
         self.version = 0
         self.case: Case | None = None  # selected
         self.layer = ""  # selected: the output tensor of a layer of the model
+        self.overlay: Overlay | None = (
+            None  # another run, drawn over this one; it stays when this one changes
+        )
         self._measurements: dict[str, Measurement] = {}
         self._rows = RowCache()
 
@@ -84,6 +89,11 @@ class RunState(QObject):
         self._put(measurements)
         self._touch()
 
+    def lay_over(self, overlay: Overlay | None) -> None:
+        """Draw another run over this one; None takes it away."""
+        self.overlay = overlay
+        self._touch()
+
     def measurement(self, case: Case | None) -> Measurement | None:
         return self._measurements.get(case.key) if case is not None else None
 
@@ -97,12 +107,12 @@ class RunState(QObject):
     @property
     def up_to_date(self) -> bool:
         """Whether every measurement has its row."""
-        return self._rows.pending == 0
+        return self._rows.pending == 0 and (self.overlay is None or self.overlay.pending == 0)
 
     def work(self, budget_s: float) -> bool:
         """Derive rows for at most about `budget_s`; whether any came of it."""
         end, any_made = time.perf_counter() + budget_s, False
-        while self._rows.step():
+        while self._rows.step() or (self.overlay is not None and self.overlay.step()):
             any_made = True
             if time.perf_counter() >= end:
                 break
@@ -116,6 +126,16 @@ class RunState(QObject):
 
     def row(self, case: Case | None) -> Row | None:
         return self._rows.row(case) if case is not None else None
+
+    def charts(self, model: str) -> list[Chart]:
+        """The charts of a model from the rows derived so far, the overlay's lines in them."""
+        rows = self.rows(model)
+        charts = model_charts(model, rows, [self.run]) if rows else []
+        return self.overlay.over(charts, model) if self.overlay is not None else charts
+
+    def all_charts(self) -> list[Chart]:
+        """The charts of every model."""
+        return [chart for model in self.models for chart in self.charts(model)]
 
     def planned_batches(self, model: str) -> tuple[int, ...]:
         """The batch sizes the run will measure on a model, known before they are: axes need not move."""

@@ -96,6 +96,11 @@ class Session(QObject):
         return self._supervisor is not None
 
     @property
+    def runs(self) -> Path:
+        """The folder that new runs are made in."""
+        return self._runs
+
+    @property
     def worker(self) -> WorkerProcess:
         return self._worker
 

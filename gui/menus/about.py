@@ -41,6 +41,8 @@ def add_to(window: MainWindow, actions: Actions) -> None:
             (by_name["open-sample"], "a run recorded on another machine, with every page filled"),
         ),
     )
-    centre = window.centralWidget().layout()
-    assert isinstance(centre, QVBoxLayout)
-    centre.insertWidget(centre.indexOf(window.tabs), hint)
+    centre = window.banner.parentWidget()
+    assert centre is not None
+    layout = centre.layout()
+    assert isinstance(layout, QVBoxLayout)
+    layout.insertWidget(layout.indexOf(window.tabs), hint)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
 
-from bench.charts import model_charts
 from bench.rows import Row, title
 from gui.page import Page
 
@@ -23,6 +22,7 @@ CHARTS = {
 
 class ComparePage(Page):
     title = "Compare"
+    chart_menu = Signal(object, object)  # the context menu of a chart, and the chart, before it is shown
 
     def empty_text(self) -> str:
         return (
@@ -54,6 +54,7 @@ class ComparePage(Page):
         for index, (name, view) in enumerate(self.views.items()):
             grid.addWidget(view, index // 2, index % 2)
             view.picked.connect(self._on_picked)
+            view.menu_opened.connect(self.chart_menu)
             view.expanded.connect(lambda on, name=name: self._on_expanded(name, on))
         for i in range(2):
             grid.setRowStretch(i, 1)
@@ -79,7 +80,7 @@ class ComparePage(Page):
         self._offer_models()
         model = self.model
         rows = self.state.rows(model) if model else []
-        found = {chart.name: chart for chart in model_charts(model, rows, [self.state.run])} if rows else {}
+        found = {chart.name: chart for chart in self.state.charts(model)} if model else {}
         ticks = tuple(float(b) for b in self.state.planned_batches(model)) if model else ()
         for name, view in self.views.items():
             view.show_chart(found.get(f"{title(model)}-{name}"), ticks)

@@ -1,0 +1,58 @@
+"""Work that reads files, off the GUI thread; what comes of it arrives back on it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from kernels.errors import KernelscopeError
+
+
+class Background(QObject):
+    """`start` work; of several of one kind started after each other only the last is heard."""
+
+    _done = Signal(str, int, object, object)  # kind, number, result, error
+
+    def __init__(self, tell: Callable[[str], None], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._tell = tell
+        self._number = 0
+        self._waiting: dict[str, tuple[int, Callable[[Any], None]]] = {}
+        self._done.connect(self._on_done)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._waiting)
+
+    def start(self, kind: str, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """Call `work` in a thread and `then` with its result; an error of ours is told as its sentence."""
+        self._number += 1
+        self._waiting[kind] = (self._number, then)
+        number = self._number
+
+        def run() -> None:
+            result, error = None, None
+            try:
+                result = work()
+            except Exception as raised:  # crosses to the GUI thread, where the handler of all errors is
+                error = raised
+            with contextlib.suppress(RuntimeError):  # the window has closed meanwhile
+                self._done.emit(kind, number, result, error)
+
+        threading.Thread(target=run, name=f"window: {kind}", daemon=True).start()
+
+    def _on_done(self, kind: str, number: int, result: Any, error: Exception | None) -> None:
+        waiting = self._waiting.get(kind)
+        if waiting is None or waiting[0] != number:
+            return
+        del self._waiting[kind]
+        if isinstance(error, KernelscopeError):
+            self._tell(str(error))
+        elif error is not None:
+            raise error
+        else:
+            waiting[1](result)
