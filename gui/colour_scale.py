@@ -6,6 +6,7 @@ large; lightness alone tells the order, for eyes that see hues differently.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,15 +64,16 @@ class Scale:
     def stops(self) -> Sequence[str]:
         return RAMPS[self.kind][self.theme.dark]
 
-    def ticks(self) -> list[tuple[float, str]]:
-        """(fraction, text) of a few values: decades of a logarithmic scale, quarters of a linear one."""
+    def ticks(self, most: int = STEPS) -> list[tuple[float, str]]:
+        """(fraction, text) of at most `most` values, 2 or more: decades of a logarithmic scale, equal parts
+        of a linear one."""
         if self.high <= self.low:
             return [(0.0, self.text(self.low))]
         if not self.log:
-            values = [self.low + (self.high - self.low) * i / (STEPS - 1) for i in range(STEPS)]
+            values = [self.low + (self.high - self.low) * i / (most - 1) for i in range(most)]
         else:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
-            stride = max(1, math.ceil((last - first) / STEPS))
+            stride = max(1, math.ceil((last - first) / (most - 1)))
             values = [10.0**power for power in range(last, first - 1, -stride)][::-1]
         return [(self.fraction(value), self.text(value)) for value in values]
 
@@ -145,15 +147,24 @@ class ScaleLegend(QWidget):
         painter.setBrush(gradient)
         painter.drawRect(bar)
         painter.setPen(QColor(theme.muted))
-        taken = -math.inf
-        for fraction, text in scale.ticks():
+        for fraction, text in self._fitting_ticks(bar.width()):
             x, wide = bar.left() + fraction * bar.width(), metrics.horizontalAdvance(text)
-            if x - wide / 2 < taken:
-                continue  # no room left for it
             painter.drawText(
                 QRectF(x - wide / 2 - 1, bar.bottom() + 2, wide + 2, line), Qt.AlignmentFlag.AlignCenter, text
             )
-            taken = x + wide / 2 + 6
+
+    def _fitting_ticks(self, width: float) -> list[tuple[float, str]]:
+        """As many ticks as have room beside each other."""
+        assert self._scale is not None
+        advance = self.fontMetrics().horizontalAdvance
+        for most in range(STEPS, 2, -1):
+            ticks = self._scale.ticks(most)
+            if all(
+                (b[0] - a[0]) * width >= (advance(a[1]) + advance(b[1])) / 2 + 8
+                for a, b in itertools.pairwise(ticks)
+            ):
+                return ticks
+        return self._scale.ticks(2)
 
     def _paint_title(self, painter: QPainter, line: int) -> None:
         assert self._scale is not None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QTableView, QWidget
 
 from gui.answers import Answered
 from gui.colour_scale import blend, ink_on
@@ -111,9 +111,9 @@ class ConfusionTable(QTableView):
         metrics = self.fontMetrics()
         most = f"{int(self.source.counts.max(initial=0)):,}"
         widest = max([most, *map(str, self.source.classes)], key=metrics.horizontalAdvance)
-        self.horizontalHeader().setDefaultSectionSize(
-            max(metrics.height() + 6, metrics.horizontalAdvance(widest) + 8)
-        )
+        margin = self.style().pixelMetric(QStyle.PixelMetric.PM_FocusFrameHMargin) + 1  # the delegate's
+        wide = metrics.horizontalAdvance(widest) + 2 * margin + 2
+        self.horizontalHeader().setDefaultSectionSize(max(metrics.height() + 6, wide))
         self.verticalHeader().setDefaultSectionSize(metrics.height() + 7)
 
     def restyle(self, theme: Theme) -> None:

@@ -40,7 +40,7 @@ from gui.theme import Theme
 PAD = 10.0
 RADIUS = 7.0
 LEAST_ZOOM, MOST_ZOOM = 0.05, 4.0
-READABLE = 0.75  # a large graph opens no smaller than this
+READABLE = 0.85  # a large graph opens no smaller than this
 
 
 @dataclass(frozen=True)

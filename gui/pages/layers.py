@@ -121,10 +121,10 @@ class LayersPage(Page):
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.clicked.connect(do)
             buttons.addWidget(button)
-        buttons.addSpacing(8)
-        buttons.addWidget(self.legend, 1)
-        column.addLayout(buttons)
+        buttons.addStretch(1)
+        column.addWidget(self.legend)
         column.addWidget(self.graph, 1)
+        column.addLayout(buttons)
         return side
 
     # ---------------------------------------------------------------------------------------------- showing

@@ -110,7 +110,7 @@ class PredictionsPage(Page):
         split.addWidget(self._side())
         split.setStretchFactor(0, 3)
         split.setStretchFactor(1, 2)
-        split.setSizes([600, 440])
+        split.setSizes([520, 480])
         body = QWidget()
         layout = QVBoxLayout(body)
         layout.setContentsMargins(6, 6, 6, 6)
@@ -302,11 +302,7 @@ class PredictionsPage(Page):
             predicted = int(answers.predicted[index])
             colour = theme.failed if 0 <= label != predicted else theme.ink
             mark = "" if label < 0 else "✓ " if label == predicted else "✕ "
-            best = (
-                ", label among its best five"
-                if label >= 0 and label != predicted and answers.top5[index]
-                else ""
-            )
+            best = ", label in its top 5" if label >= 0 and label != predicted and answers.top5[index] else ""
             sure = units.percent(float(answers.confidence[index]), 2)
             rows.append(
                 f'<span style="color:{palette.backend(name.partition(" ")[0])}">■</span> {escape(name)}<br>'
