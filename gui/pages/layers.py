@@ -204,7 +204,7 @@ class LayersPage(Page):
         seen = [error.rel_l2 for error in errors if 0 < error.rel_l2 < math.inf]
         low = 10.0 ** math.floor(math.log10(max(FLOOR, min([*seen, high / 1e3]))))
         marks = (("out of bounds", theme.failed),) if not all(e.ok for e in errors) else ()
-        name = f"Relative L2 error, {who} (bound {error_text(high)})"
+        name = f"Rel. L2 error, {who}, bound {error_text(high)}"
         return Scale(name, "error", low, max(high, low * 10), True, error_text, theme, marks)
 
     def _look(self, row: LayerRow, colour: str, scale: Scale | None) -> Look:

@@ -139,7 +139,7 @@ class PredictionsPage(Page):
         column.setContentsMargins(0, 0, 0, 0)
         self._heading = QLabel()
         self._heading.setProperty("role", "heading")
-        self._hint = QLabel("Rows: labels. Columns: answers. Click a cell to see its images.")
+        self._hint = QLabel("Row: label. Column: answer. Click a cell to see its images.")
         self._hint.setProperty("role", "muted")
         self._hint.setWordWrap(True)
         self._large = QLabel()
