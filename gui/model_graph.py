@@ -7,61 +7,17 @@ layer to layer, + and − zoom, 0 shows everything, 1 is full size.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from PySide6.QtCore import QLineF, QPoint, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import (
-    QColor,
-    QFont,
-    QFontMetricsF,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPainterPath,
-    QPen,
-    QPolygonF,
-    QResizeEvent,
-    QWheelEvent,
-)
-from PySide6.QtWidgets import (
-    QApplication,
-    QGraphicsItem,
-    QGraphicsPathItem,
-    QGraphicsScene,
-    QGraphicsView,
-    QStyleOptionGraphicsItem,
-    QWidget,
-)
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QGraphicsScene, QGraphicsView, QWidget
 
-from gui.colour_scale import ink_on
+from gui.graph_items import ArrowItem, Box, BoxItem, Fonts, Look
 from gui.graph_layout import layout
 from gui.theme import Theme
 
-PAD = 10.0
-RADIUS = 7.0
 LEAST_ZOOM, MOST_ZOOM = 0.05, 4.0
 READABLE = 0.85  # a large graph opens no smaller than this
-
-
-@dataclass(frozen=True)
-class Box:
-    """A node: key, and the lines it shows. An input of the model is `plain`: no colour, no value."""
-
-    key: str
-    title: str
-    name: str = ""
-    shape: str = ""
-    plain: bool = False
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a box is drawn now: fill ("" = as the paper), value beside the title, tip, whether it failed."""
-
-    fill: str = ""
-    value: str = ""
-    tip: str = ""
-    failed: bool = False
 
 
 class GraphView(QGraphicsView):
@@ -74,8 +30,8 @@ class GraphView(QGraphicsView):
         self._theme = theme
         self._boxes: tuple[Box, ...] = ()
         self._edges: tuple[tuple[str, str], ...] = ()
-        self._items: dict[str, _BoxItem] = {}
-        self._arrows: list[_ArrowItem] = []
+        self._items: dict[str, BoxItem] = {}
+        self._arrows: list[ArrowItem] = []
         self._rows: tuple[tuple[str, ...], ...] = ()
         self._selected = ""
         self._pressed: QPoint | None = None
@@ -113,17 +69,17 @@ class GraphView(QGraphicsView):
         self._boxes, self._edges = tuple(boxes), tuple(edges)
         self.scene().clear()
         self._items, self._arrows = {}, []
-        fonts = _Fonts(self.font())
+        fonts = Fonts(self.font())
         wide = max((fonts.width(box) for box in boxes if not box.plain), default=0.0)
         sizes = {box.key: fonts.size(box, wide) for box in boxes}
         placed = layout(sizes, edges)
         self._rows = placed.rows
         for route in placed.routes.values():
-            arrow = _ArrowItem([QPointF(*point) for point in route])
+            arrow = ArrowItem([QPointF(*point) for point in route])
             self._arrows.append(arrow)
             self.scene().addItem(arrow)
         for box in boxes:
-            item = _BoxItem(box, QRectF(QPointF(), QPointF(*sizes[box.key])), fonts, self._theme)
+            item = BoxItem(box, QRectF(QPointF(), QPointF(*sizes[box.key])), fonts, self._theme)
             x, y = placed.centres[box.key]
             item.setPos(x - sizes[box.key][0] / 2, y - sizes[box.key][1] / 2)
             self._items[box.key] = item
@@ -261,7 +217,7 @@ class GraphView(QGraphicsView):
 
     def _box_at(self, at: QPoint) -> Box | None:
         item = self.itemAt(at)
-        return item.box if isinstance(item, _BoxItem) else None
+        return item.box if isinstance(item, BoxItem) else None
 
     def _pick(self, key: str) -> None:
         self.select(key)
@@ -289,129 +245,3 @@ class GraphView(QGraphicsView):
 
     def _centre(self, key: str) -> QPointF:
         return self._items[key].sceneBoundingRect().center()
-
-
-class _Fonts:
-    """The fonts of a box and the room that its lines take."""
-
-    def __init__(self, font: QFont) -> None:
-        self.plain = QFont(font)
-        self.bold = QFont(font)
-        self.bold.setBold(True)
-        self.line = QFontMetricsF(self.bold).height()
-
-    def width(self, box: Box) -> float:
-        bold, plain = QFontMetricsF(self.bold), QFontMetricsF(self.plain)
-        value = plain.horizontalAdvance("  000 µs · 00.0 %")
-        lines = (plain.horizontalAdvance(box.name), plain.horizontalAdvance(box.shape))
-        return min(360.0, max(bold.horizontalAdvance(box.title) + value, *lines)) + 2 * PAD
-
-    def size(self, box: Box, wide: float) -> tuple[float, float]:
-        if box.plain:
-            width = QFontMetricsF(self.plain).horizontalAdvance(box.title) + 3 * PAD
-            return min(width, 360.0), self.line + PAD
-        return wide, (1 + bool(box.name) + bool(box.shape)) * self.line + 1.4 * PAD
-
-
-class _BoxItem(QGraphicsItem):
-    def __init__(self, box: Box, rect: QRectF, fonts: _Fonts, theme: Theme) -> None:
-        super().__init__()
-        self.box = box
-        self.look = Look()
-        self._rect, self._fonts, self._theme = rect, fonts, theme
-        self._marked = False
-        self.setZValue(1)
-
-    def show_look(self, look: Look) -> None:
-        if look != self.look:
-            self.look = look
-            self.setToolTip(look.tip)
-            self.update()
-
-    def mark(self, on: bool) -> None:
-        self._marked = on
-        self.update()
-
-    def restyle(self, theme: Theme) -> None:
-        self._theme = theme
-        self.update()
-
-    def boundingRect(self) -> QRectF:
-        return self._rect.adjusted(-4, -4, 4, 4)
-
-    def shape(self) -> QPainterPath:
-        path = QPainterPath()
-        path.addRect(self._rect)
-        return path
-
-    def paint(self, painter: QPainter, _: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        theme, look, rect = self._theme, self.look, self._rect
-        fill = QColor(look.fill or theme.alternate)
-        border = theme.failed if look.failed else theme.line
-        radius = rect.height() / 2 if self.box.plain else RADIUS
-        painter.setBrush(fill)
-        painter.setPen(QPen(QColor(border), 2.0 if look.failed else 1.0))
-        painter.drawRoundedRect(rect, radius, radius)
-        if self._marked:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(theme.accent), 3.0))
-            painter.drawRoundedRect(rect.adjusted(-2, -2, 2, 2), radius + 2, radius + 2)
-        ink = ink_on(fill)
-        faint = QColor(ink)
-        faint.setAlphaF(0.78)
-        if self.box.plain:
-            self._line(painter, rect, self.box.title, self._fonts.plain, faint, centred=True)
-            return
-        inner = rect.adjusted(PAD, 0.7 * PAD, -PAD, -0.7 * PAD)
-        top = QRectF(inner.left(), inner.top(), inner.width(), self._fonts.line)
-        painter.setFont(self._fonts.plain)
-        painter.setPen(ink)
-        painter.drawText(top, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, look.value)
-        self._line(painter, top, ("✕ " if look.failed else "") + self.box.title, self._fonts.bold, ink)
-        for text in (self.box.name, self.box.shape):
-            if text:
-                top = top.translated(0, self._fonts.line)
-                self._line(painter, top, text, self._fonts.plain, faint)
-
-    def _line(
-        self, painter: QPainter, rect: QRectF, text: str, font: QFont, ink: QColor, centred: bool = False
-    ) -> None:
-        painter.setFont(font)
-        painter.setPen(ink)
-        align = Qt.AlignmentFlag.AlignHCenter if centred else Qt.AlignmentFlag.AlignLeft
-        words = QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideMiddle, rect.width())
-        painter.drawText(rect, align | Qt.AlignmentFlag.AlignVCenter, words)
-
-
-class _ArrowItem(QGraphicsPathItem):
-    """An edge: a curve through its points, that leaves and arrives upright, with a head."""
-
-    def __init__(self, points: Sequence[QPointF]) -> None:
-        end = points[-1]
-        neck = QPointF(end.x(), end.y() - 6)
-        path = QPainterPath(points[0])
-        at = points[0]
-        for point in (*points[1:-1], neck):
-            bend = (point.y() - at.y()) / 2
-            path.cubicTo(at.x(), at.y() + bend, point.x(), point.y() - bend, point.x(), point.y())
-            at = point
-        super().__init__(path)
-        self._head = QPolygonF([QPointF(end.x() - 4, neck.y()), QPointF(end.x() + 4, neck.y()), end])
-        self._colour = QColor()
-        self._length = QLineF(points[0], end).length()
-
-    def restyle(self, theme: Theme) -> None:
-        self._colour = QColor(theme.muted)
-        self.setPen(QPen(self._colour, 1.3))
-        self.update()
-
-    def boundingRect(self) -> QRectF:
-        return super().boundingRect().united(self._head.boundingRect())
-
-    def paint(
-        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
-    ) -> None:
-        super().paint(painter, option, widget)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self._colour)
-        painter.drawPolygon(self._head)

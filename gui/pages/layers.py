@@ -14,9 +14,10 @@ from bench.rows import title
 from gui import layer_rows
 from gui.colour_scale import Scale, ScaleLegend
 from gui.flow_layout import FlowLayout
+from gui.graph_items import Box, Look
 from gui.layer_rows import LayerRow, contender, error_text
 from gui.layer_table import LayerTable
-from gui.model_graph import Box, GraphView, Look
+from gui.model_graph import GraphView
 from gui.page import Page
 
 ORDER = 20

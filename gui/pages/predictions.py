@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from html import escape
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -17,14 +15,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench import palette, units
 from bench.records import Case, Measurement
 from bench.rows import label, title
 from gui.flow_layout import FlowLayout
 from gui.page import Page
 
 ORDER = 30
-LARGE = 160  # pixels of the selected image's side
 
 
 class PredictionsPage(Page):
@@ -58,6 +54,7 @@ class PredictionsPage(Page):
         )
 
     def build(self) -> QWidget:
+        from gui.answer_detail import AnswerDetail
         from gui.answer_grid import NOTHING, AnswerGrid
         from gui.answers import ORDERS, SHOWN, Files, Loader
         from gui.confusion import ConfusionTable
@@ -97,6 +94,7 @@ class PredictionsPage(Page):
         self.reset.clicked.connect(self._on_reset)
         self.confusion = ConfusionTable(theme)
         self.confusion.picked.connect(self._on_cell)
+        self.detail = AnswerDetail()
         left = QWidget()
         column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 0, 0)
@@ -142,21 +140,10 @@ class PredictionsPage(Page):
         self._hint = QLabel("Row: label. Column: answer. Click a cell to see its images.")
         self._hint.setProperty("role", "muted")
         self._hint.setWordWrap(True)
-        self._large = QLabel()
-        self._large.setFixedSize(LARGE, LARGE)
-        self._large.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._facts = QLabel()
-        self._facts.setTextFormat(Qt.TextFormat.RichText)
-        self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._facts.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        self._facts.setWordWrap(True)
         column.addWidget(self._heading)
         column.addWidget(self._hint)
         column.addWidget(self.confusion, 1)
-        detail = QHBoxLayout()
-        detail.addWidget(self._large, 0, Qt.AlignmentFlag.AlignTop)
-        detail.addWidget(self._facts, 1)
-        column.addLayout(detail)
+        column.addWidget(self.detail)
         return side
 
     # ---------------------------------------------------------------------------------------------- showing
@@ -279,37 +266,7 @@ class PredictionsPage(Page):
         return "No image passes these filters." if narrowed else reasons.get(shown, "")
 
     def _show_image(self) -> None:
-        from gui.answer_grid import picture
-
-        answered, index = self._answered, self._image
-        if not 0 <= index < len(answered):
-            self._large.hide()
-            self._facts.setText("")
-            return
-        image = picture(answered, index)
-        self._large.setVisible(image is not None)
-        if image is not None:
-            ratio = self.devicePixelRatioF()
-            shown = QPixmap.fromImage(image).scaled(
-                round(LARGE * ratio), round(LARGE * ratio), Qt.AspectRatioMode.KeepAspectRatio
-            )
-            shown.setDevicePixelRatio(ratio)
-            self._large.setPixmap(shown)
-        theme, label = self.theming.theme, int(answered.labels[index])
-        told = escape(answered.class_name(label)) if label >= 0 else "unknown"
-        rows = [f"<b>Image {index:,}</b><br>label: <b>{told}</b>"]
-        for name, answers in zip(answered.names, answered.answers, strict=True):
-            predicted = int(answers.predicted[index])
-            colour = theme.failed if 0 <= label != predicted else theme.ink
-            mark = "" if label < 0 else "✓ " if label == predicted else "✕ "
-            best = ", label in its top 5" if label >= 0 and label != predicted and answers.top5[index] else ""
-            sure = units.percent(float(answers.confidence[index]), 2)
-            rows.append(
-                f'<span style="color:{palette.backend(name.partition(" ")[0])}">■</span> {escape(name)}<br>'
-                f'<span style="color:{colour}">{mark}{escape(answered.class_name(predicted))}</span>, '
-                f"{sure}{best}"
-            )
-        self._facts.setText("<br>".join(rows))
+        self.detail.show_image(self._answered, self._image, self.theming.theme)
 
     # ------------------------------------------------------------------------------------------- choosing
 

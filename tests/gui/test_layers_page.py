@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QApplication
 
 from bench.records import Case, ErrorStats, Layer, Measurement
 from gui import layer_rows
-from gui.model_graph import Box, GraphView
+from gui.graph_items import Box
+from gui.model_graph import GraphView
 from gui.pages.layers import LayersPage
 from gui.theme import DARK, LIGHT
 from tests.gui.recorded import Shown

@@ -160,12 +160,12 @@ def test_a_click_on_a_cell_shows_its_images_and_keys_reach_it_too(shown, qtbot):
 def test_the_selected_image_is_shown_large_with_every_answer(shown, qtbot):
     grid = shown.page.grid
     qtbot.mouseClick(grid.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(30, 30))
-    assert "Image 0" in shown.page._facts.text()
+    assert "Image 0" in shown.page.detail.facts.text()
     grid.setFocus()
     qtbot.keyClick(grid, Qt.Key.Key_Right)
-    assert "Image 1" in shown.page._facts.text()
-    assert "ort-cpu" in shown.page._facts.text()
-    assert not shown.page._large.pixmap().isNull()
+    assert "Image 1" in shown.page.detail.facts.text()
+    assert "ort-cpu" in shown.page.detail.facts.text()
+    assert not shown.page.detail.picture.pixmap().isNull()
 
 
 def test_the_place_in_the_list_stays_while_a_run_goes_on(shown, qtbot):
