@@ -12,6 +12,8 @@ from bench.records import Case, Run
 from bench.rows import FAILURES, title
 from bench.store import RESULTS_FILE, RunFolder, list_runs
 
+SAMPLE = Path(__file__).parent / "sample_run"  # the run that comes with the program, thinned
+
 
 @dataclass(frozen=True)
 class Summary:

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from bench import gallery
-from bench.records import Case, ErrorStats, Layer, Measurement, Run, Telemetry
+from bench.records import Accuracy, Case, ErrorStats, Layer, Measurement, Run, Telemetry
 from bench.rows import SOUND
 from bench.stats import split_rounds
 from bench.store import RESULTS_FILE, RUN_FILE, RunFolder, write_atomically
@@ -26,20 +26,27 @@ from kernels.errors import DataError, InputError
 
 MOST_NBYTES = 300_000
 _TELEMETRY = 5  # values kept of each reading: least, quartiles, most
-_IMAGES = 400  # kept, the first ones
 _GREYS = 15  # of a kept image, above black
 
 
 @dataclass(frozen=True)
 class Grade:
     """How much goes. samples: kept of a measurement; shapes: whether every case keeps its layers' sizes, or
-    only the times by which a pass is divided."""
+    only the times by which a pass is divided; images: kept of a data set, the first ones."""
 
     samples: int
     shapes: bool
+    images: int
 
 
-GRADES = (Grade(48, True), Grade(48, False), Grade(24, False), Grade(12, False))
+GRADES = (
+    Grade(48, True, 400),
+    Grade(48, False, 400),
+    Grade(24, False, 400),
+    Grade(24, False, 200),
+    Grade(24, False, 100),
+    Grade(12, False, 50),
+)
 
 
 def thin(source: Path, target: Path, most_nbytes: int = MOST_NBYTES) -> int:
@@ -82,6 +89,7 @@ def thin_measurement(measurement: Measurement, samples: int, errors: bool, shape
         rounds=rounds,
         phases={name: _rounded(ns, 5) for name, ns in measurement.phases.items()},
         layers=tuple(_layer(layer, errors, shapes) for layer in measurement.layers),
+        accuracy=_accuracy(measurement.accuracy),
         telemetry=_telemetry(measurement.telemetry),
         facts=facts,
     )
@@ -154,6 +162,10 @@ def _error(error: ErrorStats | None) -> ErrorStats | None:
     )
 
 
+def _accuracy(accuracy: Accuracy | None) -> Accuracy | None:
+    return accuracy and msgspec.structs.replace(accuracy, output=_error(accuracy.output))
+
+
 def _telemetry(seen: Telemetry) -> Telemetry:
     def few(values: tuple[float, ...]) -> tuple[float, ...]:
         if len(values) <= _TELEMETRY:
@@ -188,7 +200,8 @@ def _write(run: Run, measurements: Sequence[Measurement], source: Path, target: 
     for case in whole:
         _answers(gallery.answers_path(source, case), gallery.answers_path(target, case))
         dataset = datasets.get(case.model, "")
-        _images(gallery.images_path(source, dataset, case), gallery.images_path(target, dataset, case))
+        images = gallery.images_path(source, dataset, case)
+        _images(images, gallery.images_path(target, dataset, case), grade.images)
 
 
 def _public(run: Run) -> Run:
@@ -232,7 +245,7 @@ def _answers(source: Path, target: Path) -> None:
     np.savez_compressed(target, **columns)
 
 
-def _images(source: Path, target: Path) -> None:
+def _images(source: Path, target: Path, count: int) -> None:
     """The first images, in few greys, which pack better; none where there are none."""
     if target.exists():
         return
@@ -242,4 +255,4 @@ def _images(source: Path, target: Path) -> None:
         return
     step = 255 / _GREYS
     pixels = (np.round(images.pixels / step) * step).astype(np.uint8)
-    gallery.keep_images(target, pixels[:_IMAGES], images.classes, _IMAGES)
+    gallery.keep_images(target, pixels[:count], images.classes, count)

@@ -43,7 +43,9 @@ class ExportActions(QObject):
         self.exporter.stands.connect(self.strip.show_standing)
         self.exporter.made.connect(self.strip.show_made)
         self.exporter.failed.connect(self._on_failed)
-        window.destroyed.connect(self.exporter.quit)
+        application = QGuiApplication.instance()
+        if application is not None:
+            application.aboutToQuit.connect(self.exporter.quit)
         kept = str(window.settings.value(_SCALE, 2))
         self._scale = int(kept) if kept.isdigit() and int(kept) in SCALES else 2
 

@@ -22,12 +22,13 @@ class FirstStart(QFrame):
         state: RunState,
         settings: QSettings,
         ways: Sequence[tuple[QAction, str]],
-        parent: QWidget | None = None,
+        parent: QWidget,
     ) -> None:
         super().__init__(parent)
         self.setProperty("role", "card")
         self._state = state
         self._settings = settings
+        self._wanted: bool | None = None
         heading = QLabel("Where to begin")
         heading.setProperty("role", "heading")
         close = QToolButton()
@@ -76,5 +77,6 @@ class FirstStart(QFrame):
     def _follow(self) -> None:
         dismissed = str(self._settings.value(_DISMISSED, "false")).lower() == "true"
         wanted = self._state.empty and self._state.folder is None and not dismissed
-        if wanted == self.isHidden():
+        if wanted != self._wanted:
+            self._wanted = wanted
             self.setVisible(wanted)

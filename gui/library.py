@@ -14,10 +14,9 @@ from PySide6.QtCore import QFile, QObject, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
-import bench
 from bench.records import Measurement, Run
 from bench.store import OWN, RUN_FILE, RunFolder
-from bench.summaries import Summary, summaries, summary
+from bench.summaries import SAMPLE, Summary, summaries, summary
 from gui.background import Background
 from gui.overlay import Overlay
 from gui.pages.runs import RunsPage, same
@@ -27,7 +26,6 @@ from kernels.errors import InputError
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
 
-SAMPLE = Path(bench.__file__).parent / "sample_run"
 MOST_KNOWN = 20  # runs from elsewhere that stay in the list
 _KNOWN = "runs/opened"
 

@@ -32,6 +32,8 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     actions.add("help", "about", "&About Kernelscope", show)
 
     by_name = actions.by_name
+    centre = window.banner.parentWidget()
+    assert centre is not None
     hint = FirstStart(
         window.state,
         window.settings,
@@ -40,9 +42,8 @@ def add_to(window: MainWindow, actions: Actions) -> None:
             (by_name["open-model"], "a .onnx file of your own; dropping it on the window does the same"),
             (by_name["open-sample"], "a run recorded on another machine, with every page filled"),
         ),
+        centre,
     )
-    centre = window.banner.parentWidget()
-    assert centre is not None
     layout = centre.layout()
     assert isinstance(layout, QVBoxLayout)
     layout.insertWidget(layout.indexOf(window.tabs), hint)

@@ -1,0 +1,226 @@
+"""Saved runs in the window: listed, opened, laid over each other, dropped, deleted; and what is no run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QMessageBox
+
+from bench.summaries import SAMPLE
+from gui import library
+from gui.hint import FirstStart
+from gui.library import Library
+from tests.bench import synthetic
+from tests.bench.test_thin import saved
+
+CPU = ("engine-cpu", "ort-cpu")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Three runs where the window keeps its own: of one model twice, one of them with a failure."""
+    folder = tmp_path / "runs"
+    failure = {("engine-cpu", 2): ("crashed", "the worker was killed")}
+    saved(folder / "first", *synthetic.run(backends=CPU, batches=(1, 2, 4), failures=failure))
+    saved(folder / "second", *synthetic.run(backends=CPU, batches=(2, 8)))
+    saved(folder / "other", *synthetic.run(models=("alexnet-digits",), backends=CPU, batches=(1,)))
+    (folder / "no run").mkdir()
+    return folder
+
+
+@pytest.fixture
+def window(make_window, runs):
+    return make_window("mute", begin=False)
+
+
+def settle(qtbot, window):
+    """Until everything read off the GUI thread has arrived and is drawn."""
+    found = window.findChild(Library)
+    qtbot.waitUntil(lambda: not found.background.busy, timeout=10_000)
+    window.redraw.flush()
+
+
+def show_runs(qtbot, window):
+    page = next(p for p in window.pages if p.title == "Runs")
+    window.tabs.setCurrentWidget(page)
+    settle(qtbot, window)
+    return page
+
+
+def listed(page):
+    model = page.table.model()
+    return [
+        [model.index(row, column).data() for column in range(model.columnCount())]
+        for row in range(model.rowCount())
+    ]
+
+
+def test_runs_are_listed_and_enter_opens_one(qtbot, window, runs):
+    page = show_runs(qtbot, window)
+    lines = {line[1]: line for line in listed(page)}
+    assert set(lines) == {"first", "second", "other"}
+    assert lines["first"][2:] == [
+        "lenet5-digits",
+        "engine-cpu, ort-cpu",
+        "1–4",
+        "Example GPU 80 GB",
+        "6",
+        "5",
+        "1",
+    ]
+
+    page.table.choose(runs / "first")
+    qtbot.keyClick(page.table, Qt.Key.Key_Return)
+    settle(qtbot, window)
+    assert window.state.folder == runs / "first"
+    assert len(window.state.measurements) == 6
+    assert window.page.title == "Compare"
+    page = show_runs(qtbot, window)
+    assert "first  (shown)" in [line[1] for line in listed(page)]
+
+
+def test_a_run_laid_over_another_shows_both(qtbot, window, runs):
+    window.findChild(Library).open(runs / "first")
+    settle(qtbot, window)
+    page = show_runs(qtbot, window)
+    page.table.choose(runs / "second")
+    assert page.overlay_action.text() == "Lay o&ver"
+    page.overlay_action.trigger()
+    settle(qtbot, window)
+    assert window.page.title == "Compare"
+    view = window.page.views["op-time"]
+    assert set(view._legend.buttons) == {*CPU, "engine-cpu · second", "ort-cpu · second"}
+    plot = next(iter(view.plots.values()))
+    drawn = {label: items.line.getData()[1] for label, items in plot._items.items()}
+    assert len(drawn["engine-cpu · second"]) == 2
+    assert (
+        plot._items["engine-cpu · second"].line.opts["pen"].widthF()
+        < plot._items["engine-cpu"].line.opts["pen"].widthF()
+    )
+
+    window.menu_actions.by_name["take-off"].trigger()
+    settle(qtbot, window)
+    assert set(view._legend.buttons) == set(CPU)
+
+
+def test_runs_without_a_common_model_say_so(qtbot, window, runs):
+    found = window.findChild(Library)
+    found.open(runs / "first")
+    settle(qtbot, window)
+    found.lay_over(runs / "other")
+    settle(qtbot, window)
+    assert "no model in common" in window.banner.text
+    found.lay_over(runs / "first")
+    assert "is the run shown" in window.banner.text
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda folder: (folder / "run.json").write_text("{"), "run.json is broken"),
+        (lambda folder: (folder / "run.json").unlink(), "is not a run folder"),
+        (lambda folder: (folder / "results.jsonl").write_text("nonsense\n"), "line 1 of"),
+        (shutil.rmtree, "is not a run folder"),
+    ],
+)
+def test_a_broken_run_is_one_sentence_in_the_banner(qtbot, window, runs, spoil, words):
+    spoil(runs / "second")
+    window.findChild(Library).open(runs / "second")
+    settle(qtbot, window)
+    assert words in window.banner.text
+    assert "\n" not in window.banner.text
+    assert window.state.empty
+
+
+def drop(window, path: Path) -> bool:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    action, button = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton
+    none = Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(QPointF(50, 50).toPoint(), action, data, button, none)
+    QApplication.sendEvent(window, enter)
+    if enter.isAccepted():
+        QApplication.sendEvent(window, QDropEvent(QPointF(50, 50), action, data, button, none))
+    return enter.isAccepted()
+
+
+def test_a_dropped_run_opens_and_stays_in_the_list(qtbot, window, runs, tmp_path):
+    elsewhere = tmp_path / "elsewhere" / "mine"
+    shutil.copytree(runs / "first", elsewhere)
+    assert drop(window, elsewhere)
+    settle(qtbot, window)
+    assert window.state.folder == elsewhere
+    page = show_runs(qtbot, window)
+    assert "mine  (shown)" in [line[1] for line in listed(page)]
+    assert drop(window, runs / "second" / "results.jsonl")
+    settle(qtbot, window)
+    assert window.state.folder == runs / "second"
+    note = tmp_path / "note.txt"
+    note.write_text("")
+    assert not drop(window, note)
+
+
+def test_deleting_asks_once_and_keeps_what_is_not_the_run(qtbot, window, runs, monkeypatch):
+    buttons = QMessageBox.StandardButton
+    answers = [buttons.Cancel, buttons.Yes]
+    monkeypatch.setattr(QMessageBox, "question", lambda *_: answers.pop(0))
+    monkeypatch.setattr(library.QFile, "moveToTrash", lambda *_: False)  # as where there is no trash
+    (runs / "second" / "my notes.txt").write_text("keep")
+    page = show_runs(qtbot, window)
+    page.table.choose(runs / "second")
+    window.activateWindow()
+    page.table.setFocus()
+    qtbot.waitUntil(page.table.hasFocus)
+    qtbot.keyClick(page.table, Qt.Key.Key_Delete)
+    assert answers == [buttons.Yes]
+    settle(qtbot, window)
+    assert (runs / "second" / "run.json").exists()
+    qtbot.keyClick(page.table, Qt.Key.Key_Delete)
+    settle(qtbot, window)
+    settle(qtbot, window)
+    assert [p.name for p in (runs / "second").iterdir()] == ["my notes.txt"]
+    assert {line[1] for line in listed(page)} == {"first", "other"}
+    assert not answers
+
+
+def test_the_sample_opens_and_fills_every_page(qtbot, window):
+    assert sum(f.stat().st_size for f in SAMPLE.rglob("*") if f.is_file()) < 300_000
+    window.menu_actions.by_name["open-sample"].trigger()
+    settle(qtbot, window)
+    for page in window.pages:
+        window.tabs.setCurrentWidget(page)
+        settle(qtbot, window)
+        assert page.has_content(), page.title
+    compare = window.pages[0]
+    assert all(view.chart is not None for view in compare.views.values())
+    assert compare.views["op-time"].finding
+
+
+def test_no_run_is_opened_over_one_that_is_measured(qtbot, window, runs, monkeypatch):
+    monkeypatch.setattr(type(window.session), "active", property(lambda self: True))
+    window.findChild(Library).open(runs / "first")
+    settle(qtbot, window)
+    assert "A run is active" in window.banner.text
+    assert window.state.empty
+    monkeypatch.undo()
+
+
+def test_where_to_begin_goes_with_the_first_run_and_for_good_when_dismissed(qtbot, make_window, runs):
+    window = make_window("mute", begin=False)
+    hint = window.findChild(FirstStart)
+    assert hint.isVisible()
+    hint.buttons["open-sample"].click()
+    settle(qtbot, window)
+    assert not window.state.empty
+    assert not hint.isVisible()
+
+    again = make_window("mute", begin=False)
+    hint = again.findChild(FirstStart)
+    assert hint.isVisible()
+    hint.close_button.click()
+    assert not hint.isVisible()
+    assert not make_window("mute", begin=False).findChild(FirstStart).isVisible()
