@@ -50,6 +50,10 @@ def _transformed(p, weights):
     return np.ascontiguousarray(u, np.float32).reshape(16, p.group, p.m // p.group, p.c // p.group)
 
 
+def _copy_transformed(p, weights, into):
+    np.copyto(into, _transformed(p, weights))
+
+
 def pack(p, inputs):
     return [inputs[0], None if inputs[1] is None else _transformed(p, inputs[1]), *inputs[2:]]
 
@@ -63,7 +67,7 @@ def bind(p, inputs, output, workspace):
         factors = inputs[1]
     else:  # weights that are only there at run time
         factors = np.empty((16, p.group, p.m // p.group, p.c // p.group), np.float32)
-        calls.append(lambda: np.copyto(factors, _transformed(p, inputs[1])))
+        calls.append(partial(_copy_transformed, p, inputs[1], factors))
     for first in range(0, p.n, len(padded)):
         part = slice(first, min(first + len(padded), p.n))
         calls += _block(p, x[part], factors, y[part], padded, rows, tiles, products, sums)

@@ -1,0 +1,110 @@
+"""Small shapes that a rung is tried on, each with one thing turned on, and shapes in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+from kernels.params import Conv, Gemm, Lrn, Params, Pool, Softmax
+from kernels.registry import Rung
+
+
+@dataclass(frozen=True)
+class Shape:
+    """tag: what it has beyond the plain one; "plain", "size" (odd sizes), "own" (the timed shape, smaller)
+    and "all" (everything at once) say nothing of a mistake by themselves."""
+
+    tag: str
+    params: Params
+
+
+def small_shapes(rung: Rung, params: Params, quick: bool = False) -> tuple[Shape, ...]:
+    """The shapes of this rung's operator that it does not refuse. quick: three that say most."""
+    found: dict[Params, Shape] = {}
+    for shape in _drawn(params):
+        if shape.params not in found and rung.refusal(shape.params) is None:
+            found[shape.params] = shape
+    shapes = tuple(found.values())
+    if quick:
+        kept = [shape for shape in shapes if shape.tag in ("own", "all", "batch")]
+        return tuple(kept) or shapes[:3]
+    return shapes
+
+
+def _drawn(p: Params) -> Iterator[Shape]:
+    match p:
+        case Conv():
+            yield from _convs(p)
+        case Gemm():
+            yield Shape("plain", replace(p, m=min(p.m, 5), n=min(p.n, 7), k=min(p.k, 9), batch=1, stride_a=0,
+                                         stride_b=0, bias=False, activation=None))  # fmt: skip
+            small = replace(p, batch=1, stride_a=0, stride_b=0, n=67, k=45, bias_stride_m=0, bias_stride_n=1)
+            yield Shape("size", replace(small, m=min(p.m, 37)))
+            yield Shape("bias", replace(small, m=min(p.m, 3), bias=True))
+            yield Shape("activation", replace(small, m=min(p.m, 3), activation="tanh"))
+        case Pool() if p.out_h > 1 or p.out_w > 1:
+            yield Shape("own", replace(p, n=2, c=min(p.c, 5)))
+        case Lrn():
+            yield Shape("own", replace(p, n=2, c=min(p.c, 19), inner=min(p.inner, 35)))
+        case Softmax():
+            yield Shape("own", replace(p, outer=min(p.outer, 3)))
+
+
+def _convs(p: Conv) -> Iterator[Shape]:
+    kh, kw = (p.kh, p.kw) if max(p.kh, p.kw) <= 7 else (3, 3)
+    plain = Conv(1, 3, kh + 5, kw + 7, 4, kh, kw, 0, 0)
+    shapes = {
+        "plain": plain,
+        "bias": replace(plain, bias=True),
+        "pad": replace(plain, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1),
+        "stride": replace(plain, stride_h=2, stride_w=2),
+        "strides": replace(plain, h=kh + 8, w=kw + 9, stride_h=2, stride_w=3),
+        "group": replace(plain, c=6, m=4, group=2),
+        "dilation": replace(plain, h=2 * kh + 6, w=2 * kw + 5, dilation_h=2, dilation_w=2),
+        "activation": replace(plain, activation="relu"),
+        "batch": replace(plain, n=3),
+        "kernel": replace(plain, kh=kh + 1),
+        "size": replace(plain, h=kh + 12, w=kw + 18, c=19, m=37),
+        "all": replace(plain, n=5, c=10, m=6, h=kh + 9, w=kw + 13, group=2, bias=True, pad_top=2, pad_left=1,
+                       pad_bottom=1, pad_right=2, stride_h=3, stride_w=2, activation="tanh"),
+    }  # fmt: skip
+    for tag, shape in shapes.items():
+        yield Shape(tag, _sized(shape))
+    # The timed shape itself with few images, a small one and fewer channels.
+    reach_h, reach_w = (p.kh - 1) * p.dilation_h + 1, (p.kw - 1) * p.dilation_w + 1
+    high, wide = reach_h + 4 * p.stride_h - p.pad_top, reach_w + 6 * p.stride_w - p.pad_left
+    c, m = min(p.c // p.group, 8) * p.group, min(p.m // p.group, 9) * p.group
+    if p.group > 16:
+        c, m = p.c, p.m
+    own = replace(p, n=2, c=c, m=m, h=max(1, min(p.h, high)), w=max(1, min(p.w, wide)))
+    yield Shape("own", _sized(own))
+
+
+def _sized(p: Conv) -> Conv:
+    """With the output's size that follows from the other fields."""
+    out_h = (p.h + p.pad_top + p.pad_bottom - (p.kh - 1) * p.dilation_h - 1) // p.stride_h + 1
+    out_w = (p.w + p.pad_left + p.pad_right - (p.kw - 1) * p.dilation_w - 1) // p.stride_w + 1
+    return replace(p, out_h=max(1, out_h), out_w=max(1, out_w))
+
+
+sized = _sized
+
+
+def words(p: Params) -> str:
+    """Params as one reads them: "2×3×9×9 → 4×7×7, kernel 3×3, stride 2, pad 1, bias"."""
+    if not isinstance(p, Conv):
+        return f"{p.op} " + ", ".join(
+            f"{f.name} {getattr(p, f.name)}" for f in fields(p) if f.name != "dtype"
+        )
+    parts = [f"{p.n}×{p.c}×{p.h}×{p.w} → {p.m}×{p.out_h}×{p.out_w}", f"kernel {p.kh}×{p.kw}"]
+    for name in ("stride", "dilation"):
+        pair = getattr(p, f"{name}_h"), getattr(p, f"{name}_w")
+        if pair != (1, 1):
+            parts.append(f"{name} {pair[0]}" if pair[0] == pair[1] else f"{name} {pair[0]}×{pair[1]}")
+    pads = (p.pad_top, p.pad_left, p.pad_bottom, p.pad_right)
+    if any(pads):
+        parts.append(f"pad {pads[0]}" if len(set(pads)) == 1 else f"pad {', '.join(map(str, pads))}")
+    parts += [f"group {p.group}"] if p.group > 1 else []
+    parts += ["bias"] if p.bias else []
+    parts += [p.activation] if p.activation else []
+    return ", ".join(parts)

@@ -1,0 +1,370 @@
+"""One rung on one shape: samples of inputs with their float64 answers, and checks of what the rung makes of
+them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bench import accuracy, one_node, oracle
+from bench.accuracy import BOUNDS, ELEMENT_FACTOR
+from bench.judge.suite import words
+from bench.ladder_records import Finding
+from bench.records import ErrorStats
+from engine.rung_session import POISONS, RungSession, data_inputs, prepare
+from kernels.params import Conv, Lrn, Params, Pool
+from kernels.registry import Rung
+
+# An oracle's evaluation is kept below this (at about a GFLOP/s); a batch beyond repeats the images that it
+# had.
+ORACLE_FLOPS = 3e9
+CHUNK_NBYTES = 64 << 20  # of float64 compared at once
+UNLIKELY = 1e30  # larger than any answer here: a sentinel was read
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Inputs and what they should give. params: of the distinct images; rows: which of them lies at each
+    place of the batch (None: each once, in order). inputs: of the distinct images; expected: float64."""
+
+    params: Params
+    inputs: tuple[np.ndarray, ...]
+    expected: np.ndarray
+    rows: np.ndarray | None = None
+
+    def whole(self, array: np.ndarray) -> np.ndarray:
+        """An input or the answer at the full batch."""
+        return array if self.rows is None else array[self.rows]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A finding with what it was found on, for a diagnosis; got is the whole batch's answer."""
+
+    finding: Finding
+    params: Params
+    sample: Sample
+    got: np.ndarray
+    error_map: np.ndarray | None = None
+
+
+@dataclass
+class Trial:
+    """A rung's session and the judge of it; also what bench.timing takes samples of. `notes`: what should be
+    known of a right answer; `error`: the worst of the checks; `checks`: how many passes were judged."""
+
+    rung: Rung
+    params: Params
+    precision: str = "fp32"
+    seed: int = 0
+    threads: int | None = None
+    notes: list[str] = field(default_factory=list)
+    error: ErrorStats | None = None
+    checks: int = 0
+    failure: Failure | None = None
+
+    def __post_init__(self) -> None:
+        self._random = np.random.default_rng(self.seed)
+        self._weights = one_node.draw(self._distinct(), self._random)
+        self._sample = first = self.fresh()
+        self._other: Sample | None = None
+        self._data = data_inputs(self.params, len(first.inputs))
+        inputs = [first.whole(a) if i in self._data else a for i, a in enumerate(first.inputs)]
+        self.session: RungSession = prepare(self.rung, self.params, inputs, self.threads)
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.session.close()
+
+    # ---------------------------------------------------------------------------------------------- samples
+
+    def _distinct(self) -> Params:
+        """The params of the images that the oracle answers for."""
+        p = self.params
+        if not isinstance(p, Conv | Pool | Lrn):
+            return p
+        most = min(oracle.MAX_IMAGES, int(ORACLE_FLOPS / max(1, p.flops / p.n)))
+        return replace(p, n=min(p.n, max(2, most)))
+
+    def fresh(self) -> Sample:
+        """Inputs never seen before, with the trial's weights."""
+        p = self._distinct()
+        drawn = one_node.draw(p, self._random)
+        data = data_inputs(p, len(drawn))
+        inputs = tuple(a if i in data else self._weights[i] for i, a in enumerate(drawn))
+        rows = None
+        if isinstance(p, Conv | Pool | Lrn) and p.n < self.params.n:  # type: ignore[union-attr]
+            rows = self._random.integers(0, p.n, self.params.n)  # type: ignore[union-attr]
+            rows[: p.n] = np.arange(p.n)
+        return Sample(p, inputs, self._answer(p, inputs), rows)
+
+    def _answer(self, p: Params, inputs: tuple[np.ndarray, ...]) -> np.ndarray:
+        made = one_node.graph(p, inputs)
+        fed = {f"in{i}": inputs[i] for i in data_inputs(p, len(inputs))}
+        return oracle.run(made, fed, [one_node.OUTPUT])[one_node.OUTPUT]
+
+    # ----------------------------------------------------------------------------------------------- checks
+
+    def check(self, when: str, sample: Sample | None = None) -> Failure | None:
+        """Fresh inputs, two passes on different poison, sentinels, inputs, answer. None where all is
+        right."""
+        session, last = self.session, self._sample
+        self._sample = sample = sample or self.fresh()
+        session.write([sample.whole(sample.inputs[i]) for i in self._data])
+        first, second = (self._pass(byte) for byte in POISONS)
+        if strays := session.strays():
+            fault = "input_written" if strays[0].buffer.startswith("input") and (
+                0 <= strays[0].offset < strays[0].size
+            ) else "stray_write"  # fmt: skip
+            return self._fail(when, fault, strays[0].words, sample, first)
+        differs = _first_difference(first, second)
+        if differs is not None:
+            return self._unsteady(when, sample, first, second, differs)
+        return self._judged(when, sample, first, last)
+
+    def spot_check(self, when: str) -> Failure | None:
+        """The answer that the last timed pass left; then other inputs lie there, and poison, for the next
+        ones."""
+        sample = self._sample
+        self.session.synchronize()
+        if failure := self._judged(when, sample, self.session.output(), self._other):
+            return failure
+        self._other, self._sample = sample, self._other or self.fresh()
+        self.session.write([self._sample.whole(self._sample.inputs[i]) for i in self._data])
+        self.session.poison(POISONS[0])
+        return None
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        """As the session's; a trial that has failed takes no more samples."""
+        if self.failure is not None:
+            from bench.judge import Wrong
+
+            raise Wrong(self.failure.finding, self.failure.error_map)
+        return self.session.time_runs(count, cold)
+
+    def _pass(self, byte: int) -> np.ndarray:
+        self.session.poison(byte)
+        self.session.run()
+        self.session.synchronize()
+        self.checks += 1
+        return self.session.output()
+
+    def _unsteady(
+        self, when: str, sample: Sample, first: np.ndarray, second: np.ndarray, index: tuple[int, ...]
+    ) -> Failure | None:
+        """Two passes over the same inputs gave different answers."""
+        left = [
+            (_bytes(out) == byte).reshape(out.size, -1).all(axis=1)
+            for out, byte in zip((first, second), POISONS, strict=True)
+        ]
+        unwritten = left[0] & left[1]
+        if unwritten.any():
+            at = np.unravel_index(int(unwritten.argmax()), first.shape)
+            place = tuple(int(i) for i in at)
+            share = f"{int(unwritten.sum())} of {unwritten.size} elements"
+            return self._fail(
+                when, "unwritten", f"never writes element {place}, one of {share}", sample, first, place
+            )
+        third = self._pass(POISONS[0])
+        if _first_difference(first, third) is None:
+            reason = f"element {index} depends on what output or workspace held before the pass"
+            return self._fail(when, "unwritten", reason, sample, first, index)
+        for out in (first, second, third):
+            failure = self._judged(when, sample, out, None)
+            if failure is not None:
+                reason = (
+                    f"repeated runs on the same inputs differ, first at element {index}: "
+                    f"{first[index]:.6g}, then {second[index]:.6g}"
+                )
+                return self._fail(when, "race", reason, sample, out, index)
+        note = "repeated runs differ in their last bits"
+        if note not in self.notes:
+            self.notes.append(note)
+        return None
+
+    def _judged(self, when: str, sample: Sample, got: np.ndarray, last: Sample | None) -> Failure | None:
+        found = compare(got, sample, self.precision)
+        if found.stats.ok:
+            if self.error is None or found.stats.rel_l2 > self.error.rel_l2:
+                self.error = found.stats
+            return None
+        if last is not None and last is not sample and compare(got, last, self.precision).stats.ok:
+            reason = "answers for the inputs of the pass before, not for those it was given"
+            return self._fail(when, "stale", reason, sample, got, found.index)
+        if found.broken:
+            return self._fail(when, "nan", found.stats.reason, sample, got, found.index, found)
+        for _ in range(3):
+            again = self._pass(POISONS[0])
+            differs = _first_difference(got, again)
+            if differs is not None:
+                reason = (
+                    f"repeated runs on the same inputs differ, first at element {differs}: "
+                    f"{got[differs]:.6g}, then {again[differs]:.6g}"
+                )
+                return self._fail(when, "race", reason, sample, got, differs)
+        reason = (
+            f"{found.wrong:,} of {got.size:,} elements are wrong, first {found.index}: "
+            f"{found.got} instead of {found.expected}"
+        )
+        if abs(float(found.got)) > UNLIKELY:
+            reason += " (so large a value comes from reading outside a buffer)"
+        return self._fail(when, "wrong", reason, sample, got, found.index, found)
+
+    def _fail(
+        self,
+        when: str,
+        fault: Any,
+        reason: str,
+        sample: Sample,
+        got: np.ndarray,
+        index: tuple[int, ...] = (),
+        found: Comparison | None = None,
+    ) -> Failure:
+        found = found or compare(got, sample, self.precision)
+        place = index or found.index
+        finding = Finding(
+            fault=fault,
+            reason=reason,
+            when=when,
+            params=words(self.params),
+            index=place,
+            expected=f"{_at(sample, place):.6g}" if place else "",
+            got=f"{got[place]:.6g}" if place else "",
+            wrong=found.wrong,
+            elements=int(got.size),
+            error=found.stats,
+        )
+        self.failure = Failure(finding, self.params, sample, got, error_map(got, sample))
+        return self.failure
+
+
+# ----------------------------------------------------------------------------------------------- comparison
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An answer against the oracle's. index: the first element that is off by more than the bound × the
+    largest value; wrong: how many are; broken: it is NaN or infinite."""
+
+    stats: ErrorStats
+    index: tuple[int, ...] = ()
+    expected: str = ""
+    got: str = ""
+    wrong: int = 0
+    broken: bool = False
+
+
+def compare(got: np.ndarray, sample: Sample, precision: str) -> Comparison:
+    """The rule of bench.accuracy.error_stats, in pieces, so that a batch of any size fits beside its
+    answers."""
+    bound = BOUNDS[precision]
+    largest = float(np.abs(sample.expected).max(initial=0.0)) or 1.0
+    squares = reference = total = worst = 0.0
+    wrong = 0
+    index: tuple[int, ...] = ()
+    broken = False
+    for start, part, expected in _pieces(got, sample):
+        with np.errstate(all="ignore"):
+            values = part.astype(np.float64)
+            difference = np.abs(values - expected)
+            bad = ~(difference <= bound * largest)
+        finite = np.isfinite(difference)
+        if bad.any() and not index:
+            broken = not np.isfinite(values).all()
+            chosen = ~np.isfinite(values) if broken else bad
+            at = np.unravel_index(int(chosen.argmax()), part.shape)
+            index = (int(at[0]) + start, *(int(i) for i in at[1:]))
+        wrong += int(bad.sum())
+        clean = difference if finite.all() else difference[finite]
+        squares += float(np.square(clean).sum())
+        total += float(clean.sum())
+        reference += float(np.square(expected).sum())
+        worst = max(worst, float(clean.max(initial=0.0)))
+    norm = math.sqrt(reference) or math.sqrt(max(1, got.size))
+    rel_l2 = math.sqrt(squares) / norm
+    reason = ""
+    if broken:
+        word = "NaN" if np.isnan(got[index]) else "infinity"
+        reason = f"{word} at element {index}, where {_at(sample, index):.6g} should be"
+        rel_l2 = worst = float(np.finfo(np.float64).max)
+    elif rel_l2 > bound:
+        reason = f"relative L2 error {rel_l2:.2e} is above {bound:.0e}"
+    elif worst > ELEMENT_FACTOR * bound * largest:
+        reason = f"element {index} is off by more than {ELEMENT_FACTOR:.0f} × {bound:.0e} of the largest"
+    stats = ErrorStats(
+        rel_l2=rel_l2,
+        max_abs=worst,
+        mean_abs=total / max(1, got.size),
+        max_rel=worst / largest if not broken else worst,
+        bound=bound,
+        ok=not reason,
+        reason=reason,
+    )
+    if not index:
+        return Comparison(stats)
+    return Comparison(stats, index, f"{_at(sample, index):.6g}", f"{got[index]:.6g}", wrong, broken)
+
+
+def error_map(got: np.ndarray, sample: Sample) -> np.ndarray:
+    """The largest |error| over everything but the last two axes: where on the image it is wrong. NaN where an
+    answer is no number."""
+    found = np.zeros(got.shape[-2:] if got.ndim > 1 else (1, *got.shape))
+    for _, part, expected in _pieces(got, sample):
+        with np.errstate(all="ignore"):
+            difference = np.abs(part.astype(np.float64) - expected)
+        difference[~np.isfinite(part.astype(np.float64))] = np.nan
+        folded = difference.reshape(-1, *found.shape)
+        found = np.maximum(found, folded.max(axis=0, initial=0.0))
+    return found
+
+
+def _pieces(got: np.ndarray, sample: Sample) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """(first row, rows of the answer, what they should be)."""
+    if got.ndim < 2:
+        yield 0, got, sample.expected.reshape(got.shape)
+        return
+    a_row = max(1, math.prod(got.shape[1:])) * 8
+    step = max(1, CHUNK_NBYTES // a_row)
+    expected = sample.expected
+    if sample.rows is None:
+        expected = expected.reshape(got.shape)
+    for start in range(0, got.shape[0], step):
+        rows = slice(start, start + step)
+        wanted = expected[rows] if sample.rows is None else expected[sample.rows[rows]]
+        part = got[rows]
+        yield start, part, wanted.reshape(part.shape).astype(np.float64, copy=False)
+
+
+def _at(sample: Sample, index: tuple[int, ...]) -> float:
+    if sample.rows is not None:
+        index = (int(sample.rows[index[0]]), *index[1:])
+        return float(sample.expected[index])
+    flat = sample.expected.reshape(-1)
+    return float(sample.expected[index]) if len(index) == sample.expected.ndim else float(flat[index[-1]])
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _first_difference(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:
+    """The first element whose bytes differ."""
+    left, right = _bytes(a), _bytes(b)
+    for start in range(0, left.size, CHUNK_NBYTES):
+        changed = left[start : start + CHUNK_NBYTES] != right[start : start + CHUNK_NBYTES]
+        if changed.any():
+            element = (start + int(changed.argmax())) // a.itemsize
+            return tuple(int(i) for i in np.unravel_index(element, a.shape))
+    return None
+
+
+__all__ = ["Comparison", "Failure", "Sample", "Trial", "accuracy", "compare", "error_map"]

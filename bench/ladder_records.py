@@ -1,0 +1,181 @@
+"""The words of a ladder, as frozen records: rungs of one operator on one shape, checked, then timed together.
+
+LadderJob (what to run) → RungCase (one rung, the reference, or a whole model with a rung in it) →
+RungMeasurement (what came of it). A ladder's folder holds `ladder.json` (one Ladder) and `results.jsonl` (a
+RungMeasurement a line). Like bench.records this module reaches nothing but msgspec and that.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from bench.records import Disposition, Environment, ErrorStats, Message, Record, Telemetry, Validity
+
+SCHEMA = 1
+REFERENCE = "reference"
+
+Scope = Literal["rung", "reference", "model"]
+Fault = Literal[
+    "stray_write",
+    "input_written",
+    "unwritten",
+    "nan",
+    "stale",
+    "race",
+    "zeros_only",
+    "batch_one_only",
+    "pad",
+    "stride",
+    "dilation",
+    "bias",
+    "group",
+    "activation",
+    "kernel",
+    "half_precision",
+    "wrong",
+]
+
+
+class LadderJob(Record, frozen=True):
+    """What the user asked for. op: of kernels.params.OPS; params: the fields of its record. title: what the
+    params are, in words. model, node: where they come from ("" for a shape given by hand). rungs: by name;
+    () all that there are. whole_model: also run the model with each rung in it. budget_s: the most seconds
+    of samples a rung; timeout_s: seconds after which a rung is given up. quick: check fewer small shapes."""
+
+    op: str
+    params: dict[str, object]
+    device: str
+    title: str = ""
+    model: str = ""
+    node: str = ""
+    batch: int = 1
+    precision: str = "fp32"
+    rungs: tuple[str, ...] = ()
+    kernel_dirs: tuple[str, ...] = ()
+    whole_model: bool = False
+    threads: int | None = None
+    l2: Literal["warm", "cold"] = "warm"
+    budget_s: float = 3.0
+    timeout_s: float = 60.0
+    quick: bool = False
+    seed: int = 0
+
+
+class RungCase(Record, frozen=True):
+    """One thing to measure. rung: the rung's name, or "reference"; number: the rung's. scope "model": the
+    whole model with that rung at the node (or the reference's whole model)."""
+
+    rung: str
+    scope: Scope = "rung"
+    number: int = 0
+    user: bool = False
+    side: bool = False
+    idea: str = ""
+
+    @property
+    def key(self) -> str:
+        """Unique in a ladder and fit for a file name."""
+        return f"{self.rung}-{self.scope}" if self.scope == "model" else self.rung
+
+    @property
+    def words(self) -> str:
+        name = "the reference" if self.rung == REFERENCE else f"rung {self.number:02d} {self.rung}"
+        return f"the whole model with {name}" if self.scope == "model" else name
+
+
+class Finding(Record, frozen=True):
+    """What is wrong with a rung's answer: a name, when it was seen, on which params (in words), and where.
+    index: the first element that differs, expected and got its values as text; wrong: how many of
+    `elements` differ. map: file of the error map in the ladder's folder ("" for none)."""
+
+    fault: Fault
+    reason: str
+    when: str = ""
+    params: str = ""
+    index: tuple[int, ...] = ()
+    expected: str = ""
+    got: str = ""
+    wrong: int = 0
+    elements: int = 0
+    error: ErrorStats | None = None
+    map: str = ""
+
+
+class RungMeasurement(Record, frozen=True):
+    """What came of one case. samples_ns, rounds, runs_per_sample as in bench.records.Measurement. error: of
+    the full-size checks, the worst. checks: how many passes were judged. compiled: registers, shared_nbytes,
+    spill_nbytes, threads, occupancy (0 to 1). notes: what a reader should know of a right answer."""
+
+    case: RungCase
+    disposition: Disposition
+    reason: str = ""
+    finding: Finding | None = None
+    samples_ns: tuple[float, ...] = ()
+    runs_per_sample: int = 1
+    rounds: tuple[int, ...] = ()
+    error: ErrorStats | None = None
+    checks: int = 0
+    compiled: dict[str, float] = msgspec.field(default_factory=dict)
+    compile_ns: int = 0
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    telemetry: Telemetry = Telemetry()
+    validity: Validity = Validity()
+    started_at: str = ""
+    schema: int = SCHEMA
+
+
+class Limits(Record, frozen=True):
+    """What a machine was measured to reach: bytes and float32 operations a second, by which means, when."""
+
+    device: str
+    bytes_per_s: float
+    flops_per_s: float
+    copied_by: str
+    multiplied_by: str
+    measured_on: str
+    measured_at: str
+
+
+class Ladder(Record, frozen=True):
+    """`ladder.json`: everything about a ladder that is not a measurement."""
+
+    job: LadderJob
+    cases: tuple[RungCase, ...]
+    flops: int = 0
+    nbytes: int = 0
+    reference: str = ""
+    limits: Limits | None = None
+    command: str = ""
+    created_at: str = ""
+    environment: Environment = Environment()
+    schema: int = SCHEMA
+
+
+class LadderStart(Record, frozen=True):
+    """The one line a worker of the ladder reads; see bench.records.Start."""
+
+    job: LadderJob
+    cases: tuple[RungCase, ...] = ()
+    folder: str = ""
+
+
+class RungStarted(Message, frozen=True, tag="rung_started"):
+    """The worker turns to this case. stage: "prepare", "check", "time"."""
+
+    case: RungCase
+    stage: str
+
+
+class RungMeasured(Message, frozen=True, tag="rung_measured"):
+    """A case is done."""
+
+    measurement: RungMeasurement
+
+
+class LimitsMeasured(Message, frozen=True, tag="limits_measured"):
+    """What this machine reaches, measured now or read from the cache."""
+
+    limits: Limits

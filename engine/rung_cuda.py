@@ -1,0 +1,233 @@
+"""A rung of the CUDA ladder as a session of one step: its own stream, CUDA events, trains as CUDA graphs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.cuda_runtime import ColdCache, Staging, import_cupy, translated
+from engine.rung_session import GUARD, GUARD_NBYTES, Stray, data_inputs, layout, output_shape
+from kernels import launch, nvrtc, occupancy
+from kernels.errors import KernelError
+from kernels.params import Params
+from kernels.registry import Rung
+
+LONGEST_GRAPH = 256  # launches captured as one; longer trains replay it
+
+
+class CudaRungSession:
+    """See engine.rung_session.RungSession. Errors of a launch surface at `run` or at the next call that
+    waits."""
+
+    def __init__(self, rung: Rung, params: Params, inputs: Sequence[np.ndarray]) -> None:
+        self._what = f"{rung.label} on the GPU"
+        self._cupy = cupy = import_cupy()
+        self._graphs: dict[int, Any] = {}
+        self._capturing = True
+        self._cold: ColdCache | None = None
+        self._clock: tuple[Any, Any] | None = None
+        self._open = True
+        self._pool: Any = None
+        try:
+            with translated(self._what):
+                digits = str(cupy.cuda.Device().compute_capability)
+                shape = launch.launch(params, rung)
+                cubin = nvrtc.compile_rung(rung, f"sm_{digits}", shape.defines)
+                self._stages = shape.stages(rung.op)
+                self._kernels = _functions(cupy, cubin, rung, self._stages)
+                self._allocate(params, inputs, shape)
+                self.compiled: Mapping[str, float] = _compiled(cubin, shape, digits)
+        except BaseException:
+            self.close()
+            raise
+        self.facts: Mapping[str, str] = {
+            "grid": "×".join(map(str, shape.grid)),
+            "block": "×".join(map(str, shape.block)),
+            "compute_capability": f"{digits[:-1]}.{digits[-1]}",
+        }
+
+    def _allocate(self, params: Params, inputs: Sequence[np.ndarray], shape: launch.Launch) -> None:
+        cupy = self._cupy
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._pool = cupy.cuda.MemoryPool()
+        self._layout = layout(params, inputs, shape.workspace_nbytes or 0)
+        self._arena = self._pool.malloc(self._layout.nbytes)
+        self._arena.memset_async(GUARD, self._layout.nbytes, self._stream)
+        largest = max(size for _, size in self._layout.places.values())
+        self._staging = Staging(cupy, self._stream, max(largest, GUARD_NBYTES))
+        self._expected = [np.ascontiguousarray(array).copy() for array in inputs]
+        for i, array in enumerate(self._expected):
+            self._staging.upload(array, self._pointer(f"input {i}"))
+        self._stream.synchronize()
+        self._data = data_inputs(params, len(inputs))
+        self._result = output_shape(params), np.dtype(getattr(params, "to", params.dtype))
+        pointers = [self._pointer(f"input {i}") for i in range(len(inputs))]
+        workspace = self._pointer("workspace") if "workspace" in self._layout.places else 0
+        self._arguments = shape.arguments(pointers, self._pointer("output"), workspace, params.op)
+
+    def _pointer(self, name: str) -> int:
+        return int(self._arena.ptr) + self._layout.places[name][0]
+
+    def write(self, data: Sequence[np.ndarray]) -> None:
+        with translated(self._what):
+            for i, array in zip(self._data, data, strict=True):
+                self._expected[i] = np.ascontiguousarray(array).copy()
+                self._staging.upload(self._expected[i], self._pointer(f"input {i}"))
+            self._stream.synchronize()
+
+    def poison(self, byte: int) -> None:
+        with translated(self._what):
+            for name in ("output", "workspace"):
+                if name in self._layout.places:
+                    offset, size = self._layout.places[name]
+                    (self._arena + offset).memset_async(byte, size, self._stream)
+
+    def run(self) -> None:
+        with translated(self._what), self._stream:
+            self._launch()
+
+    def _launch(self) -> None:
+        for stage, kernel in zip(self._stages, self._kernels, strict=True):
+            kernel(stage.grid, stage.block, self._arguments, shared_mem=stage.shared_nbytes)
+
+    def synchronize(self) -> None:
+        with translated(self._what):
+            self._stream.synchronize()
+
+    def output(self) -> np.ndarray:
+        shape, dtype = self._result
+        array = np.empty(shape, dtype)
+        with translated(self._what):
+            self._staging.download(self._pointer("output"), array)
+        return array
+
+    def strays(self) -> tuple[Stray, ...]:
+        found = []
+        with translated(self._what):
+            for start, end in self._layout.guards:
+                guard = np.empty(end - start, np.uint8)
+                self._staging.download(int(self._arena.ptr) + start, guard)
+                changed = np.flatnonzero(guard != GUARD)
+                if changed.size:
+                    found.append(self._layout.stray(start + int(changed[0]), changed.size))
+            for i, expected in enumerate(self._expected):
+                held = np.empty_like(expected)
+                self._staging.download(self._pointer(f"input {i}"), held)
+                raw = held.reshape(-1).view(np.uint8) != expected.reshape(-1).view(np.uint8)
+                changed = np.flatnonzero(raw)
+                if changed.size:
+                    found.append(Stray(f"input {i}", int(changed[0]), changed.size, held.nbytes))
+        return tuple(found)
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        if cold and count != 1:
+            raise ValueError(f"a cold run is timed on its own, not {count} of them")
+        with translated(self._what):
+            trains = self._trains(count)
+            if cold:
+                self._cold = self._cold or ColdCache(self._cupy, self._pool)
+                self._cold.overwrite(self._stream)
+            start, stop = self._events()
+            start.record(self._stream)
+            if trains is None:
+                with self._stream:
+                    for _ in range(count):
+                        self._launch()
+            else:
+                for graph in trains:
+                    graph.launch(self._stream)
+            stop.record(self._stream)
+            stop.synchronize()
+            return round(self._cupy.cuda.get_elapsed_time(start, stop) * 1e6)
+
+    def _trains(self, count: int) -> list[Any] | None:
+        """CUDA graphs of powers of two of launches that make up `count`, so that a kernel of microseconds
+        is not bound by the host; None where capturing does not work."""
+        trains = []
+        left = count
+        while left and self._capturing:
+            size = min(LONGEST_GRAPH, 1 << (left.bit_length() - 1))
+            if size not in self._graphs:
+                self._graphs[size] = self._capture(size)
+            trains.append(self._graphs[size])
+            left -= size
+        return trains if self._capturing else None
+
+    def _capture(self, size: int) -> Any:
+        stream = self._stream
+        try:
+            with stream:
+                stream.begin_capture()
+                try:
+                    for _ in range(size):
+                        self._launch()
+                finally:
+                    graph = stream.end_capture()
+            graph.upload(stream)
+            stream.synchronize()
+            return graph
+        except RuntimeError:
+            # A stream whose capture broke stays unusable; from now on launches go one by one.
+            self._capturing = False
+            self._graphs.clear()
+            self._stream = self._cupy.cuda.Stream(non_blocking=True)
+            self._staging.move_to(self._stream)
+            return None
+
+    def _events(self) -> tuple[Any, Any]:
+        if self._clock is None:
+            self._clock = (self._cupy.cuda.Event(), self._cupy.cuda.Event())
+        return self._clock
+
+    def close(self) -> None:
+        """Wait for what still runs, then free everything; a device that has faulted frees nothing more."""
+        if not self._open:
+            return
+        self._open = False
+        with contextlib.suppress(RuntimeError, AttributeError):
+            self._stream.synchronize()
+        for name in ("_graphs", "_cold", "_clock", "_staging", "_arena", "_kernels"):
+            self.__dict__.pop(name, None)
+        if self._pool is not None:
+            with contextlib.suppress(RuntimeError):
+                self._pool.free_all_blocks()
+            self._pool = None
+
+
+def _functions(cupy: Any, cubin: Any, rung: Rung, stages: Sequence[launch.Stage]) -> list[Any]:
+    found = []
+    module = cupy.RawModule(path=str(cubin))
+    for stage in stages:
+        try:
+            kernel = module.get_function(stage.function)
+        except RuntimeError as error:
+            raise KernelError(
+                f'{rung.path}: the compiled rung cannot be loaded ({error}); it must define extern "C" '
+                f"__global__ void {stage.function}(…)"
+            ) from error
+        if stage.shared_nbytes > 48 << 10:  # beyond this CUDA wants to be asked for it
+            kernel.max_dynamic_shared_size_bytes = stage.shared_nbytes
+        found.append(kernel)
+    return found
+
+
+def _compiled(cubin: Any, shape: launch.Launch, digits: str) -> dict[str, float]:
+    """Compile-time facts of the launch: see RungSession.compiled."""
+    used = nvrtc.resources(cubin)
+    if used is None:
+        return {}
+    threads = shape.block[0] * shape.block[1] * shape.block[2]
+    shared = used.shared_nbytes + shape.shared_nbytes
+    facts: dict[str, float] = {
+        "registers": used.registers,
+        "shared_nbytes": shared,
+        "spill_nbytes": used.spill_nbytes,
+        "threads": threads,
+    }
+    found = occupancy.theoretical((int(digits[:-1]), int(digits[-1])), threads, used.registers, shared)
+    if found is not None:
+        facts["occupancy"] = found
+    return facts

@@ -1,0 +1,192 @@
+"""One rung alone on one params record: a session of a single step, with sentinels round everything it
+touches.
+
+What the ladder checks and times. Its inputs' values are the caller's; the weights among them (see WEIGHTS)
+are given once, as an engine knows them when it prepares a model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from kernels.params import Binary, Conv, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose
+from kernels.registry import Rung
+
+# Inputs that are constants of a model, by their place: packed and uploaded when a session is prepared.
+WEIGHTS = {"conv": (1, 2), "gemm": (1, 2)}
+GUARD_NBYTES = 1 << 16  # of sentinels in front of and behind every buffer
+# Bytes that buffers are filled with. As float32: a guard is −1.7e38, so that whoever reads one shows it; the
+# first poison is a NaN, the second 1.3e36: what depends on the poison was never written.
+GUARD, POISONS = 0xFE, (0xFF, 0x7B)
+
+
+@dataclass(frozen=True)
+class Stray:
+    """A write where nothing was to be written: which buffer ("output", "input 0", "workspace"), where:
+    bytes from its start (negative: in front of it; beyond its size: behind it), and how many bytes
+    changed."""
+
+    buffer: str
+    offset: int
+    nbytes: int
+    size: int
+
+    @property
+    def words(self) -> str:
+        if self.offset < 0:
+            place = f"{-self.offset} bytes in front of the {self.buffer}"
+        elif self.offset >= self.size:
+            place = f"{self.offset - self.size} bytes behind the end of the {self.buffer}"
+        else:
+            place = f"{self.offset} bytes into the {self.buffer}, which is only to be read"
+        return f"wrote {place}, {self.nbytes} bytes in all"
+
+
+class RungSession(Protocol):
+    """A prepared rung. `facts`: what was really used, in words; `compiled`: compile-time facts by name
+    (registers, shared_nbytes, spill_nbytes, occupancy, threads; nothing on the CPU)."""
+
+    facts: Mapping[str, str]
+    compiled: Mapping[str, float]
+
+    def write(self, data: Sequence[np.ndarray]) -> None:
+        """Copy new values into the inputs that are no weights, where they lie."""
+
+    def poison(self, byte: int) -> None:
+        """Fill output and workspace with this byte."""
+
+    def run(self) -> None:
+        """Start one pass; on a GPU it may return before the pass has ended."""
+
+    def synchronize(self) -> None:
+        """Wait for every started pass; errors of the device surface here."""
+
+    def output(self) -> np.ndarray:
+        """A copy of the output, (output_shape(params))."""
+
+    def strays(self) -> tuple[Stray, ...]:
+        """What was written since it was prepared beside the output and the workspace."""
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        """Nanoseconds that so many passes take in a row, as engine.backend.Session says."""
+
+    def close(self) -> None: ...
+
+
+def prepare(
+    rung: Rung, params: Params, inputs: Sequence[np.ndarray], threads: int | None = None
+) -> RungSession:
+    """A session of this rung on its own device, given all inputs in the params' order.
+
+    threads: on the CPU (None: one a physical core). Raises KernelError (it does not compile, load or bind),
+    UnavailableError, OutOfMemoryError.
+    """
+    if rung.device == "cpu":
+        from engine.rung_cpu import CpuRungSession
+
+        return CpuRungSession(rung, params, inputs, threads)
+    from engine.rung_cuda import CudaRungSession
+
+    return CudaRungSession(rung, params, inputs)
+
+
+def data_inputs(params: Params, count: int) -> tuple[int, ...]:
+    """The places of the inputs that are no weights."""
+    return tuple(i for i in range(count) if i not in WEIGHTS.get(params.op, ()))
+
+
+def input_shapes(p: Params) -> tuple[tuple[int, ...], ...]:
+    """Shapes of the inputs, in the order of the params' docstring."""
+    match p:
+        case Conv():
+            bias = ((p.m,),) if p.bias else ()
+            return ((p.n, p.c, p.h, p.w), (p.m, p.c // p.group, p.kh, p.kw), *bias)
+        case Gemm():
+            a = (p.k, p.m) if p.trans_a else (p.m, p.k)
+            b = (p.n, p.k) if p.trans_b else (p.k, p.n)
+            shift = (p.m if p.bias_stride_m else 1, p.n if p.bias_stride_n else 1)
+            bias = (shift,) if p.bias else ()  # type: ignore[assignment]
+            return ((p.batch if p.stride_a else 1, *a), (p.batch if p.stride_b else 1, *b), *bias)
+        case Pool():
+            return ((p.n, p.c, p.h, p.w),)
+        case Lrn():
+            return ((p.n, p.c, 1, p.inner),)
+        case Softmax():
+            return ((p.outer, p.axis, p.inner),)
+        case Binary():
+            return tuple(
+                tuple(d if s else 1 for d, s in zip(p.shape, strides, strict=True))
+                for strides in (p.strides_a, p.strides_b)
+            )
+        case Transpose() | Pad():
+            return (p.shape,)
+        case _:
+            return ((p.size,),)
+
+
+def output_shape(p: Params) -> tuple[int, ...]:
+    """Shape of the output."""
+    match p:
+        case Conv():
+            return (p.n, p.m, p.out_h, p.out_w)
+        case Gemm():
+            return (p.batch, p.m, p.n)
+        case Pool():
+            return (p.n, p.c, p.out_h, p.out_w)
+        case Binary():
+            return p.shape
+        case Transpose():
+            return tuple(p.shape[axis] for axis in p.perm)
+        case Pad():
+            return p.out_shape
+        case _:
+            return input_shapes(p)[0]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the buffers lie in one arena: offset and size in bytes by name, guards between them."""
+
+    places: Mapping[str, tuple[int, int]]
+    nbytes: int
+
+    @property
+    def guards(self) -> tuple[tuple[int, int], ...]:
+        """(start, end) of every stretch of sentinels."""
+        spans, start = [], 0
+        for offset, size in self.places.values():
+            spans.append((start, offset))
+            start = offset + size
+        return (*spans, (start, self.nbytes))
+
+    def stray(self, position: int, nbytes: int) -> Stray:
+        """A change of the guard byte at this position, told from the nearest buffer."""
+
+        def distance(item: tuple[str, tuple[int, int]]) -> int:
+            offset, size = item[1]
+            return offset - position if position < offset else position - offset - size
+
+        # An output is told before an input that is as near: it is what a rung means to write.
+        order = sorted(self.places.items(), key=lambda item: item[0] != "output")
+        name, (offset, size) = min(order, key=distance)
+        return Stray(name, position - offset, nbytes, size)
+
+
+def layout(p: Params, inputs: Sequence[np.ndarray], workspace_nbytes: int) -> Layout:
+    """An arena for inputs, output and workspace, every buffer on 256 bytes with guards at both sides. The
+    end of a buffer is exact: the first byte behind it is a sentinel."""
+    sizes = {f"input {i}": array.nbytes for i, array in enumerate(inputs)}
+    itemsize = np.dtype(getattr(p, "to", p.dtype)).itemsize
+    sizes["output"] = math.prod(output_shape(p)) * itemsize
+    if workspace_nbytes:
+        sizes["workspace"] = workspace_nbytes
+    places, end = {}, GUARD_NBYTES
+    for name, size in sizes.items():
+        places[name] = (end, size)
+        end = -(-(end + size + GUARD_NBYTES) // 256) * 256
+    return Layout(places, end)
