@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench.charts import Chart, lay_over, model_charts
+from bench.charts import Chart, lay_over, model_charts, short_name
 from bench.records import Measurement, Run
 from bench.row_cache import RowCache
 
@@ -26,7 +26,7 @@ class Overlay:
     @property
     def name(self) -> str:
         """What its lines are called."""
-        return self.folder.absolute().name
+        return short_name(self.folder)
 
     @property
     def models(self) -> frozenset[str]:

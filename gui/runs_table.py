@@ -16,14 +16,14 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
 from bench import units
 from bench.summaries import Summary
 
 Index = QModelIndex | QPersistentModelIndex
 SORT = Qt.ItemDataRole.UserRole
-WIDEST = 340  # pixels a column takes by itself
+WIDEST = 280  # pixels a column takes by itself
 _NO_INDEX = QModelIndex()
 
 
@@ -53,7 +53,6 @@ def _done(summary: Summary) -> str:
 
 COLUMNS = (
     Column("started", lambda s: s.started, lambda s: s.run.created_at),
-    Column("run", lambda s: s.name),
     Column("models", lambda s: ", ".join(s.models)),
     Column("backends", lambda s: ", ".join(s.backends)),
     Column("batches", _batches, lambda s: s.batches),
@@ -61,6 +60,7 @@ COLUMNS = (
     Column("cases", _done, lambda s: s.measured, True),
     Column("ok", lambda s: str(s.ok), lambda s: s.ok, True),
     Column("failed", lambda s: str(s.failed) if s.failed else "", lambda s: s.failed, True),
+    Column("run", lambda s: s.name),
 )
 
 
@@ -96,7 +96,7 @@ class RunsModel(QAbstractTableModel):
         mark = self.marks.get(summary.path.absolute(), "")
         if role == Qt.ItemDataRole.DisplayRole:
             text = column.text(summary)
-            return f"{text}  ({mark})" if mark and column.name == "run" else text
+            return f"{text}  ({mark})" if mark and index.column() == 0 else text
         if role == SORT:
             return column.value(summary) if column.value is not None else column.text(summary)
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -138,8 +138,7 @@ class RunsTable(QTableView):
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 9)
         self.horizontalHeader().setHighlightSections(False)
-        machine = [column.name for column in COLUMNS].index("machine")  # takes the room that is left
-        self.horizontalHeader().setSectionResizeMode(machine, QHeaderView.ResizeMode.Stretch)
+        self.horizontalHeader().setStretchLastSection(True)
         self.horizontalHeader().setMinimumSectionSize(40)
         self.activated.connect(self._on_activated)
         self.selectionModel().selectionChanged.connect(lambda *_: self.chosen.emit())
@@ -166,7 +165,7 @@ class RunsTable(QTableView):
             self.setCurrentIndex(self._proxy.index(0, 0))
 
     def _fit(self) -> None:
-        for column in range(len(COLUMNS)):
+        for column in range(len(COLUMNS) - 1):
             header = self.horizontalHeader().sectionSizeHint(column)
             self.setColumnWidth(column, min(WIDEST, max(self.sizeHintForColumn(column) + 14, header)))
 

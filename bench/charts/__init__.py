@@ -22,7 +22,7 @@ from bench.charts.definitions import (
     Series,
 )
 from bench.charts.footer import footer
-from bench.charts.overlay import lay_over
+from bench.charts.overlay import lay_over, short_name
 from bench.records import Measurement, Run
 from bench.rows import Row, by_model, rows, title
 
@@ -40,6 +40,7 @@ __all__ = [
     "charts",
     "lay_over",
     "model_charts",
+    "short_name",
 ]
 
 RunData = tuple[Run, Sequence[Measurement]]

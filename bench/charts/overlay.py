@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -16,6 +18,14 @@ def lay_over(charts: Sequence[Chart], others: Sequence[Chart], name: str) -> lis
     """
     found = {chart.name: chart for chart in others}
     return [_both(chart, found[chart.name], name) if chart.name in found else chart for chart in charts]
+
+
+def short_name(folder: Path) -> str:
+    """What a run is called in a legend: a folder named by date and model by its date and time, which is
+    shorter; any other as it is named."""
+    name = folder.absolute().name
+    dated = re.match(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)\d\d-", name)
+    return "{}-{}-{} {}:{}".format(*dated.groups()) if dated else name
 
 
 def _both(chart: Chart, other: Chart, name: str) -> Chart:

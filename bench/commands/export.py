@@ -84,10 +84,10 @@ def _read(run: Path) -> RunData:
 
 
 def _charts(data: RunData, over: Path | None) -> list[Chart]:
-    from bench.charts import charts, lay_over
+    from bench.charts import charts, lay_over, short_name
 
     made = charts([data])
-    return made if over is None else lay_over(made, charts([_read(over)]), over.absolute().name)
+    return made if over is None else lay_over(made, charts([_read(over)]), short_name(over))
 
 
 def _named(made: Sequence[Chart], names: Sequence[str]) -> list[Chart]:

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import main
-from bench.charts import charts, lay_over
+from bench.charts import charts, lay_over, short_name
 from bench.store import RunFolder
 from bench.summaries import summaries
 from tests.bench import synthetic
@@ -104,6 +104,11 @@ def test_two_runs_stand_in_one_chart(run: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert export(run, "--over", other, "--charts", "png", "--out", tmp_path / "both") == 0
     assert len(list((tmp_path / "both").glob("*.png"))) == len(made)
+
+
+def test_a_run_named_by_its_date_is_called_by_it() -> None:
+    assert short_name(Path("runs/20261120-224452-lenet5-digits")) == "2026-11-20 22:44"
+    assert short_name(Path("runs/before the change")) == "before the change"
 
 
 def test_a_copied_run_opens_and_a_half_written_line_does_no_harm(run: Path, tmp_path: Path) -> None:
