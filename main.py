@@ -1,4 +1,4 @@
-"""Kernelscope's command line; without arguments, the default comparison.
+"""Kernelscope's command line; without arguments, the window, or the default comparison where none can open.
 
 Exit codes: 0 all well; 1 a comparison failed; 2 bad usage or input, told in one sentence; 130 cancelled.
 """
@@ -43,14 +43,18 @@ def doctor() -> None:
 
 @app.callback(invoke_without_command=True)
 def default(context: typer.Context) -> None:
-    """Without a command: the default comparison in the terminal."""
+    """Without a command: the window; without a display, the default comparison in the terminal."""
     if context.invoked_subcommand is not None:
         return
-    from bench.commands import compare as command
     from gui import display
 
-    if (problem := display.problem()) is not None:
-        print(f"{problem}; here is the default comparison in the terminal", file=sys.stderr)
+    if (problem := display.problem()) is None:
+        from gui.app import run
+
+        raise typer.Exit(run())
+    from bench.commands import compare as command
+
+    print(f"{problem}; here is the default comparison in the terminal", file=sys.stderr)
     raise typer.Exit(command.default())
 
 

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench import bounds, palette
+from bench import bounds, defaults, palette
 from bench.command import batches as batches_text
 from bench.command import command_line
 from bench.commands.parsing import integers
@@ -35,9 +35,7 @@ from gui.progress_strip import clock
 from kernels.errors import InputError
 from models import names, preprocessing
 
-DEFAULT = Job(
-    models=(names.DEFAULT_MODEL,), backends=(), batches=(1, 2, 4, 8, 16, 32, 64, 128, 256), budget_s=0.5
-)
+DEFAULT = defaults.JOBS[0]  # the form describes one job
 BATCHES = {
     "1..256": "1 to 256 by doubling",
     "1..1024": "1 to 1,024 by doubling",
@@ -232,7 +230,7 @@ class JobForm(QWidget):
         self.l2.addItem("warm: runs in a train", "warm")
         self.l2.addItem("cold: emptied before each", "cold")
         self.budget = QDoubleSpinBox(
-            minimum=0.1, maximum=600.0, decimals=1, singleStep=0.5, suffix=" s a case"
+            minimum=0.05, maximum=600.0, decimals=2, singleStep=0.25, suffix=" s a case"
         )
         self.budget.setToolTip(
             "The most seconds of samples; sampling stops sooner where the interval is within 1 %"

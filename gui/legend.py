@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap, QPolygonF
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from bench.charts import Chart
-from gui.flow_layout import FlowLayout
 from gui.theme import Theming
 
 ICON = QSize(26, 14)
 SQUARE = QSize(14, 14)
+SPACING = 2
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,6 @@ class Legend(QWidget):
         self._theming = theming
         self._entries: tuple[Entry, ...] = ()
         self._buttons: dict[str, QToolButton] = {}
-        self._layout = FlowLayout(self)
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -70,16 +69,48 @@ class Legend(QWidget):
         self._entries = wanted
         for key in [k for k in self._buttons if k not in {e.key for e in wanted}]:
             button = self._buttons.pop(key)
-            self._layout.removeWidget(button)
+            button.hide()
             button.deleteLater()
         for entry in wanted:
             if entry.key not in self._buttons:
                 self._buttons[entry.key] = self._make(entry)
-        for entry in wanted:  # in their order, also those that were there before
-            self._layout.removeWidget(self._buttons[entry.key])
-            self._layout.addWidget(self._buttons[entry.key])
         self.restyle()
+        self._arrange(self.width(), move=True)
         self.updateGeometry()
+
+    # Buttons stand side by side and go on in a new line where they do not fit.
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        return self._arrange(width, move=False)
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, self._arrange(max(200, self.width()), move=False))
+
+    def minimumSizeHint(self) -> QSize:
+        widest = max((b.sizeHint().width() for b in self._buttons.values()), default=0)
+        return QSize(widest, self._arrange(max(widest, self.width()), move=False))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange(self.width(), move=True)
+
+    def _arrange(self, width: int, move: bool) -> int:
+        """Place the buttons in the entries' order; the height they need."""
+        x = y = line = 0
+        for entry in self._entries:
+            button = self._buttons[entry.key]
+            size = button.sizeHint()
+            if x + size.width() > width and x > 0:
+                x, y, line = 0, y + line + SPACING, 0
+            if move:
+                button.setGeometry(QRect(x, y, size.width(), size.height()))
+                button.show()
+            x += size.width() + SPACING
+            line = max(line, size.height())
+        return y + line
 
     def restyle(self) -> None:
         for entry in self._entries:

@@ -89,6 +89,13 @@ class Page(QWidget):
         if self._body is None:
             self._body = self.build()
             self._stack.addWidget(self._body)
+            # Fonts and styles now, and not in the moment the first measurement comes.
+            for widget in self._body.findChildren(QWidget):
+                widget.ensurePolished()
+            self._body.resize(self.size())
+            layout = self._body.layout()
+            if layout is not None:
+                layout.activate()
 
     def redraw(self) -> None:
         """Bring the page up to the state."""

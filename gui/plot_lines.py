@@ -153,7 +153,8 @@ class LinePlot(PanelPlot):
         theme = self.theming.theme
         # A case without a value breaks the line: nothing was measured between its neighbours.
         measured = {p.x for p in series.points}
-        gaps = [Point(x=m.x, y=math.nan) for m in series.marks if m.x not in measured]
+        # With gaps alone there is nothing to bound, which numpy warns of.
+        gaps = [Point(x=m.x, y=math.nan) for m in series.marks if m.x not in measured] if measured else []
         points = sorted([*series.points, *gaps], key=lambda p: p.x)
         style = (
             _DASHES.get(series.precision, Qt.PenStyle.DashLine) if series.dashed else Qt.PenStyle.SolidLine

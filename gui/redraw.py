@@ -16,6 +16,7 @@ from gui.run_state import RunState
 
 PERIOD_MS = 40
 DERIVE_S = 0.008  # of each period, for rows
+FLUSHES = 50  # turns after which a view that is still dirty is left so
 SHARE = 0.25  # of the time, at most, that one view may take to draw
 
 
@@ -59,8 +60,9 @@ class Redraw(QObject):
         """Derive and draw everything that is visible, now (before a picture is taken; in tests)."""
         while not self._state.up_to_date:
             self._state.work(1.0)
-        for view in self._dirty():
-            view.redraw()
+        for _ in range(FLUSHES):  # a view may draw a part at a time
+            for view in self._dirty():
+                view.redraw()
 
     def _tick(self) -> None:
         self._state.work(DERIVE_S)

@@ -89,6 +89,7 @@ class Session(QObject):
         self._done = 0
         self._before = 0  # cases that were done before this start
         self._running_s = 0.0
+        self._over = False
         self._since: float | None = None
 
     @property
@@ -106,7 +107,8 @@ class Session(QObject):
 
     def warm_up(self) -> None:
         """Have a worker ready; it tells what the machine can do."""
-        self._worker.warm_up()
+        if not self._over:
+            self._worker.warm_up()
 
     def start(self, job: Job, folder: Path | None = None) -> Path:
         """Begin a new run in `folder` (None: a new one under the runs folder); its path.
@@ -149,7 +151,8 @@ class Session(QObject):
             self._worker.cancel()
 
     def quit(self) -> None:
-        """End whatever runs and keep what was measured."""
+        """End whatever runs, for good, and keep what was measured."""
+        self._over = True
         self._worker.quit()
         self._supervisor = None
         if self._writer is not None:

@@ -133,6 +133,7 @@ class RowsTable(QTableView):
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 7)
         self.horizontalHeader().setHighlightSections(False)
         self._widths: dict[int, int] = {}
+        self._fitted = 0  # how many rows there were when the columns were fitted
         self._following = False
         self.selectionModel().currentRowChanged.connect(self._on_current)
         copy = QAction("&Copy as CSV", self)
@@ -154,7 +155,9 @@ class RowsTable(QTableView):
         for column in range(self.source.columnCount()):
             if self.isColumnHidden(column) != (column in empty):
                 self.setColumnHidden(column, column in empty)
-        if self.source.rowCount() != before:
+        count = self.source.rowCount()
+        if count != before and (count < 8 or count >= 1.5 * self._fitted or count < self._fitted):
+            self._fitted = count
             self._fit()
 
     def follow(self, case: Case | None) -> None:

@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 RUNS = Path("runs")
 DEFAULT_BATCHES = "1..256"
 DEFAULT_CHARTS = "png,svg,pdf"
-# Without arguments: a LeNet over batch sizes and an AlexNet at two, sized to end within a minute on two
-# cores.
-DEFAULT_BUDGET_S = 0.25
-DEFAULT_JOBS: tuple[dict[str, Any], ...] = (
-    {"models": ("lenet5-digits",), "batches": (1, 2, 4, 8, 16, 32, 64, 128, 256)},
-    {"models": ("alexnet-digits",), "batches": (1, 4), "images": (32,)},
-)
 CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
 
 
@@ -130,10 +123,9 @@ def _given(context: typer.Context, name: str) -> bool:
 
 def default(output: Output | None = None) -> int:
     """The default comparison; the exit code."""
-    from bench.records import Job
+    from bench.defaults import JOBS
 
-    jobs = [Job(backends=(), budget_s=DEFAULT_BUDGET_S, **fields) for fields in DEFAULT_JOBS]
-    return run_jobs([(job, None) for job in jobs], output or Output())
+    return run_jobs([(job, None) for job in JOBS], output or Output())
 
 
 def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
@@ -18,6 +19,7 @@ CHARTS = {
     "breakdown": "Where the time of a pass goes appears here, a bar a batch size.",
     "speed": "Speed-up against the reference and images a second appear here.",
 }
+BUDGET_S = 0.006  # after which the views that are left wait for the next turn
 
 
 class ComparePage(Page):
@@ -34,6 +36,7 @@ class ComparePage(Page):
         from gui.plots import ChartView
         from gui.tables import RowsTable
 
+        self._next = 0  # the view to begin with
         self._model = QComboBox()
         self._model.setAccessibleName("Model")
         self._model.setMinimumContentsLength(24)
@@ -82,8 +85,16 @@ class ComparePage(Page):
         rows = self.state.rows(model) if model else []
         found = {chart.name: chart for chart in self.state.charts(model)} if model else {}
         ticks = tuple(float(b) for b in self.state.planned_batches(model)) if model else ()
-        for name, view in self.views.items():
-            view.show_chart(found.get(f"{title(model)}-{name}"), ticks)
+        # A few views at a time, beginning where the last time ended: the user need not wait for all of them.
+        end = time.perf_counter() + BUDGET_S
+        names = list(self.views)
+        for done in range(len(names)):
+            name = names[(self._next + done) % len(names)]
+            self.views[name].show_chart(found.get(f"{title(model)}-{name}"), ticks)
+            if time.perf_counter() > end and done + 1 < len(names):
+                self._next = (self._next + done + 1) % len(names)
+                self.invalidate()
+                return
         self.table.show_rows(rows)
 
     def select(self) -> None:

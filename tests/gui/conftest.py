@@ -1,0 +1,68 @@
+"""Windows on the offscreen platform, with settings of their own and a worker that replays its lines."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from PySide6.QtCore import QSettings
+
+from gui import faults
+from gui.main_window import MainWindow
+from gui.theme import Theming
+
+FAKE = Path(__file__).parent / "fake_worker.py"
+
+
+@pytest.fixture
+def fault_handler():
+    return faults.Faults()
+
+
+@pytest.fixture
+def settings_file(tmp_path):
+    return tmp_path / "window.ini"
+
+
+@pytest.fixture
+def make_window(qtbot, tmp_path, settings_file, fault_handler, monkeypatch):
+    """make_window("ok", …): a window whose workers do what the words say, one after another."""
+    monkeypatch.setattr(faults, "log_path", lambda: tmp_path / "window.log")
+    windows = []
+
+    def make(*plan, begin=True):
+        state = tmp_path / f"state{len(windows)}"
+        window = MainWindow(
+            QSettings(str(settings_file), QSettings.Format.IniFormat),
+            Theming("light"),
+            command=[sys.executable, str(FAKE), str(state), *plan],
+            runs=tmp_path / "runs",
+            fault_handler=fault_handler,
+        )
+        windows.append(window)
+        qtbot.addWidget(window, before_close_func=lambda w: w.session.quit())
+        window.show()
+        if begin:
+            window.session.warm_up()
+            qtbot.waitUntil(lambda: bool(window.backends) or plan[0] == "mute", timeout=15_000)
+        return window
+
+    yield make
+    for window in windows:
+        window.end()
+
+
+@pytest.fixture
+def run_to_end(qtbot):
+    """Run a job in a window and wait until everything measured is shown."""
+
+    def run(window, job):
+        with qtbot.waitSignal(window.session.ended, timeout=30_000):
+            window.start(job)
+        window.redraw.flush()
+        return {m.case.key: m for m in window.state.measurements}
+
+    return run

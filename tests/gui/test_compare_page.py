@@ -1,0 +1,185 @@
+"""The Compare page draws the same definitions that are exported, answers the mouse, and holds still."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtWidgets import QApplication
+
+from bench.charts import charts
+from gui.page import page_types
+from tests.bench import synthetic
+
+FAILURES = {
+    ("engine-cuda", 1024): ("out_of_memory", "150 GiB were asked for"),
+    ("engine-cpu", 64): ("crashed", "the worker was killed by SIGSEGV"),
+}
+
+
+@pytest.fixture
+def recorded():
+    return synthetic.run(models=("lenet5-digits", "alexnet"), failures=FAILURES)
+
+
+@pytest.fixture
+def page(make_window, recorded):
+    window = make_window("ok", begin=False)
+    run, measurements = recorded
+    window.state.open(run, Path("a-run"), measurements)
+    window.redraw.flush()
+    return window.pages[0]
+
+
+def test_an_empty_page_says_what_fills_it(make_window):
+    window = make_window("ok", begin=False)
+    window.redraw.flush()
+    for page in window.pages:
+        assert len(page.empty_text()) > 20
+    assert "F5" in window.pages[0].empty_text()
+
+
+def test_pages_are_found_in_their_order():
+    titles = [page.title for page in page_types()]
+    assert titles[0] == "Compare"
+    assert len(set(titles)) == len(titles)
+
+
+def test_it_draws_the_charts_that_are_exported(page, recorded):
+    expected = {c.name: c for c in charts([recorded]) if c.model == "lenet5-digits"}
+    for name, view in page.views.items():
+        assert view.chart == expected[f"lenet5-digits-{name}"]
+        assert view.finding == view.chart.finding
+    plot = page.views["op-time"].plots[""]
+    for series in plot.panel.series:
+        x, y = plot._items[series.label].line.getData()
+        points = {float(2**a): 10**b for a, b in zip(x, y, strict=True) if np.isfinite(b)}
+        assert points == pytest.approx({p.x: p.y for p in series.points})
+
+
+def test_items_persist_and_the_view_holds_still(page, make_window):
+    plot = page.views["op-time"].plots[""]
+    items = {label: id(found.line) for label, found in plot._items.items()}
+    plot.getPlotItem().getViewBox().setRange(xRange=(1, 2), yRange=(-5, -4), padding=0)
+    plot._on_touched()
+    view = plot.getPlotItem().getViewBox().viewRange()
+    case = page.state.measurements[0].case
+    page.state.add([synthetic.measurement(case, seed=9)])
+    while page.state.work(1.0):
+        pass
+    page.redraw()
+    assert {label: id(found.line) for label, found in plot._items.items()} == items
+    assert plot.getPlotItem().getViewBox().viewRange() == view
+    plot.reset_view()
+    assert plot.getPlotItem().getViewBox().viewRange() != view
+
+
+def test_the_crosshair_reads_values_and_failures(page):
+    plot = page.views["op-time"].plots[""]
+    x = plot.nearest(QPointF(6.1, -3))
+    assert x == 6.0  # batch 64, in doublings
+    words = plot.words_at(x)
+    assert "batch 64" in words
+    assert "crashed: the worker was killed by SIGSEGV" in words
+    assert "ort-cpu" in words
+    plot.read_out(x)
+    assert not plot.readout.isHidden()
+    plot.read_out(None)
+    assert plot.readout.isHidden()
+    bars = next(iter(page.views["breakdown"].plots.values()))
+    assert "conv" in bars.words_at(0.0)
+    assert "%" in bars.words_at(0.0)
+
+
+def test_the_legend_hides_and_shows_a_series(page):
+    view = page.views["op-time"]
+    plot = view.plots[""]
+    view._legend.buttons["engine-cpu"].click()
+    assert not plot._items["engine-cpu"].line.isVisible()
+    assert "engine-cpu" not in plot.words_at(0.0)
+    page.invalidate()
+    page.redraw()
+    assert not plot._items["engine-cpu"].line.isVisible()
+    view._legend.buttons["engine-cpu"].click()
+    assert plot._items["engine-cpu"].line.isVisible()
+
+
+def test_scales_switch(page):
+    view = page.views["op-time"]
+    plot = view.plots[""]
+    view.set_log("y", False)
+    series = plot.panel.series[0]
+    _, y = plot._items[series.label].line.getData()
+    assert y[0] == pytest.approx(series.points[0].y)
+    low, high = plot.getPlotItem().getViewBox().viewRange()[1]
+    assert low <= 0
+    assert high > max(p.y for s in plot.panel.series for p in s.points)
+
+
+def test_a_pick_selects_and_the_inspector_tells_all(page):
+    window = page.window()
+    page.views["op-time"].picked.emit("engine-cuda", 1024.0)
+    assert page.state.case.backend == "engine-cuda"
+    window.redraw.flush()
+    assert "150 GiB were asked for" in window.inspector.text
+    page.views["op-time"].picked.emit("ort-cuda", 8.0)
+    window.redraw.flush()
+    for words in (
+        "median",
+        "95 % interval",
+        "h2d",
+        "top-1",
+        "relative L2 error",
+        "SM clock",
+        "stopped because",
+    ):
+        assert words in window.inspector.text
+
+
+def test_the_model_can_be_chosen(page):
+    page._model.setCurrentIndex(1)
+    page.redraw()
+    assert page.views["op-time"].chart.model == "alexnet"
+    assert {row.case.model for row in page.table.source.rows} == {"alexnet"}
+
+
+def test_the_table_sorts_by_value_and_copies(page):
+    table = page.table
+    names = [column.name for column in table.source.columns]
+    table.sortByColumn(names.index("median_s"), Qt.SortOrder.DescendingOrder)
+    medians = [row.median_ns for row in table.shown_rows()]
+    known = [m for m in medians if m is not None]
+    assert known == sorted(known, reverse=True)
+    assert medians[-1] is None  # what has no value comes last
+    table.sortByColumn(names.index("median_s"), Qt.SortOrder.AscendingOrder)
+    assert table.shown_rows()[-1].median_ns is None
+    table.copy_csv()
+    lines = QApplication.clipboard().text().splitlines()
+    assert lines[0].startswith("model,backend,precision,batch")
+    assert len(lines) == 1 + table.source.rowCount()
+    table.copy_markdown()
+    assert QApplication.clipboard().text().startswith("| model | backend")
+
+
+def test_both_themes_restyle_the_plots(page):
+    from gui.theme import DARK
+
+    window = page.window()
+    window.theming.choose("dark")
+    window.redraw.flush()
+    plot = page.views["op-time"].plots[""]
+    assert plot.backgroundBrush().color().name().upper() == DARK.paper
+    assert window.palette().window().color().name().upper() == DARK.window
+    window.theming.choose("light")
+
+
+@pytest.mark.parametrize("size", [(900, 600), (1500, 940), (2600, 1500)])
+def test_every_page_draws_at_every_size(make_window, recorded, size):
+    window = make_window("ok", begin=False)
+    run, measurements = recorded
+    window.state.open(run, Path("a-run"), measurements)
+    window.resize(*size)
+    for index in range(window.tabs.count()):
+        window.tabs.setCurrentIndex(index)
+        window.redraw.flush()
+        assert not window.grab().isNull()

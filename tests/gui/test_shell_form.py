@@ -1,0 +1,140 @@
+"""The job form: what it makes, what it refuses in words, and what it remembers."""
+
+import shlex
+
+import msgspec
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
+from PySide6.QtWidgets import QApplication
+
+from bench.command import arguments
+from bench.commands import compare
+from bench.records import Job
+from gui.job_form import DEFAULT
+from kernels.errors import InputError
+
+
+def test_it_is_ready_on_the_default_comparison(make_window):
+    form = make_window("ok").form
+    assert form.job() == DEFAULT
+    assert form.run_button.isEnabled()
+    assert form.summary.startswith("18 cases, at least about 0:")
+
+
+def test_unavailable_backends_are_greyed_with_their_reason(make_window):
+    form = make_window("ok").form
+    assert form.backends.usable == ("engine-cpu", "ort-cpu")
+    item = form.backends.item(form.backends.keys.index("ort-cuda"))
+    assert not item.flags() & Qt.ItemFlag.ItemIsEnabled
+    assert item.toolTip() == "no NVIDIA driver is installed"
+    assert form.precisions.checked == ("fp32",)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "names no number"),
+        ("two", "'two' is not a whole number"),
+        ("0", "0 is out of range; 1 to 100,000 works"),
+        ("1,-4", "-4 is out of range"),
+        ("8..2", "is no range"),
+        ("1000000", "1,000,000 is out of range"),
+    ],
+)
+def test_batch_sizes_are_checked_while_they_are_typed(make_window, text, words):
+    form = make_window("ok", begin=False).form
+    form.batches.box.setEditText(text)
+    assert words in form.batches.problem
+    assert words in form.summary
+    assert not form.run_button.isEnabled()
+    with pytest.raises(InputError):
+        form.job()
+    form.batches.box.setEditText("1..8,100")
+    assert form.batches.problem == ""
+    assert form.job().batches == (1, 2, 4, 8, 100)
+
+
+def test_what_is_missing_is_said(make_window):
+    form = make_window("ok").form
+    form.models.check([])
+    assert form.summary.startswith("Choose a model")
+    form.models.check(["alexnet"])
+    form.backends.check([])
+    assert form.summary == "Choose a backend."
+    form.backends.check(["ort-cpu"])
+    form.preprocess.text = "bright"
+    assert "bright" in form.summary
+    form.preprocess.text = "0.45,0.225"
+    assert form.job().preprocess == "0.45,0.225"
+
+
+FULL = Job(
+    models=("ece408-high", "alexnet"),
+    backends=("ort-cpu",),
+    precisions=("fp32",),
+    batches=(1, 100, 10_000),
+    images=(100, 1000),
+    dataset="mnist",
+    preprocess="0.5,0.25",
+    threads=3,
+    l2="cold",
+    budget_s=2.5,
+    layers=False,
+)
+
+
+def test_settings_survive_a_restart(make_window, tmp_path):
+    window = make_window("ok")
+    model = tmp_path / "mine.onnx"
+    model.write_bytes(b"")
+    window.open_models([str(model)])
+    window.form.set_job(msgspec.structs.replace(FULL, models=(*FULL.models, str(model))))
+    wanted = window.form.job()
+    window.theming.choose("dark")
+    window.form_dock.hide()
+    window.end()
+    again = make_window("ok")
+    assert again.form.job() == wanted
+    assert again.form.models.checked == ("ece408-high", "alexnet", str(model))
+    assert again.settings.value("theme") == "dark"
+    assert again.form_dock.isHidden()
+
+
+def test_copy_as_command_gives_what_the_command_line_reads_as_the_same_job(make_window, monkeypatch):
+    import main
+
+    form = make_window("ok").form
+    form.set_job(msgspec.structs.replace(FULL, layers=True))
+    form.copy_button.click()
+    words = shlex.split(QApplication.clipboard().text())
+    assert words[:3] == ["python", "main.py", "compare"]
+    given = []
+    monkeypatch.setattr(compare, "run_jobs", lambda jobs, output: given.append(jobs[0][0]) or 0)
+    assert main.main(words[2:]) == 0
+    assert given == [form.job()]
+    assert arguments(form.job()) == words[2:]
+
+
+def test_a_dropped_model_joins_the_list(make_window, tmp_path):
+    window = make_window("ok", begin=False)
+    model = tmp_path / "dropped.onnx"
+    model.write_bytes(b"")
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(model))])
+    buttons, modifiers = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    window.dropEvent(QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, buttons, modifiers))
+    assert str(model) in window.form.job().models
+
+
+def test_a_click_beside_the_box_turns_an_item(make_window, qtbot):
+    models = make_window("ok", begin=False).form.models
+    item = models.item(models.keys.index("alexnet"))
+    at = models.visualItemRect(item).center()
+    qtbot.mouseClick(models.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert "alexnet" in models.checked
+    qtbot.mouseClick(models.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert "alexnet" not in models.checked
+    models.setCurrentItem(item)
+    qtbot.keyClick(models, Qt.Key.Key_Space)
+    assert "alexnet" in models.checked

@@ -1,0 +1,166 @@
+"""Whatever a worker does, the window lives, keeps what was measured and says what went wrong."""
+
+import time
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QMessageBox
+
+from bench.records import Job
+from bench.store import RunFolder
+
+JOB = Job(models=("net",), backends=("engine-cpu", "ort-cpu"), batches=(1, 2), timeout_s=60)
+
+
+def dispositions(found):
+    return [m.disposition for m in found.values()]
+
+
+def on_disk(window):
+    return [m.disposition for m in RunFolder.open(window.state.folder).measurements()]
+
+
+def test_a_run_fills_the_state_the_folder_and_the_page(make_window, run_to_end):
+    window = make_window("ok")
+    found = run_to_end(window, JOB)
+    assert dispositions(found) == ["ok"] * 4
+    assert on_disk(window) == ["ok"] * 4
+    held = RunFolder.open(window.state.folder).run
+    assert len(held.cases) == 4
+    assert held.environment.machine == "fake"
+    assert held.models[0].title == "The net net"
+    assert held.command.startswith("python main.py compare net --backend engine-cpu")
+    page = window.pages[0]
+    assert page.views["op-time"].title.startswith("The net net")
+    assert page.table.source.rowCount() == 4
+    assert not window.session.standing.active
+    assert window.progress.words.text().startswith("Ready")
+
+
+def test_failures_are_marked_and_listed_and_the_rest_goes_on(make_window, run_to_end):
+    window = make_window("failing")
+    found = run_to_end(window, JOB)
+    assert dispositions(found) == ["out_of_memory", "incorrect", "ok", "ok"]
+    assert [line[1] for line in window.problems.lines] == ["out of memory", "incorrect"]
+    assert "40 GiB" in window.problems.lines[0][2]
+    assert not window.problems_dock.isHidden()
+    marks = [m for s in window.pages[0].views["op-time"].chart.panels[0].series for m in s.marks]
+    assert {m.disposition for m in marks} == {"out_of_memory", "incorrect"}
+    assert "40 GiB" in window.pages[0].views["op-time"].plots[""].words_at(0.0)
+
+
+def test_a_segfault_costs_one_case_and_leaves_the_window_alive(make_window, run_to_end):
+    window = make_window("segv", "ok")
+    found = run_to_end(window, JOB)
+    assert dispositions(found) == ["ok", "crashed", "ok", "ok"]
+    crashed = next(m for m in found.values() if m.disposition == "crashed")
+    assert "SIGSEGV" in crashed.reason
+    assert "illegal address in conv/04" in crashed.reason
+    assert on_disk(window).count("crashed") == 1
+    assert "illegal address" in RunFolder.open(window.state.folder).log.read_text()
+    assert window.isVisible()
+
+
+def test_garbage_is_logged_and_passed_over(make_window, run_to_end):
+    window = make_window("garbage")
+    found = run_to_end(window, JOB)
+    assert dispositions(found) == ["ok"] * 4
+    assert any("no message" in reason for _, _, reason in window.problems.lines)
+
+
+def test_a_flood_leaves_the_event_loop_free(make_window, run_to_end, qtbot):
+    window = make_window("flood")
+    window.page.prepare()
+    beats = []
+    timer = QTimer()
+    timer.setInterval(2)
+    timer.timeout.connect(lambda: beats.append(time.perf_counter()))
+    timer.start()
+    found = run_to_end(window, JOB)
+    timer.stop()
+    assert dispositions(found) == ["ok"] * 4
+    # How long it may block is measured where nothing else runs; here, that it goes on being served at all.
+    assert len(beats) > 200
+
+
+def test_a_hanging_worker_is_cancelled_and_what_it_had_not_measured_can_go_on(make_window, qtbot):
+    window = make_window("hang", "ok")
+    window.start(JOB)
+    qtbot.waitUntil(lambda: window.session.standing.phase == "running" and window.session.standing.total == 4)
+    assert window.progress.cancel_button.isVisible()
+    with qtbot.waitSignal(window.session.ended, timeout=15_000):
+        window.progress.cancel_button.click()
+    assert window.state.empty
+    assert on_disk(window) == []
+    with qtbot.waitSignal(window.session.ended, timeout=15_000):
+        window.session.go_on(window.state.folder)
+    assert [m.disposition for m in window.state.measurements] == ["ok"] * 4
+
+
+def test_a_pause_lets_the_worker_go_and_loses_nothing(make_window, qtbot):
+    window = make_window("slow")
+    window.start(JOB)
+    qtbot.waitUntil(lambda: len(window.state.measurements) >= 1, timeout=15_000)
+    window.progress.pause_button.click()
+    qtbot.waitUntil(lambda: window.session.standing.phase == "paused", timeout=15_000)
+    assert window.session.worker.process_id == 0
+    assert window.progress.pause_button.text() == "Go on"
+    measured = len(window.state.measurements)
+    assert measured < 4
+    with qtbot.waitSignal(window.session.ended, timeout=20_000):
+        window.progress.pause_button.click()
+    assert [m.disposition for m in window.state.measurements] == ["ok"] * 4
+
+
+def test_a_job_that_is_given_up_is_told_in_the_banner(make_window, run_to_end):
+    window = make_window("quit")
+    run_to_end(window, JOB)
+    assert "The model has no inputs" in window.banner.text
+
+
+def test_a_worker_that_cannot_start_is_told_with_its_last_words(make_window, run_to_end):
+    window = make_window("mute")
+    run_to_end(window, JOB)
+    assert "libnothing.so" in window.banner.text
+    assert window.isVisible()
+
+
+def test_a_folder_that_cannot_be_written_is_told(make_window, tmp_path):
+    window = make_window("ok")
+    (tmp_path / "runs").write_text("in the way")
+    window.start(JOB)
+    assert "cannot" in window.banner.text
+    assert not window.session.active
+
+
+@pytest.mark.parametrize("answer", [QMessageBox.StandardButton.No, QMessageBox.StandardButton.Yes])
+def test_closing_while_running_asks_once_and_keeps_the_run(make_window, qtbot, monkeypatch, answer):
+    asked = []
+    monkeypatch.setattr(QMessageBox, "question", lambda *a, **k: (asked.append(1), answer)[1])
+    window = make_window("slow")
+    window.start(JOB)
+    qtbot.waitUntil(lambda: len(window.state.measurements) >= 1, timeout=15_000)
+    process = window.session.worker.process_id
+    assert window.close() == (answer == QMessageBox.StandardButton.Yes)
+    assert asked == [1]
+    if answer == QMessageBox.StandardButton.Yes:
+        assert not Path(f"/proc/{process}").exists() or Path(f"/proc/{process}/cmdline").read_bytes() == b""
+        assert "ok" in on_disk(window)
+    else:
+        assert window.session.active
+
+
+def test_a_slot_that_raises_is_shown_and_logged(make_window, fault_handler, tmp_path):
+    from gui import faults
+
+    window = make_window("ok")
+    faults.start_log(tmp_path / "window.log")
+    try:
+        raise ValueError("a slot went wrong")
+    except ValueError as error:
+        fault_handler.report(error)
+    assert "a slot went wrong" in window.banner.text
+    assert "Traceback" in (tmp_path / "window.log").read_text()
+    window.banner.dismiss()
+    assert window.banner.text == ""
