@@ -25,6 +25,7 @@ from engine.memory import ALIGNMENT
 from engine.plan import Plan, Step
 from kernels import launch, nvrtc, registry
 from kernels.errors import InputError, KernelError
+from kernels.params import Params
 
 _TRAIN_NS = 500_000  # a train of launches of one step lasts about so long, far above the clock's resolution
 _LONGEST_TRAIN = 100
@@ -33,17 +34,15 @@ _FEWEST_TRAINS, _MOST_TRAINS = 5, 200
 
 @dataclass(frozen=True)
 class _Call:
-    """One kernel launch with everything it takes, pointers included."""
+    """A step's launch, one kernel or two, with everything they take, pointers included."""
 
-    kernel: Any
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    stages: tuple[tuple[Any, launch.Stage], ...]
     arguments: tuple[Any, ...]
-    shared_nbytes: int
 
     def start(self) -> None:
         """On the current stream."""
-        self.kernel(self.grid, self.block, self.arguments, shared_mem=self.shared_nbytes)
+        for kernel, stage in self.stages:
+            kernel(stage.grid, stage.block, self.arguments, shared_mem=stage.shared_nbytes)
 
 
 class EngineCudaSession:
@@ -82,7 +81,9 @@ class EngineCudaSession:
         started = clock()
         capability = _capability(cupy)
         choose = planner.ladder_choice(options, capability)
-        self._plan = planner.plan(graph, self.batch, "cuda", self.precision, options, choose=choose)
+        self._plan = planner.plan(
+            graph, self.batch, "cuda", self.precision, options, choose=choose, workspace=_workspace(options)
+        )
         planned = clock()
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._pool = cupy.cuda.MemoryPool()
@@ -147,19 +148,11 @@ class EngineCudaSession:
             path = str(nvrtc.compile_rung(rung, arch, shape.defines))
             if path not in modules:
                 modules[path] = self._cupy.RawModule(path=path)
-            try:
-                kernel = modules[path].get_function(step.op)
-            except RuntimeError as error:
-                raise KernelError(
-                    f'{rung.path}: the compiled rung cannot be loaded ({error}); it must define extern "C" '
-                    f"__global__ void {step.op}(…)"
-                ) from error
-            if shape.shared_nbytes > 48 << 10:  # beyond this CUDA wants to be asked for it
-                kernel.max_dynamic_shared_size_bytes = shape.shared_nbytes
-            pointers = [self._pointer(name) for name in step.inputs]
-            pointers += [np.uint64(0)] * (launch.POINTERS[step.op] - len(pointers))
-            arguments = (*pointers, self._pointer(step.output), *shape.scalars)
-            self._calls.append(_Call(kernel, shape.grid, shape.block, arguments, shape.shared_nbytes))
+            stages = tuple((_function(modules[path], stage, rung), stage) for stage in shape.stages(step.op))
+            pointers = [int(self._pointer(name)) for name in step.inputs]
+            scratch = int(self._workspace.ptr) if self._workspace is not None else 0
+            output = int(self._pointer(step.output))
+            self._calls.append(_Call(stages, shape.arguments(pointers, output, scratch, step.op)))
 
     def _pointer(self, name: str) -> np.uint64:
         while name in self._plan.aliases:
@@ -341,6 +334,30 @@ class EngineCudaSession:
         if self._pool is not None:
             self._pool.free_all_blocks()
             self._pool = None
+
+
+def _workspace(options: Options) -> planner.Workspace:
+    """Bytes of scratch memory of a step, as its launch asks for them."""
+
+    def nbytes(device: str, params: Params, rung: str) -> int:
+        found = registry.find(device, params.op, rung, options.kernel_dirs)
+        return launch.launch(params, found).workspace_nbytes or 0
+
+    return nbytes
+
+
+def _function(module: Any, stage: launch.Stage, rung: registry.Rung) -> Any:
+    """A kernel of a loaded rung, ready to be started."""
+    try:
+        kernel = module.get_function(stage.function)
+    except RuntimeError as error:
+        raise KernelError(
+            f'{rung.path}: the compiled rung cannot be loaded ({error}); it must define extern "C" '
+            f"__global__ void {stage.function}(…)"
+        ) from error
+    if stage.shared_nbytes > 48 << 10:  # beyond this CUDA wants to be asked for it
+        kernel.max_dynamic_shared_size_bytes = stage.shared_nbytes
+    return kernel
 
 
 def _capability(cupy: Any) -> tuple[int, int]:

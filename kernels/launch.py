@@ -6,34 +6,79 @@ the pointer of the output, then the scalars that `kernels.scalars.SCALARS[op]` l
 of the op. So a new rung on a known launch shape touches no Python.
 
 A launch may carry defines of its own (a tile size fitted to the problem); they win over the header's.
+
+A sum that many blocks share is finished by a second kernel: a launch shape may ask for scratch memory, whose
+pointer both kernels then take after that of the output, and name a further stage, `<op>_<stage>(…)`, which
+runs after the first with the same arguments.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from kernels.errors import KernelError
 from kernels.nvrtc import Define
 from kernels.params import OPS, Conv, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose
 from kernels.registry import Rung
 from kernels.scalars import SCALARS, Scalar
+from kernels.tiles import (
+    CONV_TILES,
+    GEMM_TILES,
+    LARGE_CONV_TILES,
+    LARGE_GEMM_TILES,
+    PARTS,
+    Tile,
+    fit,
+)
 
 POINTERS = {op: 3 if op in ("conv", "gemm") else 2 if op == "binary" else 1 for op in OPS}
 _MAX_X, _MAX_YZ = 2**31 - 1, 65535
+_FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One kernel of a launch by the name it has in the rung's file."""
+
+    function: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_nbytes: int = 0
 
 
 @dataclass(frozen=True)
 class Launch:
     """One kernel launch but for its pointers: grid and block in (x, y, z), dynamic shared memory in bytes,
-    the scalars in the kernel's order, and the defines that the rung is compiled with for it."""
+    the scalars in the kernel's order, and the defines that the rung is compiled with for it.
+
+    workspace_nbytes: scratch memory, whose pointer the kernel takes after that of its output (null where 0);
+    None: it takes no such pointer. second: the stage that follows, if any."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     scalars: tuple[Scalar, ...]
     shared_nbytes: int = 0
     defines: Mapping[str, Define] = field(default_factory=dict)
+    workspace_nbytes: int | None = None
+    second: Stage | None = None
+
+    def stages(self, op: str) -> tuple[Stage, ...]:
+        """What to start, in order, all with the same arguments."""
+        first = Stage(op, self.grid, self.block, self.shared_nbytes)
+        return (first,) if self.second is None else (first, self.second)
+
+    def arguments(self, pointers: Sequence[int], output: int, workspace: int, op: str) -> tuple[Any, ...]:
+        """Of every stage: addresses of the inputs (fewer where optional ones are absent), of the output and
+        of the scratch memory, then the scalars."""
+        given = [*pointers, *[0] * (POINTERS[op] - len(pointers)), output]
+        if self.workspace_nbytes is not None:
+            given.append(workspace if self.workspace_nbytes else 0)
+        return (*map(np.uint64, given), *self.scalars)
 
 
 Shape = Callable[..., Launch]
@@ -94,22 +139,45 @@ def gemm_tiles(params: Gemm, rung: Rung) -> Launch:
 def gemm_fitted(params: Gemm, rung: Rung) -> Launch:
     """As gemm_tiles, the tile chosen out of GEMM_TILES, THREAD_M × THREAD_N outputs a thread; how
     a and b lie is compiled in too (TRANS_A, TRANS_B)."""
-    tile_m, tile_n, thread_m, thread_n = fit(GEMM_TILES, params.m, params.n, params.batch)
-    threads = (tile_m // thread_m) * (tile_n // thread_n)
-    defines = {"TILE_M": tile_m, "TILE_N": tile_n, "THREAD_M": thread_m, "THREAD_N": thread_n}
-    defines |= {"TRANS_A": int(params.trans_a), "TRANS_B": int(params.trans_b)}
-    if GEMM_TILE_MAX * max(params.m, params.n, params.k) > _MAX_X:
+    tile, _ = fit(GEMM_TILES, params.m, params.n, params.k, params.batch)
+    if max(GEMM_TILES)[0] * max(params.m, params.n, params.k) > _MAX_X:
         raise KernelError(f"{rung.label} counts the elements of a tile's rows in 32 bits; {params} has more")
-    grid = _gemm_grid(params, tile_m, tile_n)
-    return Launch(grid, (threads, 1, 1), SCALARS["gemm"](params), defines=defines)
+    defines = tile.defines | _lies(params)
+    grid = _gemm_grid(params, tile.m, tile.n)
+    return Launch(grid, (tile.threads, 1, 1), SCALARS["gemm"](params), defines=defines)
+
+
+@shape
+def gemm_large(params: Gemm, rung: Rung) -> Launch:
+    """As gemm_fitted with LARGE_GEMM_TILES; a and b are read VECTOR_A and VECTOR_B elements at once."""
+    tile, _ = fit(LARGE_GEMM_TILES, params.m, params.n, params.k, params.batch)
+    defines = tile.defines | _lies(params) | _wide_reads(params)
+    grid = _gemm_grid(params, tile.m, tile.n)
+    return Launch(grid, (tile.threads, 1, 1), SCALARS["gemm"](params), defines=defines)
+
+
+@shape
+def gemm_split(params: Gemm, rung: Rung) -> Launch:
+    """As gemm_large, the sum in PARTS parts, a block each (grid.y): part p of matrix i writes its (m, n) sums
+    to element (p · batch + i) · m · n of the scratch memory, and the stage `gemm_reduce`, a thread an output,
+    adds them in order. With PARTS = 1 the first stage writes y itself."""
+    tile, parts = fit(LARGE_GEMM_TILES, params.m, params.n, params.k, params.batch, PARTS)
+    defines = tile.defines | _lies(params) | _wide_reads(params)
+    x, _, z = _gemm_grid(params, tile.m, tile.n)
+    return _in_parts(params, rung, tile, parts, (x, parts, z), defines)
 
 
 @shape
 def gemm_warp_a_column(params: Gemm, rung: Rung) -> Launch:
-    """Blocks of BLOCK threads, a warp a column of y, all m rows (compiled in as ROWS) at once."""
+    """Blocks of BLOCK threads, a warp a column of y, all m rows (compiled in as ROWS) at once; WARPS warps of
+    a block share a column where the columns alone would leave most of the device idle."""
     block = _define(rung, "BLOCK", 256)
-    grid = (_ceil(params.n, block // 32), 1, 1)
-    return Launch(grid, (block, 1, 1), SCALARS["gemm"](params), defines={"ROWS": params.m})
+    warps = 1
+    while 2 * warps * 32 <= block and warps * params.n < _FEW_WARPS and params.k >= 512 * warps:
+        warps *= 2
+    grid = (_ceil(params.n * warps, block // 32), 1, 1)
+    defines = {"ROWS": params.m, "WARPS": warps}
+    return Launch(grid, (block, 1, 1), SCALARS["gemm"](params), defines=defines)
 
 
 @shape
@@ -124,39 +192,39 @@ def conv_tiles(params: Conv, rung: Rung) -> Launch:
 @shape
 def conv_fitted(params: Conv, rung: Rung) -> Launch:
     """As conv_tiles, the tile chosen out of CONV_TILES, THREAD_M × THREAD_N outputs a thread."""
-    pixels = params.n * params.out_h * params.out_w
-    tile_m, tile_n, thread_m, thread_n = fit(CONV_TILES, params.m // params.group, pixels, params.group)
-    threads = (tile_m // thread_m) * (tile_n // thread_n)
-    defines = {"TILE_M": tile_m, "TILE_N": tile_n, "THREAD_M": thread_m, "THREAD_N": thread_n}
-    grid = _conv_grid(params, rung, tile_m, tile_n)
-    return Launch(grid, (threads, 1, 1), SCALARS["conv"](params), defines=defines)
+    tile, _ = fit(CONV_TILES, *_conv_product(params))
+    grid = _conv_grid(params, rung, tile.m, tile.n)
+    return Launch(grid, (tile.threads, 1, 1), SCALARS["conv"](params), defines=tile.defines)
 
 
-# (TILE_M, TILE_N, THREAD_M, THREAD_N) and how well such a tile keeps the multipliers fed beside the largest:
-# a small tile loads more elements a multiplication. A convolution needs a multiple of TILE_N threads, so that
-# each thread gathers one pixel. The figures are estimates from the loads a multiplication.
-CONV_TILES: dict[tuple[int, int, int, int], float] = {
-    (64, 64, 4, 4): 1.0,
-    (32, 64, 4, 4): 0.85,
-    (32, 32, 4, 4): 0.7,
-    (16, 64, 4, 4): 0.65,
-    (8, 128, 4, 2): 0.4,
+@shape
+def conv_large(params: Conv, rung: Rung) -> Launch:
+    """As conv_fitted with LARGE_CONV_TILES; weights are read VECTOR_W at once."""
+    tile, _ = fit(LARGE_CONV_TILES, *_conv_product(params))
+    grid = _conv_grid(params, rung, tile.m, tile.n)
+    defines = tile.defines | {"VECTOR_W": _wide(_conv_product(params)[2])}
+    return Launch(grid, (tile.threads, 1, 1), SCALARS["conv"](params), defines=defines)
+
+
+@shape
+def conv_split(params: Conv, rung: Rung) -> Launch:
+    """As conv_large, the taps in PARTS parts, a block each (grid.z = group · PARTS + part): part p writes its
+    sums as a whole y to element p · (size of y) of the scratch memory, and the stage `conv_reduce`, a thread
+    an output, adds them in order. With PARTS = 1 the first stage writes y itself."""
+    tile, parts = fit(LARGE_CONV_TILES, *_conv_product(params), PARTS)
+    defines = tile.defines | {"VECTOR_W": _wide(_conv_product(params)[2])}
+    x, y, z = _conv_grid(params, rung, tile.m, tile.n)
+    return _in_parts(params, rung, tile, parts, (x, y, z * parts), defines)
+
+
+TILES: Mapping[str, Mapping[Tile, float]] = {
+    "conv_fitted": CONV_TILES,
+    "conv_large": LARGE_CONV_TILES,
+    "conv_split": LARGE_CONV_TILES,
+    "gemm_fitted": GEMM_TILES,
+    "gemm_large": LARGE_GEMM_TILES,
+    "gemm_split": LARGE_GEMM_TILES,
 }
-GEMM_TILES = CONV_TILES | {(64, 16, 4, 4): 0.65, (16, 16, 2, 2): 0.3}
-GEMM_TILE_MAX = max(max(tile[:2]) for tile in GEMM_TILES)
-_FULL_BLOCKS = 128  # about one block a multiprocessor of a large device
-
-
-def fit(tiles: Mapping[tuple[int, int, int, int], float], m: int, n: int, batch: int) -> tuple[int, ...]:
-    """The tile that should take least time for `batch` matrices of m × n: padded work over the tile's own
-    efficiency, and over the part of the device that so few blocks keep busy."""
-
-    def cost(tile: tuple[int, int, int, int]) -> float:
-        blocks = batch * _ceil(m, tile[0]) * _ceil(n, tile[1])
-        work = blocks * tile[0] * tile[1] / tiles[tile]
-        return work * max(1.0, _FULL_BLOCKS / blocks)
-
-    return min(tiles, key=cost)
 
 
 # --- helpers ----------------------------------------------------------------------------------------------
@@ -180,6 +248,44 @@ def _outputs(p: Params) -> int:
             return math.prod(p.out_shape)
         case _:
             return p.size
+
+
+def _in_parts(
+    p: Params, rung: Rung, tile: Tile, parts: int, grid: tuple[int, int, int], defines: Mapping[str, Define]
+) -> Launch:
+    """A launch whose blocks each sum one of `parts` parts, and the stage that adds the parts."""
+    total, block = _outputs(p), 128
+    return Launch(
+        grid,
+        (tile.threads, 1, 1),
+        SCALARS[p.op](p),
+        defines={**defines, "PARTS": parts},
+        workspace_nbytes=4 * parts * total if parts > 1 else 0,
+        second=Stage(f"{p.op}_reduce", (min(_ceil(total, block), _MAX_X), 1, 1), (block, 1, 1))
+        if parts > 1
+        else None,
+    )
+
+
+def _conv_product(p: Conv) -> tuple[int, int, int, int]:
+    """(m, n, k, batch) of the convolution as a product: channels, pixels, taps, groups."""
+    return p.m // p.group, p.n * p.out_h * p.out_w, p.c // p.group * p.kh * p.kw, p.group
+
+
+def _lies(p: Gemm) -> dict[str, int]:
+    return {"TRANS_A": int(p.trans_a), "TRANS_B": int(p.trans_b)}
+
+
+def _wide_reads(p: Gemm) -> dict[str, int]:
+    """Four elements at once where every row, and every matrix of a batch, begins on 16 bytes."""
+    return {
+        "VECTOR_A": _wide(p.m if p.trans_a else p.k, p.stride_a),
+        "VECTOR_B": _wide(p.k if p.trans_b else p.n, p.stride_b),
+    }
+
+
+def _wide(*counts: int) -> int:
+    return 4 if all(count % 4 == 0 for count in counts) else 1
 
 
 def _gemm_grid(p: Gemm, tile_m: int, tile_n: int) -> tuple[int, int, int]:

@@ -111,6 +111,10 @@ def _conv(rng: np.random.Generator) -> Iterator[Case]:
     yield _conv_case(rng, p.Conv(1, 24, 9, 9, 24, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=24))  # depthwise
     yield _conv_case(rng, p.Conv(5, 70, 5, 3, 65, 1, 1, 0, 0))  # one step past the tiles
     yield _conv_case(rng, p.Conv(1, 1, 1, 1, 1, 1, 1, 0, 0, bias=True, activation="sigmoid"))
+    # Long sums of few outputs: taps that no tile divides, groups, one tap a channel with a stride
+    yield _conv_case(rng, p.Conv(1, 75, 6, 5, 17, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, bias=True, activation="relu"))
+    yield _conv_case(rng, p.Conv(2, 128, 5, 5, 6, 3, 2, 0, 0, 1, 1, 0, 1, 1, 0, group=2, bias=True))
+    yield _conv_case(rng, p.Conv(1, 516, 9, 9, 33, 1, 1, 0, 0, 2, 2, activation="tanh"))
     for _ in range(24):
         group = _pick(rng, 1, 1, 1, 2, 3)
         kh, kw = _pick(rng, 1, 2, 3, 5), _pick(rng, 1, 2, 3, 7)
@@ -172,6 +176,13 @@ def _gemm(rng: np.random.Generator) -> Iterator[Case]:
     yield _gemm_case(rng, p.Gemm(3, 10, 33, trans_b=True, bias=True))  # k is no multiple of four
     yield _gemm_case(rng, p.Gemm(257, 10, 84, trans_b=True, bias=True))
     yield _gemm_case(rng, p.Gemm(130, 129, 67))
+    # Long sums of few outputs
+    yield _gemm_case(rng, p.Gemm(16, 128, 1800, trans_b=True, bias=True, activation="relu"))
+    yield _gemm_case(
+        rng, p.Gemm(9, 33, 1001, trans_b=True, bias=True, alpha=0.5, beta=2.0, activation="tanh")
+    )
+    yield _gemm_case(rng, p.Gemm(17, 20, 640, trans_a=True, batch=2, stride_a=640 * 17, stride_b=640 * 20))
+    yield _gemm_case(rng, p.Gemm(2, 5, 2052, trans_b=True, bias=True))
     yield _gemm_case(rng, p.Gemm(1, 1, 1))
     yield _gemm_case(rng, p.Gemm(5, 6, 7, batch=70_000, stride_a=35, stride_b=0))  # more than grid.z holds
     for _ in range(24):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from engine.cuda_runtime import import_cupy
 from kernels import nvrtc
-from kernels.launch import POINTERS, launch
+from kernels.launch import launch
 from kernels.params import Params
 from kernels.registry import Rung
 
@@ -22,7 +23,7 @@ class Device:
 
     def __init__(self) -> None:
         self._cupy = cupy = import_cupy()
-        self._modules: dict[str, object] = {}
+        self._modules: dict[str, Any] = {}
         digits = str(cupy.cuda.Device().compute_capability)
         self.capability = (int(digits[:-1]), int(digits[-1]))
         self.arch = f"sm_{digits}"
@@ -43,17 +44,24 @@ class Device:
         path = str(nvrtc.compile_rung(rung, self.arch, how.defines))
         if path not in self._modules:
             self._modules[path] = cupy.RawModule(path=path)
-        kernel = self._modules[path].get_function(rung.op)
         held = [None if array is None else cupy.asarray(array.reshape(-1)) for array in inputs]
-        pointers = [np.uint64(0 if array is None else array.data.ptr) for array in held]
-        pointers += [np.uint64(0)] * (POINTERS[rung.op] - len(pointers))
+        pointers = [0 if array is None else array.data.ptr for array in held]
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        room = cupy.full(nbytes + 2 * _GUARD, _SENTINEL, np.uint8)
-        room[_GUARD : _GUARD + nbytes] = _POISON
-        out = np.uint64(room.data.ptr + _GUARD)
-        kernel(how.grid, how.block, (*pointers, out, *how.scalars), shared_mem=how.shared_nbytes)
+        room = self._poisoned(nbytes)
+        scratch = self._poisoned(how.workspace_nbytes or 0)
+        arguments = how.arguments(pointers, room.data.ptr + _GUARD, scratch.data.ptr + _GUARD, rung.op)
+        for stage in how.stages(rung.op):
+            kernel = self._modules[path].get_function(stage.function)
+            kernel(stage.grid, stage.block, arguments, shared_mem=stage.shared_nbytes)
         back = cupy.asnumpy(room)
-        around = np.concatenate([back[:_GUARD], back[_GUARD + nbytes :]])
+        beside = cupy.asnumpy(scratch)
+        around = np.concatenate([back[:_GUARD], back[-_GUARD:], beside[:_GUARD], beside[-_GUARD:]])
         spilled = int((around != _SENTINEL).sum())
         result = back[_GUARD : _GUARD + nbytes].view(dtype).reshape(shape)
-        return result, f"{spilled} bytes written outside the output" if spilled else ""
+        return result, f"{spilled} bytes written outside the output and the scratch memory" if spilled else ""
+
+    def _poisoned(self, nbytes: int) -> Any:
+        """Device memory full of NaNs, _GUARD bytes of sentinels in front of it and behind."""
+        room = self._cupy.full(nbytes + 2 * _GUARD, _SENTINEL, np.uint8)
+        room[_GUARD : _GUARD + nbytes] = _POISON
+        return room

@@ -37,22 +37,22 @@ def test_every_rung_compiles(rung: registry.Rung, arch: str) -> None:
     assert f"{rung.op}".encode() in cubin.read_bytes()
     used = nvrtc.resources(cubin)
     assert used is not None
-    assert used.spill_nbytes <= 64, f"{used}"
+    assert used.spill_nbytes <= 128, f"{used}"
     assert used.shared_nbytes <= 48 << 10
 
 
-@pytest.mark.parametrize("op", ["conv", "gemm"])
-def test_every_tile_compiles_and_fits_its_block(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rung = next(r for r in RUNGS if r.launch == f"{op}_fitted")
-    case = next(iter(cuda_cases.cases(op)))
-    for tile in launch.CONV_TILES if op == "conv" else launch.GEMM_TILES:
-        monkeypatch.setattr(launch, "fit", lambda *_, tile=tile: tile)
+@pytest.mark.parametrize("shape", launch.TILES)
+def test_every_tile_compiles_and_fits_its_block(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rung = next(r for r in RUNGS if r.launch == shape)
+    case = next(iter(cuda_cases.cases(rung.op)))
+    for tile in launch.TILES[shape]:
+        monkeypatch.setattr(launch, "fit", lambda *_, tile=tile: (tile, 2))
         how = launch.launch(case.params, rung)
         used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines))
         assert used is not None
         threads = how.block[0] * how.block[1] * how.block[2]
         assert used.registers * threads <= 65536
-        assert used.spill_nbytes <= 64, f"{tile}: {used}"
+        assert used.spill_nbytes <= 128, f"{tile}: {used}"
 
 
 def test_a_compile_error_names_file_line_and_message(tmp_path: Path) -> None:

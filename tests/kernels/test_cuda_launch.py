@@ -31,8 +31,9 @@ EXAMPLES: dict[str, params.Params] = {
 C_TYPES = {"int": np.int32, "index_t": np.int64, "float": np.float32}
 
 
-def _parameters(rung: registry.Rung) -> list[str]:
-    found = re.search(rf"\b{rung.op}\((.*?)\)\s*\{{", rung.source[rung.source.index('extern "C"') :], re.S)
+def _parameters(rung: registry.Rung, function: str = "") -> list[str]:
+    kernels = rung.source[rung.source.index('extern "C"') :]
+    found = re.search(rf"\b{function or rung.op}\((.*?)\)\s*\{{", kernels, re.S)
     assert found
     return [" ".join(part.split()) for part in found[1].split(",")]
 
@@ -41,7 +42,7 @@ def _parameters(rung: registry.Rung) -> list[str]:
 def test_scalars_fit_the_kernel_argument_by_argument(rung: registry.Rung) -> None:
     how = launch.launch(EXAMPLES[rung.op], rung)
     declared = _parameters(rung)
-    pointers = launch.POINTERS[rung.op] + 1
+    pointers = launch.POINTERS[rung.op] + 1 + (how.workspace_nbytes is not None)
     assert all("*" in part for part in declared[:pointers])
     wanted = [C_TYPES[part.split()[0]] for part in declared[pointers:]]
     assert [type(value) for value in how.scalars] == wanted
@@ -53,7 +54,29 @@ def test_every_operator_has_a_plain_kernel() -> None:
 
 @pytest.mark.parametrize("op", list(params.OPS))
 def test_rungs_of_an_operator_take_the_same_parameters(op: str) -> None:
-    assert len({tuple(_parameters(rung)) for rung in RUNGS if rung.op == op}) == 1
+    taken = [_parameters(rung) for rung in RUNGS if rung.op == op]
+    assert len({tuple(part for part in parts if "workspace" not in part) for parts in taken}) == 1
+
+
+@pytest.mark.parametrize("rung", [r for r in RUNGS if r.launch.endswith("_split")], ids=lambda r: r.op)
+def test_a_sum_in_parts_has_room_and_a_second_stage(
+    rung: registry.Rung, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tile = next(iter(launch.TILES[rung.launch]))
+    monkeypatch.setattr(launch, "fit", lambda *_: (tile, 5))
+    how = launch.launch(EXAMPLES[rung.op], rung)
+    outputs = 3 * 5 if rung.op == "gemm" else 2 * 6 * 7 * 7
+    assert how.workspace_nbytes == 5 * 4 * outputs
+    first, second = how.stages(rung.op)
+    assert first.function == rung.op
+    assert second.grid[0] * second.block[0] >= outputs
+    assert _parameters(rung, second.function) == _parameters(rung)
+    given = how.arguments([1, 2], 3, 4, rung.op)
+    assert [int(v) for v in given[:5]] == [1, 2, 0, 3, 4], "an absent bias is a null pointer"
+    monkeypatch.setattr(launch, "fit", lambda *_: (tile, 1))
+    alone = launch.launch(EXAMPLES[rung.op], rung)
+    assert len(alone.stages(rung.op)) == 1
+    assert int(alone.arguments([1, 2], 3, 4, rung.op)[4]) == 0
 
 
 def test_codes_cover_every_word_of_the_parameters() -> None:
@@ -81,10 +104,18 @@ def test_merged_axes_walk_the_same_elements(data: st.DataObject) -> None:
 
 @given(st.integers(1, 5000), st.integers(1, 10**7), st.integers(1, 64))
 def test_a_fitted_tile_is_never_far_too_large(m: int, n: int, batch: int) -> None:
-    tile = launch.fit(launch.CONV_TILES, m, n, batch)
-    assert tile in launch.CONV_TILES
-    smallest = min(t[0] for t in launch.CONV_TILES)
-    assert tile[0] < 8 * max(m, smallest)
+    for tiles in launch.TILES.values():
+        tile, parts = launch.fit(tiles, m, n, 300, batch, launch.PARTS)
+        assert tile in tiles
+        assert tile.m <= 8 * max(m, min(t.m for t in tiles))
+        assert parts == 1 or 4 * parts * m * n * batch <= 64 << 20
+
+
+def test_a_long_sum_of_few_outputs_is_cut_and_a_large_product_is_not() -> None:
+    _, few = launch.fit(launch.LARGE_GEMM_TILES, 16, 4096, 9216, 1, launch.PARTS)
+    assert few > 1
+    tile, many = launch.fit(launch.LARGE_GEMM_TILES, 4096, 4096, 4096, 1, launch.PARTS)
+    assert (tile.m, tile.n, many) == (128, 128, 1)
 
 
 def test_grids_stay_within_what_cuda_launches() -> None:

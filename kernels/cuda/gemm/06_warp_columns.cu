@@ -1,12 +1,13 @@
 /*
 op = "gemm"
-rung = 4
+rung = 6
 name = "warp_columns"
-idea = "For a few rows the time is that of reading b once: a warp a column streams its weights, 16 bytes a lane and several in flight, and keeps a sum for every row."
+idea = "For a few rows the time is that of reading b once: a warp a column streams its weights, 16 bytes a lane and several in flight, and keeps a sum for every row; where columns are few, several warps share one."
 launch = "gemm_warp_a_column"
 [defines]
 BLOCK = 256
-ROWS = 1  # of a and y; the launch sets it to m
+ROWS = 1   # of a and y; the launch sets it to m
+WARPS = 1  # that share a column, all in one block
 [needs]
 m_max = 8
 trans_a = false
@@ -24,16 +25,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
          float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
          index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
          int activation) {
-    const index_t column = first_element() / LANES;
-    const int lane = threadIdx.x % LANES;
-    if (column >= n) return;  // the whole warp
+    __shared__ float shares[BLOCK / LANES][ROWS];
+    const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    const int share = warp % WARPS * LANES + lane;  // where this thread begins along k
+    const index_t column = first_element() / (LANES * WARPS);
+    if (WARPS == 1 && column >= n) return;  // with more, everybody meets at the barrier
     const float* weights = b + column * k;
+    const int last = column < n ? k : 0;
 
     float sum[ROWS] = {};
     if (k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do
         const float4* wide = reinterpret_cast<const float4*>(weights);
 #pragma unroll 4
-        for (int j = lane; j < k / 4; j += LANES) {
+        for (int j = share; j < last / 4; j += LANES * WARPS) {
             const float4 v = wide[j];
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
@@ -46,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         }
     } else {
 #pragma unroll 4
-        for (int j = lane; j < k; j += LANES) {
+        for (int j = share; j < last; j += LANES * WARPS) {
             const float v = weights[j];
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) sum[r] += a[(index_t)r * k + j] * v;
@@ -57,8 +61,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         // Every lane ends with the same sum, added in the same order each time.
 #pragma unroll
         for (int d = LANES / 2; d; d /= 2) sum[r] += __shfl_xor_sync(ALL, sum[r], d);
-        if (lane != 0) continue;
-        float v = alpha * sum[r];
+        if (lane == 0) shares[warp][r] = sum[r];
+    }
+    if (WARPS > 1) __syncthreads();
+    if (lane != 0 || warp % WARPS != 0 || column >= n) return;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        float total = shares[warp][r];
+#pragma unroll
+        for (int s = 1; s < WARPS; ++s) total += shares[warp + s][r];
+        float v = alpha * total;
         if (bias) v += beta * bias[r * bias_stride_m + column * bias_stride_n];
         y[(index_t)r * n + column] = activate(v, activation);
     }

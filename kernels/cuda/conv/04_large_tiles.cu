@@ -1,0 +1,149 @@
+/*
+op = "conv"
+rung = 4
+name = "large_tiles"
+idea = "Up to 8 × 8 outputs a thread out of tiles up to 128 × 128, weights and fragments 16 bytes at a time, and the places of the taps looked up in a table that is filled once for many steps."
+launch = "conv_large"
+[defines]
+TILE_M = 128
+TILE_N = 128
+THREAD_M = 8
+THREAD_N = 8
+TILE_K = 8
+VECTOR_W = 4  # weights at once: 4 where every filter begins on 16 bytes, else 1
+*/
+#include "common.cuh"
+#include "tiles.cuh"
+
+#define ACROSS (TILE_N / THREAD_N)
+#define THREADS ((TILE_M / THREAD_M) * ACROSS)
+#define ROWS side_by_side(THREAD_M)
+#define COLUMNS side_by_side(THREAD_N)
+#define BANDS (TILE_M / THREAD_M)  // threads one above the other
+#define PATCH_LOADS (TILE_N * TILE_K / THREADS)
+#define TABLE (16 * TILE_K)  // taps located at once
+static_assert(THREADS % TILE_N == 0 && TILE_N * TILE_K % THREADS == 0, "a thread must keep to one pixel");
+static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of patches was");
+
+struct __align__(16) Tap {
+    int offset, down, right;
+};
+
+__device__ __forceinline__ Tap locate(int tap, int taps, int h, int w, int kh, int kw, int dilation_h,
+                                      int dilation_w) {
+    const int ci = tap / (kh * kw), r = tap / kw % kh, s = tap % kw;
+    Tap t;
+    t.offset = tap < taps ? (ci * h + r * dilation_h) * w + s * dilation_w : 0;
+    t.down = tap < taps ? r * dilation_h : -0x40000000;
+    t.right = s * dilation_w;
+    return t;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, THREADS < 256 ? 384 / THREADS : 2)
+    conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
+         float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
+         int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
+         int activation) {
+    __shared__ __align__(16) float weights[2][TILE_K][TILE_M + 4];
+    __shared__ __align__(16) float patches[2][TILE_K][TILE_N];
+    __shared__ Tap located[TABLE];
+    __shared__ index_t places[TILE_N];  // of each pixel in y, kept here rather than in registers through the sum
+
+    const int channels = c / group, outputs = m / group;
+    const int taps = channels * kh * kw;
+    const int area = out_h * out_w;
+    const int pixels = n * area;
+    const int g = blockIdx.z;
+    const int first_output = blockIdx.y * TILE_M;
+    const int first_pixel = blockIdx.x * TILE_N;
+    const int thread = threadIdx.x;
+
+    const int patch_column = thread % TILE_N, patch_k = thread / TILE_N;
+    const int pixel = first_pixel + patch_column;
+    // A pixel beyond the last lies, like a tap beyond the last, where every read is a zero; as an unsigned number
+    // what lies above or left of the image is beyond its other end, so that one comparison an axis suffices.
+    const int top = pixel < pixels ? pixel % area / out_w * stride_h - pad_top : -0x40000000;
+    const int left = pixel % area % out_w * stride_w - pad_left;
+    const float* corner = x + ((index_t)(pixel / area) * c + g * channels) * h * w + (index_t)top * w + left;
+    const float* filters = weight + (index_t)(g * outputs + first_output) * taps;
+    if (thread < TILE_N)
+        places[thread] =
+            pixel < pixels ? ((index_t)(pixel / area) * m + g * outputs) * area + pixel % area : -1;
+    const int row = thread / ACROSS * ROWS;
+    const int column = thread % ACROSS * COLUMNS;
+
+    Operand<TILE_M, TILE_K, true, VECTOR_W, THREADS> next_weights;
+    float next_patches[PATCH_LOADS];
+    float sum[THREAD_M][THREAD_N] = {};
+
+    auto fill_table = [&](int k0) {
+        for (int e = thread; e < TABLE; e += THREADS)
+            located[e] = locate(k0 + e, taps, h, w, kh, kw, dilation_h, dilation_w);
+        __syncthreads();
+    };
+    auto fetch = [&](int k0) {
+        next_weights.fetch(filters + k0, taps, outputs - first_output, taps - k0);
+#pragma unroll
+        for (int i = 0; i < PATCH_LOADS; ++i) {
+            const Tap t = located[k0 % TABLE + patch_k + i * (THREADS / TILE_N)];
+            const bool inside = (unsigned)(top + t.down) < (unsigned)h && (unsigned)(left + t.right) < (unsigned)w;
+            next_patches[i] = inside ? corner[t.offset] : 0.0f;
+        }
+    };
+    auto keep = [&](int slot) {
+        next_weights.keep(weights[slot]);
+#pragma unroll
+        for (int i = 0; i < PATCH_LOADS; ++i)
+            patches[slot][patch_k + i * (THREADS / TILE_N)][patch_column] = next_patches[i];
+    };
+
+    fill_table(0);
+    fetch(0);
+    keep(0);
+    __syncthreads();
+    for (int k0 = 0, slot = 0; k0 < taps; k0 += TILE_K, slot ^= 1) {
+        const int next = k0 + TILE_K;
+        if (next < taps) {
+            if (next % TABLE == 0) fill_table(next);  // everybody read the old one before the last barrier
+            fetch(next);
+        }
+#pragma unroll
+        for (int k = 0; k < TILE_K; ++k) {
+            Pack<ROWS> u[THREAD_M / ROWS];
+            Pack<COLUMNS> v[THREAD_N / COLUMNS];
+#pragma unroll
+            for (int i = 0; i < THREAD_M / ROWS; ++i)
+                u[i] = pack_at<ROWS>(&weights[slot][k][row + i * (BANDS * ROWS)]);
+#pragma unroll
+            for (int j = 0; j < THREAD_N / COLUMNS; ++j)
+                v[j] = pack_at<COLUMNS>(&patches[slot][k][column + j * (ACROSS * COLUMNS)]);
+#pragma unroll
+            for (int i = 0; i < THREAD_M; ++i)
+#pragma unroll
+                for (int j = 0; j < THREAD_N; ++j)
+                    sum[i][j] += u[i / ROWS].v[i % ROWS] * v[j / COLUMNS].v[j % COLUMNS];
+        }
+        if (next < taps) keep(slot ^ 1);
+        __syncthreads();
+    }
+
+    // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring pixels,
+    // and each thread the one pixel whose place it knows.
+    const index_t place = places[patch_column];
+    float(*out)[TILE_N] = patches[0];
+#pragma unroll
+    for (int i = 0; i < THREAD_M; ++i) {
+#pragma unroll
+        for (int j = 0; j < THREAD_N; ++j)
+            out[thread / ACROSS][column + j / COLUMNS * (ACROSS * COLUMNS) + j % COLUMNS] = sum[i][j];
+        __syncthreads();
+#pragma unroll 1
+        for (int band = patch_k; band < BANDS; band += THREADS / TILE_N) {
+            const int o = first_output + band * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
+            if (o >= outputs || place < 0) break;
+            const float v = out[band][patch_column];
+            y[place + (index_t)o * area] = activate(bias ? v + bias[g * outputs + o] : v, activation);
+        }
+        __syncthreads();
+    }
+}

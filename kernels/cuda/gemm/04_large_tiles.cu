@@ -1,0 +1,106 @@
+/*
+op = "gemm"
+rung = 4
+name = "large_tiles"
+idea = "Up to 8 × 8 outputs a thread out of tiles up to 128 × 128, every tile read and every fragment loaded 16 bytes at a time, so that a load serves sixteen multiplications."
+launch = "gemm_large"
+[defines]
+TILE_M = 128
+TILE_N = 128
+THREAD_M = 8
+THREAD_N = 8
+TILE_K = 8
+TRANS_A = 0
+TRANS_B = 1
+VECTOR_A = 4  # elements of a at once: 4 where its rows begin on 16 bytes, else 1
+VECTOR_B = 4
+*/
+#include "common.cuh"
+#include "tiles.cuh"
+
+#define ACROSS (TILE_N / THREAD_N)
+#define THREADS ((TILE_M / THREAD_M) * ACROSS)
+#define ROWS side_by_side(THREAD_M)
+#define COLUMNS side_by_side(THREAD_N)
+#define BANDS (TILE_M / THREAD_M)  // threads one above the other
+static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of b was");
+
+extern "C" __global__ void __launch_bounds__(THREADS, THREADS < 256 ? 384 / THREADS : 2)
+    gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
+         float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
+         index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
+         int activation) {
+    __shared__ __align__(16) float left[2][TILE_K][TILE_M + 4];
+    __shared__ __align__(16) float right[2][TILE_K][TILE_N + 4];
+
+    const int across = (n + TILE_N - 1) / TILE_N;
+    const int first_row = blockIdx.x / across * TILE_M;
+    const int first_column = blockIdx.x % across * TILE_N;
+    // A thread's outputs lie in groups of ROWS × COLUMNS, spread over the tile so that the threads of a warp read
+    // neighbouring 16 bytes.
+    const int row = threadIdx.x / ACROSS * ROWS;
+    const int column = threadIdx.x % ACROSS * COLUMNS;
+    const index_t lead_a = TRANS_A ? m : k, lead_b = TRANS_B ? k : n;
+
+    for (int matrix = blockIdx.z; matrix < batch; matrix += gridDim.z) {
+        const float* pa = a + matrix * stride_a + (TRANS_A ? first_row : first_row * lead_a);
+        const float* pb = b + matrix * stride_b + (TRANS_B ? first_column * lead_b : first_column);
+        Operand<TILE_M, TILE_K, !TRANS_A, VECTOR_A, THREADS> next_left;
+        Operand<TILE_N, TILE_K, TRANS_B, VECTOR_B, THREADS> next_right;
+        float sum[THREAD_M][THREAD_N] = {};
+
+        auto fetch = [&](int k0) {
+            next_left.fetch(pa + (TRANS_A ? k0 * lead_a : k0), lead_a, m - first_row, k - k0);
+            next_right.fetch(pb + (TRANS_B ? k0 : k0 * lead_b), lead_b, n - first_column, k - k0);
+        };
+        fetch(0);
+        next_left.keep(left[0]);
+        next_right.keep(right[0]);
+        __syncthreads();
+        for (int k0 = 0, slot = 0; k0 < k; k0 += TILE_K, slot ^= 1) {
+            const bool more = k0 + TILE_K < k;
+            if (more) fetch(k0 + TILE_K);
+#pragma unroll
+            for (int j = 0; j < TILE_K; ++j) {
+                Pack<ROWS> u[THREAD_M / ROWS];
+                Pack<COLUMNS> v[THREAD_N / COLUMNS];
+#pragma unroll
+                for (int i = 0; i < THREAD_M / ROWS; ++i)
+                    u[i] = pack_at<ROWS>(&left[slot][j][row + i * (BANDS * ROWS)]);
+#pragma unroll
+                for (int l = 0; l < THREAD_N / COLUMNS; ++l)
+                    v[l] = pack_at<COLUMNS>(&right[slot][j][column + l * (ACROSS * COLUMNS)]);
+#pragma unroll
+                for (int i = 0; i < THREAD_M; ++i)
+#pragma unroll
+                    for (int l = 0; l < THREAD_N; ++l)
+                        sum[i][l] += u[i / ROWS].v[i % ROWS] * v[l / COLUMNS].v[l % COLUMNS];
+            }
+            if (more) {
+                next_left.keep(left[slot ^ 1]);
+                next_right.keep(right[slot ^ 1]);
+            }
+            __syncthreads();
+        }
+        // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring
+        // elements, and no thread works out 64 places.
+        float(*out)[TILE_N + 4] = right[0];
+#pragma unroll
+        for (int i = 0; i < THREAD_M; ++i) {
+#pragma unroll
+            for (int l = 0; l < THREAD_N; ++l)
+                out[threadIdx.x / ACROSS][column + l / COLUMNS * (ACROSS * COLUMNS) + l % COLUMNS] = sum[i][l];
+            __syncthreads();
+#pragma unroll 1
+            for (int e = threadIdx.x; e < BANDS * TILE_N; e += THREADS) {
+                const int r = first_row + e / TILE_N * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
+                const int c = first_column + e % TILE_N;
+                if (r >= m || c >= n) continue;
+                float v = alpha * out[e / TILE_N][e % TILE_N];
+                if (bias) v += beta * bias[r * bias_stride_m + c * bias_stride_n];
+                y[((index_t)matrix * m + r) * n + c] = activate(v, activation);
+            }
+            __syncthreads();
+        }
+    }
+}

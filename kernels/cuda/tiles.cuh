@@ -1,0 +1,54 @@
+// Tiles of a matrix product on their way from global memory to shared memory.
+//
+// Pack<N>: N floats that move in one instruction. Operand<WIDE, DEPTH, ALONG_K, V, THREADS>: a tile of one factor,
+// WIDE rows (or columns) of the product by DEPTH steps of the sum. It lies contiguous along the sum (ALONG_K) or
+// across it, is read V elements at once in that direction, and is kept as tile[step][row].
+#pragma once
+
+template <int N>
+struct __align__(4 * N) Pack {
+    float v[N];
+};
+
+template <int N>
+__device__ __forceinline__ Pack<N> pack_at(const float* p) {
+    return *reinterpret_cast<const Pack<N>*>(p);
+}
+
+// How many of a thread's COUNT outputs lie side by side: as many as one load from shared memory brings.
+constexpr int side_by_side(int count) { return count % 4 == 0 ? 4 : count % 2 == 0 ? 2 : 1; }
+
+template <int WIDE, int DEPTH, bool ALONG_K, int V, int THREADS>
+struct Operand {
+    static constexpr int PACKS = WIDE * DEPTH / V, LOADS = (PACKS + THREADS - 1) / THREADS;
+    static_assert((ALONG_K ? DEPTH : WIDE) % V == 0, "a pack must not pass the end of the tile");
+    Pack<V> held[LOADS];
+
+    static __device__ __forceinline__ int row(int e) { return ALONG_K ? e / (DEPTH / V) : e % (WIDE / V) * V; }
+    static __device__ __forceinline__ int step(int e) { return ALONG_K ? e % (DEPTH / V) * V : e / (WIDE / V); }
+
+    // From the tile whose first element is *p: neighbours across the contiguous direction are `lead` apart.
+    // What lies beyond `rows` or `steps` is zero.
+    __device__ __forceinline__ void fetch(const float* p, index_t lead, int rows, int steps) {
+#pragma unroll
+        for (int l = 0; l < LOADS; ++l) {
+            const int e = threadIdx.x + l * THREADS, i = row(e), j = step(e);
+            const bool inside = i < rows && j < steps && (PACKS % THREADS == 0 || e < PACKS);
+            held[l] = inside ? pack_at<V>(p + (ALONG_K ? i * lead + j : j * lead + i)) : Pack<V>{};
+        }
+    }
+
+    __device__ __forceinline__ void keep(float (*tile)[WIDE + 4]) const {
+#pragma unroll
+        for (int l = 0; l < LOADS; ++l) {
+            const int e = threadIdx.x + l * THREADS;
+            if (PACKS % THREADS != 0 && e >= PACKS) break;
+            if (ALONG_K) {
+#pragma unroll
+                for (int v = 0; v < V; ++v) tile[step(e) + v][row(e)] = held[l].v[v];
+            } else {
+                *reinterpret_cast<Pack<V>*>(&tile[step(e)][row(e)]) = held[l];
+            }
+        }
+    }
+};

@@ -1,0 +1,125 @@
+"""Which tile a tiled product takes, and into how many parts its sum is cut: the least of an estimate.
+
+The estimate knows the shape alone, and a device about as large as today's largest; it is the same everywhere,
+so that a model runs the same kernels on every GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Tile(NamedTuple):
+    """A block's m × n outputs, thread_m × thread_n of them a thread, k steps of the sum at a time."""
+
+    m: int
+    n: int
+    thread_m: int
+    thread_n: int
+    k: int = 16
+
+    @property
+    def threads(self) -> int:
+        return (self.m // self.thread_m) * (self.n // self.thread_n)
+
+    @property
+    def defines(self) -> dict[str, int]:
+        """As the rungs are compiled for it."""
+        return {
+            "TILE_M": self.m,
+            "TILE_N": self.n,
+            "THREAD_M": self.thread_m,
+            "THREAD_N": self.thread_n,
+            "TILE_K": self.k,
+        }
+
+
+# Each tile with the part of the device's multiplication rate that it reaches when there is work enough: a
+# small one loads more elements a multiplication. A convolution needs a multiple of n threads, so that each
+# gathers one pixel.
+CONV_TILES: Mapping[Tile, float] = {
+    Tile(64, 64, 4, 4): 0.42,
+    Tile(32, 64, 4, 4): 0.36,
+    Tile(32, 32, 4, 4): 0.29,
+    Tile(16, 64, 4, 4): 0.27,
+    Tile(8, 128, 4, 2): 0.17,
+}
+GEMM_TILES: Mapping[Tile, float] = {**CONV_TILES, Tile(64, 16, 4, 4): 0.27, Tile(16, 16, 2, 2): 0.12}
+LARGE_CONV_TILES: Mapping[Tile, float] = {
+    Tile(128, 128, 8, 8, 8): 0.70,
+    Tile(96, 128, 6, 8, 8): 0.66,
+    Tile(64, 128, 8, 8, 8): 0.66,
+    Tile(128, 64, 8, 8, 8): 0.66,
+    Tile(64, 64, 8, 8, 8): 0.60,
+    Tile(64, 64, 4, 4): 0.45,
+    Tile(32, 128, 4, 8): 0.48,
+    Tile(32, 64, 4, 4): 0.38,
+    Tile(16, 128, 4, 4): 0.33,
+    Tile(8, 128, 4, 2): 0.17,
+}
+LARGE_GEMM_TILES: Mapping[Tile, float] = {
+    Tile(128, 128, 8, 8, 8): 0.72,
+    Tile(64, 128, 8, 8, 8): 0.66,
+    Tile(128, 64, 8, 8, 8): 0.66,
+    Tile(64, 64, 8, 8, 8): 0.60,
+    Tile(64, 64, 4, 4): 0.45,
+    Tile(32, 128, 8, 4): 0.50,
+    Tile(32, 64, 4, 4): 0.38,
+    Tile(16, 128, 8, 4): 0.45,
+    Tile(16, 64, 4, 4): 0.33,
+    Tile(8, 64, 2, 4): 0.20,
+    Tile(128, 16, 4, 4): 0.30,
+}
+PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+
+_MULTIPROCESSORS = 132
+_RATE = 0.233  # millions of multiply-adds a microsecond and multiprocessor
+_STEP_US = 0.3  # at least, for a tile to come from memory and through shared memory
+_START_US = 3.0
+_SECOND_KERNEL_US = 2.0
+_MOVED = 3.0e6  # bytes a microsecond that partial sums are written and read at
+_MOST_PARTIAL_NBYTES = 64 << 20
+
+
+def fit(
+    tiles: Mapping[Tile, float], m: int, n: int, k: int, batch: int, parts: tuple[int, ...] = (1,)
+) -> tuple[Tile, int]:
+    """The tile and the number of parts (out of `parts`) that should take least time for `batch` products of
+    m × k by k × n."""
+    choices = [
+        (tile, count)
+        for tile in tiles
+        for count in parts
+        if count == 1 or _worth(tile, count, m, n, k, batch)
+    ]
+    return min(
+        choices, key=lambda choice: microseconds(choice[0], tiles[choice[0]], m, n, k, batch, choice[1])
+    )
+
+
+def microseconds(tile: Tile, rate: float, m: int, n: int, k: int, batch: int, parts: int) -> float:
+    """The estimate. A multiprocessor multiplies for all its blocks in turn, at less than its rate while they
+    have too few threads to hide the waiting in; and no step of a block is shorter than one trip to memory."""
+    blocks = batch * _ceil(m, tile.m) * _ceil(n, tile.n) * parts
+    steps = _ceil(_ceil(k, tile.k), parts)
+    outputs = tile.thread_m * tile.thread_n  # of one thread: what is independent within it hides waiting too
+    most, enough = (512, 128) if outputs >= 48 else (768, 192) if outputs >= 32 else (1024, 256)
+    queue = _ceil(blocks, _MULTIPROCESSORS)
+    resident = min(queue, max(1, most // tile.threads))
+    busy = min(1.0, resident * tile.threads / enough)
+    multiplying = queue * steps * tile.m * tile.n * tile.k / (_RATE * 1e6 * rate * busy)
+    waiting = _ceil(queue, resident) * steps * _STEP_US
+    time = _START_US + max(multiplying, waiting)
+    if parts > 1:
+        time += _SECOND_KERNEL_US + 2 * 4 * parts * batch * m * n / _MOVED
+    return time
+
+
+def _worth(tile: Tile, parts: int, m: int, n: int, k: int, batch: int) -> bool:
+    """Whether every part has a few steps, and the parts' sums fit into memory set aside for them."""
+    return _ceil(k, tile.k) >= 2 * parts and 4 * parts * batch * m * n <= _MOST_PARTIAL_NBYTES
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)
