@@ -287,6 +287,10 @@ class JobForm(QWidget):
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        # Never narrower than its fields: there is no scrolling sideways.
+        scroll.setMinimumWidth(
+            fields.minimumSizeHint().width() + scroll.verticalScrollBar().sizeHint().width()
+        )
         foot = QVBoxLayout()
         foot.setContentsMargins(10, 6, 10, 8)
         foot.addWidget(self._summary)

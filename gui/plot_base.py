@@ -11,13 +11,14 @@ from typing import Any
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, Qt, Signal
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QHideEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
 from bench.charts import Panel
 from gui.plot_axes import ScaleAxis
 from gui.theme import Theming
 
+READOUT_WIDTH = 430  # pixels at most; longer lines wrap
 SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t"}
 
 
@@ -48,7 +49,6 @@ class PanelPlot(pg.PlotWidget):
         self.readout = QLabel(self)
         self.readout.setTextFormat(Qt.TextFormat.RichText)
         self.readout.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self.readout.setWordWrap(True)
         self.readout.hide()
         self.scene().sigMouseMoved.connect(self._on_moved)
         self.scene().sigMouseClicked.connect(self._on_clicked)
@@ -88,9 +88,9 @@ class PanelPlot(pg.PlotWidget):
     def restyle(self) -> None:
         theme = self.theming.theme
         self.setBackground(theme.paper)
-        self.cross.setPen(pg.mkPen(theme.muted, width=1, style=Qt.PenStyle.DashLine))
+        self.cross.setPen(pg.mkPen(theme.muted, width=self.pixels(1), style=Qt.PenStyle.DashLine))
         for axis in (self.x_axis, self.y_axis):
-            axis.setPen(pg.mkPen(theme.muted, width=1))
+            axis.setPen(pg.mkPen(theme.muted, width=self.pixels(1)))
             axis.setTextPen(pg.mkPen(theme.ink))
             axis.label.setDefaultTextColor(QColor(theme.muted))
         self.readout.setStyleSheet(
@@ -126,20 +126,43 @@ class PanelPlot(pg.PlotWidget):
         self.cross.setPos(x)
         self.cross.show()
         self.readout.setText(text)
-        self.readout.setMaximumWidth(max(120, int(self.width() * 0.75)))
+        self._place_readout(x)
+
+    def _place_readout(self, x: float) -> None:
+        """Beside the crosshair, over whatever of the window lies there: a plot may be too small for it."""
+        window = self.window()
+        if self.readout.parent() is not window:
+            self.readout.setParent(window)
+        self.readout.setWordWrap(False)
+        if self.readout.sizeHint().width() > READOUT_WIDTH:
+            self.readout.setWordWrap(True)
+            self.readout.setFixedWidth(READOUT_WIDTH)
+        else:
+            self.readout.setMinimumWidth(0)
+            self.readout.setMaximumWidth(READOUT_WIDTH)
         self.readout.adjustSize()
-        view = self.getPlotItem().getViewBox()
-        left = view.mapToScene(QPointF(0, 0)).x() + 6
-        at = view.mapViewToScene(QPointF(x, 0)).x()
-        right = self.width() - self.readout.width() - 8
-        # On the side where the crosshair is not.
-        self.readout.move(int(right if at < self.width() / 2 else left), 8)
+        box = self.getPlotItem().getViewBox()
+        top = box.mapToScene(QPointF(0, 0)).y()
+        at = self.mapTo(window, QPointF(box.mapViewToScene(QPointF(x, 0)).x(), top))
+        left, gap = at.x() + 14, 14
+        if left + self.readout.width() > window.width() - gap:
+            left = at.x() - 14 - self.readout.width()
+        low = window.height() - self.readout.height() - gap
+        self.readout.move(max(gap, round(left)), max(gap, min(round(at.y()), low)))
         self.readout.show()
         self.readout.raise_()
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
         self.read_out(None)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.read_out(None)
+
+    def pixels(self, width: float) -> float:
+        """A pen's width: Qt counts a cosmetic pen's in pixels of the device."""
+        return width * self.devicePixelRatioF()
 
     # ------------------------------------------------------------------------------------------ the inside
 

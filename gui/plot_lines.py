@@ -70,7 +70,7 @@ class LinePlot(PanelPlot):
         self._baseline.setVisible(panel.baseline is not None)
         if panel.baseline is not None:
             self._baseline.setPos(place(panel.baseline, log_y))
-            self._baseline.setPen(pg.mkPen(theme.muted, width=1, style=Qt.PenStyle.DashLine))
+            self._baseline.setPen(pg.mkPen(theme.muted, width=self.pixels(1), style=Qt.PenStyle.DashLine))
         self._fit(panel, ticks)
         self._place_marks()
 
@@ -178,7 +178,7 @@ class LinePlot(PanelPlot):
             top=highs - middles,
             bottom=middles - lows,
             beam=0.08,
-            pen=pg.mkPen(series.colour, width=1),
+            pen=pg.mkPen(series.colour, width=self.pixels(1)),
         )
 
     def _place_marks(self, *_: object) -> None:

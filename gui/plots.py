@@ -64,7 +64,7 @@ class ChartView(QFrame):
         return QSize(420, 300)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(260, 190)
+        return QSize(200, 160)
 
     @property
     def plots(self) -> dict[str, PanelPlot]:
@@ -229,6 +229,8 @@ class ChartView(QFrame):
             gone.hide()
             gone.deleteLater()
         columns = min(len(wanted), 4)
+        for column in range(self._grid.columnCount()):
+            self._grid.setColumnStretch(column, 1 if column < columns else 0)
         for index, panel in enumerate(wanted):
             plot: PanelPlot | None = self._plots.get(panel.title)
             if plot is not None and isinstance(plot, BarPlot) != bool(panel.bars):
@@ -237,6 +239,7 @@ class ChartView(QFrame):
             if plot is None:
                 plot = self._plots[panel.title] = self._make(panel)
             self._grid.addWidget(plot, index // columns, index % columns)
+            self._grid.setColumnStretch(index % columns, 1)
             if isinstance(plot, BarPlot):
                 plot.categories = self.chart.categories
             assert isinstance(plot, LinePlot | BarPlot)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
 
 from bench.rows import Row, title
 from gui.page import Page
@@ -33,6 +33,7 @@ class ComparePage(Page):
         )
 
     def build(self) -> QWidget:
+        from gui.chart_grid import ChartGrid
         from gui.plots import ChartView
         from gui.tables import RowsTable
 
@@ -50,22 +51,13 @@ class ComparePage(Page):
         bar.addWidget(self._model)
         bar.addStretch(1)
         self.views = {name: ChartView(self.theming, empty) for name, empty in CHARTS.items()}
-        charts = QWidget()
-        grid = QGridLayout(charts)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setSpacing(6)
-        for index, (name, view) in enumerate(self.views.items()):
-            grid.addWidget(view, index // 2, index % 2)
+        for view in self.views.values():
             view.picked.connect(self._on_picked)
             view.menu_opened.connect(self.chart_menu)
-            view.expanded.connect(lambda on, name=name: self._on_expanded(name, on))
-        for i in range(2):
-            grid.setRowStretch(i, 1)
-            grid.setColumnStretch(i, 1)
         self.table = RowsTable()
         self.table.picked.connect(self.state.select)
         split = QSplitter(Qt.Orientation.Vertical)
-        split.addWidget(charts)
+        split.addWidget(ChartGrid(list(self.views.values())))
         split.addWidget(self.table)
         split.setStretchFactor(0, 4)
         split.setStretchFactor(1, 1)
@@ -121,19 +113,14 @@ class ComparePage(Page):
             self._model.clear()
             for model in models:
                 name = title(model)
-                self._model.addItem(
-                    f"{name}: {titles[model]}" if titles.get(model, name) != name else name, model
-                )
+                shown = titles.get(model) or name
+                self._model.addItem(f"{name}: {shown}" if shown != name else name, model)
             self._model.setCurrentIndex(max(0, self._model.findData(chosen)))
             self._model.blockSignals(False)
         self._bar.setVisible(len(models) > 1)
 
     def _on_model(self) -> None:
         self.invalidate()
-
-    def _on_expanded(self, name: str, on: bool) -> None:
-        for other, view in self.views.items():
-            view.setVisible(not on or other == name)
 
     def _on_picked(self, contender: str, batch: float) -> None:
         """A point or bar was clicked: select its measurement, of several that with the most images."""

@@ -136,6 +136,18 @@ def test_a_pick_selects_and_the_inspector_tells_all(page):
         assert words in window.inspector.text
 
 
+def test_an_enlarged_chart_has_all_the_room_and_gives_it_back(page):
+    view = page.views["breakdown"]
+    assert len(view.plots) == 1
+    narrow = view.width()
+    view._expand.click()
+    QApplication.processEvents()
+    assert all(other.isHidden() for name, other in page.views.items() if name != "breakdown")
+    assert view.width() > 1.8 * narrow
+    view._expand.click()
+    assert not any(other.isHidden() for other in page.views.values())
+
+
 def test_the_model_can_be_chosen(page):
     page._model.setCurrentIndex(1)
     page.redraw()
