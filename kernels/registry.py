@@ -7,7 +7,7 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     rung = 4                     # the number in the file's name
     name = "shared_tiles"        # the name in the file's name
     idea = "One sentence: what this rung does that the one below does not."
-    launch = "conv_tiles"        # .cu only, required: the name of a launch shape in kernels/launch.py
+    launch = "conv_tiles"        # .cu only, required: the name of a launch shape of kernels.launch
     side = true                  # beside the ladder, for comparison: never a default; false where absent
     [defines]                    # .cu only: compile-time defines, NAME = number, string or boolean
     TILE = 16

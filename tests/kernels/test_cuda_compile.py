@@ -10,6 +10,7 @@ import pytest
 
 from kernels import launch, nvrtc, params, registry
 from kernels.errors import KernelError
+from kernels.launch import products
 from tests.kernels import cuda_cases
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
@@ -46,7 +47,7 @@ def test_every_tile_compiles_and_fits_its_block(shape: str, monkeypatch: pytest.
     rung = next(r for r in RUNGS if r.launch == shape)
     case = next(iter(cuda_cases.cases(rung.op)))
     for tile in launch.TILES[shape]:
-        monkeypatch.setattr(launch, "fit", lambda *_, tile=tile: (tile, 2))
+        monkeypatch.setattr(products, "fit", lambda *_, tile=tile: (tile, 2))
         how = launch.launch(case.params, rung)
         used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines))
         assert used is not None

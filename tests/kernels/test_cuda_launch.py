@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import launch, nvrtc, params, registry, scalars
+from kernels import launch, nvrtc, params, registry, scalars, tiles
 from kernels.errors import KernelError
+from kernels.launch import products
 
 RUNGS = [rung for op in params.OPS for rung in registry.rungs("cuda", op)]
 EXAMPLES: dict[str, params.Params] = {
@@ -63,7 +64,7 @@ def test_a_sum_in_parts_has_room_and_a_second_stage(
     rung: registry.Rung, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tile = next(iter(launch.TILES[rung.launch]))
-    monkeypatch.setattr(launch, "fit", lambda *_: (tile, 5))
+    monkeypatch.setattr(products, "fit", lambda *_: (tile, 5))
     how = launch.launch(EXAMPLES[rung.op], rung)
     outputs = 3 * 5 if rung.op == "gemm" else 2 * 6 * 7 * 7
     assert how.workspace_nbytes == 5 * 4 * outputs
@@ -73,7 +74,7 @@ def test_a_sum_in_parts_has_room_and_a_second_stage(
     assert _parameters(rung, second.function) == _parameters(rung)
     given = how.arguments([1, 2], 3, 4, rung.op)
     assert [int(v) for v in given[:5]] == [1, 2, 0, 3, 4], "an absent bias is a null pointer"
-    monkeypatch.setattr(launch, "fit", lambda *_: (tile, 1))
+    monkeypatch.setattr(products, "fit", lambda *_: (tile, 1))
     alone = launch.launch(EXAMPLES[rung.op], rung)
     assert len(alone.stages(rung.op)) == 1
     assert int(alone.arguments([1, 2], 3, 4, rung.op)[4]) == 0
@@ -104,17 +105,17 @@ def test_merged_axes_walk_the_same_elements(data: st.DataObject) -> None:
 
 @given(st.integers(1, 5000), st.integers(1, 10**7), st.integers(1, 64))
 def test_a_fitted_tile_is_never_far_too_large(m: int, n: int, batch: int) -> None:
-    for tiles in launch.TILES.values():
-        tile, parts = launch.fit(tiles, m, n, 300, batch, launch.PARTS)
-        assert tile in tiles
-        assert tile.m <= 8 * max(m, min(t.m for t in tiles))
+    for choices in launch.TILES.values():
+        tile, parts = tiles.fit(choices, m, n, 300, batch, tiles.PARTS)
+        assert tile in choices
+        assert tile.m <= 8 * max(m, min(t.m for t in choices))
         assert parts == 1 or 4 * parts * m * n * batch <= 64 << 20
 
 
 def test_a_long_sum_of_few_outputs_is_cut_and_a_large_product_is_not() -> None:
-    _, few = launch.fit(launch.LARGE_GEMM_TILES, 16, 4096, 9216, 1, launch.PARTS)
+    _, few = tiles.fit(tiles.LARGE_GEMM_TILES, 16, 4096, 9216, 1, tiles.PARTS)
     assert few > 1
-    tile, many = launch.fit(launch.LARGE_GEMM_TILES, 4096, 4096, 4096, 1, launch.PARTS)
+    tile, many = tiles.fit(tiles.LARGE_GEMM_TILES, 4096, 4096, 4096, 1, tiles.PARTS)
     assert (tile.m, tile.n, many) == (128, 128, 1)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from engine.backends.engine_cuda import BACKEND
 from kernels import launch, params, registry
+from kernels.launch import products
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_device import Device
 
@@ -62,7 +63,7 @@ def test_every_tile_agrees_with_float64(
 ) -> None:
     # Left to itself, the launch shape gives small problems small tiles.
     parts = 3 if rung.launch.endswith("_split") else 1
-    monkeypatch.setattr(launch, "fit", lambda *_: (tile, parts))
+    monkeypatch.setattr(products, "fit", lambda *_: (tile, parts))
     tried, wrong = _failures(device, rung)
     assert not wrong, f"{rung.label}: {len(wrong)} of {tried} cases\n" + "\n".join(wrong)
 

@@ -1,0 +1,62 @@
+/*
+op = "pool"
+rung = 2
+name = "compiled_window"
+idea = "All shapes are compiled in: the reads of a window are unrolled and in flight together, and finding an output's place takes multiplications instead of 64-bit divisions."
+launch = "pool_compiled"
+[defines]
+KIND = 0  # this line and those below: the launch sets them to the parameters
+H = 8
+W = 8
+OUT_H = 4
+OUT_W = 4
+KH = 2
+KW = 2
+STRIDE_H = 2
+STRIDE_W = 2
+PAD_TOP = 0
+PAD_LEFT = 0
+PAD_BOTTOM = 0
+PAD_RIGHT = 0
+DILATION_H = 1
+DILATION_W = 1
+COUNT_PAD = 0
+WIDE = 0  # more outputs than 32 bits count
+[needs]
+kernel_max = 16
+*/
+#include "common.cuh"
+
+#if WIDE
+typedef index_t place_t;
+#else
+typedef unsigned place_t;
+#endif
+
+extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__ y, int kind, int n, int c, int h,
+                                int w, int kh, int kw, int out_h, int out_w, int stride_h, int stride_w,
+                                int pad_top, int pad_left, int pad_bottom, int pad_right, int dilation_h,
+                                int dilation_w, int count_include_pad) {
+    const place_t total = (place_t)n * c * (OUT_H * OUT_W);
+    const place_t i = (place_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= total) return;
+    const int left = (int)(i % OUT_W) * STRIDE_W - PAD_LEFT;
+    const int top = (int)(i / OUT_W % OUT_H) * STRIDE_H - PAD_TOP;
+    const float* in = x + (index_t)(i / (OUT_H * OUT_W)) * (H * W);
+    float best = minus_infinity();
+    float sum = 0.0f;
+    int counted = 0;
+#pragma unroll
+    for (int r = 0; r < KH; ++r) {
+#pragma unroll
+        for (int s = 0; s < KW; ++s) {
+            const int iy = top + r * DILATION_H, ix = left + s * DILATION_W;
+            const bool inside = iy >= 0 && iy < H && ix >= 0 && ix < W;
+            counted += inside || (COUNT_PAD && iy < H + PAD_BOTTOM && ix < W + PAD_RIGHT);
+            const float v = inside ? in[iy * W + ix] : KIND == POOL_MAX ? minus_infinity() : 0.0f;
+            sum += v;
+            if (v > best || v != v) best = v;
+        }
+    }
+    y[i] = KIND == POOL_MAX ? best : sum / counted;
+}

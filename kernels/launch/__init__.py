@@ -1,0 +1,19 @@
+"""Launch shapes by name: how a rung's parameters become a grid, a block and the kernel's scalar arguments.
+
+The convention every CUDA rung keeps to: the file defines `extern "C" __global__ void <op>(…)`; its arguments
+are one pointer an input in the order of the params' docstring (null for an optional input that is absent),
+the pointer of the output, then the scalars that `kernels.scalars.SCALARS[op]` lists, the same for every rung
+of the op. So a new rung on a known launch shape touches no Python.
+
+A launch may carry defines of its own (a tile size fitted to the problem); they win over the header's.
+
+A sum that many blocks share is finished by a second kernel: a launch shape may ask for scratch memory, whose
+pointer both kernels then take after that of the output, and name a further stage, `<op>_<stage>(…)`, which
+runs after the first with the same arguments.
+"""
+
+from kernels.launch import elements, products
+from kernels.launch.core import POINTERS, SHAPES, Launch, Stage, launch
+from kernels.launch.products import TILES
+
+__all__ = ["POINTERS", "SHAPES", "TILES", "Launch", "Stage", "elements", "launch", "products"]

@@ -1,0 +1,120 @@
+"""What a launch is, and the table of launch shapes that the other modules of this package fill."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kernels.errors import KernelError
+from kernels.nvrtc import Define
+from kernels.params import OPS, Conv, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose
+from kernels.registry import Rung
+from kernels.scalars import Scalar
+
+POINTERS = {op: 3 if op in ("conv", "gemm") else 2 if op == "binary" else 1 for op in OPS}
+MAX_X, MAX_YZ = 2**31 - 1, 65535
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One kernel of a launch by the name it has in the rung's file."""
+
+    function: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_nbytes: int = 0
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch but for its pointers: grid and block in (x, y, z), dynamic shared memory in bytes,
+    the scalars in the kernel's order, and the defines that the rung is compiled with for it.
+
+    workspace_nbytes: scratch memory, whose pointer the kernel takes after that of its output (null where 0);
+    None: it takes no such pointer. second: the stage that follows, if any."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    scalars: tuple[Scalar, ...]
+    shared_nbytes: int = 0
+    defines: Mapping[str, Define] = field(default_factory=dict)
+    workspace_nbytes: int | None = None
+    second: Stage | None = None
+
+    def stages(self, op: str) -> tuple[Stage, ...]:
+        """What to start, in order, all with the same arguments."""
+        first = Stage(op, self.grid, self.block, self.shared_nbytes)
+        return (first,) if self.second is None else (first, self.second)
+
+    def arguments(self, pointers: Sequence[int], output: int, workspace: int, op: str) -> tuple[Any, ...]:
+        """Of every stage: addresses of the inputs (fewer where optional ones are absent), of the output and
+        of the scratch memory, then the scalars."""
+        given = [*pointers, *[0] * (POINTERS[op] - len(pointers)), output]
+        if self.workspace_nbytes is not None:
+            given.append(workspace if self.workspace_nbytes else 0)
+        return (*map(np.uint64, given), *self.scalars)
+
+
+Shape = Callable[..., Launch]
+SHAPES: dict[str, Shape] = {}
+
+
+def shape(function: Shape) -> Shape:
+    """Makes a function (params, rung) → Launch a launch shape, under its own name."""
+    SHAPES[function.__name__] = function
+    return function
+
+
+def launch(params: Params, rung: Rung) -> Launch:
+    """How to launch `rung` for `params`. Raises KernelError naming the rung where its header asks for a shape
+    that does not exist, or the grid would pass what CUDA allows."""
+    if rung.launch not in SHAPES:
+        raise KernelError(
+            f"{rung.path}: no launch shape {rung.launch!r}; there are: {', '.join(sorted(SHAPES))}"
+        )
+    result = SHAPES[rung.launch](params, rung)
+    if any(g < 1 for g in result.grid) or result.grid[0] > MAX_X or max(result.grid[1:]) > MAX_YZ:
+        raise KernelError(f"{rung.label}: {params} needs the grid {result.grid}, more than CUDA launches")
+    if math.prod(result.block) > 1024:
+        raise KernelError(f"{rung.path}: a block of {result.block} threads is more than the 1024 of CUDA")
+    return result
+
+
+# --- what the shapes share ---
+
+
+def outputs(p: Params) -> int:
+    match p:
+        case Conv():
+            return p.n * p.m * p.out_h * p.out_w
+        case Gemm():
+            return p.batch * p.m * p.n
+        case Pool():
+            return p.n * p.c * p.out_h * p.out_w
+        case Lrn():
+            return p.n * p.c * p.inner
+        case Softmax():
+            return p.outer * p.axis * p.inner
+        case Transpose():
+            return math.prod(p.shape)
+        case Pad():
+            return math.prod(p.out_shape)
+        case _:
+            return p.size
+
+
+def define(rung: Rung, name: str, default: int | None = None) -> int:
+    value = rung.defines.get(name, default)
+    if type(value) is not int or value < 1:
+        raise KernelError(
+            f"{rung.path}: the launch shape {rung.launch} needs the define {name}, a whole number above 0"
+        )
+    return value
+
+
+def ceil(a: int, b: int) -> int:
+    return -(-a // b)

@@ -1,0 +1,166 @@
+"""The launch shapes of matrix products, and of convolutions that are computed as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernels.errors import KernelError
+from kernels.launch.core import MAX_X, MAX_YZ, Launch, Stage, ceil, define, outputs, shape
+from kernels.nvrtc import Define
+from kernels.params import Conv, Gemm, Params
+from kernels.registry import Rung
+from kernels.scalars import SCALARS
+from kernels.tiles import CONV_TILES, GEMM_TILES, LARGE_CONV_TILES, LARGE_GEMM_TILES, PARTS, Tile, fit
+
+_FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
+
+TILES: Mapping[str, Mapping[Tile, float]] = {
+    "conv_fitted": CONV_TILES,
+    "conv_large": LARGE_CONV_TILES,
+    "conv_split": LARGE_CONV_TILES,
+    "gemm_fitted": GEMM_TILES,
+    "gemm_large": LARGE_GEMM_TILES,
+    "gemm_split": LARGE_GEMM_TILES,
+}
+
+
+@shape
+def gemm_tiles(params: Gemm, rung: Rung) -> Launch:
+    """A block of (TILE_M / ROWS) · TILE_N threads a TILE_M × TILE_N tile of y, ROWS rows a thread. Tiles in
+    grid.x, column first; matrices of a batch in grid.z, several a block beyond 65,535."""
+    m, n, rows = (define(rung, name) for name in ("TILE_M", "TILE_N", "ROWS"))
+    return Launch(_gemm_grid(params, m, n), (m // rows * n, 1, 1), SCALARS["gemm"](params))
+
+
+@shape
+def gemm_fitted(params: Gemm, rung: Rung) -> Launch:
+    """As gemm_tiles, the tile chosen out of GEMM_TILES, THREAD_M × THREAD_N outputs a thread; how
+    a and b lie is compiled in too (TRANS_A, TRANS_B)."""
+    tile, _ = fit(GEMM_TILES, params.m, params.n, params.k, params.batch)
+    if max(GEMM_TILES)[0] * max(params.m, params.n, params.k) > MAX_X:
+        raise KernelError(f"{rung.label} counts the elements of a tile's rows in 32 bits; {params} has more")
+    defines = tile.defines | _lies(params)
+    grid = _gemm_grid(params, tile.m, tile.n)
+    return Launch(grid, (tile.threads, 1, 1), SCALARS["gemm"](params), defines=defines)
+
+
+@shape
+def gemm_large(params: Gemm, rung: Rung) -> Launch:
+    """As gemm_fitted with LARGE_GEMM_TILES; a and b are read VECTOR_A and VECTOR_B elements at once."""
+    tile, _ = fit(LARGE_GEMM_TILES, params.m, params.n, params.k, params.batch)
+    defines = tile.defines | _lies(params) | _wide_reads(params)
+    grid = _gemm_grid(params, tile.m, tile.n)
+    return Launch(grid, (tile.threads, 1, 1), SCALARS["gemm"](params), defines=defines)
+
+
+@shape
+def gemm_split(params: Gemm, rung: Rung) -> Launch:
+    """As gemm_large, the sum in PARTS parts, a block each (grid.y): part p of matrix i writes its (m, n) sums
+    to element (p · batch + i) · m · n of the scratch memory, and the stage `gemm_reduce`, a thread an output,
+    adds them in order. With PARTS = 1 the first stage writes y itself."""
+    tile, parts = fit(LARGE_GEMM_TILES, params.m, params.n, params.k, params.batch, PARTS)
+    defines = tile.defines | _lies(params) | _wide_reads(params)
+    x, _, z = _gemm_grid(params, tile.m, tile.n)
+    return _in_parts(params, rung, tile, parts, (x, parts, z), defines)
+
+
+@shape
+def gemm_warp_a_column(params: Gemm, rung: Rung) -> Launch:
+    """Blocks of BLOCK threads, a warp a column of y, all m rows (compiled in as ROWS) at once; WARPS warps of
+    a block share a column where the columns alone would leave most of the device idle."""
+    block = define(rung, "BLOCK", 256)
+    warps = 1
+    while 2 * warps * 32 <= block and warps * params.n < _FEW_WARPS and params.k >= 512 * warps:
+        warps *= 2
+    grid = (ceil(params.n * warps, block // 32), 1, 1)
+    defines = {"ROWS": params.m, "WARPS": warps}
+    return Launch(grid, (block, 1, 1), SCALARS["gemm"](params), defines=defines)
+
+
+@shape
+def conv_tiles(params: Conv, rung: Rung) -> Launch:
+    """The convolution as a matrix product, channels × pixels of the whole batch: a block of
+    (TILE_M / ROWS) · TILE_N threads a tile of TILE_M channels × TILE_N pixels, ROWS channels a thread.
+    grid = (pixel tiles, channel tiles of a group, groups)."""
+    m, n, rows = (define(rung, name) for name in ("TILE_M", "TILE_N", "ROWS"))
+    return Launch(_conv_grid(params, rung, m, n), (m // rows * n, 1, 1), SCALARS["conv"](params))
+
+
+@shape
+def conv_fitted(params: Conv, rung: Rung) -> Launch:
+    """As conv_tiles, the tile chosen out of CONV_TILES, THREAD_M × THREAD_N outputs a thread."""
+    tile, _ = fit(CONV_TILES, *_conv_product(params))
+    grid = _conv_grid(params, rung, tile.m, tile.n)
+    return Launch(grid, (tile.threads, 1, 1), SCALARS["conv"](params), defines=tile.defines)
+
+
+@shape
+def conv_large(params: Conv, rung: Rung) -> Launch:
+    """As conv_fitted with LARGE_CONV_TILES; weights are read VECTOR_W at once."""
+    tile, _ = fit(LARGE_CONV_TILES, *_conv_product(params))
+    grid = _conv_grid(params, rung, tile.m, tile.n)
+    defines = tile.defines | {"VECTOR_W": _wide(_conv_product(params)[2])}
+    return Launch(grid, (tile.threads, 1, 1), SCALARS["conv"](params), defines=defines)
+
+
+@shape
+def conv_split(params: Conv, rung: Rung) -> Launch:
+    """As conv_large, the taps in PARTS parts, a block each (grid.z = group · PARTS + part): part p writes its
+    sums as a whole y to element p · (size of y) of the scratch memory, and the stage `conv_reduce`, a thread
+    an output, adds them in order. With PARTS = 1 the first stage writes y itself."""
+    tile, parts = fit(LARGE_CONV_TILES, *_conv_product(params), PARTS)
+    defines = tile.defines | {"VECTOR_W": _wide(_conv_product(params)[2])}
+    x, y, z = _conv_grid(params, rung, tile.m, tile.n)
+    return _in_parts(params, rung, tile, parts, (x, y, z * parts), defines)
+
+
+# --- helpers ---
+
+
+def _in_parts(
+    p: Params, rung: Rung, tile: Tile, parts: int, grid: tuple[int, int, int], defines: Mapping[str, Define]
+) -> Launch:
+    """A launch whose blocks each sum one of `parts` parts, and the stage that adds the parts."""
+    total, block = outputs(p), 128
+    return Launch(
+        grid,
+        (tile.threads, 1, 1),
+        SCALARS[p.op](p),
+        defines={**defines, "PARTS": parts},
+        workspace_nbytes=4 * parts * total if parts > 1 else 0,
+        second=Stage(f"{p.op}_reduce", (min(ceil(total, block), MAX_X), 1, 1), (block, 1, 1))
+        if parts > 1
+        else None,
+    )
+
+
+def _conv_product(p: Conv) -> tuple[int, int, int, int]:
+    """(m, n, k, batch) of the convolution as a product: channels, pixels, taps, groups."""
+    return p.m // p.group, p.n * p.out_h * p.out_w, p.c // p.group * p.kh * p.kw, p.group
+
+
+def _lies(p: Gemm) -> dict[str, int]:
+    return {"TRANS_A": int(p.trans_a), "TRANS_B": int(p.trans_b)}
+
+
+def _wide_reads(p: Gemm) -> dict[str, int]:
+    """Four elements at once where every row, and every matrix of a batch, begins on 16 bytes."""
+    return {
+        "VECTOR_A": _wide(p.m if p.trans_a else p.k, p.stride_a),
+        "VECTOR_B": _wide(p.k if p.trans_b else p.n, p.stride_b),
+    }
+
+
+def _wide(*counts: int) -> int:
+    return 4 if all(count % 4 == 0 for count in counts) else 1
+
+
+def _gemm_grid(p: Gemm, tile_m: int, tile_n: int) -> tuple[int, int, int]:
+    return ceil(p.m, tile_m) * ceil(p.n, tile_n), 1, min(p.batch, MAX_YZ)
+
+
+def _conv_grid(p: Conv, rung: Rung, tile_m: int, tile_n: int) -> tuple[int, int, int]:
+    pixels = p.n * p.out_h * p.out_w
+    if max(pixels, p.c * p.h * p.w, p.c // p.group * p.kh * p.kw) > MAX_X - 4096:
+        raise KernelError(f"{rung.label} counts pixels and the elements of an image in 32 bits; {p} has more")
+    return ceil(pixels, tile_n), ceil(p.m // p.group, tile_m), p.group
