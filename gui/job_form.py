@@ -9,51 +9,23 @@ from typing import Any
 
 import msgspec
 from PySide6.QtCore import QSettings, Qt, Signal
-from PySide6.QtWidgets import (
-    QApplication,
-    QCheckBox,
-    QComboBox,
-    QDoubleSpinBox,
-    QFormLayout,
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
-    QScrollArea,
-    QSpinBox,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication, QWidget
 
 from bench import bounds, defaults, palette
 from bench.command import batches as batches_text
 from bench.command import command_line
-from bench.commands.parsing import integers
 from bench.records import BackendInfo, Job
-from gui.form_fields import CheckColumn, CheckedText, CheckList, heading
+from gui.job_fields import FOLDER, JobFields, images, numbers, preprocess
 from gui.progress_strip import clock
 from kernels.errors import InputError
-from models import names, preprocessing
+from models import names
 
 DEFAULT = defaults.JOBS[0]  # the form describes one job
-BATCHES = {
-    "1..256": "1 to 256 by doubling",
-    "1..1024": "1 to 1,024 by doubling",
-    "1,100,1000,10000": "the course's four sizes",
-    "1,16,64": "three sizes",
-    "1": "one image at a time",
-}
-PREPROCESS = {
-    "unit": "0 to 1",
-    "raw": "0 to 255, as the images are",
-    "0.5,0.5": "MEAN,STD on 0 to 1",
-}
-FOLDER = "folder:"
 MOST_RECENT = 8
 MODEL_ROWS = 11
 
 
-class JobForm(QWidget):
+class JobForm(JobFields):
     """`run_wanted` carries a Job. `show_backends` tells the form what the machine can run."""
 
     run_wanted = Signal(object)
@@ -67,7 +39,6 @@ class JobForm(QWidget):
         self._kept = DEFAULT  # what the form has no field for
         self._busy = False
         self._left_out: set[str] = set()  # backends the user does not want
-        self._build()
         self._fill_models()
         for name in palette.BACKENDS:
             self.backends.put(name, name, checked=True, refused="Asking this machine what it can run …")
@@ -93,16 +64,17 @@ class JobForm(QWidget):
         if not self.precisions.checked:
             raise InputError("Choose a precision.")
         # All that can run: as the command without --backend, which also takes what is installed later.
-        every = not self._infos or chosen == usable
+        wanted = () if chosen == usable else chosen
         return msgspec.structs.replace(
             self._kept,
             models=models,
-            backends=() if every else chosen,
+            # Until the machine has told what it can run, what was wanted the last time.
+            backends=wanted if self._infos else self._kept.backends,
             precisions=self.precisions.checked,
-            batches=_numbers(self.batches.text, "batch", bounds.MAX_BATCH),
-            images=_images(self.images.text),
+            batches=numbers(self.batches.text, "batch", bounds.MAX_BATCH),
+            images=images(self.images.text),
             dataset=self._dataset_spec(),
-            preprocess=_preprocess(self.preprocess.text),
+            preprocess=preprocess(self.preprocess.text),
             threads=self.threads.value() or None,
             l2="cold" if self.l2.currentData() == "cold" else "warm",
             budget_s=self.budget.value(),
@@ -196,113 +168,7 @@ class JobForm(QWidget):
     def summary(self) -> str:
         return self._summary.text()
 
-    # ------------------------------------------------------------------------------------------ building
-
-    def _build(self) -> None:
-        self.models = CheckList("Models")
-        self.open_button = QPushButton("&Open…")
-        self.open_button.setToolTip("Add an .onnx file (Ctrl+O); or drop one on the window")
-        self.backends = CheckList("Backends")
-        self.precisions = CheckColumn(columns=4)
-        self.batches = CheckedText(
-            "Batch sizes",
-            lambda text: _numbers(text, "batch", bounds.MAX_BATCH),
-            BATCHES,
-            "as in 1,2,4 or 1..1024",
-        )
-        self.dataset = QComboBox()
-        self.dataset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.dataset.setMinimumContentsLength(8)
-        self.dataset.setAccessibleName("Data set")
-        self.dataset.addItem("the model's own", None)
-        for key, title in names.dataset_titles().items():
-            spec = FOLDER if key.startswith(FOLDER) else key
-            self.dataset.addItem(title, spec)
-            self.dataset.setItemData(self.dataset.count() - 1, title, Qt.ItemDataRole.ToolTipRole)
-        self.images = CheckedText(
-            "Images", _images, {"100": "", "1000": "", "10000": ""}, "as many as the model says"
-        )
-        self.preprocess = CheckedText(
-            "Preprocessing", _preprocess, PREPROCESS, "the model's own; a file: unit"
-        )
-        self.l2 = QComboBox()
-        self.l2.setAccessibleName("L2 cache")
-        self.l2.addItem("warm: runs in a train", "warm")
-        self.l2.addItem("cold: emptied before each", "cold")
-        self.budget = QDoubleSpinBox(
-            minimum=0.05, maximum=600.0, decimals=2, singleStep=0.25, suffix=" s a case"
-        )
-        self.budget.setToolTip(
-            "The most seconds of samples; sampling stops sooner where the interval is within 1 %"
-        )
-        self.threads = QSpinBox(minimum=0, maximum=bounds.MAX_THREADS)
-        self.threads.setSpecialValueText("one a core")
-        self.threads.setToolTip("Threads of the CPU backends, ours and ONNX Runtime alike")
-        self.layers = QCheckBox("Measure &every layer")
-        self.layers.setToolTip("Time and errors of each operator, in passes of their own")
-        self._summary = QLabel()
-        self._summary.setWordWrap(True)
-        self.run_button = QPushButton("Run")
-        self.run_button.setProperty("role", "primary")
-        self.run_button.setToolTip("Run the comparison (F5)")
-        self.copy_button = QPushButton("&Copy as command")
-        self.copy_button.setToolTip("The command line that runs the same comparison without a window")
-
-        fields = QWidget()
-        column = QVBoxLayout(fields)
-        column.setContentsMargins(10, 8, 10, 8)
-        column.setSpacing(5)
-        top = QHBoxLayout()
-        top.addWidget(heading("&Models", self.models), 1)
-        top.addWidget(self.open_button)
-        column.addLayout(top)
-        column.addWidget(self.models)
-        column.addWidget(heading("&Backends", self.backends))
-        column.addWidget(self.backends)
-        column.addWidget(heading("Precision"))
-        column.addWidget(self.precisions)
-        column.addWidget(heading("Batch &sizes", self.batches.box))
-        column.addWidget(self.batches)
-        column.addWidget(heading("Data and measuring"))
-        form = QFormLayout()
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        form.setContentsMargins(0, 0, 0, 0)
-        form.setVerticalSpacing(5)
-        for text, field in (
-            ("&Data set", self.dataset),
-            ("&Images", self.images),
-            ("&Prepare", self.preprocess),
-            ("&L2 cache", self.l2),
-            ("&Time", self.budget),
-            ("T&hreads", self.threads),
-        ):
-            label = QLabel(text)
-            label.setBuddy(field.box if isinstance(field, CheckedText) else field)
-            form.addRow(label, field)
-        column.addLayout(form)
-        column.addWidget(self.layers)
-        column.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidget(fields)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        # Never narrower than its fields: there is no scrolling sideways.
-        scroll.setMinimumWidth(
-            fields.minimumSizeHint().width() + scroll.verticalScrollBar().sizeHint().width()
-        )
-        foot = QVBoxLayout()
-        foot.setContentsMargins(10, 6, 10, 8)
-        foot.addWidget(self._summary)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.run_button, 1)
-        buttons.addWidget(self.copy_button)
-        foot.addLayout(buttons)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(scroll, 1)
-        layout.addLayout(foot)
+    # ------------------------------------------------------------------------------------------ the inside
 
     def _fill_models(self) -> None:
         for name, title in names.model_titles().items():
@@ -331,8 +197,6 @@ class JobForm(QWidget):
         self.open_button.clicked.connect(self.open_wanted)
         self.run_button.clicked.connect(self.request_run)
         self.copy_button.clicked.connect(self.copy_command)
-
-    # ------------------------------------------------------------------------------------------ the inside
 
     def _update(self, *_: object) -> None:
         try:
@@ -396,26 +260,3 @@ class JobForm(QWidget):
             return msgspec.json.decode(text, type=Job) if isinstance(text, str) else None
         except msgspec.DecodeError:
             return None  # of another version: the default is better than a stop
-
-
-def _numbers(text: str, what: str, most: int) -> tuple[int, ...]:
-    """As the command line reads them, without its dashes in the sentence. Raises InputError."""
-    try:
-        found = integers(text, what)
-    except InputError as error:
-        raise InputError(str(error).removeprefix(f"--{what} ")) from None
-    for value in found:
-        if not 1 <= value <= most:
-            raise InputError(f"{value:,} is out of range; 1 to {most:,} works")
-    return found
-
-
-def _images(text: str) -> tuple[int, ...]:
-    return _numbers(text, "images", bounds.MAX_IMAGES) if text else ()
-
-
-def _preprocess(text: str) -> str | None:
-    """raw, unit or MEAN,STD; None where empty. Raises InputError."""
-    if text:
-        preprocessing.parse(text)
-    return text or None
