@@ -12,8 +12,8 @@ pointer both kernels then take after that of the output, and name a further stag
 runs after the first with the same arguments.
 """
 
-from kernels.launch import elements, products
+from kernels.launch import direct, elements, products
 from kernels.launch.core import POINTERS, SHAPES, Launch, Stage, launch
 from kernels.launch.products import TILES
 
-__all__ = ["POINTERS", "SHAPES", "TILES", "Launch", "Stage", "elements", "launch", "products"]
+__all__ = ["POINTERS", "SHAPES", "TILES", "Launch", "Stage", "direct", "elements", "launch", "products"]

@@ -126,10 +126,10 @@ def test_grids_stay_within_what_cuda_launches() -> None:
     big = launch.launch(params.Unary("relu", 2**45), registry.find("cuda", "unary", 1))
     assert big.grid[0] * big.block[0] < 2**31
     with pytest.raises(KernelError, match="32 bits"):
-        launch.launch(replace(EXAMPLES["conv"], n=2**26), registry.find("cuda", "conv", 3))
+        launch.launch(replace(EXAMPLES["conv"], n=2**26), registry.find("cuda", "conv", "register_tiles"))
     wide = params.Conv(1, 70_000, 3, 3, 70_000, 3, 3, 1, 1, group=70_000)
     with pytest.raises(KernelError, match="more than CUDA launches"):
-        launch.launch(wide, registry.find("cuda", "conv", 2))
+        launch.launch(wide, registry.find("cuda", "conv", "shared_tiles"))
 
 
 def test_too_many_axes_are_refused_in_words() -> None:

@@ -1,9 +1,9 @@
 /*
 op = "conv"
-rung = 4
-name = "large_tiles"
-idea = "Up to 8 × 8 outputs a thread out of tiles up to 128 × 128, weights and fragments 16 bytes at a time, and the places of the taps looked up in a table that is filled once for many steps."
-launch = "conv_large"
+rung = 13
+name = "split_sum"
+idea = "Where the tiles of y are too few to fill the device, as with few images, the taps too are cut into parts, a block each; a second kernel adds the parts, always in the same order."
+launch = "conv_split"
 [defines]
 TILE_M = 128
 TILE_N = 128
@@ -11,6 +11,7 @@ THREAD_M = 8
 THREAD_N = 8
 TILE_K = 8
 VECTOR_W = 4  # weights at once: 4 where every filter begins on 16 bytes, else 1
+PARTS = 1     # of the taps; with one there is no second kernel
 */
 #include "common.cuh"
 #include "tiles.cuh"
@@ -41,9 +42,9 @@ __device__ __forceinline__ Tap locate(int tap, int taps, int h, int w, int kh, i
 
 extern "C" __global__ void __launch_bounds__(THREADS, THREADS < 256 ? 384 / THREADS : 2)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-         float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
-         int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
-         int activation) {
+         float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh, int kw,
+         int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h,
+         int dilation_w, int group, int activation) {
     __shared__ __align__(16) float weights[2][TILE_K][TILE_M + 4];
     __shared__ __align__(16) float patches[2][TILE_K][TILE_N];
     __shared__ Tap located[TABLE];
@@ -53,7 +54,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, THREADS < 256 ? 384 / THRE
     const int taps = channels * kh * kw;
     const int area = out_h * out_w;
     const int pixels = n * area;
-    const int g = blockIdx.z;
+    const int g = blockIdx.z / PARTS, part = blockIdx.z % PARTS;
+    // This block's part of the taps: whole steps, their number the same for all parts or one less.
+    const int steps = (taps + TILE_K - 1) / TILE_K;
+    const int begin = (int)((index_t)steps * part / PARTS) * TILE_K;
+    const int end = min(taps, (int)((index_t)steps * (part + 1) / PARTS) * TILE_K);
     const int first_output = blockIdx.y * TILE_M;
     const int first_pixel = blockIdx.x * TILE_N;
     const int thread = threadIdx.x;
@@ -82,10 +87,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, THREADS < 256 ? 384 / THRE
         __syncthreads();
     };
     auto fetch = [&](int k0) {
-        next_weights.fetch(filters + k0, taps, outputs - first_output, taps - k0);
+        next_weights.fetch(filters + k0, taps, outputs - first_output, end - k0);
 #pragma unroll
         for (int i = 0; i < PATCH_LOADS; ++i) {
-            const Tap t = located[k0 % TABLE + patch_k + i * (THREADS / TILE_N)];
+            const Tap t = located[(k0 - begin) % TABLE + patch_k + i * (THREADS / TILE_N)];
             const bool inside = (unsigned)(top + t.down) < (unsigned)h && (unsigned)(left + t.right) < (unsigned)w;
             next_patches[i] = inside ? corner[t.offset] : 0.0f;
         }
@@ -97,14 +102,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, THREADS < 256 ? 384 / THRE
             patches[slot][patch_k + i * (THREADS / TILE_N)][patch_column] = next_patches[i];
     };
 
-    fill_table(0);
-    fetch(0);
+    fill_table(begin);
+    fetch(begin);
     keep(0);
     __syncthreads();
-    for (int k0 = 0, slot = 0; k0 < taps; k0 += TILE_K, slot ^= 1) {
+    for (int k0 = begin, slot = 0; k0 < end; k0 += TILE_K, slot ^= 1) {
         const int next = k0 + TILE_K;
-        if (next < taps) {
-            if (next % TABLE == 0) fill_table(next);  // everybody read the old one before the last barrier
+        if (next < end) {
+            if ((next - begin) % TABLE == 0) fill_table(next);  // everybody read the old one before the last barrier
             fetch(next);
         }
 #pragma unroll
@@ -123,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, THREADS < 256 ? 384 / THRE
                 for (int j = 0; j < THREAD_N; ++j)
                     sum[i][j] += u[i / ROWS].v[i % ROWS] * v[j / COLUMNS].v[j % COLUMNS];
         }
-        if (next < taps) keep(slot ^ 1);
+        if (next < end) keep(slot ^ 1);
         __syncthreads();
     }
 
@@ -142,8 +147,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, THREADS < 256 ? 384 / THRE
             const int o = first_output + band * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
             if (o >= outputs || place < 0) break;
             const float v = out[band][patch_column];
-            y[place + (index_t)o * area] = activate(bias ? v + bias[g * outputs + o] : v, activation);
+            if (PARTS > 1)
+                workspace[(index_t)part * n * m * area + place + (index_t)o * area] = v;
+            else
+                y[place + (index_t)o * area] = activate(bias ? v + bias[g * outputs + o] : v, activation);
         }
         __syncthreads();
     }
+}
+
+extern "C" __global__ void conv_reduce(const float* __restrict__ x, const float* __restrict__ weight,
+                                       const float* __restrict__ bias, float* __restrict__ y,
+                                       float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
+                                       int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top,
+                                       int pad_left, int dilation_h, int dilation_w, int group, int activation) {
+    const index_t total = (index_t)n * m * out_h * out_w;
+    const index_t i = first_element();
+    if (i >= total) return;
+    float sum = 0.0f;
+#pragma unroll 16
+    for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
+    y[i] = activate(bias ? sum + bias[i / (out_h * out_w) % m] : sum, activation);
 }

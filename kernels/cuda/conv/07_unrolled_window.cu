@@ -1,0 +1,57 @@
+/*
+op = "conv"
+rung = 7
+name = "unrolled_window"
+idea = "The size of the window is compiled in and its loops are unrolled: no counters and no branches between the multiplications, and all reads of a window in flight."
+launch = "conv_unrolled"
+[defines]
+TILE_H = 8    # outputs a block; this line and those below: the launch fits them to the image
+TILE_W = 8
+ROWS = 16     # of the image that those outputs read
+COLUMNS = 16
+THREADS = 64
+KH = 5        # the window
+KW = 5
+[needs]
+kernel_max = 16
+*/
+#include "common.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
+         float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
+         int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
+         int activation) {
+    __shared__ float tile[ROWS * COLUMNS];
+
+    const int channels = c / group;
+    const int image = blockIdx.x, om = blockIdx.y;
+    const int across = (out_w + TILE_W - 1) / TILE_W;
+    const int first_y = blockIdx.z / across * TILE_H, first_x = blockIdx.z % across * TILE_W;
+    const int dy = threadIdx.x / TILE_W, dx = threadIdx.x % TILE_W;  // the output of this thread in the tile
+    const int oy = first_y + dy, ox = first_x + dx;
+    const bool mine = dy < TILE_H && oy < out_h && ox < out_w;
+    const float* in = x + ((index_t)image * c + om / (m / group) * channels) * h * w;
+    const float* filter = weight + (index_t)om * channels * KH * KW;
+
+    float sum = 0.0f;
+    for (int ci = 0; ci < channels; ++ci, in += (index_t)h * w, filter += KH * KW) {
+        for (int e = threadIdx.x; e < ROWS * COLUMNS; e += THREADS) {
+            const int iy = first_y * stride_h - pad_top + e / COLUMNS;
+            const int ix = first_x * stride_w - pad_left + e % COLUMNS;
+            tile[e] = iy >= 0 && iy < h && ix >= 0 && ix < w ? in[(index_t)iy * w + ix] : 0.0f;
+        }
+        __syncthreads();
+        if (mine) {
+            const float* corner = tile + dy * stride_h * COLUMNS + dx * stride_w;
+#pragma unroll
+            for (int r = 0; r < KH; ++r)
+#pragma unroll
+                for (int s = 0; s < KW; ++s)
+                    sum += corner[r * dilation_h * COLUMNS + s * dilation_w] * filter[r * KW + s];
+        }
+        __syncthreads();
+    }
+    if (mine)
+        y[(((index_t)image * m + om) * out_h + oy) * out_w + ox] = activate(bias ? sum + bias[om] : sum, activation);
+}

@@ -1,0 +1,110 @@
+"""The launch shapes of convolutions that walk each output's window."""
+
+from __future__ import annotations
+
+import math
+
+from kernels.errors import KernelError
+from kernels.launch.core import MAX_X, Launch, ceil, define, shape
+from kernels.nvrtc import Define
+from kernels.params import Conv
+from kernels.registry import Rung
+from kernels.scalars import SCALARS
+
+_THREADS = 1024
+_SHARED_FLOATS = (48 << 10) // 4  # of a block, without asking the device for more
+
+
+@shape
+def conv_image_a_block(params: Conv, rung: Rung) -> Launch:
+    """A block of BLOCK_X × BLOCK_Y threads an image."""
+    return _blocks(params, rung, (params.n, 1, 1))
+
+
+@shape
+def conv_map_a_block(params: Conv, rung: Rung) -> Launch:
+    """A block of BLOCK_X × BLOCK_Y threads an image and map: grid = (images, maps)."""
+    return _blocks(params, rung, (params.n, params.m, 1))
+
+
+@shape
+def conv_tile_a_block(params: Conv, rung: Rung) -> Launch:
+    """A block a tile of TILE_H × TILE_W outputs of one image and map, an output a thread (THREADS, whole
+    warps of them): grid = (images, maps, tiles). ROWS × COLUMNS of a channel are what the tile reads. As
+    large as 1,024 threads and 48 KB of shared memory allow."""
+    tiles, defines = _tiled(params, rung, 0)
+    return _tile_launch(params, (params.n, params.m, tiles), defines)
+
+
+@shape
+def conv_unrolled(params: Conv, rung: Rung) -> Launch:
+    """As conv_tile_a_block, KH and KW compiled in."""
+    tiles, defines = _tiled(params, rung, 0)
+    defines |= {"KH": params.kh, "KW": params.kw}
+    return _tile_launch(params, (params.n, params.m, tiles), defines)
+
+
+@shape
+def conv_compiled(params: Conv, rung: Rung) -> Launch:
+    """As conv_tile_a_block, all shapes but the number of images compiled in under their names in capitals."""
+    tiles, defines = _tiled(params, rung, 0)
+    return _tile_launch(params, (params.n, params.m, tiles), defines | _shapes(params))
+
+
+@shape
+def conv_several_maps(params: Conv, rung: Rung) -> Launch:
+    """As conv_compiled, MAPS maps of one group a thread, whose weights of a channel lie in shared memory too:
+    grid = (images, groups of MAPS maps, tiles)."""
+    maps = min(define(rung, "MAPS"), params.m // params.group)
+    tiles, defines = _tiled(params, rung, maps * params.kh * params.kw)
+    blocks = params.group * ceil(params.m // params.group, maps)
+    return _tile_launch(params, (params.n, blocks, tiles), defines | _shapes(params) | {"MAPS": maps})
+
+
+# --- helpers ----------------------------------------------------------------------------------------------
+
+
+def _blocks(p: Conv, rung: Rung, grid: tuple[int, int, int]) -> Launch:
+    _check(p, rung)
+    return Launch(grid, (define(rung, "BLOCK_X"), define(rung, "BLOCK_Y"), 1), SCALARS["conv"](p))
+
+
+def _tile_launch(p: Conv, grid: tuple[int, int, int], defines: dict[str, Define]) -> Launch:
+    return Launch(grid, (int(defines["THREADS"]), 1, 1), SCALARS["conv"](p), defines=defines)
+
+
+def _tiled(p: Conv, rung: Rung, beside: int) -> tuple[int, dict[str, Define]]:
+    """How many tiles cover a map, and the tile's defines; `beside`: floats of shared memory that hold
+    something else."""
+    _check(p, rung)
+    width = min(p.out_w, _THREADS)
+    height = min(p.out_h, _THREADS // width)
+
+    def reads() -> tuple[int, int]:
+        return (
+            (height - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1,
+            (width - 1) * p.stride_w + (p.kw - 1) * p.dilation_w + 1,
+        )
+
+    while math.prod(reads()) + beside > _SHARED_FLOATS and height * width > 1:
+        if height >= width:
+            height = ceil(height, 2)
+        else:
+            width = ceil(width, 2)
+    rows, columns = reads()
+    if rows * columns + beside > _SHARED_FLOATS:
+        raise KernelError(f"{rung.label} keeps a window in 48 KB of shared memory; {p} has a larger one")
+    defines: dict[str, Define] = {"TILE_H": height, "TILE_W": width, "ROWS": rows, "COLUMNS": columns}
+    defines["THREADS"] = ceil(height * width, 32) * 32
+    return ceil(p.out_h, height) * ceil(p.out_w, width), defines
+
+
+def _shapes(p: Conv) -> dict[str, Define]:
+    names = "c h w m kh kw out_h out_w stride_h stride_w pad_top pad_left dilation_h dilation_w group"
+    return {name.upper(): getattr(p, name) for name in names.split()}
+
+
+def _check(p: Conv, rung: Rung) -> None:
+    """These kernels count the elements of one image, its maps and its weights in 32 bits."""
+    if max(p.c * p.h * p.w, p.m * p.out_h * p.out_w, p.m * (p.c // p.group) * p.kh * p.kw) > MAX_X:
+        raise KernelError(f"{rung.label} counts the elements of an image in 32 bits; {p} has more")
