@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
 from bench import draw, overview, tables, terminal_tables, units
@@ -27,14 +27,16 @@ from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from PIL import Image
 
 RunData = tuple[Run, Sequence[Measurement]]
 
 TEMPLATE = "report.md.j2"
 CHARTS = ("op-time", "speed", "breakdown", "accuracy")  # of bench.charts, by the end of their names
-MAX_CHART_NBYTES = 60_000
-COLOURS = (64, 32, 16)  # palettes tried until a chart is small enough
+MAX_CHART_NBYTES = 80_000
+COLOURS = (64, 48, 32)  # sizes of palette tried until a chart is small enough
 SHRINK = 0.8
+NEAR = 24  # colours whose channels differ by less in all count as one
 
 
 @dataclass(frozen=True)
@@ -277,11 +279,31 @@ def small(png: bytes, most: int = MAX_CHART_NBYTES) -> bytes:
     while True:
         for colours in COLOURS:
             buffer = io.BytesIO()
-            image.quantize(colours, dither=Image.Dither.NONE).save(buffer, "png", optimize=True)
+            image.quantize(palette=_palette(image, colours), dither=Image.Dither.NONE).save(
+                buffer, "png", optimize=True
+            )
             if buffer.tell() <= most or max(image.size) < 64:
                 return buffer.getvalue()
         size = (round(image.width * SHRINK), round(image.height * SHRINK))
         image = image.resize(size, Image.Resampling.LANCZOS)
+
+
+def _palette(image: Image.Image, most: int) -> Image.Image:
+    """The colours that cover most of the image, none close to another: median cut would merge the small areas
+    of a breakdown, whose colours carry its meaning."""
+    from PIL import Image
+
+    counted = sorted(image.getcolors(image.width * image.height) or (), reverse=True)
+    chosen: list[tuple[int, ...]] = []
+    for _, found in counted:
+        colour = tuple(cast("tuple[int, ...]", found))
+        if all(sum(abs(a - b) for a, b in zip(colour, other, strict=True)) > NEAR for other in chosen):
+            chosen.append(colour)
+            if len(chosen) == most:
+                break
+    made = Image.new("P", (1, 1))
+    made.putpalette([channel for colour in chosen for channel in colour])
+    return made
 
 
 def _link(path: Path, report: Path) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -91,10 +91,19 @@ class Session(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class Queued(Protocol):
+    """A Session whose device can be held back while its passes are queued."""
+
+    def time_queued(self, count: int) -> int:
+        """As time_runs, but of the device alone: the passes wait until all are queued, so that what the host
+        takes to start each (tens of µs in ONNX Runtime) is not in it."""
+
+
 class Backend(Protocol):
     """name: as on the command line; device: "cpu" or "cuda"; reference: the backend that ours is compared
-    with
-    on this device (a reference names itself); precisions: those it offers."""
+    with on
+    this device (a reference names itself); precisions: those it offers."""
 
     name: str
     title: str

@@ -20,7 +20,8 @@ from kernels.registry import Rung
 
 ALIGNMENT = 256  # bytes; the plan's placements count on it
 
-# A step is divided where it takes longer than it costs to wake the others, by a rough guess of its time.
+# A step takes one more thread for each time that it is longer than what it costs to wake one, by a rough guess
+# of its time: on many cores, a small step cut into a part a core is all waking and interpreter lock.
 WORTH_DIVIDING_S = 100e-6
 FLOPS_A_SECOND, BYTES_A_SECOND = 60e9, 10e9
 
@@ -89,8 +90,9 @@ def divided(
     """The step in parts for so many threads. packed: what the kernel's pack gave, None for inputs that are
     only there at run time: what it rearranged cannot be divided."""
     p = step.params
-    worth = p.flops / FLOPS_A_SECOND + p.nbytes / BYTES_A_SECOND > WORTH_DIVIDING_S
-    found = parts(p, threads) if worth and threads > 1 else (whole(p),)
+    guess_s = p.flops / FLOPS_A_SECOND + p.nbytes / BYTES_A_SECOND
+    sharing = min(threads, 1 + int(guess_s / WORTH_DIVIDING_S))
+    found = parts(p, sharing) if sharing > 1 else (whole(p),)
     if kernel.packs and ranged(packed, found[0]):
         found = (whole(p),)
     return CpuStep(
@@ -99,7 +101,7 @@ def divided(
         kernel=kernel,
         parts=found,
         scratch=tuple(kernel.workspace(part.params) + _product_nbytes(part) for part in found),
-        blas_threads=threads if worth and len(found) == 1 else 1,
+        blas_threads=sharing if len(found) == 1 else 1,
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -110,6 +111,21 @@ class Staging:
         """(half, start, stop) of each piece of a copy, the halves in turn."""
         for index, start in enumerate(range(0, nbytes, self._half)):
             yield index % 2, start, min(start + self._half, nbytes)
+
+
+@contextlib.contextmanager
+def held_back(stream: Any, most_s: float = 0.25) -> Iterator[None]:
+    """Nothing that is put on the stream inside starts before the end of the block.
+
+    A host function at the head of the queue waits for it, `most_s` at the most: work that waits for the
+    stream itself would otherwise wait for ever.
+    """
+    go = threading.Event()
+    stream.launch_host_func(lambda _: go.wait(most_s), None)
+    try:
+        yield
+    finally:
+        go.set()
 
 
 class ColdCache:

@@ -166,6 +166,7 @@ def test_a_session_answers_as_the_oracle_does(precision: str, cuda_graph: bool) 
         stats = accuracy.error_stats(session.fetch()["y"], expected, precision, factor=10)
         assert stats.ok, stats.reason
     assert session.time_runs(10) > 0
+    assert session.time_queued(10) > 0
     assert session.time_runs(1, cold=True) > 0
     assert session.op_times(0.1) == ()
     session.close()
