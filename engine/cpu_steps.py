@@ -20,8 +20,8 @@ from kernels.registry import Rung
 
 ALIGNMENT = 256  # bytes; the plan's placements count on it
 
-# A step takes one more thread for each time that it is longer than what it costs to wake one, by a rough guess
-# of its time: on many cores, a small step cut into a part a core is all waking and interpreter lock.
+# A step takes one more thread for each of these that it is long, by a rough guess of its time: about what it
+# costs to wake one. On many cores, a small step cut into a part a core is all waking and interpreter lock.
 WORTH_DIVIDING_S = 100e-6
 FLOPS_A_SECOND, BYTES_A_SECOND = 60e9, 10e9
 

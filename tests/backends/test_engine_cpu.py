@@ -56,7 +56,7 @@ def graph() -> Graph:
 
 @pytest.fixture
 def every_step_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_steps, "WORTH_DIVIDING_S", 0.0)
+    monkeypatch.setattr(cpu_steps, "WORTH_DIVIDING_S", 1e-15)
 
 
 @pytest.fixture
@@ -246,6 +246,7 @@ def test_a_divided_step_does_what_the_whole_one_does(
         (Gemm(4096, 64, 64, trans_b=True), 2, 4),
         (Conv(64, 6, 32, 32, 16, 5, 5, 28, 28), 1, 1),
         (Gemm(1, 10, 84, trans_b=True), 2, 1),
+        (Conv(64, 1, 28, 28, 6, 5, 5, 24, 24), 64, 6),  # about 0.3 ms: three threads, not 64
     ],
 )
 def test_what_is_worth_dividing_is_divided(params: Conv | Gemm, threads: int, count: int) -> None:
