@@ -13,6 +13,7 @@ import typer
 from bench.commands import models, runs
 from bench.commands.compare import compare
 from bench.commands.export import export
+from bench.commands.ladder import ladder
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
 from kernels.errors import InputError, KernelscopeError
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command()(compare)
 app.command()(export)
+app.command()(ladder)
 app.command()(selfcheck)
 runs.app.command()(report)
 app.add_typer(models.app, name="models")

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from bench import supervisor
-from bench.records import Case, Hello, Job, Measurement, ModelLoaded, WorkerMessage
+from bench.records import Case, Job, Measurement, WorkerMessage
 from bench.store import RunFolder
 from bench.supervisor import Supervisor
 from kernels.errors import InputError
@@ -65,7 +66,33 @@ def run(
     reported as cancelled but not written, so that a resume runs it. `command` starts another worker than
     ours. Raises InputError where the folder cannot be written (the worker is ended first).
     """
-    driver = _Driver(Supervisor(job, cases, str(folder.path)), folder, on_event, command or worker_command())
+    return drive(Supervisor(job, cases, str(folder.path)), folder, on_event, command, stop)
+
+
+class Folder(Protocol):
+    """Where a driver writes: what bench.store.RunFolder and its like offer."""
+
+    @property
+    def log(self) -> Path: ...
+
+    def append(self, measurement: Any) -> None: ...
+
+    def heard(self, message: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def drive(
+    machine: Supervisor,
+    folder: Folder,
+    on_event: Callable[[Any], None],
+    command: Sequence[str] | None = None,
+    stop: threading.Event | None = None,
+    first: subprocess.Popen[bytes] | None = None,
+) -> Outcome:
+    """As `run`, for a supervisor of any vocabulary. first: a worker that is started already and waits for its
+    line; its standard error goes elsewhere than into the folder's log."""
+    driver = _Driver(machine, folder, on_event, command or worker_command(), first)
     try:
         driver.loop(stop)
     finally:
@@ -74,16 +101,31 @@ def run(
     return Outcome(tuple(driver.measured), driver.supervisor.cancelled, driver.supervisor.reason)
 
 
+def start_worker(command: Sequence[str], log: Any) -> subprocess.Popen[bytes]:
+    """A worker that waits for its line; its standard error goes to the open file `log`."""
+    # A session of its own: Ctrl-C in the terminal reaches us alone, and we end the worker in order.
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        env=worker_environment(),
+        start_new_session=True,
+    )
+
+
 class _Driver:
     """Does what the supervisor says: processes, threads, files."""
 
     def __init__(
         self,
         machine: Supervisor,
-        folder: RunFolder,
-        on_event: Callable[[Event], None],
+        folder: Folder,
+        on_event: Callable[[Any], None],
         command: Sequence[str],
+        first: subprocess.Popen[bytes] | None = None,
     ) -> None:
+        self._first = first
         self.supervisor = machine
         self.measured: list[Measurement] = []
         self._folder = folder
@@ -147,10 +189,7 @@ class _Driver:
                     self.measured.append(measurement)
                     self._on_event(measurement)
                 case supervisor.Say(message):
-                    if isinstance(message, Hello):
-                        self._folder.describe(environment=message.environment)
-                    elif isinstance(message, ModelLoaded):
-                        self._folder.describe(model=message.model)
+                    self._folder.heard(message)
                     self._on_event(message)
 
     def _launch(self, line: bytes) -> None:
@@ -160,15 +199,11 @@ class _Driver:
             raise InputError(f"cannot write {self._folder.log}: {error.strerror}") from error
         with log:
             self._log_start = log.tell()
-            # A session of its own: Ctrl-C in the terminal reaches us alone, and we end the worker in order.
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=worker_environment(),
-                start_new_session=True,
-            )
+            started, self._first = self._first, None
+            if started is not None and started.poll() is None:
+                self._process = started
+            else:
+                self._process = start_worker(self._command, log)
         process = self._process
         threading.Thread(target=self._read, args=(process,), daemon=True, name="worker output").start()
         assert process.stdin is not None

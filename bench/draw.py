@@ -29,6 +29,7 @@ MARGIN = 0.35  # inches on every side
 LINE = 1.35  # of the font size
 PANEL = (4.6, 3.3)  # inches, width and height of one pair of axes with its labels
 SINGLE = (8.4, 4.4)
+NAMES = 0.75  # more below bars that have names, which stand at a slant
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -122,7 +123,8 @@ def figure(chart: Chart) -> Figure:
     if chart.finding:
         page.text(chart.finding, 10, gap=0.06)
     page.legend(_legend(chart))
-    grid = [page.reserve(panel_h) for _ in range(rows)]
+    slanted = NAMES if any(panel.bars and panel.x.labels for panel in chart.panels) else 0.0
+    grid = [page.reserve(panel_h + slanted) for _ in range(rows)]
     for note in chart.notes:
         page.text(note, 8, colour=palette.FAILED if note.startswith("✕") else palette.MUTED, gap=0.03)
     for i, line in enumerate(chart.footer):

@@ -77,6 +77,7 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
     places = {x: i for i, x in enumerate(sorted({b.x for b in panel.bars} | set(panel.x.ticks)))}
     colours = {c.key: c.colour for c in chart.categories}
     highest = max((sum(p.value for p in b.parts) for b in panel.bars), default=1.0)
+    highest = max(highest, panel.baseline or 0.0)
     room = width / max(1, len(places))  # inches a bar
     thick = min(0.78, 0.7 / room)  # of a place; a lone bar is no wall
     for bar in panel.bars:
@@ -120,8 +121,14 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
             )
     axes.set_xlim(-0.6, len(places) - 0.4)
     axes.set_ylim(0, highest * (1.24 if room < 0.50 else 1.10))
-    labels = [f"{int(x)}" for x in places]
-    axes.set_xticks(list(places.values()), _thinned(labels, room, width))
+    if panel.baseline is not None:
+        axes.axhline(panel.baseline, color=palette.INK, linewidth=1.1, linestyle="--", zorder=5)
+    if panel.x.labels:
+        named = dict(zip(panel.x.ticks, panel.x.labels, strict=True))
+        axes.set_xticks(list(places.values()), [named.get(x, "") for x in places], rotation=30, ha="right")
+    else:
+        labels = [f"{int(x)}" for x in places]
+        axes.set_xticks(list(places.values()), _thinned(labels, room, width))
     axes.set_xlabel(panel.x.label)
     axes.set_title(panel.title)
     _y_axis(axes, panel)
@@ -150,7 +157,7 @@ def _x_axis(axes: Axes, axis: Axis, width: float) -> float:
     inches = width / (doublings + 2 * pad)  # of a doubling
     labels, last = [], -math.inf
     for tick in axis.ticks:
-        text = f"{int(tick)}"
+        text = f"{tick:g}"
         at, half = math.log2(tick) * inches, (len(text) * DIGIT + 0.025) / 2
         fits = at - half >= last
         labels.append(text if fits else "")

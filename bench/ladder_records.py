@@ -11,10 +11,24 @@ from typing import Literal
 
 import msgspec
 
-from bench.records import Disposition, Environment, ErrorStats, Message, Record, Telemetry, Validity
+from bench.records import (
+    Disposition,
+    Done,
+    Environment,
+    ErrorStats,
+    Hello,
+    Log,
+    Message,
+    Progress,
+    Record,
+    Telemetry,
+    Validity,
+)
 
 SCHEMA = 1
 REFERENCE = "reference"
+# Argument that tells a worker that it will be given a LadderStart.
+LADDER = "--ladder"
 
 Scope = Literal["rung", "reference", "model"]
 Fault = Literal[
@@ -179,3 +193,6 @@ class LimitsMeasured(Message, frozen=True, tag="limits_measured"):
     """What this machine reaches, measured now or read from the cache."""
 
     limits: Limits
+
+
+LadderMessage = Hello | RungStarted | Progress | RungMeasured | LimitsMeasured | Log | Done

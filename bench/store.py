@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.records import SCHEMA, Case, Environment, Job, Measurement, ModelInfo, Run
+from bench.records import SCHEMA, Case, Environment, Hello, Job, Measurement, ModelInfo, ModelLoaded, Run
 from kernels.errors import InputError
 
 RUN_FILE = "run.json"
@@ -120,6 +120,13 @@ class RunFolder:
         if run != self.run:
             self.run = run
             self._write_run()
+
+    def heard(self, message: object) -> None:
+        """Keep what a message of the worker tells of the run. Raises InputError."""
+        if isinstance(message, Hello):
+            self.describe(environment=message.environment)
+        elif isinstance(message, ModelLoaded):
+            self.describe(model=message.model)
 
     def append(self, measurement: Measurement) -> None:
         """Write one measurement and sync it. On failure nothing of it stays; raises InputError."""

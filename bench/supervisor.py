@@ -8,8 +8,9 @@ recorded (crashed, timed out), a new worker is launched with the cases left, and
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -32,8 +33,35 @@ LINE_LIMIT_NBYTES = 64 << 20
 GARBAGE_LIMIT = 20  # how many lines that are no message are logged one by one
 # Exit status by which a worker asks to be started anew: the device is no longer to be trusted in its process.
 RESTART_STATUS = 75
-# Argument that tells a worker to get ready and say Hello before it is given a job; the window starts it early.
+# Argument that tells a worker to get ready and say Hello before it is given a job; the window starts it
+# early.
 WARM = "--warm"
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a worker's cases and messages are, so that every kind of work is watched alike.
+
+    start: (job, cases, folder) → the record that the worker reads. message: the type of a line. started,
+    measured: the messages that a case was begun (`case`, `stage`) and is settled (`measurement`). lost:
+    (case, disposition, reason) → the measurement of a case that a worker took with it. A case has `key` and
+    `words`, a measurement `case` and `disposition`, a job `timeout_s`.
+    """
+
+    start: Callable[[Any, tuple[Any, ...], str], Any]
+    message: Any
+    started: type[Any]
+    measured: type[Any]
+    lost: Callable[[Any, Any, str], Any]
+
+
+COMPARISON = Vocabulary(
+    start=lambda job, cases, folder: Start(job=job, cases=cases, folder=folder),
+    message=WorkerMessage,
+    started=CaseStarted,
+    measured=Measured,
+    lost=lambda case, disposition, reason: Measurement(case=case, disposition=disposition, reason=reason),
+)
 
 
 @dataclass(frozen=True)
@@ -92,7 +120,14 @@ class Supervisor:
     hold them from then on. `now` is any clock in seconds that never goes back.
     """
 
-    def __init__(self, job: Job, cases: Sequence[Case] = (), folder: str = "") -> None:
+    def __init__(
+        self,
+        job: Job | Any,
+        cases: Sequence[Case | Any] = (),
+        folder: str = "",
+        vocabulary: Vocabulary = COMPARISON,
+    ) -> None:
+        self._vocabulary = vocabulary
         self.job = job
         self.cases = tuple(cases)
         self.finished = False
@@ -105,7 +140,7 @@ class Supervisor:
         self._barren = 0
         self._garbage = 0
         self._stop_by: float | None = None
-        self._decoder = msgspec.json.Decoder(WorkerMessage)
+        self._decoder = msgspec.json.Decoder(vocabulary.message)
 
     @property
     def pending(self) -> tuple[Case, ...]:
@@ -121,7 +156,7 @@ class Supervisor:
         """Launch the first worker."""
         self._watch = _Watch(since=now)
         self._stop_by = None
-        start = Start(job=self.job, cases=self.pending, folder=self._folder)
+        start = self._vocabulary.start(self.job, self.pending, self._folder)
         return [Launch(msgspec.json.encode(start) + b"\n")]
 
     def feed(self, data: bytes, now: float) -> list[Action]:
@@ -216,10 +251,10 @@ class Supervisor:
                     f"given up after {self.job.timeout_s:g} s (at: {watch.stage}); "
                     "a larger --timeout would let it go on"
                 )
-                settled = Measurement(case=case, disposition="timed_out", reason=reason)
+                settled = self._vocabulary.lost(case, "timed_out", reason)
             else:
                 reason = f"the worker {words} (at: {watch.stage})" + (f": {last}" if last else "")
-                settled = Measurement(case=case, disposition="crashed", reason=reason)
+                settled = self._vocabulary.lost(case, "crashed", reason)
             actions += self._settle(settled)
         elif not watch.advanced:
             self._barren += 1
@@ -252,12 +287,12 @@ class Supervisor:
                     self.cases = message.cases
                     self._pending = {case.key: case for case in message.cases}
                 watch.since = now
-            case CaseStarted():
+            case _ if isinstance(message, self._vocabulary.started):
                 if message.case.key not in self._pending:
                     return self._noise(line)
                 self._charge(watch, now)
                 watch.case, watch.stage = message.case, message.stage
-            case Measured():
+            case _ if isinstance(message, self._vocabulary.measured):
                 return self._measured(watch, message.measurement, now)
             case Done():
                 self._charge(watch, now)
@@ -290,7 +325,7 @@ class Supervisor:
         rest = list(self._pending.values())
         actions: list[Action] = []
         for case in rest:
-            actions += self._settle(Measurement(case=case, disposition="cancelled", reason=reason))
+            actions += self._settle(self._vocabulary.lost(case, "cancelled", reason))
         return actions
 
     def _unsettled(self) -> str:

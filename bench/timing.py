@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -76,6 +76,12 @@ class Timing:
         return statistics.median(self.samples_ns)
 
 
+class Timed(Protocol):
+    """What samples are taken of: a session, or whatever else runs."""
+
+    def time_runs(self, count: int, cold: bool = False) -> int: ...
+
+
 def first_run(session: Session) -> int:
     """Nanoseconds on the host's clock of one pass from its start to its end; meant for the very first."""
     started = time.perf_counter_ns()
@@ -84,7 +90,7 @@ def first_run(session: Session) -> int:
     return time.perf_counter_ns() - started
 
 
-def warm_up(session: Session, runs: int, seconds: float) -> float:
+def warm_up(session: Timed, runs: int, seconds: float) -> float:
     """At least `runs` passes and `seconds`; returns nanoseconds a pass, judged by the later half."""
     end = time.perf_counter_ns() + int(seconds * 1e9)
     count, done = 1, 0
@@ -100,7 +106,7 @@ def warm_up(session: Session, runs: int, seconds: float) -> float:
 
 
 def time_together(
-    sessions: Mapping[str, Session],
+    sessions: Mapping[str, Timed],
     rules: Rules | None = None,
     seed: int = 0,
     *,
@@ -157,7 +163,7 @@ class _Sampler:
         self._stopped = stopped
         self._sleep = sleep
 
-    def turn(self, key: str, session: Session, timing: Timing, turn: int) -> None:
+    def turn(self, key: str, session: Timed, timing: Timing, turn: int) -> None:
         rules = self._rules
         if self._stopped():
             raise Stopped
@@ -204,9 +210,7 @@ class _Sampler:
             seconds, count = max(seconds, 0.5 * timing.spent_s), 1
         return count, min(seconds, rules.budget_s - timing.spent_s)
 
-    def _take(
-        self, session: Session, timing: Timing, count: int, seconds: float
-    ) -> tuple[list[float], float]:
+    def _take(self, session: Timed, timing: Timing, count: int, seconds: float) -> tuple[list[float], float]:
         """Samples until `count` and `seconds` are reached, and the seconds they took; beyond the budget by
         less than one sample."""
         rules = self._rules

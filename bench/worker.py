@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from bench.ladder_records import LADDER, LadderMessage, LadderStart
 from bench.records import Done, Hello, Log, Start, WorkerMessage
 from bench.supervisor import RESTART_STATUS, WARM
 
@@ -33,7 +34,7 @@ class Channel:
         sys.stdout = sys.stderr
         self._lock = threading.Lock()
 
-    def say(self, message: WorkerMessage) -> None:
+    def say(self, message: WorkerMessage | LadderMessage) -> None:
         line = memoryview(msgspec.json.encode(message) + b"\n")
         with self._lock:
             try:
@@ -77,22 +78,33 @@ def main() -> int:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    ladder = LADDER in sys.argv[1:]
+    start: Start | LadderStart
     if WARM in sys.argv[1:]:
-        _warm_up(channel.say)
+        _warm_up(channel.say, ladder)
     try:
-        start = msgspec.json.decode(read_line(0), type=Start)
+        line = read_line(0)
+        start = (
+            msgspec.json.decode(line, type=LadderStart) if ladder else msgspec.json.decode(line, type=Start)
+        )
     except msgspec.DecodeError as error:
         channel.say(Done(reason=f"the worker was given no job it can read ({error})"))
         return 2
     watch_input(0, stop)
+    if isinstance(start, LadderStart):
+        return _climb(start, channel.say, stop.is_set)
     return _run(start, channel.say, stop.is_set)
 
 
-def _warm_up(say: Callable[[WorkerMessage], None]) -> None:
+def _warm_up(say: Callable[[WorkerMessage], None], ladder: bool) -> None:
     """Load what every job needs, and say what this machine can run."""
     from bench import environment, runner
 
     assert runner  # loaded for what it brings with it
+    if ladder:
+        from bench import ladder_runner
+
+        ladder_runner.warm_up()
     say(Hello(environment=environment.collect()))
 
 
@@ -102,6 +114,18 @@ def _run(start: Start, say: Callable[[WorkerMessage], None], stopped: Callable[[
 
     try:
         Runner(start, say, stopped).run()
+    except Restart as restart:
+        say(Log(level="warning", text=str(restart)))
+        return RESTART_STATUS
+    return 0
+
+
+def _climb(start: LadderStart, say: Callable[[LadderMessage], None], stopped: Callable[[], bool]) -> int:
+    from bench.ladder_runner import LadderRunner
+    from bench.runner import Restart
+
+    try:
+        LadderRunner(start, say, stopped).run()
     except Restart as restart:
         say(Log(level="warning", text=str(restart)))
         return RESTART_STATUS

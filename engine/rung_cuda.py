@@ -231,3 +231,12 @@ def _compiled(cubin: Any, shape: launch.Launch, digits: str) -> dict[str, float]
     if found is not None:
         facts["occupancy"] = found
     return facts
+
+
+def lost() -> bool:
+    """Whether the device's context in this process has failed for good, as it has after an illegal access."""
+    try:
+        import_cupy().cuda.runtime.deviceSynchronize()
+    except Exception:  # whatever CUDA calls it
+        return True
+    return False

@@ -18,13 +18,14 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Axis(Definition, frozen=True):
-    """label without the unit; unit "s", "images/s", "%" (values are fractions), "×" or "". ticks: exactly
-    these."""
+    """label without the unit; unit "s", "images/s", "FLOP/s", "B/s", "%" (values are fractions), "×" or "".
+    ticks: exactly these; labels: what stands at them, in their order (none: the ticks themselves)."""
 
     label: str
     unit: str = ""
     scale: Scale = "linear"
     ticks: tuple[float, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 class Point(Definition, frozen=True):

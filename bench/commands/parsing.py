@@ -33,6 +33,11 @@ def integers(text: str, what: str) -> tuple[int, ...]:
     return tuple(found)
 
 
+def integers_of(text: str, what: str) -> tuple[int, ...]:
+    """ "1,3,28,28,6,5": every number in its place, those that repeat too."""
+    return tuple(_integer(part, what) for part in text.split(","))
+
+
 def _integer(text: str, what: str) -> int:
     try:
         return int(text.strip().replace("_", ""))

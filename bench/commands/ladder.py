@@ -1,0 +1,182 @@
+"""`ladder`: every rung of one operator checked, timed beside the reference, and what each one gains."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from bench.ladder_records import LadderJob, RungMeasurement
+    from bench.ladder_store import LadderFolder
+    from kernels.params import Params
+
+RUNS = Path("runs")
+CANCELLED = 130
+
+
+def ladder(
+    op: str = typer.Argument("conv", metavar="OP", help="Operator: conv, gemm, pool, lrn, softmax, …"),
+    folder: Path | None = typer.Argument(None, metavar="[DIR]", help="With --new: where the template goes."),
+    model: str = typer.Option("", metavar="M", help="A model of the catalogue or an .onnx file."),
+    node: str = typer.Option("0", metavar="NAME|INDEX", help="Its node, or which one of OP, from 0."),
+    shape: str = typer.Option("", metavar="N,C,H,W,M,K", help="conv: a shape by hand instead of a model."),
+    stride: str = typer.Option("1", metavar="S|H,W", help="With --shape."),
+    pad: str = typer.Option("0", metavar="P|H,W|T,L,B,R", help="With --shape."),
+    dilation: str = typer.Option("1", metavar="D|H,W", help="With --shape."),
+    group: int = typer.Option(1, metavar="G", help="With --shape."),
+    bias: bool = typer.Option(True, "--bias/--no-bias", help="With --shape."),
+    activation: str = typer.Option("", metavar="A", help="With --shape: relu, tanh or sigmoid."),
+    batch: int = typer.Option(1, metavar="N", help="With --model."),
+    device: str = typer.Option("", metavar="cpu|cuda", help="Without it, cuda where it can run."),
+    rung: list[str] = typer.Option([], metavar="N", help="A rung by number or name; may be repeated."),
+    precision: str = typer.Option("fp32", metavar="P", help="By which answers are judged: fp32, tf32, fp16."),
+    kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
+    threads: int = typer.Option(0, metavar="N", show_default=False, help="CPU threads; else one a core."),
+    l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),
+    budget: float = typer.Option(3.0, metavar="S", help="The most seconds of samples a rung."),
+    timeout: float = typer.Option(60.0, metavar="S", help="Seconds after which a rung is given up."),
+    whole_model: bool = typer.Option(False, "--whole-model", help="Also run the model with each rung in it."),
+    new: bool = typer.Option(False, "--new", help="Write a template of a kernel of your own into DIR."),
+    watch: bool = typer.Option(False, "--watch", help="Run your own rungs again whenever a file is saved."),
+    out: Path | None = typer.Option(None, metavar="DIR", help="The folder; else a dated one in ./runs."),
+    charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Of png, svg, pdf; or none."),
+    output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
+) -> None:
+    """Check every rung of an operator, time those that are right, and say what each one gains.
+
+    On a node of a model, or on a shape by hand. The line to beat is the reference's time for the same work.
+    Exit code 0: all rungs right or refused; 1: one was wrong, crashed or hung; 2: bad input; 130: cancelled.
+    """
+    from bench import ladder_plan, ladder_template
+    from bench.commands import parsing
+    from bench.tables import FORMATS
+    from kernels.errors import InputError
+
+    ladder_plan.op_of(op)
+    if new:
+        if folder is None:
+            raise InputError("ladder --new needs the operator and a folder: ladder --new conv my_kernels")
+        where = device if device in ladder_plan.DEVICES else ladder_plan.device_of(device)
+        path = ladder_template.write(op, where, folder)
+        print(path)
+        print(
+            f"try it: python main.py ladder {op} --device {where} --kernels {folder} --watch", file=sys.stderr
+        )
+        raise typer.Exit(0)
+    if folder is not None:
+        raise InputError(f"{folder} is only read with --new; kernels of your own join by --kernels {folder}")
+    shown = parsing.one_of(output, FORMATS, "format")
+    formats = parsing.formats(charts)
+    where = ladder_plan.device_of(device)
+    name = model
+    params: Params
+    if shape:
+        if model:
+            raise InputError("--shape and --model say two things; give one of them")
+        if op != "conv":
+            raise InputError(f"--shape is of a conv; for {op} name a node: --model M --node NAME")
+        params = ladder_plan.conv_of(
+            parsing.integers_of(shape, "shape"),
+            parsing.integers_of(stride, "stride"),
+            parsing.integers_of(pad, "pad"),
+            parsing.integers_of(dilation, "dilation"),
+            group,
+            bias,
+            activation,
+        )
+        node = ""
+    else:
+        name = model or DEFAULT_MODEL
+        step, _ = ladder_plan.node_of(name, op, node, batch, where)
+        params, node = step.params, step.nodes[0]
+    job = ladder_plan.job_of(
+        params,
+        where,
+        model=name,
+        node=node,
+        batch=batch if name else getattr(params, "n", 1),
+        precision=precision,
+        rungs=tuple(rung),
+        kernel_dirs=tuple(str(Path(k).expanduser().absolute()) for k in kernels),
+        whole_model=whole_model,
+        threads=threads or None,
+        l2=parsing.one_of(l2, ("warm", "cold"), "L2 mode"),
+        budget_s=budget,
+        timeout_s=timeout,
+    )
+    if watch:
+        from bench import ladder_watch
+
+        raise typer.Exit(ladder_watch.watch(job))
+    raise typer.Exit(climb(job, out, shown, formats))
+
+
+# What a ladder is run on where nothing is named: the first convolution of the default comparison's model.
+DEFAULT_MODEL = "lenet5-digits"
+
+
+def climb(job: LadderJob, out: Path | None, output: str, formats: Sequence[str]) -> int:
+    """Run a ladder into its folder and show it. The exit code."""
+    import msgspec
+
+    from bench import draw, ladder_client, ladder_plan
+    from bench.charts import ladder as ladder_charts
+    from bench.commands.compare import command_line
+    from bench.ladder_progress import LadderProgress
+    from bench.ladder_rows import rows
+    from bench.ladder_store import LadderFolder
+
+    stamp = datetime.datetime.now().astimezone()
+    planned = msgspec.structs.replace(
+        ladder_plan.plan(job), command=command_line(), created_at=stamp.isoformat(timespec="seconds")
+    )
+    folder = LadderFolder.create(out or _new_folder(stamp, job), planned)
+    with LadderProgress(len(planned.cases)) as progress:
+        outcome = ladder_client.run(job, planned.cases, folder, progress)
+    measurements = folder.measurements()
+    show(folder, measurements, output)
+    print(f"ladder: {folder.path}", file=sys.stderr)
+    if formats and measurements:
+        made = ladder_charts.charts(folder.ladder, rows(folder.ladder, measurements))
+        written = draw.write(made, folder.path / "charts", formats)
+        if written:
+            print(f"charts: {folder.path / 'charts'} ({len(written)} files)", file=sys.stderr)
+    if outcome.reason:
+        print(outcome.reason, file=sys.stderr)
+    if outcome.cancelled:
+        return CANCELLED
+    right = any(m.disposition == "ok" and m.case.number for m in measurements)
+    fine = all(m.disposition in ("ok", "unsupported") for m in measurements)
+    return 0 if right and fine and not outcome.reason else 1
+
+
+def show(folder: LadderFolder, measurements: Sequence[RungMeasurement], output: str) -> None:
+    """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
+    from bench import ladder_tables
+    from bench.commands.terminal import console
+    from bench.ladder_rows import rows
+
+    rungs = rows(folder.ladder, measurements)
+    models = rows(folder.ladder, measurements, "model")
+    if output == "csv":
+        sys.stdout.write(ladder_tables.to_csv([*rungs, *models]))
+    elif output == "json":
+        sys.stdout.write(ladder_tables.to_json(folder.ladder, rungs, models))
+    elif output == "md":
+        sys.stdout.write(ladder_tables.to_markdown([*rungs, *models]))
+    else:
+        console().print(ladder_tables.terminal(folder.ladder, rungs, models))
+
+
+def _new_folder(stamp: datetime.datetime, job: LadderJob) -> Path:
+    base = RUNS / f"{stamp:%Y%m%d-%H%M%S}-ladder-{job.op}"
+    path, number = base, 1
+    while path.exists():
+        number += 1
+        path = base.with_name(f"{base.name}-{number}")
+    return path

@@ -1,0 +1,90 @@
+"""A ladder on the disk: a folder with `ladder.json`, `results.jsonl`, the worker's log and error maps."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from bench.ladder_records import Ladder, LimitsMeasured, RungMeasurement
+from bench.records import Hello
+from bench.store import LOG_FILE, RESULTS_FILE, write_atomically
+from kernels.errors import InputError
+
+LADDER_FILE = "ladder.json"
+
+
+class LadderFolder:
+    """One ladder's folder; `create` a new one or `open` one to read."""
+
+    def __init__(self, path: Path, ladder: Ladder) -> None:
+        self.path = path
+        self.ladder = ladder
+
+    @classmethod
+    def create(cls, path: Path, ladder: Ladder) -> LadderFolder:
+        """A new or empty folder. Raises InputError where it holds something or cannot be written."""
+        path = Path(path)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if any(path.iterdir()):
+                raise InputError(f"{path} holds something already; name an empty or a new folder")
+        made = cls(path, ladder)
+        made._write()
+        return made
+
+    @classmethod
+    def open(cls, path: Path) -> LadderFolder:
+        """Raises InputError where there is no ladder or its file is broken."""
+        file = Path(path) / LADDER_FILE
+        try:
+            return cls(Path(path), msgspec.json.decode(file.read_bytes(), type=Ladder))
+        except OSError as error:
+            raise InputError(f"{path} holds no ladder ({(error.strerror or '').lower()})") from error
+        except msgspec.DecodeError as error:
+            raise InputError(f"{file} is broken ({error})") from error
+
+    @property
+    def log(self) -> Path:
+        """Where the worker's standard error goes."""
+        return self.path / LOG_FILE
+
+    def heard(self, message: object) -> None:
+        """Keep what a message of the worker tells of the ladder. Raises InputError."""
+        changed = self.ladder
+        if isinstance(message, Hello):
+            changed = msgspec.structs.replace(changed, environment=message.environment)
+        elif isinstance(message, LimitsMeasured):
+            changed = msgspec.structs.replace(changed, limits=message.limits)
+        if changed != self.ladder:
+            self.ladder = changed
+            self._write()
+
+    def append(self, measurement: RungMeasurement) -> None:
+        """Write one measurement and sync it. Raises InputError."""
+        file = self.path / RESULTS_FILE
+        try:
+            with file.open("ab") as stream:
+                stream.write(msgspec.json.encode(measurement) + b"\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise InputError(f"cannot write {file}: {(error.strerror or str(error)).lower()}") from error
+
+    def measurements(self) -> tuple[RungMeasurement, ...]:
+        """All measurements, the last of each case, in the order of the ladder's cases."""
+        found: dict[str, RungMeasurement] = {}
+        with contextlib.suppress(FileNotFoundError):
+            for line in (self.path / RESULTS_FILE).read_bytes().splitlines():
+                with contextlib.suppress(msgspec.DecodeError):  # a line cut short
+                    measurement = msgspec.json.decode(line, type=RungMeasurement)
+                    found[measurement.case.key] = measurement
+        return tuple(found[case.key] for case in self.ladder.cases if case.key in found)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _write(self) -> None:
+        data = msgspec.json.format(msgspec.json.encode(self.ladder), indent=2)
+        write_atomically(self.path / LADDER_FILE, data)

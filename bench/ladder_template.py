@@ -1,0 +1,136 @@
+"""The file that a user's own kernel begins as: a header that explains itself, and a body that compiles and
+passes.
+
+The body is that of the operator's first rung, so that there is one for every operator and none that drifts.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bench.store import write_atomically
+from kernels import registry
+from kernels.errors import InputError, KernelscopeError
+from kernels.header import NEEDS
+from kernels.launch import SHAPES
+from kernels.params import OPS
+from kernels.registry import SUFFIX, Rung
+
+FIRST = 90  # numbers from here on are the user's; the ladder's own stay below
+
+_CUDA = """\
+# Your own rung. This comment is its header (TOML); lines like this one are notes and may go.
+op = "{op}"
+# The number and the name are those of the file, {file}. Numbers from {first} on are never taken by the
+# ladder.
+rung = {number}
+name = "{name}"
+# One sentence: what this rung does that the one below it does not.
+idea = "{idea}"
+# How it is launched: a name out of kernels/launch.py: {shapes}.
+launch = "{launch}"
+{defines}# What a problem must be for this rung to apply; it is refused, in these words, where that does not
+hold.
+# [needs]
+# {need}
+# All that may stand there for {op}: {needs}.
+"""
+_CPU = """\
+# Your own rung. The comment lines at the top are its header (TOML); lines behind a second # are notes.
+op = "{op}"
+# The number and the name are those of the file, {file}. Numbers from {first} on are never taken by the
+# ladder.
+rung = {number}
+name = "{name}"
+# One sentence: what this rung does that the one below it does not.
+idea = "{idea}"
+# What a problem must be for this rung to apply; it is refused, in these words, where that does not hold.
+# [needs]
+# {need}
+# All that may stand there for {op}: {needs}.
+"""
+_CPU_GUIDE = '''"""bind(p, inputs, output, workspace) is called once and returns a function, one pass.
+
+p is the record {record} of kernels/params.py; inputs are NumPy arrays in the order of its docstring:
+{order}
+The pass writes all of `output` in place and nothing else. workspace(p), where there is one, says how many
+bytes of float32 scratch it wants; pack(p, inputs), where there is one, lays out the weights once.
+"""
+'''
+_CUDA_GUIDE = """\
+// The kernel is called {op}. Its arguments are one pointer an input ({order}),
+// null for one that is absent, then the output's, then the sizes below, in this order for every rung of {op}.
+// It writes all of the output and nothing else. common.cuh has activate() and index types.
+"""
+_NEED = {"conv": "group = 1", "gemm": "trans_a = false", "pool": 'kind = ["max"]'}
+
+
+def write(op: str, device: str, folder: Path, name: str = "mine") -> Path:
+    """A new file NN_mine.cu or .py in `folder` (made if need be) that compiles and passes. Raises
+    InputError."""
+    source = registry.rungs(device, op)
+    if not source:
+        raise InputError(f"there is no rung of {op} on {device} to begin from")
+    folder = Path(folder).expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; name a folder")
+    taken: list[Rung] = []
+    if folder.is_dir():
+        try:
+            taken = [rung for rung in registry.rungs(device, op, [folder]) if rung.user]
+        except KernelscopeError as error:
+            raise InputError(f"{folder} holds a file that is no rung: {error}") from error
+    number = max([FIRST - 1, *(rung.number for rung in taken)]) + 1
+    names = {rung.name for rung in registry.rungs(device, op)} | {rung.name for rung in taken}
+    chosen, count = name, 1
+    while chosen in names:
+        count += 1
+        chosen = f"{name}_{count}"
+    path = folder / f"{number:02d}_{chosen}{SUFFIX[device]}"
+    write_atomically(path, text(source[0], number, chosen, path.name).encode())
+    return path
+
+
+def text(first: Rung, number: int, name: str, file: str) -> str:
+    """The template made from an operator's first rung."""
+    op = first.op
+    defines = ""
+    if first.defines:
+        defines = "[defines]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in first.defines.items())
+    filled = (_CUDA if first.device == "cuda" else _CPU).format(
+        op=op,
+        file=file,
+        first=FIRST,
+        number=number,
+        name=name,
+        idea="Mine: as the first rung, for now.",
+        shapes=", ".join(sorted(SHAPES)),
+        launch=first.launch,
+        defines=defines,
+        need=_NEED.get(op, 'dtype = ["float32"]'),
+        needs=", ".join(NEEDS[op]),
+    )
+    record = OPS[op].__name__
+    order = _order(op)
+    if first.device == "cuda":
+        body = first.source[first.source.index("*/") + 2 :].lstrip("\n")
+        return f"/*\n{filled}*/\n{_CUDA_GUIDE.format(op=op, order=order)}{body}"
+    header = "".join(f"# {line}\n" for line in filled.splitlines())
+    lines = first.source.splitlines(keepends=True)
+    while lines and lines[0].startswith("#"):
+        lines.pop(0)
+    body = re.sub(r'\A\s*""".*?"""\n', "", "".join(lines), count=1, flags=re.DOTALL)
+    return header + _CPU_GUIDE.format(record=record, order=order) + body
+
+
+def _order(op: str) -> str:
+    """The order of the tensors as the params' docstring has it."""
+    found = re.search(r"Tensors in order: (.*?)(?:\. |\.\Z|\n\s*\n|; y)", OPS[op].__doc__ or "", re.DOTALL)
+    return " ".join(found[1].split()) if found else "its input"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)

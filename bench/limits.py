@@ -1,0 +1,54 @@
+"""The machine's measured limits, kept in the cache with what they were measured on."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from datetime import UTC, datetime
+
+import msgspec
+
+from bench import environment
+from bench.ladder_records import Limits
+from engine import host, probe
+from models.cache import atomic_file, cache_dir
+
+VERSION = 2  # of the probes
+
+
+def limits(device: str, threads: int | None = None, again: bool = True) -> Limits:
+    """What "cpu" or "cuda" reaches on this machine, as far as was ever seen: measured now (half a second),
+    and what is in the cache where that is more. again: also where the cache has it. Raises UnavailableError
+    and KernelError where a GPU cannot be probed."""
+    found = environment.collect()
+    threads = threads or host.physical_cores()
+    if device == "cpu":
+        on = f"{found.machine}, {found.cpu}, {threads} threads, NumPy {found.packages.get('numpy', '')}"
+    else:
+        on = f"{found.machine}, {found.gpu} {found.gpu_uuid}, driver {found.driver}"
+    key = hashlib.sha256(f"{VERSION} {device} {on}".encode()).hexdigest()[:24]
+    path = cache_dir() / "limits" / f"{device}-{key}.json"
+    held = None
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        held = msgspec.json.decode(path.read_bytes(), type=Limits)
+    if held is not None and not again:
+        return held
+    reached = probe.cpu(threads) if device == "cpu" else probe.cuda()
+    made = Limits(
+        device=device,
+        bytes_per_s=reached.bytes_per_s,
+        flops_per_s=reached.flops_per_s,
+        copied_by=reached.copied_by,
+        multiplied_by=reached.multiplied_by,
+        measured_on=on,
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    if held is not None:  # a busy machine reaches less than it could: the most that was seen counts
+        made = msgspec.structs.replace(
+            made,
+            bytes_per_s=max(made.bytes_per_s, held.bytes_per_s),
+            flops_per_s=max(made.flops_per_s, held.flops_per_s),
+        )
+    with contextlib.suppress(OSError), atomic_file(path) as temporary:
+        temporary.write_bytes(msgspec.json.encode(made))
+    return made

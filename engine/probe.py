@@ -1,0 +1,119 @@
+"""What this machine reaches: bytes copied and float32 operations done a second, by work of our own.
+
+No data sheet: a copy of memory far larger than the caches, and multiplications that need no memory at all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import psutil
+
+from engine import host
+from engine.cpu_steps import Blas
+from engine.cuda_runtime import import_cupy, translated
+from engine.team import team
+from kernels import nvrtc
+from kernels.registry import ROOT, Rung
+
+SECONDS = 0.25  # of each probe
+COPIED_NBYTES = 64 << 20  # at least, and four times the last cache
+DEVICE_COPIED_NBYTES = 512 << 20
+MATRIX = 1536
+FMA_ROUNDS, FMA_A_ROUND = 512, 16 * 8  # a thread; as in probe/fma.cu
+BLOCK, BLOCKS_A_MULTIPROCESSOR = 256, 16
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Rates a second, and by what they were measured, in words."""
+
+    bytes_per_s: float
+    flops_per_s: float
+    copied_by: str
+    multiplied_by: str
+
+
+def cpu(threads: int | None = None) -> Reached:
+    """NumPy's copy by so many threads (None: one a physical core), and the BLAS's matrix product."""
+    threads = threads or host.physical_cores()
+    blas = Blas()
+    room = psutil.virtual_memory().available // 8
+    size = min(max(COPIED_NBYTES, 4 * host.last_level_cache_nbytes()), max(COPIED_NBYTES, room))
+    source = np.ones(size // 4, np.float32)
+    target = np.zeros_like(source)
+    parts = zip(np.array_split(target, threads), np.array_split(source, threads), strict=True)
+    calls = [partial(np.copyto, into, of) for into, of in parts]
+    copying = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
+    blas.limit(threads)
+    a = np.ones((MATRIX, MATRIX), np.float32)
+    product = np.empty_like(a)
+    multiplying = _best(lambda: np.matmul(a, a, out=product))
+    words = f"{threads} thread{'s' if threads > 1 else ''}"
+    return Reached(
+        bytes_per_s=2 * source.nbytes / copying,
+        flops_per_s=2 * MATRIX**3 / multiplying,
+        copied_by=f"NumPy copying {size >> 20} MiB, {words}",
+        multiplied_by=f"{blas.words}, {MATRIX}×{MATRIX} matrices, {words}",
+    )
+
+
+def cuda() -> Reached:
+    """Kernels of ours on the current device: a copy in device memory, and chains of multiply-adds. Raises
+    what engine.rung_cuda does."""
+    cupy = import_cupy()
+    with translated("the probes of the GPU"):
+        device = cupy.cuda.Device()
+        arch = f"sm_{device.compute_capability}"
+        blocks = BLOCKS_A_MULTIPROCESSOR * int(device.attributes["MultiProcessorCount"])
+        source = cupy.cuda.alloc(DEVICE_COPIED_NBYTES)
+        target = cupy.cuda.alloc(DEVICE_COPIED_NBYTES)
+        source.memset(0, DEVICE_COPIED_NBYTES)
+        both = (np.uint64(source.ptr), np.uint64(target.ptr))
+        copying = _best_on_device(cupy, "copy", arch, blocks, (*both, np.int64(DEVICE_COPIED_NBYTES // 16)))
+        multiplying = _best_on_device(cupy, "fma", arch, blocks, (*both, np.int64(FMA_ROUNDS)))
+    return Reached(
+        bytes_per_s=2 * DEVICE_COPIED_NBYTES / copying,
+        flops_per_s=2.0 * FMA_ROUNDS * FMA_A_ROUND * blocks * BLOCK / multiplying,
+        copied_by=f"a kernel copying {DEVICE_COPIED_NBYTES >> 20} MiB, 16 bytes a thread",
+        multiplied_by="a kernel of float32 multiply-adds in registers",
+    )
+
+
+def probe(name: str) -> Rung:
+    """A probe's file in the shape of a rung, for the compiler."""
+    path = ROOT / "cuda" / "probe" / f"{name}.cu"
+    empty = MappingProxyType[str, float]({})
+    return Rung("cuda", "probe", 0, name, "", "", empty, empty, path, path.read_text(encoding="utf-8"))
+
+
+def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tuple[Any, ...]) -> float:
+    """Seconds of the fastest launch, by events."""
+    kernel = cupy.RawModule(path=str(nvrtc.compile_rung(probe(name), arch))).get_function("probe")
+    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+    times: list[float] = []
+    end = time.perf_counter() + SECONDS
+    while len(times) < 5 or time.perf_counter() < end:
+        start.record()
+        kernel((blocks,), (BLOCK,), arguments)
+        stop.record()
+        stop.synchronize()
+        times.append(float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3)
+    return min(times)
+
+
+def _best(work: Callable[[], object]) -> float:
+    """Seconds of the fastest call: what the machine reaches when nothing else disturbs it."""
+    times: list[float] = []
+    end = time.perf_counter() + SECONDS
+    while len(times) < 3 or time.perf_counter() < end:
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return min(times)
