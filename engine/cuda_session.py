@@ -20,11 +20,12 @@ import numpy as np
 from engine import planner
 from engine.backend import OpTime, Options
 from engine.cuda_runtime import ColdCache, Staging, import_cupy, translated
+from engine.cuda_stages import starts
 from engine.graph import Graph
 from engine.memory import ALIGNMENT
 from engine.plan import Plan, Step
 from kernels import launch, nvrtc, registry
-from kernels.errors import InputError, KernelError
+from kernels.errors import InputError
 from kernels.params import Params
 
 _TRAIN_NS = 500_000  # a train of launches of one step lasts about so long, far above the clock's resolution
@@ -36,13 +37,12 @@ _FEWEST_TRAINS, _MOST_TRAINS = 5, 200
 class _Call:
     """A step's launch, one kernel or two, with everything they take, pointers included."""
 
-    stages: tuple[tuple[Any, launch.Stage], ...]
-    arguments: tuple[Any, ...]
+    stages: tuple[Callable[[], None], ...]
 
     def start(self) -> None:
         """On the current stream."""
-        for kernel, stage in self.stages:
-            kernel(stage.grid, stage.block, self.arguments, shared_mem=stage.shared_nbytes)
+        for stage in self.stages:
+            stage()
 
 
 class EngineCudaSession:
@@ -148,11 +148,11 @@ class EngineCudaSession:
             path = str(nvrtc.compile_rung(rung, arch, shape.defines))
             if path not in modules:
                 modules[path] = self._cupy.RawModule(path=path)
-            stages = tuple((_function(modules[path], stage, rung), stage) for stage in shape.stages(step.op))
             pointers = [int(self._pointer(name)) for name in step.inputs]
             scratch = int(self._workspace.ptr) if self._workspace is not None else 0
             output = int(self._pointer(step.output))
-            self._calls.append(_Call(stages, shape.arguments(pointers, output, scratch, step.op)))
+            arguments = shape.arguments(pointers, output, scratch, step.op)
+            self._calls.append(_Call(starts(self._cupy, modules[path], rung, shape, pointers, arguments)))
 
     def _pointer(self, name: str) -> np.uint64:
         while name in self._plan.aliases:
@@ -344,20 +344,6 @@ def _workspace(options: Options) -> planner.Workspace:
         return launch.launch(params, found).workspace_nbytes or 0
 
     return nbytes
-
-
-def _function(module: Any, stage: launch.Stage, rung: registry.Rung) -> Any:
-    """A kernel of a loaded rung, ready to be started."""
-    try:
-        kernel = module.get_function(stage.function)
-    except RuntimeError as error:
-        raise KernelError(
-            f'{rung.path}: the compiled rung cannot be loaded ({error}); it must define extern "C" '
-            f"__global__ void {stage.function}(…)"
-        ) from error
-    if stage.shared_nbytes > 48 << 10:  # beyond this CUDA wants to be asked for it
-        kernel.max_dynamic_shared_size_bytes = stage.shared_nbytes
-    return kernel
 
 
 def _capability(cupy: Any) -> tuple[int, int]:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from engine.cuda_runtime import ColdCache, Staging, import_cupy, translated
+from engine.cuda_stages import starts
 from engine.rung_session import GUARD, GUARD_NBYTES, Stray, data_inputs, layout, output_shape
 from kernels import launch, nvrtc, occupancy
-from kernels.errors import KernelError
 from kernels.params import Params
 from kernels.registry import Rung
 
@@ -36,9 +36,9 @@ class CudaRungSession:
                 digits = str(cupy.cuda.Device().compute_capability)
                 shape = launch.launch(params, rung)
                 cubin = nvrtc.compile_rung(rung, f"sm_{digits}", shape.defines)
-                self._stages = shape.stages(rung.op)
-                self._kernels = _functions(cupy, cubin, rung, self._stages)
-                self._allocate(params, inputs, shape)
+                module = cupy.RawModule(path=str(cubin))
+                pointers = self._allocate(params, inputs, shape)
+                self._stages = starts(cupy, module, rung, shape, pointers, self._arguments)
                 self.compiled: Mapping[str, float] = _compiled(cubin, shape, digits)
         except BaseException:
             self.close()
@@ -49,7 +49,8 @@ class CudaRungSession:
             "compute_capability": f"{digits[:-1]}.{digits[-1]}",
         }
 
-    def _allocate(self, params: Params, inputs: Sequence[np.ndarray], shape: launch.Launch) -> None:
+    def _allocate(self, params: Params, inputs: Sequence[np.ndarray], shape: launch.Launch) -> list[int]:
+        """Memory for everything; where the inputs lie."""
         cupy = self._cupy
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._pool = cupy.cuda.MemoryPool()
@@ -67,6 +68,7 @@ class CudaRungSession:
         pointers = [self._pointer(f"input {i}") for i in range(len(inputs))]
         workspace = self._pointer("workspace") if "workspace" in self._layout.places else 0
         self._arguments = shape.arguments(pointers, self._pointer("output"), workspace, params.op)
+        return pointers
 
     def _pointer(self, name: str) -> int:
         return int(self._arena.ptr) + self._layout.places[name][0]
@@ -90,8 +92,8 @@ class CudaRungSession:
             self._launch()
 
     def _launch(self) -> None:
-        for stage, kernel in zip(self._stages, self._kernels, strict=True):
-            kernel(stage.grid, stage.block, self._arguments, shared_mem=stage.shared_nbytes)
+        for stage in self._stages:
+            stage()
 
     def synchronize(self) -> None:
         with translated(self._what):
@@ -189,29 +191,12 @@ class CudaRungSession:
         self._open = False
         with contextlib.suppress(RuntimeError, AttributeError):
             self._stream.synchronize()
-        for name in ("_graphs", "_cold", "_clock", "_staging", "_arena", "_kernels"):
+        for name in ("_graphs", "_cold", "_clock", "_staging", "_arena", "_stages"):
             self.__dict__.pop(name, None)
         if self._pool is not None:
             with contextlib.suppress(RuntimeError):
                 self._pool.free_all_blocks()
             self._pool = None
-
-
-def _functions(cupy: Any, cubin: Any, rung: Rung, stages: Sequence[launch.Stage]) -> list[Any]:
-    found = []
-    module = cupy.RawModule(path=str(cubin))
-    for stage in stages:
-        try:
-            kernel = module.get_function(stage.function)
-        except RuntimeError as error:
-            raise KernelError(
-                f'{rung.path}: the compiled rung cannot be loaded ({error}); it must define extern "C" '
-                f"__global__ void {stage.function}(…)"
-            ) from error
-        if stage.shared_nbytes > 48 << 10:  # beyond this CUDA wants to be asked for it
-            kernel.max_dynamic_shared_size_bytes = stage.shared_nbytes
-        found.append(kernel)
-    return found
 
 
 def _compiled(cubin: Any, shape: launch.Launch, digits: str) -> dict[str, float]:

@@ -15,6 +15,7 @@ key that fits no field of the op's params is an error, and so is any key that is
                                  exactly this flag
     rank_max = 6                 binary, transpose, pad: at most so many axes
     m_max = 8                    gemm, conv: at most so many rows or channels of y
+    weights_max = 16384          conv: at most so many elements of the weights
     axis_max = 1024              softmax: at most so many elements along the axis
     size_max = 9                 lrn: at most so many channels in the sum
     multiple_of = {n = 4}        these fields of params must be multiples
@@ -70,6 +71,7 @@ _AT_MOST: dict[str, tuple[str, ...]] = {
     "size_max": ("size",),
     "rank_max": ("shape",),
     "m_max": ("m",),
+    "weights_max": ("weights",),
 }
 
 
@@ -80,8 +82,9 @@ def _field_names(op: str) -> frozenset[str]:
 def _needs_of(op: str) -> tuple[str, ...]:
     """The keys of `needs` that mean something for this operator."""
     types = {f.name: str(f.type) for f in fields(OPS[op])}
+    names = {*types, *(name for name, value in vars(OPS[op]).items() if isinstance(value, property))}
     keys = [key for key in _ONE_OF if key in types]
-    keys += [key for key, touches in (_EXACTLY | _AT_MOST).items() if set(types).issuperset(touches)]
+    keys += [key for key, touches in (_EXACTLY | _AT_MOST).items() if all(map(names.__contains__, touches))]
     keys += [key for key in _FLAGS if types.get(key) == "bool"]
     if "axis" not in types and "inner" not in types and "size_max" in keys:
         keys.remove("size_max")  # the size of an element-wise op is its grid, not what a rung is built for

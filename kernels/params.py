@@ -59,6 +59,11 @@ class Conv:
     dtype: str = "float32"
 
     @property
+    def weights(self) -> int:
+        """Elements of the weights."""
+        return self.m * (self.c // self.group) * self.kh * self.kw
+
+    @property
     def flops(self) -> int:
         return 2 * self.n * self.m * self.out_h * self.out_w * (self.c // self.group) * self.kh * self.kw
 

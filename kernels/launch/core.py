@@ -35,7 +35,8 @@ class Launch:
     the scalars in the kernel's order, and the defines that the rung is compiled with for it.
 
     workspace_nbytes: scratch memory, whose pointer the kernel takes after that of its output (null where 0);
-    None: it takes no such pointer. second: the stage that follows, if any."""
+    None: it takes no such pointer. second: the stage that follows, if any. constant: (name of an array in
+    constant memory, index of an input, bytes) where that input is copied into it before every launch."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -44,6 +45,7 @@ class Launch:
     defines: Mapping[str, Define] = field(default_factory=dict)
     workspace_nbytes: int | None = None
     second: Stage | None = None
+    constant: tuple[str, int, int] | None = None
 
     def stages(self, op: str) -> tuple[Stage, ...]:
         """What to start, in order, all with the same arguments."""

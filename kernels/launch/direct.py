@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from kernels.errors import KernelError
 from kernels.launch.core import MAX_X, Launch, ceil, define, shape
@@ -34,6 +35,14 @@ def conv_tile_a_block(params: Conv, rung: Rung) -> Launch:
     large as 1,024 threads and 48 KB of shared memory allow."""
     tiles, defines = _tiled(params, rung, 0)
     return _tile_launch(params, (params.n, params.m, tiles), defines)
+
+
+@shape
+def conv_constant_weights(params: Conv, rung: Rung) -> Launch:
+    """As conv_tile_a_block; the weights are copied into the constant array `filters` (WEIGHTS floats)."""
+    tiles, defines = _tiled(params, rung, 0)
+    launch = _tile_launch(params, (params.n, params.m, tiles), defines | {"WEIGHTS": params.weights})
+    return replace(launch, constant=("filters", 1, 4 * params.weights))
 
 
 @shape

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.cuda_runtime import import_cupy
+from engine.cuda_stages import starts
 from kernels import nvrtc
 from kernels.launch import launch
 from kernels.params import Params
@@ -50,9 +51,8 @@ class Device:
         room = self._poisoned(nbytes)
         scratch = self._poisoned(how.workspace_nbytes or 0)
         arguments = how.arguments(pointers, room.data.ptr + _GUARD, scratch.data.ptr + _GUARD, rung.op)
-        for stage in how.stages(rung.op):
-            kernel = self._modules[path].get_function(stage.function)
-            kernel(stage.grid, stage.block, arguments, shared_mem=stage.shared_nbytes)
+        for start in starts(cupy, self._modules[path], rung, how, pointers, arguments):
+            start()
         back = cupy.asnumpy(room)
         beside = cupy.asnumpy(scratch)
         around = np.concatenate([back[:_GUARD], back[-_GUARD:], beside[:_GUARD], beside[-_GUARD:]])

@@ -119,6 +119,20 @@ def test_a_long_sum_of_few_outputs_is_cut_and_a_large_product_is_not() -> None:
     assert (tile.m, tile.n, many) == (128, 128, 1)
 
 
+def test_constant_weights_are_copied_before_and_refused_beyond_64_kb() -> None:
+    rung = registry.find("cuda", "conv", "constant_weights")
+    small = params.Conv(2, 4, 9, 9, 6, 3, 3, 7, 7, group=2)
+    assert launch.launch(small, rung).constant == ("filters", 1, 4 * 6 * 2 * 9)
+    large = replace(small, c=384, m=384)
+    assert "takes weights up to 16384, not 663552" in str(rung.refusal(large))
+
+
+def test_a_window_larger_than_shared_memory_is_refused_in_words() -> None:
+    wide = params.Conv(1, 1, 300, 300, 1, 150, 150, 151, 151)
+    with pytest.raises(KernelError, match="keeps a window in 48 KB of shared memory"):
+        launch.launch(wide, registry.find("cuda", "conv", "shared_image"))
+
+
 def test_grids_stay_within_what_cuda_launches() -> None:
     rung = registry.find("cuda", "gemm", 2)
     how = launch.launch(params.Gemm(5, 6, 7, batch=10**6, stride_a=35, stride_b=42), rung)
