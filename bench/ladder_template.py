@@ -1,55 +1,45 @@
 """The file that a user's own kernel begins as: a header that explains itself, and a body that compiles and
 passes.
 
-The body is that of the operator's first rung, so that there is one for every operator and none that drifts.
+The body is that of the operator's file `_template` beside its rungs, else of its first rung, so that there is
+one for every operator.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 from bench.store import write_atomically
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
-from kernels.header import NEEDS
+from kernels.header import NEEDS, parse
 from kernels.launch import SHAPES
 from kernels.params import OPS
 from kernels.registry import SUFFIX, Rung
 
 FIRST = 90  # numbers from here on are the user's; the ladder's own stay below
 
-_CUDA = """\
-# Your own rung. This comment is its header (TOML); lines like this one are notes and may go.
+_HEADER = """\
+# Your own rung. {opening}
 op = "{op}"
-# The number and the name are those of the file, {file}. Numbers from {first} on are never taken by the
-# ladder.
+# Number and name are those of the file, {file}. From {first} on no number is ever one of the ladder's own.
 rung = {number}
 name = "{name}"
 # One sentence: what this rung does that the one below it does not.
 idea = "{idea}"
-# How it is launched: a name out of kernels/launch.py: {shapes}.
-launch = "{launch}"
-{defines}# What a problem must be for this rung to apply; it is refused, in these words, where that does not
-hold.
+{launched}# What a problem must be for this rung to apply; else it is refused, in these words.
 # [needs]
 # {need}
-# All that may stand there for {op}: {needs}.
+{needs}
 """
-_CPU = """\
-# Your own rung. The comment lines at the top are its header (TOML); lines behind a second # are notes.
-op = "{op}"
-# The number and the name are those of the file, {file}. Numbers from {first} on are never taken by the
-# ladder.
-rung = {number}
-name = "{name}"
-# One sentence: what this rung does that the one below it does not.
-idea = "{idea}"
-# What a problem must be for this rung to apply; it is refused, in these words, where that does not hold.
-# [needs]
-# {need}
-# All that may stand there for {op}: {needs}.
-"""
+_OPENING = {
+    "cuda": "This comment is its header (TOML); lines like this one are notes and may go.",
+    "cpu": "The comment lines at the top are its header (TOML); behind a second # stand notes.",
+}
+_WIDTH = 100
 _CPU_GUIDE = '''"""bind(p, inputs, output, workspace) is called once and returns a function, one pass.
 
 p is the record {record} of kernels/params.py; inputs are NumPy arrays in the order of its docstring:
@@ -58,11 +48,11 @@ The pass writes all of `output` in place and nothing else. workspace(p), where t
 bytes of float32 scratch it wants; pack(p, inputs), where there is one, lays out the weights once.
 """
 '''
-_CUDA_GUIDE = """\
-// The kernel is called {op}. Its arguments are one pointer an input ({order}),
-// null for one that is absent, then the output's, then the sizes below, in this order for every rung of {op}.
-// It writes all of the output and nothing else. common.cuh has activate() and index types.
-"""
+_CUDA_GUIDE = (
+    "The kernel is called {op}. Its arguments are one pointer an input ({order}), null for one that is "
+    "absent, then the output's, then the sizes, in this order for every rung of {op}. It writes all of the "
+    "output and nothing else. common.cuh has activate() and index types."
+)
 _NEED = {"conv": "group = 1", "gemm": "trans_a = false", "pool": 'kind = ["max"]'}
 
 
@@ -88,34 +78,39 @@ def write(op: str, device: str, folder: Path, name: str = "mine") -> Path:
         count += 1
         chosen = f"{name}_{count}"
     path = folder / f"{number:02d}_{chosen}{SUFFIX[device]}"
-    write_atomically(path, text(source[0], number, chosen, path.name).encode())
+    write_atomically(path, text(_plain(source[0]), number, chosen, path.name).encode())
     return path
 
 
 def text(first: Rung, number: int, name: str, file: str) -> str:
-    """The template made from an operator's first rung."""
+    """The template made from a rung of the operator."""
     op = first.op
-    defines = ""
+    launched = ""
+    if first.device == "cuda":
+        launched = _note(f"How it is launched, one of kernels/launch: {', '.join(_shapes(op))}.")
+        launched += f'\nlaunch = "{first.launch}"\n'
     if first.defines:
-        defines = "[defines]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in first.defines.items())
-    filled = (_CUDA if first.device == "cuda" else _CPU).format(
+        launched += "[defines]\n" + "".join(
+            f"{key} = {_toml(value)}\n" for key, value in first.defines.items()
+        )
+    filled = _HEADER.format(
+        opening=_OPENING[first.device],
         op=op,
         file=file,
         first=FIRST,
         number=number,
         name=name,
-        idea="Mine: as the first rung, for now.",
-        shapes=", ".join(sorted(SHAPES)),
-        launch=first.launch,
-        defines=defines,
+        idea="Mine: as the rung it began from, for now.",
+        launched=launched,
         need=_NEED.get(op, 'dtype = ["float32"]'),
-        needs=", ".join(NEEDS[op]),
+        needs=_note(f"All that may stand there for {op}: {', '.join(NEEDS[op])}."),
     )
     record = OPS[op].__name__
     order = _order(op)
     if first.device == "cuda":
         body = first.source[first.source.index("*/") + 2 :].lstrip("\n")
-        return f"/*\n{filled}*/\n{_CUDA_GUIDE.format(op=op, order=order)}{body}"
+        guide = _note(_CUDA_GUIDE.format(op=op, order=order), "// ")
+        return f"/*\n{filled}*/\n{guide}\n{body}"
     header = "".join(f"# {line}\n" for line in filled.splitlines())
     lines = first.source.splitlines(keepends=True)
     while lines and lines[0].startswith("#"):
@@ -124,10 +119,31 @@ def text(first: Rung, number: int, name: str, file: str) -> str:
     return header + _CPU_GUIDE.format(record=record, order=order) + body
 
 
+def _plain(first: Rung) -> Rung:
+    """What the template is made from: `_template` in the folder of the rungs, else the first of them."""
+    path = first.path.with_name(f"_template{first.path.suffix}")
+    if not path.is_file():
+        return first
+    source = path.read_text(encoding="utf-8")
+    header = parse(path, first.device, source)
+    return replace(
+        first, path=path, source=source, launch=header.get("launch", ""), defines=header["defines"]
+    )
+
+
+def _note(text: str, mark: str = "# ") -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent=mark, subsequent_indent=mark, break_on_hyphens=False)
+
+
 def _order(op: str) -> str:
     """The order of the tensors as the params' docstring has it."""
     found = re.search(r"Tensors in order: (.*?)(?:\. |\.\Z|\n\s*\n|; y)", OPS[op].__doc__ or "", re.DOTALL)
     return " ".join(found[1].split()) if found else "its input"
+
+
+def _shapes(op: str) -> list[str]:
+    """Launch shapes for this operator: its own, and those for any."""
+    return sorted(name for name in SHAPES if name.startswith((f"{op}_", "one_")))
 
 
 def _toml(value: object) -> str:

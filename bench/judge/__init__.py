@@ -68,6 +68,8 @@ def examine(
                 if failure := trial.check("before timing"):
                     failures.append((shape, failure))
                     break
+    if failures and quick:  # it is wrong: now take the time to say what it is
+        examine(rung, params, precision, seed=seed, threads=threads).close()
     if failures:
         raise _named(failures, rung, precision)
     trial = Trial(rung, params, precision, seed=seed, threads=threads)

@@ -77,6 +77,8 @@ def _mistakes(
     if bias is not None:
         yield "bias", "the bias is missing", made(b=None)
         yield "bias", "the bias is added after the activation", _late_bias(p, x, weight, bias)
+        yield "bias", "the bias is added twice", made(b=2 * bias)
+        yield "bias", "the bias is subtracted", made(b=-bias)
         yield "bias", "the bias of map 0 is added to every map", made(b=np.full_like(bias, bias[0]))
     if p.activation:
         plain = replace(p, activation=None)
