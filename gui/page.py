@@ -68,6 +68,9 @@ class Page(QWidget):
     def select(self) -> None:
         """The selection changed (`state.case`, `state.layer`); the body is built and the page visible."""
 
+    def showcase(self) -> None:
+        """Choose what shows most of the page, beyond what is selected: for pictures of the window."""
+
     def restyle(self) -> None:
         """The theme changed; the body is built. Whatever follows the palette by itself needs nothing."""
 

@@ -190,6 +190,13 @@ class PredictionsPage(Page):
             self._wanted = wanted
             self.invalidate()
 
+    def showcase(self) -> None:
+        if self._body is not None and self.grid.source.rowCount():
+            wrong = self._choices["shown"].findData("wrong")
+            self._choices["shown"].setCurrentIndex(wrong)
+            self._show()
+            self.grid.setCurrentIndex(self.grid.source.index(0))
+
     def restyle(self) -> None:
         self.grid.restyle(self.theming.theme)
         self.confusion.restyle(self.theming.theme)

@@ -150,7 +150,7 @@ def test_an_enlarged_chart_has_all_the_room_and_gives_it_back(page):
 
 def test_the_model_can_be_chosen(page):
     page._model.setCurrentIndex(1)
-    page.redraw()
+    page.window().redraw.flush()
     assert page.views["op-time"].chart.model == "alexnet"
     assert {row.case.model for row in page.table.source.rows} == {"alexnet"}
 

@@ -1,0 +1,58 @@
+"""The pictures of the window: every page that there is, in both themes, small, and of what is shown."""
+
+import shutil
+
+import pytest
+from PIL import Image
+from PySide6.QtGui import QColor, QImage
+
+from gui import screenshots
+from gui.page import page_types
+from tests.gui.recorded import RECORDED
+
+
+def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
+    settle = screenshots.settle
+    monkeypatch.setattr(screenshots, "settle", lambda window, seconds=0.1: settle(window, min(seconds, 0.1)))
+    window = make_window("ok", begin=False)
+    shown = shutil.copytree(RECORDED, window.session.runs / "recorded")
+    screenshots.open_run(window, shown)
+    screenshots.settle(window)
+    screenshots.select(window)
+    assert window.state.case is not None
+    assert window.state.layer
+    pictures = screenshots.Pictures(window, tmp_path, ("light", "dark"))
+    pictures.pages()
+    names = [f"{page.title.lower()}-{theme}" for page in page_types() for theme in ("light", "dark")]
+    assert [path.stem for path in pictures.taken] == names
+    for path in pictures.taken:
+        assert path.stat().st_size <= screenshots.MAX_NBYTES
+        with Image.open(path) as image:
+            assert image.size == (window.width(), window.height())
+    with (
+        Image.open(tmp_path / "compare-light.png") as light,
+        Image.open(tmp_path / "compare-dark.png") as dark,
+    ):
+        assert light.convert("L").resize((1, 1)).getpixel((0, 0)) > 200
+        assert dark.convert("L").resize((1, 1)).getpixel((0, 0)) < 70
+
+
+def test_a_picture_with_too_much_in_it_gets_fewer_colours(tmp_path, monkeypatch):
+    image = QImage(300, 200, QImage.Format.Format_RGB32)
+    for x in range(300):
+        for y in range(200):
+            image.setPixelColor(x, y, QColor(x * y % 256, (x * 7 + y * y) % 256, (x * x + y) % 256))
+    screenshots.write(image, tmp_path / "all.png")
+    whole = (tmp_path / "all.png").stat().st_size
+    monkeypatch.setattr(screenshots, "MAX_NBYTES", whole - 1)
+    screenshots.write(image, tmp_path / "few.png")
+    assert (tmp_path / "few.png").stat().st_size < whole
+    with Image.open(tmp_path / "few.png") as few:
+        assert few.size == (300, 200)
+
+
+def test_what_is_no_run_is_told(make_window, tmp_path):
+    from kernels.errors import InputError
+
+    with pytest.raises(InputError):
+        screenshots.open_run(make_window("ok", begin=False), tmp_path)
