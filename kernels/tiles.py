@@ -79,6 +79,9 @@ _STEP_US = 0.3  # at least, for a tile to come from memory and through shared me
 _START_US = 3.0
 _SECOND_KERNEL_US = 2.0
 _MOVED = 3.0e6  # bytes a microsecond that partial sums are written and read at
+# By outputs a thread, at least: the threads of a multiprocessor that registers have room for, and those that
+# hide all waiting.
+_THREADS = {48: (512, 128), 32: (768, 192), 0: (1024, 256)}
 _MOST_PARTIAL_NBYTES = 64 << 20
 
 
@@ -104,7 +107,7 @@ def microseconds(tile: Tile, rate: float, m: int, n: int, k: int, batch: int, pa
     blocks = batch * _ceil(m, tile.m) * _ceil(n, tile.n) * parts
     steps = _ceil(_ceil(k, tile.k), parts)
     outputs = tile.thread_m * tile.thread_n  # of one thread: what is independent within it hides waiting too
-    most, enough = (512, 128) if outputs >= 48 else (768, 192) if outputs >= 32 else (1024, 256)
+    most, enough = next(_THREADS[least] for least in _THREADS if outputs >= least)
     queue = _ceil(blocks, _MULTIPROCESSORS)
     resident = min(queue, max(1, most // tile.threads))
     busy = min(1.0, resident * tile.threads / enough)

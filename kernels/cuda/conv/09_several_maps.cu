@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
          int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
          int activation) {
     __shared__ float tile[ROWS * COLUMNS];
-    __shared__ float filters[MAPS][KH * KW];
+    __shared__ __align__(16) float filters[KH * KW][MAPS];
 
     const int channels = C / GROUP, outputs = M / GROUP;
     const int image = blockIdx.x;
@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
         for (int e = threadIdx.x; e < MAPS * KH * KW; e += THREADS) {
             const int o = e / (KH * KW), tap = e % (KH * KW);
-            filters[o][tap] = first_map + o < outputs ? filter[o * channels * KH * KW + tap] : 0.0f;
+            filters[tap][o] = first_map + o < outputs ? filter[o * channels * KH * KW + tap] : 0.0f;
         }
         __syncthreads();
         if (mine) {
@@ -71,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 for (int s = 0; s < KW; ++s) {
                     const float v = corner[r * DILATION_H * COLUMNS + s * DILATION_W];
 #pragma unroll
-                    for (int o = 0; o < MAPS; ++o) sum[o] += filters[o][r * KW + s] * v;
+                    for (int o = 0; o < MAPS; ++o) sum[o] += filters[r * KW + s][o] * v;
                 }
         }
         __syncthreads();
