@@ -59,7 +59,8 @@ class FirstStart(QFrame):
 
     def _way(self, action: QAction, purpose: str, primary: bool) -> QVBoxLayout:
         keys = action.shortcut().toString()
-        button = QPushButton(action.text() + (f"  ({keys})" if keys else ""))
+        # Without the menu's marked letter: Alt and that letter open a menu.
+        button = QPushButton(action.text().replace("&", "") + (f"  ({keys})" if keys else ""))
         if primary:
             button.setProperty("role", "primary")
         button.clicked.connect(action.trigger)

@@ -124,7 +124,7 @@ class JobFields(QWidget):
             ("&Prepare", self.preprocess),
             ("&L2 cache", self.l2),
             ("&Time", self.budget),
-            ("T&hreads", self.threads),
+            ("Thre&ads", self.threads),
         ):
             label = QLabel(text)
             label.setBuddy(field.box if isinstance(field, CheckedText) else field)

@@ -191,11 +191,14 @@ class PredictionsPage(Page):
             self.invalidate()
 
     def showcase(self) -> None:
-        if self._body is not None and self.grid.source.rowCount():
-            wrong = self._choices["shown"].findData("wrong")
-            self._choices["shown"].setCurrentIndex(wrong)
+        if self._body is None:
+            return
+        for shown in ("wrong", "all"):  # where none is wrong, whichever comes first
+            self._choices["shown"].setCurrentIndex(self._choices["shown"].findData(shown))
             self._show()
-            self.grid.setCurrentIndex(self.grid.source.index(0))
+            if self.grid.source.rowCount():
+                self.grid.setCurrentIndex(self.grid.source.index(0))
+                return
 
     def restyle(self) -> None:
         self.grid.restyle(self.theming.theme)

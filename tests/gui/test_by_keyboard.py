@@ -1,0 +1,240 @@
+"""Everything without a mouse: each action has its keys, Tab reaches each control, a run is driven."""
+
+import shutil
+from collections import Counter
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QWidget
+
+from bench.store import RunFolder
+from gui.hint import FirstStart
+from gui.library import Library
+from tests.gui.recorded import RECORDED
+from tests.gui.test_runs_page import settle
+
+
+@pytest.fixture
+def active(qtbot, make_window):
+    """active("ok", …): a window that has the keyboard."""
+
+    def make(*plan, **options):
+        window = make_window(*plan, **options)
+        qtbot.waitExposed(window)
+        window.activateWindow()
+        qtbot.waitUntil(window.isActiveWindow, timeout=5_000)
+        return window
+
+    return make
+
+
+def press(qtbot, window, key, modifier=Qt.KeyboardModifier.NoModifier):
+    qtbot.keyClick(QApplication.focusWidget() or window, key, modifier)
+
+
+CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+def entries(menu: QMenu):
+    """Every action of a menu and of the menus in it, with the menu that it is in."""
+    for action in menu.actions():
+        if action.isSeparator():
+            continue
+        yield menu, action
+        if action.menu() is not None:
+            yield from entries(action.menu())
+
+
+def marked(text):
+    at = text.replace("&&", "").find("&")
+    return text[at + 1].lower() if at >= 0 else ""
+
+
+def test_every_action_has_a_shortcut_or_a_marked_letter_and_no_two_the_same(active):
+    window = active("ok", begin=False)
+    keys = Counter()
+    letters = Counter()
+    for top in window.menu_actions.menus.values():
+        for menu, action in entries(top):
+            letter = marked(action.text())
+            first = action.text()[:1].lower()  # in a menu, a letter goes to what begins with it too
+            assert not action.shortcut().isEmpty() or letter or first.isalnum(), action.text()
+            if letter:
+                letters[menu.title(), letter] += 1
+            keys.update(sequence.toString() for sequence in action.shortcuts())
+    assert [key for key, times in keys.items() if times > 1] == []
+    assert [letter for letter, times in letters.items() if times > 1] == []
+    reachable = {action for top in window.menu_actions.menus.values() for _, action in entries(top)}
+    named = {name for name, action in window.menu_actions.by_name.items() if action not in reachable}
+    assert named == set()
+
+
+def test_a_menu_s_letter_is_no_field_s(active):
+    window = active("ok", begin=False)
+    menus = {marked(menu.title()) for menu in window.menu_actions.menus.values()}
+    fields = {marked(label.text()) for label in window.findChildren(QLabel) if label.buddy() is not None} | {
+        marked(button.text()) for button in window.findChild(FirstStart).buttons.values()
+    }
+    assert not menus & (fields - {""})
+
+
+def controls(window: QWidget):
+    """What takes the keyboard when Tab comes to it."""
+    return {
+        w
+        for w in window.findChildren(QWidget)
+        if w.isVisible()
+        and w.isEnabled()
+        and w.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and w.focusProxy() is None
+        and w.window() is window
+    }
+
+
+def test_tab_reaches_every_control_of_every_page(qtbot, active):
+    window = active("ok")
+    window.findChild(Library).open(RECORDED)
+    settle(qtbot, window)
+    for page in window.pages:
+        window.tabs.setCurrentWidget(page)
+        settle(qtbot, window)
+        QApplication.processEvents()
+        wanted = controls(window)
+        assert len(wanted) > 20, page.title
+        seen = set()
+        window.form.models.setFocus()
+        for _ in range(2 * len(wanted) + 20):
+            seen.add(QApplication.focusWidget())
+            press(qtbot, window, Qt.Key.Key_Tab)
+            if QApplication.focusWidget() is window.form.models:
+                break
+        missed = {(type(w).__name__, w.accessibleName() or w.objectName()) for w in wanted - seen}
+        assert not missed, page.title
+
+
+def test_a_run_is_started_paused_gone_on_with_and_run_again(qtbot, active):
+    window = active("slow", "slow", "ok")
+    window.form.batches.text = "1,2"
+    press(qtbot, window, Qt.Key.Key_F5)
+    assert window.session.active
+    first = window.state.folder
+    qtbot.waitUntil(lambda: len(window.state.measurements) >= 1, timeout=15_000)
+    press(qtbot, window, Qt.Key.Key_F6)
+    qtbot.waitUntil(lambda: window.session.standing.phase == "paused", timeout=15_000)
+    with qtbot.waitSignal(window.session.ended, timeout=20_000):
+        press(qtbot, window, Qt.Key.Key_F6)
+    assert len(window.state.measurements) == 4
+    with qtbot.waitSignal(window.session.ended, timeout=20_000):
+        press(qtbot, window, Qt.Key.Key_R, CTRL)
+    assert window.state.folder != first
+    for folder in (first, window.state.folder):
+        assert [m.disposition for m in RunFolder.open(folder).measurements()] == ["ok"] * 4
+
+
+def test_a_run_is_cancelled(qtbot, active):
+    window = active("hang")
+    press(qtbot, window, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: window.session.standing.phase == "running", timeout=15_000)
+    with qtbot.waitSignal(window.session.ended, timeout=15_000):
+        press(qtbot, window, Qt.Key.Key_F5, SHIFT)
+    assert not window.session.active
+
+
+def test_batch_sizes_are_typed_or_taken_from_the_presets(qtbot, active):
+    form = active("ok").form
+    box = form.batches.box
+    box.setFocus()
+    box.lineEdit().selectAll()
+    qtbot.keyClicks(box.lineEdit(), "1,2,x")
+    assert "'x' is not a whole number" in form.batches._wrong.text()
+    assert form.batches._wrong.isVisible()
+    assert not form.run_button.isEnabled()
+    qtbot.keyClick(box.lineEdit(), Qt.Key.Key_Backspace)
+    qtbot.keyClicks(box.lineEdit(), "4")
+    assert not form.batches._wrong.isVisible()
+    assert form.job().batches == (1, 2, 4)
+    presets = [box.itemText(i) for i in range(box.count())]
+    assert {"1..1024", "1,100,1000,10000"} <= set(presets)
+    seen = set()
+    for key in (Qt.Key.Key_Up,) * len(presets) + (Qt.Key.Key_Down,) * len(presets):
+        qtbot.keyClick(box.lineEdit(), key)
+        seen.add(form.job().batches)
+    assert {(1, 100, 1000, 10_000), tuple(2**i for i in range(11))} <= seen
+
+
+def test_every_field_makes_its_part_of_the_job(qtbot, active):
+    form = active("ok").form
+    for field, key, part, value in (
+        (form.l2, Qt.Key.Key_Down, "l2", "cold"),
+        (form.layers, Qt.Key.Key_Space, "layers", False),
+        (form.threads, Qt.Key.Key_Up, "threads", 1),
+    ):
+        field.setFocus()
+        qtbot.keyClick(field, key)
+        assert getattr(form.job(), part) == value
+    form.budget.setFocus()
+    before = form.job().budget_s
+    qtbot.keyClick(form.budget, Qt.Key.Key_Up)
+    assert form.job().budget_s > before
+    form.dataset.setFocus()
+    qtbot.keyClick(form.dataset, Qt.Key.Key_Down)
+    assert form.job().dataset is not None
+    qtbot.keyClicks(form.images.box.lineEdit(), "1000")
+    assert form.job().images == (1000,)
+    form.backends.setFocus()
+    form.backends.setCurrentRow(form.backends.keys.index("ort-cpu"))
+    qtbot.keyClick(form.backends, Qt.Key.Key_Space)
+    assert form.job().backends == ("engine-cpu",)
+
+
+def test_the_command_is_copied_and_a_run_is_opened_and_laid_over(qtbot, active, tmp_path, monkeypatch):
+    window = active("ok")
+    press(qtbot, window, Qt.Key.Key_K, CTRL | SHIFT)
+    assert QApplication.clipboard().text().startswith("python main.py compare lenet5-digits")
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(RECORDED))
+    press(qtbot, window, Qt.Key.Key_O, CTRL | SHIFT)
+    settle(qtbot, window)
+    assert window.state.folder == RECORDED
+    other = shutil.copytree(RECORDED, tmp_path / "other")
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(other))
+    press(qtbot, window, Qt.Key.Key_L, CTRL)
+    settle(qtbot, window)
+    assert window.state.overlay is not None
+    press(qtbot, window, Qt.Key.Key_L, CTRL | SHIFT)
+    assert window.state.overlay is None
+
+
+def test_pages_docks_and_the_table_answer_to_keys(qtbot, active):
+    window = active("ok")
+    window.findChild(Library).open(RECORDED)
+    settle(qtbot, window)
+    for index in reversed(range(len(window.pages))):
+        press(qtbot, window, Qt.Key(Qt.Key.Key_1 + index), CTRL)
+        assert window.tabs.currentIndex() == index
+    press(qtbot, window, Qt.Key.Key_F8)
+    assert window.inspector_dock.isHidden()
+    press(qtbot, window, Qt.Key.Key_F8)
+    assert not window.inspector_dock.isHidden()
+    window.redraw.flush()
+    table = window.pages[0].table
+    table.setFocus()
+    qtbot.keyClick(table, Qt.Key.Key_Home, CTRL)
+    qtbot.keyClick(table, Qt.Key.Key_Down)
+    assert window.state.case == table.shown_rows()[table.currentIndex().row()].case
+    qtbot.keyClick(table, Qt.Key.Key_A, CTRL)
+    qtbot.keyClick(table, Qt.Key.Key_C, CTRL)
+    assert QApplication.clipboard().text().startswith("model,backend,precision")
+    qtbot.keyClick(table, Qt.Key.Key_C, CTRL | SHIFT)
+    assert QApplication.clipboard().text().startswith("| model | backend")
+
+
+def test_the_theme_is_chosen_in_the_menu(active):
+    from gui.theme import DARK
+
+    window = active("ok", begin=False)
+    choose: QAction = window.menu_actions.by_name["theme-dark"]
+    choose.trigger()
+    assert choose.isChecked()
+    assert window.palette().window().color().name().upper() == DARK.window
+    window.menu_actions.by_name["theme-light"].trigger()

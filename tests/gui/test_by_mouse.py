@@ -1,0 +1,277 @@
+"""With the mouse: what is hovered, clicked, dropped and opened by right click, on the window as it stands."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHelpEvent, QMouseEvent
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolTip
+
+from bench import nvml
+from bench.store import RunFolder
+from gui.export_actions import FORMATS, ExportActions
+from gui.library import Library
+from tests.gui.recorded import RECORDED
+from tests.gui.test_runs_page import settle
+
+LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture
+def window(qtbot, make_window):
+    window = make_window("ok")
+    qtbot.waitExposed(window)
+    window.findChild(Library).open(RECORDED)
+    settle(qtbot, window)
+    QApplication.processEvents()
+    return window
+
+
+def click(qtbot, widget):
+    assert widget.isVisible()
+    qtbot.mouseClick(widget, LEFT, pos=widget.rect().center())
+
+
+def hover(plot, at):
+    """The mouse on a place of a plot, in the plot's own units."""
+    scene = plot.getPlotItem().getViewBox().mapViewToScene(at)
+    local = QPointF(plot.mapFromScene(scene))
+    there = QPointF(plot.viewport().mapToGlobal(local.toPoint()))
+    no = Qt.MouseButton.NoButton
+    QApplication.sendEvent(plot.viewport(), QMouseEvent(QEvent.Type.MouseMove, local, there, no, no, NONE))
+    QApplication.processEvents()
+    return local.toPoint()
+
+
+def points(plot, contender):
+    x, y = plot._items[contender].line.getData()
+    return [QPointF(float(a), float(b)) for a, b in zip(x, y, strict=True)]
+
+
+def test_hovering_reads_out_and_a_click_on_a_point_selects(qtbot, window):
+    plot = window.page.views["op-time"].plots[""]
+    at = points(plot, "ort-cpu")[1]
+    local = hover(plot, at)
+    assert plot.readout.isVisible()
+    batch = round(2 ** at.x())
+    assert f"batch {batch}" in plot.readout.text()
+    assert "ort-cpu" in plot.readout.text()
+    qtbot.mouseClick(plot.viewport(), LEFT, pos=local)
+    QApplication.processEvents()
+    assert (window.state.case.backend, window.state.case.batch) == ("ort-cpu", batch)
+    window.redraw.flush()
+    assert "ort-cpu" in window.inspector.text
+    current = window.page.table.currentIndex()
+    assert window.page.table.shown_rows()[current.row()].case == window.state.case
+
+
+def test_legends_and_scales_are_clicked(qtbot, window):
+    view = window.page.views["op-time"]
+    plot = view.plots[""]
+    click(qtbot, view._legend.buttons["ort-cpu"])
+    assert not plot._items["ort-cpu"].line.isVisible()
+    click(qtbot, view._legend.buttons["ort-cpu"])
+    assert plot._items["ort-cpu"].line.isVisible()
+    before = points(plot, "ort-cpu")[0]
+    click(qtbot, view._scale_x)
+    click(qtbot, view._scale_y)
+    after = points(plot, "ort-cpu")[0]
+    assert (after.x(), after.y()) == pytest.approx((2 ** before.x(), 10 ** before.y()))
+
+
+def test_a_click_on_a_column_s_head_sorts(qtbot, window):
+    table = window.page.table
+    head = table.horizontalHeader()
+    column = [c.name for c in table.source.columns].index("median_s")
+    at = QPoint(head.sectionViewportPosition(column) + head.sectionSize(column) // 2, head.height() // 2)
+    qtbot.mouseClick(head.viewport(), LEFT, pos=at)
+    first = [row.median_ns for row in table.shown_rows()]
+    qtbot.mouseClick(head.viewport(), LEFT, pos=at)
+    second = [row.median_ns for row in table.shown_rows()]
+    assert sorted(first) == sorted(second)
+    assert {tuple(first), tuple(second)} == {tuple(sorted(first)), tuple(sorted(first, reverse=True))}
+
+
+def chart_menu(view):
+    view._on_menu(QPoint(20, 60))
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    return menu
+
+
+@pytest.mark.parametrize("way", ["right click", "menu"])
+def test_each_kind_is_exported_by_right_click_and_from_the_menu(qtbot, window, tmp_path, monkeypatch, way):
+    exports = window.findChild(ExportActions)
+    orders = []
+    monkeypatch.setattr(exports.exporter, "start", orders.append)
+    view = window.page.views["op-time"]
+    for kind in FORMATS:
+        chosen = str(tmp_path / f"chart.{kind}")
+        monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, chosen=chosen: (chosen, ""))
+        if way == "menu":
+            menu = next(a.menu() for a in window.menu_actions.menus["file"].actions() if "&chart" in a.text())
+            menu.aboutToShow.emit()
+            action = next(a for a in menu.actions() if a.text() == f"{view.chart.title}…")
+        else:
+            menu = chart_menu(view)
+            words = "numbers as CSV" if kind == "csv" else f"as {FORMATS[kind]}"
+            action = next(a for a in menu.actions() if words in a.text().replace("&", ""))
+        action.trigger()
+        menu.close()
+    assert [order.where for order in orders] == [tmp_path / f"chart.{kind}" for kind in FORMATS]
+    assert all(view.chart.name in order.arguments for order in orders)
+
+
+def test_a_model_dropped_from_outside_is_taken_and_another_file_is_not(make_window, tmp_path):
+    window = make_window("ok", begin=False)
+
+    def drop(path: Path) -> bool:
+        path.write_bytes(b"")
+        data = QMimeData()
+        data.setUrls([QUrl.fromLocalFile(str(path))])
+        copy = Qt.DropAction.CopyAction
+        enter = QDragEnterEvent(QPoint(50, 50), copy, data, LEFT, NONE)
+        QApplication.sendEvent(window, enter)
+        if enter.isAccepted():
+            QApplication.sendEvent(window, QDropEvent(QPointF(50, 50), copy, data, LEFT, NONE))
+        return enter.isAccepted()
+
+    assert drop(tmp_path / "mine.onnx")
+    assert str(tmp_path / "mine.onnx") in window.form.job().models
+    assert not drop(tmp_path / "mine.txt")
+
+
+def test_recent_files_are_offered_after_a_restart_while_they_are_there(make_window, tmp_path, monkeypatch):
+    kept, gone = tmp_path / "kept.onnx", tmp_path / "gone.onnx"
+    for path in (kept, gone):
+        path.write_bytes(b"")
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(kept), str(gone)], ""))
+    window = make_window("ok")
+    window.menu_actions.by_name["open-model"].trigger()
+    window.form.models.check(["lenet5-digits"])
+    window.end()
+    gone.unlink()
+    again = make_window("ok", begin=False).form.models
+    assert str(kept) in again.keys
+    assert str(gone) not in again.keys
+    assert again.checked == ("lenet5-digits",)
+
+
+def test_a_greyed_backend_says_why_and_cannot_be_chosen(qtbot, window):
+    backends = window.form.backends
+    item = backends.item(backends.keys.index("engine-cuda"))
+    at = backends.visualItemRect(item).center()
+    qtbot.mouseClick(backends.viewport(), LEFT, pos=at)
+    assert "engine-cuda" not in backends.checked
+    there = backends.viewport().mapToGlobal(at)
+    QApplication.sendEvent(backends.viewport(), QHelpEvent(QEvent.Type.ToolTip, at, there))
+    assert QToolTip.text() == "no NVIDIA driver is installed"
+    QToolTip.hideText()
+
+
+def test_a_run_is_driven_by_its_buttons(qtbot, make_window):
+    window = make_window("slow", "hang", "ok")
+    qtbot.waitExposed(window)
+    window.form.batches.text = "1,2"
+    click(qtbot, window.form.run_button)
+    qtbot.waitUntil(lambda: len(window.state.measurements) >= 1, timeout=15_000)
+    words = window.progress.words.text()
+    assert "lenet5-digits" in words
+    click(qtbot, window.progress.pause_button)
+    qtbot.waitUntil(lambda: window.session.standing.phase == "paused", timeout=15_000)
+    click(qtbot, window.progress.pause_button)
+    with qtbot.waitSignal(window.session.ended, timeout=15_000):
+        click(qtbot, window.progress.cancel_button)
+    first = window.state.folder
+    kept = RunFolder.open(first).measurements()
+    assert 1 <= len([m for m in kept if m.disposition == "ok"]) < 4
+    with qtbot.waitSignal(window.session.ended, timeout=15_000):
+        click(qtbot, window.form.run_button)
+    assert window.state.folder != first
+    assert len(window.state.measurements) == 4
+
+
+def test_tabs_are_clicked_and_a_wrong_image_is_found(qtbot, window):
+    bar = window.tabs.tabBar()
+    for index, page in enumerate(window.pages):
+        qtbot.mouseClick(bar, LEFT, pos=bar.tabRect(index).center())
+        assert window.page is page
+    window.findChild(Library).open_sample()
+    settle(qtbot, window)
+    page = next(p for p in window.pages if p.title == "Predictions")
+    window.tabs.setCurrentWidget(page)
+    settle(qtbot, window)
+    qtbot.waitUntil(lambda: page.grid.source.rowCount() > 0, timeout=10_000)
+    everything = page.grid.source.rowCount()
+    filters = page._choices["shown"]
+    filters.setFocus()
+    qtbot.keyClick(filters, Qt.Key.Key_Down)
+    assert filters.currentText() == "Wrong on any backend"
+    assert 1 < page.grid.source.rowCount() < everything
+    place = page.grid.visualRect(page.grid.source.index(1)).center()
+    qtbot.mouseClick(page.grid.viewport(), LEFT, pos=place)
+    assert page.grid.currentIndex().row() == 1
+    click(qtbot, page.reset)
+    assert page.grid.source.rowCount() == everything
+
+
+def test_the_strip_shows_the_cpu_where_there_is_no_gpu(qtbot, make_window, monkeypatch):
+    monkeypatch.setattr(nvml.Gpu, "first", classmethod(lambda cls: None))
+    strip = make_window("ok", begin=False).machine
+    strip.start()
+    qtbot.waitUntil(lambda: len(strip._gauges) == 2, timeout=10_000)
+    assert strip.text.startswith("CPU, ")
+    assert "load" in strip.text
+    assert "memory" in strip.text
+    qtbot.waitUntil(lambda: len(strip._gauges[0][1]._values) >= 2, timeout=10_000)
+    strip.stop()
+
+
+SCALED = """
+import sys
+from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel
+app = QApplication([]); app.setStyle("Fusion")
+from gui.main_window import MainWindow
+from gui.theme import Theming
+from gui import screenshots
+from bench.summaries import SAMPLE
+from pathlib import Path
+theming = Theming("light"); theming.apply()
+window = MainWindow(QSettings(sys.argv[1], QSettings.Format.IniFormat), theming)
+window.resize(1200, 760); window.show()
+screenshots.open_run(window, SAMPLE)
+least = window.minimumSizeHint()
+print("needs", least.width(), least.height())
+for page in window.pages:
+    window.tabs.setCurrentWidget(page)
+    screenshots.settle(window, 0.2)
+    for widget in page.findChildren(QAbstractButton) + page.findChildren(QComboBox):
+        if widget.isVisible() and widget.height() < 0.9 * widget.fontMetrics().height():
+            print("cut", page.title, widget)
+    assert page.grab().devicePixelRatio() == window.devicePixelRatioF()
+for label in window.form.findChildren(QLabel):
+    if label.isVisible() and not label.wordWrap() and label.width() < label.minimumSizeHint().width():
+        print("cut", label.text())
+print("ratio", window.devicePixelRatioF())
+window.end()
+"""
+
+
+def test_nothing_is_cut_on_a_scaled_screen(tmp_path):
+    """The window fits a screen of 2560 × 1600 dots also at 200 %, and no caption loses its letters."""
+    found = subprocess.run(
+        [sys.executable, "-c", SCALED, str(tmp_path / "window.ini")],
+        env={**os.environ, "QT_SCALE_FACTOR": "2", "QT_QPA_PLATFORM": "offscreen"},
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    assert "cut" not in found.stdout
+    assert "ratio 2.0" in found.stdout
+    line = next(line for line in found.stdout.splitlines() if line.startswith("needs"))
+    width, height = map(int, line.split()[1:])
+    assert width <= 1280
+    assert height <= 800
