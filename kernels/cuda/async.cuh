@@ -1,0 +1,17 @@
+// Copies from global to shared memory that pass by the registers (compute capability 8.0): a thread starts them,
+// closes them in groups, and later waits until all but the newest groups have arrived.
+#pragma once
+
+// Four bytes; zeros where `inside` is false, and then nothing is read.
+__device__ __forceinline__ void copy_async(float* to, const float* from, bool inside) {
+    const unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    const int nbytes = inside ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(nbytes) : "memory");
+}
+
+__device__ __forceinline__ void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+template <int NEWEST>
+__device__ __forceinline__ void wait_for_all_but() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(NEWEST) : "memory");
+}
