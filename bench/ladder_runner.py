@@ -33,8 +33,9 @@ from bench.records import Case, Done, ErrorStats, Hello, Job, Log, Progress, Tel
 from bench.runner import QUIET_S, Restart
 from bench.telemetry import Sampler
 from bench.timing import Rules, Stopped, Timed, Timing, time_together
-from engine import backends
+from engine import backends, ort
 from engine.backend import Options
+from engine.cuda_runtime import import_cupy
 from engine.rung_session import data_inputs
 from kernels import registry
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
@@ -46,9 +47,10 @@ ENGINES = {"cpu": "engine-cpu", "cuda": "engine-cuda"}
 
 
 def warm_up() -> None:
-    """Load what a ladder needs beyond this module's imports."""
-    for backend in backends.all_backends().values():
-        backend.unavailable()
+    """Load what a ladder needs beyond this module's imports, the device's context among it."""
+    ort.import_onnxruntime()
+    if backends.get(ENGINES["cuda"]).unavailable() is None:
+        import_cupy().cuda.Device().synchronize()
 
 
 def params_of(op: str, fields: dict[str, Any]) -> Params:
@@ -372,8 +374,6 @@ def _nothing() -> None:
 def _capability(device: str) -> tuple[int, int] | None:
     if device != "cuda":
         return None
-    from engine.cuda_runtime import import_cupy
-
     digits = str(import_cupy().cuda.Device().compute_capability)
     return int(digits[:-1]), int(digits[-1])
 

@@ -93,9 +93,8 @@ sized = _sized
 def words(p: Params) -> str:
     """Params as one reads them: "2×3×9×9 → 4×7×7, kernel 3×3, stride 2, pad 1, bias"."""
     if not isinstance(p, Conv):
-        return f"{p.op} " + ", ".join(
-            f"{f.name} {getattr(p, f.name)}" for f in fields(p) if f.name != "dtype"
-        )
+        told = [(f.name, getattr(p, f.name)) for f in fields(p) if getattr(p, f.name) != f.default]
+        return f"{p.op} " + ", ".join(f"{name} {_word(value)}" for name, value in told)
     parts = [f"{p.n}×{p.c}×{p.h}×{p.w} → {p.m}×{p.out_h}×{p.out_w}", f"kernel {p.kh}×{p.kw}"]
     for name in ("stride", "dilation"):
         pair = getattr(p, f"{name}_h"), getattr(p, f"{name}_w")
@@ -108,3 +107,9 @@ def words(p: Params) -> str:
     parts += ["bias"] if p.bias else []
     parts += [p.activation] if p.activation else []
     return ", ".join(parts)
+
+
+def _word(value: object) -> str:
+    if isinstance(value, tuple):
+        return "×".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()

@@ -128,7 +128,7 @@ def test_a_whole_model_runs_with_each_rung_in_it(tmp_path: Path, capsys: pytest.
     }
     held = LadderFolder.open(Path("here")).ladder
     assert held.job.node == "conv2"
-    assert held.command.startswith("python main.py ")
+    assert held.command.startswith("python main.py")
 
 
 # --------------------------------------------------------------------------------------- what can be asked
