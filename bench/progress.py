@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from bench.records import Case, CaseStarted, Log, Measurement, Progress
+from bench import units
+from bench.records import Case, CaseStarted, Log, Measurement, Progress, Provisional
 from bench.rows import title
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class RunProgress:
         self._bar: Any = None
         self._task: Any = None
         self._words = ""
+        self._so_far: dict[str, str] = {}
 
     def __enter__(self) -> RunProgress:
         if self._console.is_terminal:
@@ -76,7 +78,13 @@ class RunProgress:
             self._settled(event)
         elif isinstance(event, CaseStarted):
             self._words = f"{STAGES.get(event.stage, event.stage)} {words(event.case)}"
+            if event.stage == "time":
+                self._words += self._so_far.get(event.case.key, "")
             self._show(self._words)
+        elif isinstance(event, Provisional):
+            so_far = f": about {units.duration(event.median_ns)} so far"
+            self._so_far[event.case.key] = so_far
+            self._show(f"{STAGES['time']} {words(event.case)}{so_far}")
         elif isinstance(event, Progress):
             done = f" ({event.fraction:.0%})" if event.fraction is not None else ""
             self._show(f"{self._words}: {event.text}{done}" if self._words else f"{event.text}{done}")

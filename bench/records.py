@@ -301,6 +301,14 @@ class Progress(Message, frozen=True, tag="progress"):
     fraction: float | None = None
 
 
+class Provisional(Message, frozen=True, tag="provisional"):
+    """What a pass of this case took so far, judged by its first samples (median, ns): something to look at
+    while it is measured. Not a result: it has no interval and is never stored."""
+
+    case: Case
+    median_ns: float
+
+
 class Measured(Message, frozen=True, tag="measured"):
     """A case is done."""
 
@@ -320,4 +328,4 @@ class Done(Message, frozen=True, tag="done"):
     reason: str = ""
 
 
-WorkerMessage = Hello | ModelLoaded | CaseStarted | Progress | Measured | Log | Done
+WorkerMessage = Hello | ModelLoaded | CaseStarted | Progress | Provisional | Measured | Log | Done

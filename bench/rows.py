@@ -21,7 +21,8 @@ FAILURES = ("incorrect", "out_of_memory", "crashed", "timed_out", "failed")
 class Row:
     """One measurement as shown. Times in ns (one batch, median and its 95 % interval); speedup is reference
     time over own time, so above 1 is faster; verdict as bench.stats names it ("" where nothing was
-    compared)."""
+    compared). provisional: the case is being measured; its median is what was seen so far, and nothing else
+    is known."""
 
     measurement: Measurement
     title: str
@@ -32,6 +33,7 @@ class Row:
     speedup_low: float | None = None
     speedup_high: float | None = None
     verdict: str = ""
+    provisional: bool = False
 
     @property
     def case(self) -> Case:

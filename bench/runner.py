@@ -7,7 +7,10 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 
-from bench import cases, contender, environment, timing
+import numpy as np
+import onnx
+
+from bench import cases, contender, environment, oracle, timing
 from bench.contender import Contender, LayerErrors
 from bench.material import Material
 from bench.records import (
@@ -20,14 +23,37 @@ from bench.records import (
     Measurement,
     ModelLoaded,
     Progress,
+    Provisional,
     Start,
     WorkerMessage,
 )
 from bench.telemetry import Sampler
 from bench.timing import Rules, Stopped, time_together
+from engine import backends, importer
+from engine.backend import Options
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
 
 QUIET_S = 0.2  # progress within a stage is told no more often
+
+
+def warm_up() -> None:
+    """Load what a first case would wait for (the oracle's operators, ONNX Runtime, our CPU kernels' library)
+    by one node's rehearsal. Nothing is left running, and no device but the CPU is touched."""
+    helper, float32 = onnx.helper, onnx.TensorProto.FLOAT
+    ends = [helper.make_tensor_value_info(name, float32, ["N", 4]) for name in ("x", "y")]
+    node = helper.make_node("Relu", ["x"], ["y"], name="relu")
+    opset = helper.make_opsetid("", 17)
+    proto = helper.make_model(
+        helper.make_graph([node], "rehearsal", ends[:1], ends[1:]), opset_imports=[opset], ir_version=8
+    )
+    try:
+        graph = importer.from_proto(proto, "rehearsal")
+        oracle.run(graph, {"x": np.ones((1, 4), np.float32)}, ["y"])
+        for backend in backends.all_backends().values():
+            if backend.device == "cpu" and backend.unavailable() is None:
+                backend.prepare(graph, 1, "fp32", Options(threads=1)).close()
+    except KernelscopeError:
+        return  # what is wrong is the first job's to tell, in its own words
 
 
 class Restart(Exception):
@@ -138,6 +164,11 @@ class Runner:
             self._say(CaseStarted(case=ready[key].case, stage="time"))
             sampler.turn(key, number)
 
+        def taken(key: str, number: int, timing: timing.Timing) -> None:
+            # Of the first round alone: whoever draws it takes a core's time from the rounds that follow.
+            if number == 0:
+                self._say(Provisional(case=ready[key].case, median_ns=timing.median_ns))
+
         with Sampler(devices, uuid) as sampler:
             timings = time_together(
                 {key: entrant.session for key, entrant in ready.items() if entrant.session is not None},
@@ -145,6 +176,7 @@ class Runner:
                 job.seed,
                 devices=devices,
                 on_turn=turn,
+                on_taken=taken,
                 throttled=sampler.throttled,
                 stopped=self._stopped,
             )

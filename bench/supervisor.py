@@ -23,6 +23,7 @@ from bench.records import (
     Log,
     Measured,
     Measurement,
+    Provisional,
     Start,
     WorkerMessage,
 )
@@ -294,6 +295,8 @@ class Supervisor:
                 watch.case, watch.stage = message.case, message.stage
             case _ if isinstance(message, self._vocabulary.measured):
                 return self._measured(watch, message.measurement, now)
+            case Provisional() if message.case.key not in self._pending:
+                return self._noise(line)
             case Done():
                 self._charge(watch, now)
                 watch.case = None

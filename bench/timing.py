@@ -112,6 +112,7 @@ def time_together(
     *,
     devices: Mapping[str, str] | None = None,
     on_turn: Callable[[str, int], None] = lambda key, turn: None,
+    on_taken: Callable[[str, int, Timing], None] = lambda key, turn, timing: None,
     throttled: Callable[[str], str] = lambda key: "",
     stopped: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], None] = time.sleep,
@@ -119,8 +120,9 @@ def time_together(
     """Samples of all contenders, interleaved in rounds; inputs are bound, first passes done.
 
     devices: "cpu" or "cuda" by key ("cpu" where absent): whose clock a sample is on. on_turn hears of each
-    turn (key, round) before it. throttled tells, after a turn, why the device was held back during it ("":
-    it was not): that turn is taken again, at most `rules.retries` times in all, and then kept and flagged.
+    turn (key, round) before it, on_taken of it and of what was taken so far after it. throttled tells, after
+    a turn, why the device was held back during it ("": it was not): that turn is taken again, at most
+    `rules.retries` times in all, and then kept and flagged.
     Raises Stopped between samples once `stopped` says so; an error of a contender's is in its Timing.
     """
     rules = rules or Rules()
@@ -140,6 +142,8 @@ def time_together(
             except Exception as error:  # one contender's failure is its own
                 timings[key].error = error
                 active.remove(key)
+            else:
+                on_taken(key, turn, timings[key])
         turn += 1
         for key in tuple(active):
             timings[key].stop_reason = _reason(timings[key], rules, turn)

@@ -100,12 +100,14 @@ def _warm_up(say: Callable[[WorkerMessage], None], ladder: bool) -> None:
     """Load what every job needs, and say what this machine can run."""
     from bench import environment, runner
 
-    assert runner  # loaded for what it brings with it
     if ladder:
         from bench import ladder_runner
 
         ladder_runner.warm_up()
     say(Hello(environment=environment.collect()))
+    if not ladder:
+        # Half of what lies between a job and its first sample is what these load; now nobody waits for it.
+        runner.warm_up()
 
 
 def _run(start: Start, say: Callable[[WorkerMessage], None], stopped: Callable[[], bool]) -> int:

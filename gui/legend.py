@@ -36,7 +36,7 @@ def entries(chart: Chart) -> tuple[Entry, ...]:
     found: dict[str, Entry] = {}
     for panel in chart.panels:
         for s in panel.series:
-            if s.points or s.marks:
+            if s.points or s.marks or s.provisional:
                 found.setdefault(s.label, Entry(s.label, s.label, s.colour, s.dashed, s.marker, s.overlay))
     return tuple(found.values())
 

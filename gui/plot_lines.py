@@ -26,6 +26,10 @@ class _Items:
     bars: pg.ErrorBarItem
     line: pg.PlotDataItem
     marks: pg.ScatterPlotItem
+    provisional: pg.ScatterPlotItem
+
+    def all(self) -> tuple[pg.GraphicsObject, ...]:
+        return self.bars, self.line, self.marks, self.provisional
 
 
 class LinePlot(PanelPlot):
@@ -86,7 +90,8 @@ class LinePlot(PanelPlot):
             return ""
         lines = []
         for series in self._visible():
-            lines += [line_of(series.colour, series.label, p.text) for p in series.points if p.x == batch]
+            shown = (*series.points, *series.provisional)
+            lines += [line_of(series.colour, series.label, p.text) for p in shown if p.x == batch]
             lines += [
                 failure_line(series.colour, series.label, m.disposition, m.reason)
                 for m in series.marks
@@ -100,7 +105,7 @@ class LinePlot(PanelPlot):
         at = box.mapViewToScene(position)
         found: list[tuple[float, str, float]] = []
         for series in self._visible():
-            places = [(p.x, place(p.y, log_y)) for p in series.points]
+            places = [(p.x, place(p.y, log_y)) for p in (*series.points, *series.provisional)]
             places += [(m.x, self._mark_height(series)) for m in series.marks]
             for batch, y in places:
                 there = box.mapViewToScene(QPointF(place(batch, log_x, 2.0), y))
@@ -115,22 +120,25 @@ class LinePlot(PanelPlot):
         return [s for s in self.panel.series if s.label not in self.hidden]
 
     def _batches(self) -> list[float]:
-        found = {p.x for s in self._visible() for p in s.points} | {
-            m.x for s in self._visible() for m in s.marks
-        }
-        return sorted(found)
+        visible = self._visible()
+        points = {p.x for s in visible for p in (*s.points, *s.provisional)}
+        return sorted(points | {m.x for s in visible for m in s.marks})
 
     def _make(self, label: str) -> _Items:
-        items = _Items(pg.ErrorBarItem(x=np.zeros(0), y=np.zeros(0)), pg.PlotDataItem(), pg.ScatterPlotItem())
+        items = _Items(
+            pg.ErrorBarItem(x=np.zeros(0), y=np.zeros(0)),
+            pg.PlotDataItem(),
+            pg.ScatterPlotItem(),
+            pg.ScatterPlotItem(),
+        )
         items.marks.setZValue(4)
-        for item in (items.bars, items.line, items.marks):
+        for item in items.all():
             self.addItem(item, ignoreBounds=True)
         self._items[label] = items
         return items
 
     def _remove(self, label: str) -> None:
-        items = self._items.pop(label)
-        for item in (items.bars, items.line, items.marks):
+        for item in self._items.pop(label).all():
             self.removeItem(item)
 
     def _shift(self, panel: Panel, index: int) -> float:
@@ -146,7 +154,7 @@ class LinePlot(PanelPlot):
     def _fill(self, items: _Items, series: Series, shift: float) -> None:
         _, log_y = self.logs
         visible = series.label not in self.hidden
-        for item in (items.bars, items.line, items.marks):
+        for item in items.all():
             item.setVisible(visible)
         if not visible:
             return
@@ -180,6 +188,16 @@ class LinePlot(PanelPlot):
             beam=0.08,
             pen=pg.mkPen(series.colour, width=self.pixels(1)),
         )
+        faint = pg.mkColor(series.colour)
+        faint.setAlpha(190)
+        items.provisional.setData(
+            x=[self._x(p.x, shift) for p in series.provisional],
+            y=[place(p.y, log_y) for p in series.provisional],
+            symbol=SYMBOLS.get(series.marker, "o"),
+            size=9,
+            pen=pg.mkPen(faint, width=1.6, style=Qt.PenStyle.DotLine),
+            brush=None,
+        )
 
     def _place_marks(self, *_: object) -> None:
         """Marks of failures stand at the bottom of the view, wherever that is."""
@@ -212,6 +230,7 @@ class LinePlot(PanelPlot):
         x0, x1 = place(ticks[0], log_x, 2.0), place(ticks[-1], log_x, 2.0)
         pad = max(0.3 if log_x else 0.5, 0.055 * (x1 - x0))
         values = [v for s in panel.series for p in s.points for v in (p.y, p.low, p.high) if v is not None]
+        values += [p.y for s in panel.series for p in s.provisional]
         values += [panel.baseline] if panel.baseline is not None else []
         values = [v for v in values if v > 0 or not log_y]
         if not values:

@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from bench.charts import Chart, model_charts
-from bench.records import Case, Environment, Job, Measurement, ModelInfo, Run
+from bench.charts import Chart, model_charts, with_provisional
+from bench.records import Case, Environment, Job, Measurement, ModelInfo, Provisional, Run
 from bench.row_cache import RowCache
-from bench.rows import Row
+from bench.rows import Row, title
 from gui.overlay import Overlay
 
 RunData = tuple[Run, Sequence[Measurement]]
@@ -43,6 +43,7 @@ class RunState(QObject):
         )
         self._measurements: dict[str, Measurement] = {}
         self._rows = RowCache()
+        self._provisional: dict[str, Provisional] = {}
 
     # ------------------------------------------------------------------------------------------ the run
 
@@ -60,6 +61,7 @@ class RunState(QObject):
         self.run, self.folder = run, folder
         self._measurements = {}
         self._rows = RowCache()
+        self._provisional = {}
         self.case, self.layer = None, ""
         self._put(measurements)
         self.version += 1
@@ -89,6 +91,17 @@ class RunState(QObject):
         self._put(measurements)
         self._touch()
 
+    def expect(self, message: Provisional) -> None:
+        """Show what a case takes so far, until its measurement comes or `settle` is called."""
+        self._provisional[message.case.key] = message
+        self._touch()
+
+    def settle(self) -> None:
+        """Nothing is being measured any more."""
+        if self._provisional:
+            self._provisional = {}
+            self._touch()
+
     def lay_over(self, overlay: Overlay | None) -> None:
         """Draw another run over this one; None takes it away."""
         self.overlay = overlay
@@ -101,8 +114,17 @@ class RunState(QObject):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that have measurements, in the order they came."""
-        return tuple(dict.fromkeys(m.case.model for m in self._measurements.values()))
+        """The models that have measurements, or are getting them, in the order they came."""
+        seen = [m.case for m in self._measurements.values()] + [p.case for p in self._provisional.values()]
+        return tuple(dict.fromkeys(case.model for case in seen))
+
+    def provisional(self, model: str | None = None) -> list[Provisional]:
+        """What was said of cases whose rows are not there yet, of one model or of all."""
+        return [
+            message
+            for message in self._provisional.values()
+            if model in (None, message.case.model) and self._rows.row(message.case) is None
+        ]
 
     @property
     def up_to_date(self) -> bool:
@@ -131,6 +153,9 @@ class RunState(QObject):
         """The charts of a model from the rows derived so far, the overlay's lines in them."""
         rows = self.rows(model)
         charts = model_charts(model, rows, [self.run]) if rows else []
+        shown = next((info.title for info in self.run.models if info.name == model), "") or title(model)
+        references = {info.reference for info in self.run.environment.backends}
+        charts = with_provisional(charts, model, shown, self.provisional(model), references)
         return self.overlay.over(charts, model) if self.overlay is not None else charts
 
     def all_charts(self) -> list[Chart]:

@@ -23,6 +23,7 @@ from bench.records import (
     Measurement,
     ModelLoaded,
     Progress,
+    Provisional,
     Run,
     WorkerMessage,
 )
@@ -197,6 +198,8 @@ class Session(QObject):
                 case Progress(text=text, fraction=fraction):
                     part = f" ({fraction:.0%})" if fraction is not None else ""
                     words = f"{self._case_words}: {text}{part}" if self._case_words else f"{text}{part}"
+                case Provisional():
+                    self._state.expect(message)
                 case Log():
                     self.logged.emit(message)
         if words is not None and self.standing.phase in ("starting", "running"):
@@ -222,6 +225,7 @@ class Session(QObject):
         self.cancel()
 
     def _on_stopped(self) -> None:
+        self._state.settle()  # whatever was being measured begins anew
         if self.standing.phase == "pausing":
             self._stand("paused")
 
@@ -233,6 +237,7 @@ class Session(QObject):
 
     def _on_closed(self) -> None:
         self._supervisor = self._writer = None
+        self._state.settle()
         self.standing = Standing()
         self.stands.emit(self.standing)
         self.ended.emit()

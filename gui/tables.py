@@ -14,7 +14,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QAction, QColor, QKeySequence
+from PySide6.QtGui import QAction, QColor, QKeySequence, QPalette
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
 from bench import palette, tables
@@ -25,6 +25,7 @@ from bench.tables import COLUMNS, WORDS, Column
 Index = QModelIndex | QPersistentModelIndex
 SORT = Qt.ItemDataRole.UserRole
 _NO_INDEX = QModelIndex()
+MEASURING = "measuring…"
 # In the window the interval and the reason have places of their own: the chart, the inspector, the problems.
 HIDDEN = {
     "model",
@@ -48,7 +49,15 @@ class RowsModel(QAbstractTableModel):
         self.columns: list[Column] = [c for c in COLUMNS if c.name not in HIDDEN]
 
     def show_rows(self, rows: Sequence[Row]) -> None:
-        """Make these the rows; a selection stays where rows were only added or derived anew."""
+        """Make these the rows; a selection stays where rows were only added or derived anew. Rows of cases
+        that are being measured come last."""
+        lasting = len([row for row in self.rows if not row.provisional])
+        if lasting < len(self.rows) and [r.case for r in rows[lasting:]] != [
+            r.case for r in self.rows[lasting:]
+        ]:
+            self.beginRemoveRows(QModelIndex(), lasting, len(self.rows) - 1)
+            del self.rows[lasting:]
+            self.endRemoveRows()
         old = [row.case for row in self.rows]
         new = [row.case for row in rows]
         if new[: len(old)] != old:
@@ -85,8 +94,12 @@ class RowsModel(QAbstractTableModel):
     def data(self, index: Index, role: int = 0) -> Any:
         row, column = self.rows[index.row()], self.columns[index.column()]
         value = column.value(row)
+        if row.provisional and column.name == "disposition":
+            value = MEASURING
         if role == Qt.ItemDataRole.DisplayRole:
             return _text(column, value)
+        if role == Qt.ItemDataRole.ForegroundRole and row.provisional:
+            return QPalette().color(QPalette.ColorRole.PlaceholderText)
         if role == SORT:
             return value
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -171,11 +184,12 @@ class RowsTable(QTableView):
         self._following = False
 
     def shown_rows(self, selected: bool = False) -> list[Row]:
-        """The rows in the order they are sorted; of the selection alone where there is one and it is asked
-        for."""
+        """The measured rows in the order they are sorted; of the selection alone where there is one and it is
+        asked for."""
         chosen = {index.row() for index in self.selectionModel().selectedRows()} if selected else set()
         order = sorted(chosen) if len(chosen) > 1 else range(self._proxy.rowCount())
-        return [self.source.rows[self._proxy.mapToSource(self._proxy.index(i, 0)).row()] for i in order]
+        rows = [self.source.rows[self._proxy.mapToSource(self._proxy.index(i, 0)).row()] for i in order]
+        return [row for row in rows if not row.provisional]
 
     def copy_csv(self) -> None:
         QApplication.clipboard().setText(tables.to_csv(tables.records(self.shown_rows(selected=True))))

@@ -23,6 +23,7 @@ from bench.charts.definitions import (
 )
 from bench.charts.footer import footer
 from bench.charts.overlay import lay_over, short_name
+from bench.charts.provisional import with_provisional
 from bench.records import Measurement, Run
 from bench.rows import Row, by_model, rows, title
 
@@ -41,6 +42,7 @@ __all__ = [
     "lay_over",
     "model_charts",
     "short_name",
+    "with_provisional",
 ]
 
 RunData = tuple[Run, Sequence[Measurement]]

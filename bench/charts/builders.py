@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bench import palette, units
 from bench.charts import breakdown, findings, series
-from bench.charts.definitions import Axis, Bar, Chart, Panel, Part, Point
+from bench.charts.definitions import Axis, Bar, Chart, Panel, Part, Point, Series
 from bench.rows import Row, title
 
 
@@ -60,23 +60,26 @@ def op_time(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
     found = series.lines(items, value)
     if not any(s.points for s in found):
         return None
-    panel = Panel(
-        title="",
-        x=series.batches(items),
-        y=Axis(label="time of one batch", unit="s", scale="log"),
-        series=tuple(found),
-    )
     return Chart(
         name=f"{title(model)}-op-time",
         model=model,
-        title=f"{shown}: time of a forward pass",
+        title=op_time_title(shown),
         finding=findings.times(items),
-        panels=(panel,),
+        panels=(op_time_panel(found, series.batches(items)),),
         notes=(
             "Median of the forward pass alone, without copies; bars are 95 % intervals.",
             *series.failures(items),
         ),
     )
+
+
+def op_time_title(shown: str) -> str:
+    return f"{shown}: time of a forward pass"
+
+
+def op_time_panel(lines: Sequence[Series], x: Axis) -> Panel:
+    y = Axis(label="time of one batch", unit="s", scale="log")
+    return Panel(title="", x=x, y=y, series=tuple(lines))
 
 
 def timing_breakdown(shown: str, model: str, items: Sequence[Row]) -> Chart | None:

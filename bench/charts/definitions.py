@@ -48,7 +48,8 @@ class Mark(Definition, frozen=True):
 
 class Series(Definition, frozen=True):
     """One line: a backend in one precision. A reference is dashed. colour "#RRGGBB"; marker a matplotlib
-    letter. overlay: of another run, laid over this one; drawn thinner, with hollow marks."""
+    letter. overlay: of another run, laid over this one; drawn thinner, with hollow marks. provisional: cases
+    that are being measured, as they look so far; on screen alone."""
 
     label: str
     backend: str
@@ -59,6 +60,7 @@ class Series(Definition, frozen=True):
     points: tuple[Point, ...] = ()
     marks: tuple[Mark, ...] = ()
     overlay: bool = False
+    provisional: tuple[Point, ...] = ()
 
 
 class Part(Definition, frozen=True):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
 
+from bench.records import Measurement, Provisional
 from bench.rows import Row, title
 from gui.page import Page
 
@@ -31,6 +32,9 @@ class ComparePage(Page):
             "Press F5 to run the comparison on the left: accuracy, times and speed-up appear here as they "
             "are measured.\nDrop an .onnx file on the window to compare a model of your own."
         )
+
+    def has_content(self) -> bool:
+        return super().has_content() or bool(self.state.provisional())
 
     def build(self) -> QWidget:
         from gui.chart_grid import ChartGrid
@@ -87,7 +91,7 @@ class ComparePage(Page):
                 self._next = (self._next + done + 1) % len(names)
                 self.invalidate()
                 return
-        self.table.show_rows(rows)
+        self.table.show_rows([*rows, *map(expected_row, self.state.provisional(model or None))])
 
     def select(self) -> None:
         case = self.state.case
@@ -137,6 +141,13 @@ def best_row(rows: Sequence[Row], contender: str, batch: float) -> Row | None:
         count = images.removesuffix(" images").replace(",", "")
         found = [r for r in found if str(r.case.images) == count] or found
     return max(found, key=lambda r: r.case.images, default=None)
+
+
+def expected_row(message: Provisional) -> Row:
+    """The row of a case that is being measured."""
+    case = message.case
+    empty = Measurement(case=case, disposition="ok")
+    return Row(empty, title(case.model), median_ns=message.median_ns, provisional=True)
 
 
 PAGE = ComparePage

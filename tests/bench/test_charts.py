@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench import palette
-from bench.charts import breakdown, charts, findings
+from bench.charts import breakdown, charts, findings, with_provisional
 from bench.charts.definitions import Chart
-from bench.records import Case, Disposition, Measurement
+from bench.records import Case, Disposition, Measurement, Provisional
 from bench.rows import rows
 from tests.bench import synthetic
 
@@ -31,6 +31,24 @@ def full() -> dict[str, Chart]:
 def test_every_model_has_its_own_set() -> None:
     found = charts([synthetic.run(models=("a", "dir/b.onnx"), batches=(1, 4))])
     assert [chart.name for chart in found] == [f"{model}-{kind}" for model in "ab" for kind in KINDS]
+
+
+def test_cases_that_are_being_measured_are_points_of_their_own() -> None:
+    case = Case(model="dir/b.onnx", backend="ort-cpu", precision="fp32", batch=4, images=100)
+    soon = [Provisional(case=case, median_ns=5e4)]
+    (alone,) = with_provisional([], case.model, "The b", soon, {"ort-cpu"})
+    made = charts([synthetic.run(models=(case.model,), batches=(1, 2))])
+    both = with_provisional(made, case.model, "The b", soon, {"ort-cpu"})
+    assert [chart.name for chart in both] == [chart.name for chart in made]
+    joined = next(chart for chart in both if chart.name == alone.name == "b-op-time")
+    for chart, ticks in ((alone, (4,)), (joined, (1, 2, 4))):
+        (panel,) = chart.panels
+        (line,) = (s for s in panel.series if s.provisional)
+        assert (line.label, line.dashed, panel.x.ticks) == ("ort-cpu", True, ticks)
+        assert [(p.x, p.y) for p in line.provisional] == [(4, pytest.approx(5e-5))]
+    before = next(chart for chart in made if chart.name == joined.name)
+    assert [s.points for s in joined.panels[0].series] == [s.points for s in before.panels[0].series]
+    assert with_provisional(made, case.model, "The b", []) == made
 
 
 def test_axes_name_their_units_and_batches(full: dict[str, Chart]) -> None:

@@ -11,7 +11,19 @@ import msgspec
 import pytest
 
 from bench import client
-from bench.records import Case, CaseStarted, Done, Environment, Hello, Job, Log, Measured, Measurement, Run
+from bench.records import (
+    Case,
+    CaseStarted,
+    Done,
+    Environment,
+    Hello,
+    Job,
+    Log,
+    Measured,
+    Measurement,
+    Provisional,
+    Run,
+)
 from bench.store import RunFolder
 from bench.supervisor import Kill, Launch, Result, Say, Stop, Supervisor, exit_words
 from kernels.errors import InputError
@@ -166,6 +178,18 @@ def test_strange_and_repeated_measurements_are_not_kept():
     machine = Supervisor(JOB, (ONE, TWO))
     machine.start(0)
     assert results(machine.feed(measured(ONE) + measured(ONE) + measured(THREE), 1)) == [(ONE, "ok")]
+
+
+def test_what_a_case_takes_so_far_is_said_and_settles_nothing():
+    machine = Supervisor(JOB, CASES)
+    machine.start(0)
+    machine.feed(started(ONE), 1)
+    message = Provisional(case=ONE, median_ns=5e4)
+    assert machine.feed(line(message), 2) == [Say(message)]
+    assert machine.pending == CASES
+    machine.feed(measured(ONE), 3)
+    (noise,) = machine.feed(line(message), 4)
+    assert isinstance(noise.message, Log), "a case that is settled is not being measured"
 
 
 def test_noise_is_logged_a_few_times_and_then_passed_over():

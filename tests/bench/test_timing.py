@@ -115,6 +115,19 @@ def test_turns_are_whole_and_their_order_changes():
     assert {len(result.rounds) for result in results.values()} == {QUICK.rounds}
 
 
+def test_what_was_taken_is_told_after_each_turn():
+    told = []
+    result = time_together(
+        {"a": FakeSession(lambda s: 50_000.0), "b": FakeSession(breaks_after=0)},
+        QUICK,
+        on_taken=lambda key, turn, timing: told.append((key, turn, len(timing.samples_ns), timing.median_ns)),
+    )
+    assert [key for key, *_ in told] == ["a"] * len(result["a"].rounds), "a turn that failed took nothing"
+    assert [turn for _, turn, *_ in told] == list(range(len(told)))
+    assert [count for _, _, count, _ in told] == [*result["a"].rounds[1:], len(result["a"].samples_ns)]
+    assert told[0][3] == 50_000.0
+
+
 def test_the_order_is_that_of_the_seed():
     def order(seed):
         turns = []

@@ -24,6 +24,7 @@ from bench.records import (
     Measured,
     ModelLoaded,
     Progress,
+    Provisional,
     Start,
     WorkerMessage,
 )
@@ -162,6 +163,10 @@ def test_a_comparison_from_hello_to_done(tmp_path):
     started = [m for m in messages if isinstance(m, CaseStarted)]
     assert {m.stage for m in started} == {"prepare", "time", "check", "layers"}
     turns = [m.case.backend for m in started if m.stage == "time"]
+    soon = [m for m in messages if isinstance(m, Provisional)]
+    assert sorted(m.case.backend for m in soon) == ["engine-cpu", "ort-cpu"], "once a case, to draw it early"
+    assert all(m.median_ns > 0 for m in soon)
+    assert messages.index(soon[-1]) < next(i for i, m in enumerate(messages) if isinstance(m, Measured))
     assert len(turns) >= 4, "each turn says whose it is, so that a crash is put down to the right one"
 
 

@@ -6,7 +6,7 @@ incorrect); "segv" (killed by SIGSEGV in the middle of the second case's line); 
 message before and after); "flood" (1,000 messages a second for three seconds); "hang" (never ends its first
 case, ends when asked); "deaf" (the same, and does not listen); "slow" (a quarter of a second a case); "quit"
 (gives the job up with a reason); "stream" (1,000 messages a second all along, a measurement every 100 ms);
-"mute" (dies before it says anything).
+"mute" (dies before it says anything); "soon" (says what each case takes so far and ends all but the first).
 """
 
 import os
@@ -29,6 +29,7 @@ from bench.records import (
     ModelInfo,
     ModelLoaded,
     Progress,
+    Provisional,
     Start,
 )
 from tests.bench import synthetic
@@ -105,6 +106,13 @@ def run(word: str, index: int, case: Case, closed: threading.Event) -> None:
     say(CaseStarted(case=case, stage="time"))
     if word in ("hang", "deaf"):
         closed.wait(60)
+        return
+    say(Provisional(case=case, median_ns=50_000.0))
+    if word == "soon":
+        if index == 1:
+            say(Measured(measurement=synthetic.measurement(case)))
+        elif index == 3:
+            closed.wait(60)
         return
     if word == "slow":
         closed.wait(0.25)

@@ -38,6 +38,30 @@ def test_a_run_fills_the_state_the_folder_and_the_page(make_window, run_to_end):
     assert window.progress.words.text().startswith("Ready")
 
 
+def test_a_case_is_drawn_as_it_looks_so_far_until_it_is_measured(make_window, qtbot):
+    window = make_window("soon")
+    window.start(JOB)
+    qtbot.waitUntil(lambda: len(window.state.provisional()) == 3, timeout=15_000)
+    qtbot.waitUntil(lambda: len(window.state.measurements) == 1, timeout=15_000)
+    window.redraw.flush()
+    page = window.pages[0]
+    (panel,) = page.views["op-time"].chart.panels
+    lines = {s.label: ([p.x for p in s.points], [p.x for p in s.provisional]) for s in panel.series}
+    assert lines == {"ort-cpu": ([1], [2]), "engine-cpu": ([], [1, 2])}
+    plot = page.views["op-time"].plots[""]
+    assert "so far" in plot.words_at(0.0)
+    assert len(plot._items["engine-cpu"].provisional.data) == 2
+    names = [column.name for column in page.table.source.columns]
+    shown = [page.table.source.index(i, names.index("disposition")).data() for i in range(4)]
+    assert shown == ["ok", "measuring…", "measuring…", "measuring…"]
+    assert len(page.table.shown_rows()) == 1, "what is copied was measured"
+    with qtbot.waitSignal(window.session.ended, timeout=15_000):
+        window.session.cancel()
+    window.redraw.flush()
+    assert page.table.source.rowCount() == 1
+    assert not any(s.provisional for s in page.views["op-time"].chart.panels[0].series)
+
+
 def test_failures_are_marked_and_listed_and_the_rest_goes_on(make_window, run_to_end):
     window = make_window("failing")
     found = run_to_end(window, JOB)
