@@ -98,9 +98,10 @@ def assert_close(got: np.ndarray, expected: np.ndarray) -> None:
     assert got.shape == expected.shape
     assert not np.isnan(got.astype(np.float64)).any(), "elements were never written"
     difference = got.astype(np.float64) - expected.astype(np.float64)
+    # Inputs are about 1: a right sum in float32 is off by a few 1e-6 also where it cancels to nearly nothing.
     scale = np.linalg.norm(expected.astype(np.float64))
-    assert np.linalg.norm(difference) <= 1e-5 * scale + 1e-12
-    assert np.abs(difference).max(initial=0) <= 1e-3 * np.abs(expected).max(initial=0) + 1e-12
+    assert np.linalg.norm(difference) <= 1e-5 * scale + 4e-6 * np.sqrt(difference.size)
+    assert np.abs(difference).max(initial=0) <= 1e-3 * np.abs(expected).max(initial=0) + 1e-5
 
 
 def oracle(p: Params, inputs: list[np.ndarray]) -> np.ndarray:

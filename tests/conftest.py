@@ -1,0 +1,12 @@
+"""Settings of the whole suite: drawn examples are the same in every run, so that a red run means a change.
+
+HYPOTHESIS_PROFILE=explore draws anew each time and longer, to look for what nobody thought of.
+"""
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("same", derandomize=True)
+settings.register_profile("explore", derandomize=False, max_examples=300)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
