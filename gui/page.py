@@ -32,6 +32,7 @@ class Page(QWidget):
         self.state = state
         self.theming = theming
         self._drawn: int | None = None
+        self._behind = False  # the selection changed while the page was out of sight
         self._body: QWidget | None = None
         self._empty = QLabel()
         self._empty.setProperty("role", "empty")
@@ -108,6 +109,9 @@ class Page(QWidget):
             assert self._body is not None
             self._stack.setCurrentWidget(self._body)
             self.refresh()
+            if self._behind:
+                self._behind = False
+                self.select()
         else:
             self._empty.setText(self.empty_text())
             self._stack.setCurrentWidget(self._empty)
@@ -123,6 +127,8 @@ class Page(QWidget):
     def _select(self) -> None:
         if self._body is not None and self.isVisible():
             self.select()
+        else:
+            self._behind, self._drawn = True, None
 
     def _restyle(self) -> None:
         if self._body is not None:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QSettings
 from PySide6.QtGui import QImage
@@ -66,14 +67,37 @@ class Pictures:
 def write(image: QImage, path: Path) -> None:
     """As a PNG of at most MAX_NBYTES: with a palette, of fewer colours where it has to be."""
     image = image.convertToFormat(QImage.Format.Format_RGB888)
-    lines = Image.frombytes(
-        "RGB", (image.width(), image.height()), bytes(image.constBits()), "raw", "RGB", image.bytesPerLine()
-    )
-    for colours in (256, 128, 64, 32):
-        fewer = lines.quantize(colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-        fewer.save(path, optimize=True)
+    rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
+    pixels = rows[:, : 3 * image.width()].reshape(-1, 3)
+    for colours in (256, 128, 64):
+        palette, indices = reduced(pixels, colours)
+        made = Image.fromarray(indices.reshape(image.height(), image.width()), "P")
+        made.putpalette(palette.tobytes())
+        made.save(path, optimize=True)
         if path.stat().st_size <= MAX_NBYTES:
             return
+
+
+def reduced(pixels: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """A palette of at most so many colours (n × 3, uint8) and each pixel's place in it (uint8).
+
+    Half of the palette are the colours that most pixels have, exactly: paper, ink and what the charts are
+    drawn in mean something, and averages of them would not. The others stand for what remains, each distinct
+    colour counting once, so that what is small keeps its colour too.
+    """
+    packed = pixels.astype(np.uint32) @ np.array([65536, 256, 1], np.uint32)
+    found, inverse, counts = np.unique(packed, return_inverse=True, return_counts=True)
+    distinct = np.stack([found >> 16, found >> 8 & 255, found & 255], axis=1).astype(np.uint8)
+    order = np.argsort(-counts, kind="stable")
+    kept, rest = distinct[order[: most // 2]], distinct[order[most // 2 :]]
+    if len(rest):
+        others = Image.fromarray(rest[None]).quantize(
+            most - len(kept), method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
+        )
+        average = np.array(others.getpalette(), np.uint8).reshape(-1, 3)[: most - len(kept)]
+        kept = np.concatenate([kept, average])
+    away = ((distinct[:, None].astype(np.int32) - kept[None]) ** 2).sum(axis=2)
+    return kept, away.argmin(axis=1).astype(np.uint8)[inverse]
 
 
 def wait(until: Callable[[], bool], seconds: float) -> bool:

@@ -115,6 +115,7 @@ def test_tab_reaches_every_control_of_every_page(qtbot, active):
 
 def test_a_run_is_started_paused_gone_on_with_and_run_again(qtbot, active):
     window = active("slow", "slow", "ok")
+    window.form.models.check(["lenet5-digits"])
     window.form.batches.text = "1,2"
     press(qtbot, window, Qt.Key.Key_F5)
     assert window.session.active
@@ -180,6 +181,7 @@ def test_every_field_makes_its_part_of_the_job(qtbot, active):
     form.dataset.setFocus()
     qtbot.keyClick(form.dataset, Qt.Key.Key_Down)
     assert form.job().dataset is not None
+    form.images.box.lineEdit().selectAll()
     qtbot.keyClicks(form.images.box.lineEdit(), "1000")
     assert form.job().images == (1000,)
     form.backends.setFocus()

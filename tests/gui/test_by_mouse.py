@@ -68,6 +68,20 @@ def test_hovering_reads_out_and_a_click_on_a_point_selects(qtbot, window):
     assert window.page.table.shown_rows()[current.row()].case == window.state.case
 
 
+def test_a_page_follows_what_was_selected_while_it_was_out_of_sight(qtbot, window):
+    page = next(p for p in window.pages if p.title == "Layers")
+    with_layers = [m.case for m in window.state.measurements if m.layers]
+    for case in (with_layers[-1], with_layers[0]):  # before the page was ever shown, and after
+        window.tabs.setCurrentIndex(0)
+        window.redraw.flush()
+        window.state.select(case)
+        window.redraw.flush()
+        window.tabs.setCurrentWidget(page)
+        window.redraw.flush()
+        assert page._focus.case == case
+    assert not page.dirty
+
+
 def test_legends_and_scales_are_clicked(qtbot, window):
     view = window.page.views["op-time"]
     plot = view.plots[""]
@@ -175,6 +189,7 @@ def test_a_greyed_backend_says_why_and_cannot_be_chosen(qtbot, window):
 def test_a_run_is_driven_by_its_buttons(qtbot, make_window):
     window = make_window("slow", "hang", "ok")
     qtbot.waitExposed(window)
+    window.form.models.check(["lenet5-digits"])
     window.form.batches.text = "1,2"
     click(qtbot, window.form.run_button)
     qtbot.waitUntil(lambda: len(window.state.measurements) >= 1, timeout=15_000)

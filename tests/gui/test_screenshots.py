@@ -2,6 +2,7 @@
 
 import shutil
 
+import numpy as np
 import pytest
 from PIL import Image
 from PySide6.QtGui import QColor, QImage
@@ -49,6 +50,18 @@ def test_a_picture_with_too_much_in_it_gets_fewer_colours(tmp_path, monkeypatch)
     assert (tmp_path / "few.png").stat().st_size < whole
     with Image.open(tmp_path / "few.png") as few:
         assert few.size == (300, 200)
+
+
+def test_the_colours_that_mean_something_stay_what_they_are():
+    """A few pixels of a backend's colour among many greys, as text is drawn."""
+    grey = np.repeat(np.arange(256, dtype=np.uint8), 3).reshape(-1, 3)
+    noise = np.random.default_rng(1).integers(90, 110, (3000, 3), dtype=np.uint8)
+    colour = np.array([[0xCC, 0x66, 0x77]] * 20, np.uint8)
+    pixels = np.concatenate([grey, noise, colour])
+    palette, indices = screenshots.reduced(pixels, 256)
+    assert len(palette) <= 256
+    assert (palette[indices[-20:]] == colour).all()
+    assert np.abs(palette[indices].astype(int) - pixels).max() < 32
 
 
 def test_what_is_no_run_is_told(make_window, tmp_path):
