@@ -11,11 +11,11 @@ MAX_THREADS = 4096
 
 def count(job: Job, backends: int) -> int:
     """How many cases the job means on that many backends, before any is refused."""
-    sizes = (job.models, job.precisions, job.batches, job.images or (None,))
-    total = backends
-    for values in sizes:
-        total *= len(set(values))
-    return total
+    a_size = backends * len(set(job.precisions))
+    return sum(
+        a_size * len(set(job.batches_of(model))) * len(set(job.images_of(model)) or {None})
+        for model in set(job.models)
+    )
 
 
 def estimate_s(cases: int, job: Job) -> float:

@@ -7,13 +7,14 @@ interleaved. Within a model small batches come first, so that there is something
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.bounds import MAX_BATCH, MAX_IMAGES, MAX_THREADS
-from bench.records import Case, Job
+from bench.records import Case, Job, stem
 from engine import backends, importer
 from engine.backend import PRECISIONS, Backend
 from kernels.errors import InputError
@@ -58,8 +59,8 @@ def plan(job: Job, progress: Progress | None = None) -> tuple[Case, ...]:
         if spec.path is not None:
             importer.load(spec.path)  # a broken file is told now, and not after an hour
         for precision in dict.fromkeys(job.precisions):
-            for batch in sorted(set(job.batches)):
-                for images in sorted(set(job.images)) or [default_images(spec, progress)]:
+            for batch in sorted(set(job.batches_of(spec.name))):
+                for images in sorted(set(job.images_of(spec.name))) or [default_images(spec, progress)]:
                     for backend in chosen:
                         case = Case(
                             model=spec.name,
@@ -157,10 +158,19 @@ def check(job: Job) -> None:
         raise InputError(f"no model was named; known are {', '.join(names.models())}")
     if not job.batches:
         raise InputError("no batch size was named; give one or more, as in 1,16,64")
-    for batch in job.batches:
-        _within("batch", batch, 1, MAX_BATCH)
-    for images in job.images:
-        _within("images", images, 1, MAX_IMAGES)
+    for what, general, own, most in (
+        ("batch", job.batches, job.own_batches, MAX_BATCH),
+        ("images", job.images, job.own_images, MAX_IMAGES),
+    ):
+        for value in itertools.chain(general, *own.values()):
+            _within(what, value, 1, most)
+        called = [*job.models, *map(stem, job.models)]
+        for model in own:
+            if model not in called:
+                raise InputError(
+                    f"{what} sizes are given for {model}, which is not compared{_nearest(model, called)}; "
+                    f"compared are {', '.join(job.models)}"
+                )
     if job.threads is not None:
         _within("threads", job.threads, 1, MAX_THREADS)
     if not job.precisions:

@@ -16,12 +16,16 @@ def arguments(job: Job) -> list[str]:
     for backend in job.backends:
         words += ["--backend", backend]
     words += ["--batch", batches(job.batches)]
+    for model, own in job.own_batches.items():
+        words += ["--batch", f"{model}={batches(own)}"]
     if job.precisions != _PLAIN.precisions:
         words += ["--precision", ",".join(job.precisions)]
     if job.dataset is not None:
         words += ["--dataset", job.dataset]
     if job.images:
         words += ["--images", ",".join(map(str, job.images))]
+    for model, own in job.own_images.items():
+        words += ["--images", f"{model}={','.join(map(str, own))}"]
     if job.preprocess is not None:
         words += ["--preprocess", job.preprocess]
     if job.threads is not None:
@@ -32,6 +36,8 @@ def arguments(job: Job) -> list[str]:
         words += ["--budget", f"{job.budget_s:g}"]
     if job.timeout_s != _PLAIN.timeout_s:
         words += ["--timeout", f"{job.timeout_s:g}"]
+    if not job.layers:
+        words.append("--no-layer-pass")
     for node, rung in job.rungs.items():
         words += ["--rung", f"{node}={rung}"]
     for folder in job.kernel_dirs:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from bench.records import Job
 
-_BUDGET_S = 0.25
-
 # A LeNet over batch sizes and an AlexNet at two, sized to end within a minute on two cores.
-JOBS = (
-    Job(
-        models=("lenet5-digits",),
-        backends=(),
-        batches=(1, 2, 4, 8, 16, 32, 64, 128, 256),
-        budget_s=_BUDGET_S,
-    ),
-    Job(models=("alexnet-digits",), backends=(), batches=(1, 4), images=(32,), budget_s=_BUDGET_S),
+JOB = Job(
+    models=("lenet5-digits", "alexnet-digits"),
+    backends=(),
+    batches=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+    own_batches={"alexnet-digits": (1, 4)},
+    own_images={"alexnet-digits": (32,)},
+    budget_s=0.25,
 )

@@ -26,6 +26,11 @@ PREPARE_PHASES = ("load", "compile", "alloc", "upload")
 RUN_PHASES = ("h2d", "compute", "d2h", "sync")
 
 
+def stem(model: str) -> str:
+    """What a model given by path is called: its file's name without .onnx; any other its own name."""
+    return model.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".onnx")
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of all records."""
 
@@ -41,7 +46,8 @@ class Job(Record, frozen=True):
     a physical core. l2: "warm" or "cold". budget_s: the most seconds of samples a case; timeout_s: seconds
     after
     which a case is given up. layers: also measure every operator (time and error). rungs: node name → rung
-    name.
+    name. own_batches, own_images: model (as in models, or its file's stem) → what it takes in place of the
+    general ones.
     """
 
     models: tuple[str, ...]
@@ -60,6 +66,16 @@ class Job(Record, frozen=True):
     rungs: dict[str, str] = {}
     kernel_dirs: tuple[str, ...] = ()
     seed: int = 0
+    own_batches: dict[str, tuple[int, ...]] = {}
+    own_images: dict[str, tuple[int, ...]] = {}
+
+    def batches_of(self, model: str) -> tuple[int, ...]:
+        """The batch sizes that a model is run at."""
+        return self.own_batches.get(model) or self.own_batches.get(stem(model)) or self.batches
+
+    def images_of(self, model: str) -> tuple[int, ...]:
+        """The image counts that a model is run on; () = as many as it says."""
+        return self.own_images.get(model) or self.own_images.get(stem(model)) or self.images
 
 
 class Case(Record, frozen=True):
@@ -75,8 +91,7 @@ class Case(Record, frozen=True):
     @property
     def key(self) -> str:
         """Unique in a run and fit for a file name; a model given by path appears by its stem."""
-        stem = self.model.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".onnx")
-        return f"{stem}-{self.backend}-{self.precision}-b{self.batch}-n{self.images}"
+        return f"{stem(self.model)}-{self.backend}-{self.precision}-b{self.batch}-n{self.images}"
 
     @property
     def words(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import stats
-from bench.records import Case, Measurement, Run
+from bench.records import Case, Measurement, Run, stem
 
 SOUND = ("ok", "incorrect")
 # A backend that refuses a model and a case that the user cancelled are no failures: nothing went wrong.
@@ -80,7 +80,7 @@ def label(backend: str, precision: str) -> str:
 
 def title(model: str) -> str:
     """A model as it is named in tables and charts: a path by its file's stem."""
-    return model.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".onnx")
+    return stem(model)
 
 
 def rows(measurements: Iterable[Measurement]) -> list[Row]:

@@ -161,7 +161,7 @@ class Contenders:
         from bench.material import Material
 
         if model not in self._materials:
-            self._materials[model] = Material(model, self._job, self._job.batches, self._progress)
+            self._materials[model] = Material(model, self._job, self._job.batches_of(model), self._progress)
         return self._materials[model]
 
 

@@ -292,5 +292,7 @@ def _words(error: OSError) -> str:
 
 
 def _show(value: object) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{key}={_show(part)}" for key, part in value.items()) or "none"
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return text or "none"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -20,12 +23,14 @@ from PySide6.QtWidgets import (
 
 from bench import bounds
 from bench.commands.parsing import integers
+from bench.records import stem
 from gui.form_fields import CheckColumn, CheckedText, CheckList, heading
 from kernels.errors import InputError
 from models import names, preprocessing
 
 BATCHES = {
     "1..256": "1 to 256 by doubling",
+    "1..256; alexnet-digits: 1,4": "1 to 256, and two sizes for a model of its own",
     "1..1024": "1 to 1,024 by doubling",
     "1,100,1000,10000": "the course's four sizes",
     "1,16,64": "three sizes",
@@ -37,6 +42,7 @@ PREPROCESS = {
     "0.5,0.5": "MEAN,STD on 0 to 1",
 }
 FOLDER = "folder:"
+Sizes = tuple[tuple[int, ...], dict[str, tuple[int, ...]]]
 
 
 class JobFields(QWidget):
@@ -47,6 +53,14 @@ class JobFields(QWidget):
         self._make()
         self._lay_out()
 
+    def batch_sizes(self, text: str) -> Sizes:
+        """The batch field's text → (for every model, by model). Raises InputError."""
+        return sizes(text, "batch", bounds.MAX_BATCH, self.models.keys)
+
+    def image_counts(self, text: str) -> Sizes:
+        """The image field's text, which may be empty. Raises InputError."""
+        return sizes(text, "images", bounds.MAX_IMAGES, self.models.keys, may_be_empty=True)
+
     def _make(self) -> None:
         self.models = CheckList("Models")
         self.open_button = QPushButton("&Open…")
@@ -55,9 +69,12 @@ class JobFields(QWidget):
         self.precisions = CheckColumn(columns=4)
         self.batches = CheckedText(
             "Batch sizes",
-            lambda text: numbers(text, "batch", bounds.MAX_BATCH),
+            lambda text: self.batch_sizes(text),
             BATCHES,
             "as in 1,2,4 or 1..1024",
+        )
+        self.batches.box.setToolTip(
+            "1,2,4 or 1..1024 by doubling; after a semicolon a model's own, as in 1..256; alexnet-digits: 1,4"
         )
         self.dataset = QComboBox()
         self.dataset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
@@ -69,8 +86,12 @@ class JobFields(QWidget):
             self.dataset.addItem(title, spec)
             self.dataset.setItemData(self.dataset.count() - 1, title, Qt.ItemDataRole.ToolTipRole)
         self.images = CheckedText(
-            "Images", images, {"100": "", "1000": "", "10000": ""}, "as many as the model says"
+            "Images",
+            lambda text: self.image_counts(text),
+            {"100": "", "1000": "", "10000": ""},
+            "as many as the model says",
         )
+        self.images.box.setToolTip("As in 100,1000; after a semicolon a model's own, as in 100; alexnet: 32, or alexnet: 32 alone")
         self.preprocess = CheckedText(
             "Preprocessing", preprocess, PREPROCESS, "the model's own; a file: unit"
         )
@@ -167,8 +188,28 @@ def numbers(text: str, what: str, most: int) -> tuple[int, ...]:
     return found
 
 
-def images(text: str) -> tuple[int, ...]:
-    return numbers(text, "images", bounds.MAX_IMAGES) if text else ()
+def sizes(text: str, what: str, most: int, models: Sequence[str], may_be_empty: bool = False) -> Sizes:
+    """ "1..256; alexnet-digits: 1,4" → (for every model, by model as it is called in the text).
+
+    Raises InputError, also for a model that is not in the list.
+    """
+    general, *parts = (part.strip() for part in text.split(";"))
+    called = sorted({*models, *map(stem, models)})
+    if may_be_empty and ":" in general:
+        general, parts = "", [general, *parts]
+    if ":" in general and general.rpartition(":")[0].strip() in called:
+        raise InputError(f"what holds for every model comes first, as in 1,2; {general}")
+    own = {}
+    for part in filter(None, parts):
+        model, colon, numerals = (word.strip() for word in part.rpartition(":"))
+        if not colon:
+            raise InputError(f"{part!r} is for no model: write it as in 1..256; alexnet-digits: 1,4")
+        if model not in called:
+            near = difflib.get_close_matches(model, called, 1)
+            hint = f"did you mean {near[0]}?" if near else "name one of the list above"
+            raise InputError(f"model {model!r} is not known; {hint}")
+        own[model] = numbers(numerals, what, most)
+    return (numbers(general, what, most) if general or not may_be_empty else ()), own
 
 
 def preprocess(text: str) -> str | None:

@@ -3,7 +3,7 @@ takes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,13 @@ from PySide6.QtWidgets import QApplication, QWidget
 from bench import bounds, defaults, palette
 from bench.command import batches as batches_text
 from bench.command import command_line
-from bench.records import BackendInfo, Job
-from gui.job_fields import FOLDER, JobFields, images, numbers, preprocess
+from bench.records import BackendInfo, Job, stem
+from gui.job_fields import FOLDER, JobFields, preprocess
 from gui.progress_strip import clock
 from kernels.errors import InputError
 from models import names
 
-DEFAULT = defaults.JOBS[0]  # the form describes one job
+DEFAULT = defaults.JOB
 MOST_RECENT = 8
 MODEL_ROWS = 11
 
@@ -63,6 +63,8 @@ class JobForm(JobFields):
             raise InputError("Choose a backend.")
         if not self.precisions.checked:
             raise InputError("Choose a precision.")
+        batches, own_batches = self.batch_sizes(self.batches.text)
+        images, own_images = self.image_counts(self.images.text)
         # All that can run: as the command without --backend, which also takes what is installed later.
         wanted = () if chosen == usable else chosen
         return msgspec.structs.replace(
@@ -71,8 +73,11 @@ class JobForm(JobFields):
             # Until the machine has told what it can run, what was wanted the last time.
             backends=wanted if self._infos else self._kept.backends,
             precisions=self.precisions.checked,
-            batches=numbers(self.batches.text, "batch", bounds.MAX_BATCH),
-            images=images(self.images.text),
+            batches=batches,
+            # A model that is not compared may keep its place in the text.
+            own_batches=_of(models, own_batches),
+            images=images,
+            own_images=_of(models, own_images),
             dataset=self._dataset_spec(),
             preprocess=preprocess(self.preprocess.text),
             threads=self.threads.value() or None,
@@ -97,8 +102,8 @@ class JobForm(JobFields):
         for precision in job.precisions:
             self.precisions.put(precision)
         self.precisions.check(job.precisions)
-        self.batches.text = batches_text(job.batches)
-        self.images.text = ",".join(map(str, job.images))
+        self.batches.text = _sizes_text(job.batches, job.own_batches)
+        self.images.text = _sizes_text(job.images, job.own_images)
         self._set_dataset(job.dataset)
         self.preprocess.text = job.preprocess or ""
         self.threads.setValue(job.threads or 0)
@@ -260,3 +265,15 @@ class JobForm(JobFields):
             return msgspec.json.decode(text, type=Job) if isinstance(text, str) else None
         except msgspec.DecodeError:
             return None  # of another version: the default is better than a stop
+
+
+def _of(models: Sequence[str], own: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """What is said of these models, by path or by stem."""
+    called = {*models, *map(stem, models)}
+    return {model: values for model, values in own.items() if model in called}
+
+
+def _sizes_text(general: tuple[int, ...], own: Mapping[str, tuple[int, ...]]) -> str:
+    """As the form's fields take them: "1..256; alexnet-digits: 1,4"."""
+    parts = [batches_text(general), *(f"{model}: {batches_text(values)}" for model, values in own.items())]
+    return "; ".join(filter(None, parts))

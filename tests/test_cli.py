@@ -139,7 +139,25 @@ def test_resume_keeps_the_settings_it_was_started_with(monkeypatch: pytest.Monke
     assert RunFolder.open(Path("a")).run.job == job
 
 
-def test_the_default_comparison_is_one_table_of_two_runs(
+def test_a_model_may_have_sizes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_run(monkeypatch)
+    models = ["lenet5-digits", "alexnet-digits"]
+    line = ["compare", *models, *CPU, "--batch", "1,2", "--batch", "alexnet-digits=4", "--charts", "none"]
+    line += ["--images", "alexnet-digits=32", "--no-layer-pass"]
+    assert main.main([*line, "--out", "a"]) == 0
+    run = RunFolder.open(Path("a")).run
+    assert {(c.model, c.batch, c.images) for c in run.cases} == {
+        ("lenet5-digits", 1, 360),
+        ("lenet5-digits", 2, 360),
+        ("alexnet-digits", 4, 32),
+    }
+    assert not run.job.layers
+    assert main.main([*line, "--resume", "a"]) == 0
+    assert main.main(["compare", "--resume", "a", "--batch", "1,2", "--charts", "none"]) == 2
+    assert main.main(["compare", "--resume", "a", "--layer-pass", "--charts", "none"]) == 2
+
+
+def test_the_default_comparison_is_one_run_of_two_models(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake_run(monkeypatch)
@@ -150,9 +168,12 @@ def test_the_default_comparison_is_one_table_of_two_runs(
     assert err.startswith("no window can open: no display")
     assert "lenet5-digits, 360 images" in out
     assert "alexnet-digits, 32 images" in out
-    jobs = {path.name.partition("-")[2][7:]: RunFolder.open(path).run.job for path in Path("runs").iterdir()}
-    assert jobs["lenet5-digits"].batches == (1, 2, 4, 8, 16, 32, 64, 128, 256)
-    assert jobs["alexnet-digits"].batches == (1, 4)
+    (path,) = Path("runs").iterdir()
+    batches: dict[str, set[int]] = {}
+    for case in RunFolder.open(path).run.cases:
+        batches.setdefault(case.model, set()).add(case.batch)
+    assert batches["lenet5-digits"] == {1, 2, 4, 8, 16, 32, 64, 128, 256}
+    assert batches["alexnet-digits"] == {1, 4}
 
 
 MISTAKES = {
@@ -164,6 +185,10 @@ MISTAKES = {
     "compare --batch 1000000000": "out of range",
     "compare --batch 1,x": "'x' is not a whole number",
     "compare --batch 8..2": "is no range",
+    "compare --batch lenet5-digit=1": "did you mean lenet5-digits",
+    "compare --batch =1": "names no model",
+    "compare --images lenet5-digits=0": "images 0 is out of range",
+    "compare --layers --no-layer-pass": "nothing to print",
     "compare --batch ,": "names no number",
     "compare --backend engine-cp": "did you mean engine-cpu",
     "compare --precision fp23": "did you mean fp32",

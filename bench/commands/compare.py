@@ -39,14 +39,18 @@ def compare(
     backend: list[str] = typer.Option(
         [], metavar="NAME", help="May be repeated; without it, all that can run here."
     ),
-    batch: str = typer.Option(
-        DEFAULT_BATCHES, metavar="N,N,…", help="Batch sizes; 1..1024 goes by doubling."
+    batch: list[str] = typer.Option(
+        [DEFAULT_BATCHES],
+        metavar="[MODEL=]N,N,…",
+        help="Batch sizes; 1..1024 goes by doubling. Repeated with MODEL=, that model's own.",
     ),
     precision: str = typer.Option("fp32", metavar="P,P,…", help="Of fp32, fp32-tc, tf32, fp16."),
     dataset: str = typer.Option(
         "", metavar="NAME|folder:DIR|random", help="Images; without it, the model's own."
     ),
-    images: str = typer.Option("", metavar="N,N,…", help="How many images accuracy is taken on."),
+    images: list[str] = typer.Option(
+        [], metavar="[MODEL=]N,N,…", help="How many images accuracy is taken on; MODEL= as for --batch."
+    ),
     preprocess: str = typer.Option("", metavar="P", help="raw, unit (0 to 1) or MEAN,STD."),
     threads: int = typer.Option(
         0, metavar="N", show_default=False, help="CPU threads; without it, one a core."
@@ -55,6 +59,9 @@ def compare(
     budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples a case."),
     timeout: float = typer.Option(600.0, metavar="S", help="Seconds after which a case is given up."),
     layers: bool = typer.Option(False, "--layers", help="Print every layer's time and errors too."),
+    layer_pass: bool = typer.Option(
+        True, "--layer-pass/--no-layer-pass", help="Whether every layer is measured, in passes of its own."
+    ),
     rung: list[str] = typer.Option([], metavar="NODE=RUNG", help="Kernel for a node; may be repeated."),
     kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
     resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished run."),
@@ -75,18 +82,25 @@ def compare(
     from kernels.errors import InputError
 
     wanted = Output(parsing.one_of(output, FORMATS, "format"), parsing.formats(charts), layers)
+    if layers and not layer_pass:
+        raise InputError("--layers has nothing to print with --no-layer-pass; leave one of them away")
+    batches, own_batches = parsing.sizes(batch, "batch", parsing.integers(DEFAULT_BATCHES, "batch"))
+    counts, own_counts = parsing.sizes(images, "images")
     job = Job(
         models=tuple(models or ("lenet5-digits",)),
         backends=parsing.names(backend),
         precisions=parsing.names([precision]),
-        batches=parsing.integers(batch, "batch"),
-        images=parsing.integers(images, "images") if images else (),
+        batches=batches,
+        own_batches=own_batches,
+        images=counts,
+        own_images=own_counts,
         dataset=dataset or None,
         preprocess=preprocess or None,
         threads=threads if _given(context, "threads") else None,
         l2=parsing.one_of(l2, ("warm", "cold"), "L2 mode"),  # type: ignore[arg-type]
         budget_s=budget,
         timeout_s=timeout,
+        layers=layer_pass,
         rungs=parsing.rungs(rung),
         kernel_dirs=tuple(str(Path(folder).expanduser().absolute()) for folder in kernels),
     )
@@ -94,25 +108,26 @@ def compare(
         raise typer.Exit(run_jobs([(job, out)], wanted))
     if out is not None:
         raise InputError("--resume writes into the run it goes on with; leave --out away")
-    fields = {name: field for name, field in _FIELDS.items() if _given(context, name)}
-    raise typer.Exit(go_on(resume, job, tuple(fields.values()), wanted))
+    fields = [field for name, set_ in _FIELDS.items() if _given(context, name) for field in set_]
+    raise typer.Exit(go_on(resume, job, fields, wanted))
 
 
-# Parameter → the Job's field that it sets.
+# Parameter → the Job's fields that it sets.
 _FIELDS = {
-    "models": "models",
-    "backend": "backends",
-    "batch": "batches",
-    "precision": "precisions",
-    "dataset": "dataset",
-    "images": "images",
-    "preprocess": "preprocess",
-    "threads": "threads",
-    "l2": "l2",
-    "budget": "budget_s",
-    "timeout": "timeout_s",
-    "rung": "rungs",
-    "kernels": "kernel_dirs",
+    "models": ("models",),
+    "backend": ("backends",),
+    "batch": ("batches", "own_batches"),
+    "precision": ("precisions",),
+    "dataset": ("dataset",),
+    "images": ("images", "own_images"),
+    "preprocess": ("preprocess",),
+    "threads": ("threads",),
+    "l2": ("l2",),
+    "budget": ("budget_s",),
+    "timeout": ("timeout_s",),
+    "layer_pass": ("layers",),
+    "rung": ("rungs",),
+    "kernels": ("kernel_dirs",),
 }
 
 
@@ -123,9 +138,9 @@ def _given(context: typer.Context, name: str) -> bool:
 
 def default(output: Output | None = None) -> int:
     """The default comparison; the exit code."""
-    from bench.defaults import JOBS
+    from bench.defaults import JOB
 
-    return run_jobs([(job, None) for job in JOBS], output or Output())
+    return run_jobs([(JOB, None)], output or Output())
 
 
 def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:

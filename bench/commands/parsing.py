@@ -33,6 +33,24 @@ def integers(text: str, what: str) -> tuple[int, ...]:
     return tuple(found)
 
 
+def sizes(
+    values: Sequence[str], what: str, default: tuple[int, ...] = ()
+) -> tuple[tuple[int, ...], dict[str, tuple[int, ...]]]:
+    """An option that may be repeated → (for every model, by model): "1..256" is for all, "NAME=1,4" for that
+    model. Without any for all, `default`."""
+    general: dict[int, None] = {}
+    own: dict[str, tuple[int, ...]] = {}
+    for value in values:
+        model, sign, numbers = value.rpartition("=")
+        if not sign:
+            general |= dict.fromkeys(integers(value, what))
+        elif model.strip():
+            own[model.strip()] = integers(numbers, what)
+        else:
+            raise InputError(f"--{what} {value!r} names no model: write it as in alexnet-digits=1,4")
+    return tuple(general) or default, own
+
+
 def integers_of(text: str, what: str) -> tuple[int, ...]:
     """ "1,3,28,28,6,5": every number in its place, those that repeat too."""
     return tuple(_integer(part, what) for part in text.split(","))

@@ -58,7 +58,7 @@ def cases_of(start: Start) -> tuple[Case, ...]:
         Case(model=model, backend=backend, precision=precision, batch=batch, images=100)
         for model in job.models
         for precision in job.precisions
-        for batch in job.batches
+        for batch in job.batches_of(model)
         for backend in backends
     )
 

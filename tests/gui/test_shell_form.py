@@ -19,7 +19,12 @@ def test_it_is_ready_on_the_default_comparison(make_window):
     form = make_window("ok").form
     assert form.job() == DEFAULT
     assert form.run_button.isEnabled()
-    assert form.summary.startswith("18 cases, at least about 0:")
+    assert form.batches.text == "1..256; alexnet-digits: 1,4"
+    assert form.images.text == "alexnet-digits: 32"
+    assert form.summary.startswith("22 cases, at least about 0:")
+    form.models.check(["lenet5-digits"])
+    assert (form.job().own_batches, form.job().own_images) == ({}, {}), "and no error though it is typed"
+    assert form.summary.startswith("18 cases")
 
 
 def test_unavailable_backends_are_greyed_with_their_reason(make_window):
@@ -40,6 +45,10 @@ def test_unavailable_backends_are_greyed_with_their_reason(make_window):
         ("1,-4", "-4 is out of range"),
         ("8..2", "is no range"),
         ("1000000", "1,000,000 is out of range"),
+        ("1; alexnet-digit: 2", "did you mean alexnet-digits?"),
+        ("1; alexnet-digits: x", "'x' is not a whole number"),
+        ("1; 2", "is for no model"),
+        ("alexnet-digits: 2", "what holds for every model comes first"),
     ],
 )
 def test_batch_sizes_are_checked_while_they_are_typed(make_window, text, words):
@@ -81,6 +90,8 @@ FULL = Job(
     l2="cold",
     budget_s=2.5,
     layers=False,
+    own_batches={"alexnet": (1, 4)},
+    own_images={"alexnet": (32,)},
 )
 
 
@@ -105,7 +116,7 @@ def test_copy_as_command_gives_what_the_command_line_reads_as_the_same_job(make_
     import main
 
     form = make_window("ok").form
-    form.set_job(msgspec.structs.replace(FULL, layers=True))
+    form.set_job(FULL)
     form.copy_button.click()
     words = shlex.split(QApplication.clipboard().text())
     assert words[:3] == ["python", "main.py", "compare"]
