@@ -91,7 +91,7 @@ class JobFields(QWidget):
             {"100": "", "1000": "", "10000": ""},
             "as many as the model says",
         )
-        self.images.box.setToolTip("As in 100,1000; after a semicolon a model's own, as in 100; alexnet: 32, or alexnet: 32 alone")
+        self.images.box.setToolTip("As in 100,1000; a model's own by its name, as in 100; alexnet-digits: 32")
         self.preprocess = CheckedText(
             "Preprocessing", preprocess, PREPROCESS, "the model's own; a file: unit"
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from bench.command import command_line
 from bench.records import (
     Case,
     CaseStarted,
+    Disposition,
     Hello,
     Job,
     Log,
@@ -39,15 +41,28 @@ STAGES = {"prepare": "preparing", "check": "checking", "time": "timing", "layers
 
 
 @dataclass(frozen=True)
+class Ended:
+    """What came of the last run: how many cases by disposition (cancelled ones left out), of how many, in how
+    many seconds (without pauses), where it is kept."""
+
+    counts: tuple[tuple[Disposition, int], ...]
+    total: int
+    seconds: float
+    folder: Path
+    cancelled: bool = False
+
+
+@dataclass(frozen=True)
 class Standing:
     """Where a run stands. phase: "idle", "starting", "running", "pausing", "paused", "cancelling"; words:
-    what goes on; seconds_left: None while nothing tells."""
+    what goes on; seconds_left: None while nothing tells; ended: the last run, while none is active."""
 
     phase: str = "idle"
     words: str = ""
     done: int = 0
     total: int = 0
     seconds_left: float | None = None
+    ended: Ended | None = None
 
     @property
     def active(self) -> bool:
@@ -92,6 +107,8 @@ class Session(QObject):
         self._running_s = 0.0
         self._over = False
         self._since: float | None = None
+        self._came: Counter[Disposition] = Counter()
+        self._folder = runs
 
     @property
     def active(self) -> bool:
@@ -173,6 +190,8 @@ class Session(QObject):
         self._writer.closed.connect(self._on_closed)
         self._supervisor = Supervisor(held.run.job, cases, str(held.path.absolute()))
         self._done = self._before = len(before)
+        self._came = Counter(m.disposition for m in before)
+        self._folder = held.path
         self._running_s, self._since = 0.0, self._clock()
         self._case_words = ""
         self._stand("starting", "starting the worker")
@@ -213,6 +232,7 @@ class Session(QObject):
     def _on_written(self, measurements: Sequence[Measurement]) -> None:
         # A case that the user cancelled has nothing to show.
         self._state.add([m for m in measurements if m.disposition != "cancelled"])
+        self._came.update(m.disposition for m in measurements)
         self._done += len(measurements)
         self._stand()
 
@@ -236,9 +256,17 @@ class Session(QObject):
             self._writer.finish()
 
     def _on_closed(self) -> None:
+        self._stop_clock()
+        ended = Ended(
+            counts=tuple((name, count) for name, count in self._came.items() if name != "cancelled"),
+            total=len(self._state.run.cases),
+            seconds=self._running_s,
+            folder=self._folder,
+            cancelled=self._supervisor is not None and self._supervisor.cancelled,
+        )
         self._supervisor = self._writer = None
         self._state.settle()
-        self.standing = Standing()
+        self.standing = Standing(ended=ended)
         self.stands.emit(self.standing)
         self.ended.emit()
         self.warm_up()

@@ -35,7 +35,9 @@ def test_a_run_fills_the_state_the_folder_and_the_page(make_window, run_to_end):
     assert page.views["op-time"].title.startswith("The net net")
     assert page.table.source.rowCount() == 4
     assert not window.session.standing.active
-    assert window.progress.words.text().startswith("Ready")
+    words = window.progress.words.text()
+    assert words.startswith("4 of 4 cases ok in 0:0")
+    assert words.endswith(f"run kept in {window.state.folder}")
 
 
 def test_a_case_is_drawn_as_it_looks_so_far_until_it_is_measured(make_window, qtbot):
@@ -68,6 +70,7 @@ def test_failures_are_marked_and_listed_and_the_rest_goes_on(make_window, run_to
     assert dispositions(found) == ["out_of_memory", "incorrect", "ok", "ok"]
     assert [line[1] for line in window.problems.lines] == ["out of memory", "incorrect"]
     assert "40 GiB" in window.problems.lines[0][2]
+    assert window.progress.words.text().startswith("2 of 4 cases ok, 1 out of memory, 1 incorrect in 0:")
     assert not window.problems_dock.isHidden()
     marks = [m for s in window.pages[0].views["op-time"].chart.panels[0].series for m in s.marks]
     assert {m.disposition for m in marks} == {"out_of_memory", "incorrect"}
@@ -117,6 +120,7 @@ def test_a_hanging_worker_is_cancelled_and_what_it_had_not_measured_can_go_on(ma
         window.progress.cancel_button.click()
     assert window.state.empty
     assert on_disk(window) == []
+    assert window.progress.words.text().startswith("Cancelled: 0 of 4 cases ok in 0:")
     with qtbot.waitSignal(window.session.ended, timeout=15_000):
         window.session.go_on(window.state.folder)
     assert [m.disposition for m in window.state.measurements] == ["ok"] * 4
@@ -141,6 +145,7 @@ def test_a_job_that_is_given_up_is_told_in_the_banner(make_window, run_to_end):
     window = make_window("quit")
     run_to_end(window, JOB)
     assert "The model has no inputs" in window.banner.text
+    assert window.progress.words.text().startswith("Nothing was measured")
 
 
 def test_a_worker_that_cannot_start_is_told_with_its_last_words(make_window, run_to_end):
