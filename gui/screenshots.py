@@ -79,25 +79,24 @@ def write(image: QImage, path: Path) -> None:
 
 
 def reduced(pixels: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """A palette of at most so many colours (n × 3, uint8) and each pixel's place in it (uint8).
+    """A palette of at most so many of the colours (n × 3, uint8) and each pixel's place in it (uint8).
 
-    Half of the palette are the colours that most pixels have, exactly: paper, ink and what the charts are
-    drawn in mean something, and averages of them would not. The others stand for what remains, each distinct
-    colour counting once, so that what is small keeps its colour too.
+    One after another, the colour is taken that is furthest off from those taken, squared and times how many
+    pixels have it: paper, ink and what the charts are drawn in stay what they are; averages would not.
     """
     packed = pixels.astype(np.uint32) @ np.array([65536, 256, 1], np.uint32)
     found, inverse, counts = np.unique(packed, return_inverse=True, return_counts=True)
-    distinct = np.stack([found >> 16, found >> 8 & 255, found & 255], axis=1).astype(np.uint8)
-    order = np.argsort(-counts, kind="stable")
-    kept, rest = distinct[order[: most // 2]], distinct[order[most // 2 :]]
-    if len(rest):
-        others = Image.fromarray(rest[None]).quantize(
-            most - len(kept), method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
-        )
-        average = np.array(others.getpalette(), np.uint8).reshape(-1, 3)[: most - len(kept)]
-        kept = np.concatenate([kept, average])
-    away = ((distinct[:, None].astype(np.int32) - kept[None]) ** 2).sum(axis=2)
-    return kept, away.argmin(axis=1).astype(np.uint8)[inverse]
+    distinct = np.stack([found >> 16, found >> 8 & 255, found & 255], axis=1).astype(np.int32)
+    away = np.full(len(distinct), np.inf)
+    nearest = np.zeros(len(distinct), np.uint8)
+    taken: list[int] = []
+    while len(taken) < most and away.any():
+        at = int((away * counts).argmax()) if taken else int(counts.argmax())
+        off = ((distinct - distinct[at]) ** 2).sum(axis=1)
+        nearest[off < away] = len(taken)
+        away = np.minimum(away, off)
+        taken.append(at)
+    return distinct[taken].astype(np.uint8), nearest[inverse]
 
 
 def wait(until: Callable[[], bool], seconds: float) -> bool:

@@ -16,6 +16,7 @@ def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
     settle = screenshots.settle
     monkeypatch.setattr(screenshots, "settle", lambda window, seconds=0.1: settle(window, min(seconds, 0.1)))
     window = make_window("ok", begin=False)
+    window.theming.apply()  # as the program does at its start
     shown = shutil.copytree(RECORDED, window.session.runs / "recorded")
     screenshots.open_run(window, shown)
     screenshots.settle(window)
