@@ -2,8 +2,8 @@
 
 The estimate knows the shape alone, and a device about as large as today's largest; it is the same everywhere,
 so that a model runs the same kernels on every GPU. Its constants were fitted to 1,952 launches (96 layers of
-AlexNet, LeNet-5 and the ECE 408 net on the likely tiles and parts) on an NVIDIA H200: what it picks takes 1.01
-times the best of them in the mean, 1.22 times at worst.
+AlexNet, LeNet-5 and the ECE 408 net on the likely tiles and parts) on an NVIDIA H200: what it picks takes
+1.01 times the best of them in the mean, 1.22 times at worst.
 """
 
 from __future__ import annotations
