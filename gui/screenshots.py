@@ -9,6 +9,7 @@ is 1 where the window had something to complain about.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import sys
 import tempfile
@@ -28,6 +29,7 @@ from bench.store import RunFolder
 from bench.summaries import SAMPLE
 from gui import faults
 from gui.main_window import MainWindow
+from gui.session import RUNS
 from gui.theme import Theming
 
 MAX_NBYTES = 150_000
@@ -173,24 +175,25 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
 def main(given: Sequence[str] | None = None) -> int:
     """Take the pictures; 0, or 1 where the window complained or a picture is too large."""
     asked = _arguments(given)
-    asked.out.mkdir(parents=True, exist_ok=True)
+    out, run = asked.out.absolute(), asked.run.absolute()
+    out.mkdir(parents=True, exist_ok=True)
     app = QApplication.instance() or QApplication(sys.argv[:1])
     assert isinstance(app, QApplication)
     app.setApplicationDisplayName("Kernelscope")
     app.setStyle("Fusion")
-    with tempfile.TemporaryDirectory() as own:
+    # In a folder of its own: the window shows runs/… as where it keeps runs, on every machine.
+    with tempfile.TemporaryDirectory() as own, contextlib.chdir(own):
         handler = faults.Faults()
         handler.install(Path(own) / "window.log")
-        runs = Path(own) / "runs"
-        runs.mkdir()
+        RUNS.mkdir()
         settings = QSettings(str(Path(own) / "window.ini"), QSettings.Format.IniFormat)
         theming = Theming("light")
         theming.apply()
-        window = MainWindow(settings, theming, runs=runs, fault_handler=handler)
+        window = MainWindow(settings, theming, fault_handler=handler)
         window.resize(*SIZE)
         window.show()
         window.begin()
-        pictures = Pictures(window, asked.out, ("light", "dark") if asked.theme == "both" else (asked.theme,))
+        pictures = Pictures(window, out, ("light", "dark") if asked.theme == "both" else (asked.theme,))
         try:
             wait(lambda: bool(window.backends), WAIT_S)
             settle(window, 2.0)  # for some readings of the machine
@@ -199,10 +202,10 @@ def main(given: Sequence[str] | None = None) -> int:
                 measure(window, pictures, asked.seconds)
             else:
                 # A copy stands in the list of runs, as it would after having been measured here.
-                held = RunFolder.open(asked.run)
+                held = RunFolder.open(run)
                 model = title(held.run.job.models[0])
-                shown = runs / (model if asked.run == SAMPLE else asked.run.absolute().name)
-                shutil.copytree(asked.run, shown)
+                shown = RUNS / (model if run == SAMPLE else run.name)
+                shutil.copytree(run, shown)
                 open_run(window, shown)
             settle(window)
             select(window)
