@@ -7,7 +7,8 @@ What the groups of actions in gui/menus may use: `state`, `session`, `theming`, 
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSettings, Qt, QTimer
@@ -24,6 +25,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from bench import rows
 from bench.records import BackendInfo, Hello, Job, Log
 from gui import faults
 from gui.actions import Actions
@@ -242,11 +244,16 @@ class MainWindow(QMainWindow):
         return answer == QMessageBox.StandardButton.Yes
 
     def _prepare_page(self) -> None:
-        if not self._ended:
-            self.page.prepare()
-            # What is loaded by now stays: a full collection that looks through all of it takes 40 ms.
-            gc.collect()
-            gc.freeze()
+        if self._ended:
+            return
+        self.page.prepare()
+        self._go_through(deque([*self.page.ahead(), rows.warm_up, _settle_memory]))
+
+    def _go_through(self, steps: deque[Callable[[], object]]) -> None:
+        """One step after another, the user's events between them."""
+        if steps and not self._ended:
+            steps.popleft()()
+            QTimer.singleShot(10, lambda: self._go_through(steps))
 
     def _on_standing(self, standing: Standing) -> None:
         self.progress.show_standing(standing)
@@ -276,6 +283,12 @@ class MainWindow(QMainWindow):
     def _on_replaced(self) -> None:
         where = f": {self.state.folder.name}" if self.state.folder is not None else ""
         self.setWindowTitle(f"Kernelscope{where}")
+
+
+def _settle_memory() -> None:
+    # What is loaded by now stays: a full collection that looks through all of it takes 40 ms.
+    gc.collect()
+    gc.freeze()
 
 
 class _Always:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
@@ -61,6 +61,11 @@ class Page(QWidget):
     def has_content(self) -> bool:
         """Whether there is anything to show; if not, the page shows `empty_text`."""
         return not self.state.empty
+
+    def ahead(self) -> Sequence[Callable[[], object]]:
+        """What can be got ready before there is anything to show, in steps of some 20 ms; the body is
+        built."""
+        return ()
 
     def actions_offered(self) -> Sequence[QAction]:
         """The page's own actions for the View menu; made in `build`, or before."""

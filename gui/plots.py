@@ -54,6 +54,7 @@ class ChartView(QFrame):
         self.chart: Chart | None = None
         self._ticks: tuple[float, ...] = ()
         self._plots: dict[str, PanelPlot] = {}
+        self._spare: PanelPlot | None = None
         self._chosen = ""  # the panel the user wants to see where not all have room; "": the first
         self._log: dict[str, bool | None] = {"x": None, "y": None}
         self._build()
@@ -104,6 +105,11 @@ class ChartView(QFrame):
         self._legend.show_entries(entries(chart))
         self._offer_panels([p.title for p in chart.panels])
         self._draw()
+
+    def make_ready(self, bars: bool) -> None:
+        """Make a first panel's plot ahead of need: it takes 10 ms, which is long while a run streams."""
+        if not self._plots and self._spare is None:
+            self._spare = BarPlot(self._theming) if bars else LinePlot(self._theming)
 
     def restyle(self) -> None:
         self._legend.restyle()
@@ -248,7 +254,12 @@ class ChartView(QFrame):
             plot.show_panel(panel)
 
     def _make(self, panel: Panel) -> PanelPlot:
-        plot: PanelPlot = BarPlot(self._theming) if panel.bars else LinePlot(self._theming)
+        kind = BarPlot if panel.bars else LinePlot
+        plot, self._spare = self._spare, None
+        if isinstance(plot, kind):
+            plot.restyle()  # the theme may be another by now
+        else:
+            plot = kind(self._theming)
         plot.hidden = self._legend.hidden
         if isinstance(plot, LinePlot):
             plot.log_x, plot.log_y = self._log["x"], self._log["y"]

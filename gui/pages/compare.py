@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
@@ -74,6 +75,11 @@ class ComparePage(Page):
         layout.addWidget(self._bar)
         layout.addWidget(split, 1)
         return body
+
+    def ahead(self) -> Sequence[Callable[[], object]]:
+        return [
+            functools.partial(view.make_ready, bars=name == "breakdown") for name, view in self.views.items()
+        ]
 
     def refresh(self) -> None:
         self._offer_models()

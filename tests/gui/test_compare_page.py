@@ -195,3 +195,21 @@ def test_every_page_draws_at_every_size(make_window, recorded, size):
         window.tabs.setCurrentIndex(index)
         window.redraw.flush()
         assert not window.grab().isNull()
+
+
+def test_what_is_made_ahead_is_what_is_shown(make_window, recorded, qtbot):
+    window = make_window("ok")
+    page = window.pages[0]
+    window.begin()
+    qtbot.waitUntil(lambda: page._body is not None and all(v._spare for v in page.views.values()))
+    made = {name: view._spare for name, view in page.views.items()}
+    window.theming.choose("dark")
+    run, measurements = recorded
+    window.state.open(run, Path("a-run"), measurements)
+    window.redraw.flush()
+    for name, view in page.views.items():
+        assert made[name] in view.plots.values()
+        assert view._spare is None
+        qtbot.waitUntil(made[name].isVisible)
+        assert made[name].backgroundBrush().color().name().upper() == window.theming.theme.paper
+    window.theming.choose("light")
