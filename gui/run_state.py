@@ -150,17 +150,21 @@ class RunState(QObject):
         return self._rows.row(case) if case is not None else None
 
     def charts(self, model: str) -> list[Chart]:
-        """The charts of a model from the rows derived so far, the overlay's lines in them."""
-        rows = self.rows(model)
-        charts = model_charts(model, rows, [self.run]) if rows else []
+        """The charts of a model from the rows derived so far and from what is being measured, the overlay's
+        lines in them."""
+        charts = self._measured_charts(model)
         shown = next((info.title for info in self.run.models if info.name == model), "") or title(model)
         references = {info.reference for info in self.run.environment.backends}
         charts = with_provisional(charts, model, shown, self.provisional(model), references)
         return self.overlay.over(charts, model) if self.overlay is not None else charts
 
     def all_charts(self) -> list[Chart]:
-        """The charts of every model."""
-        return [chart for model in self.models for chart in self.charts(model)]
+        """The charts of what is measured of every model: those that can be exported."""
+        return [chart for model in self.models for chart in self._measured_charts(model)]
+
+    def _measured_charts(self, model: str) -> list[Chart]:
+        rows = self.rows(model)
+        return model_charts(model, rows, [self.run]) if rows else []
 
     def planned_batches(self, model: str) -> tuple[int, ...]:
         """The batch sizes the run will measure on a model, known before they are: axes need not move."""
