@@ -4,7 +4,7 @@ import shutil
 from collections import Counter
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QWidget
 
@@ -240,3 +240,29 @@ def test_the_theme_is_chosen_in_the_menu(active):
     assert choose.isChecked()
     assert window.palette().window().color().name().upper() == DARK.window
     window.menu_actions.by_name["theme-light"].trigger()
+
+
+def test_the_theme_follows_the_system_until_one_is_chosen(monkeypatch, qtbot):
+    from gui import theme
+
+    class System(QObject):
+        colorSchemeChanged = Signal(Qt.ColorScheme)
+        scheme = Qt.ColorScheme.Light
+
+        def colorScheme(self):
+            return self.scheme
+
+        def turn(self, scheme):
+            self.scheme = scheme
+            self.colorSchemeChanged.emit(scheme)
+
+    system = System()
+    monkeypatch.setattr(theme.QGuiApplication, "styleHints", lambda: system)
+    theming = theme.Theming("system")
+    seen = []
+    theming.changed.connect(lambda: seen.append(theming.theme.name))
+    system.turn(Qt.ColorScheme.Dark)
+    system.turn(Qt.ColorScheme.Light)
+    theming.choose("light")
+    system.turn(Qt.ColorScheme.Dark)
+    assert seen == ["dark", "light"]

@@ -14,6 +14,7 @@ from bench import nvml
 from bench.store import RunFolder
 from gui.export_actions import FORMATS, ExportActions
 from gui.library import Library
+from gui.machine_strip import gpu_reading
 from tests.gui.recorded import RECORDED
 from tests.gui.test_runs_page import settle
 
@@ -243,6 +244,30 @@ def test_the_strip_shows_the_cpu_where_there_is_no_gpu(qtbot, make_window, monke
     assert "memory" in strip.text
     qtbot.waitUntil(lambda: len(strip._gauges[0][1]._values) >= 2, timeout=10_000)
     strip.stop()
+
+
+def test_the_strip_shows_a_gpu_and_why_it_holds_back(make_window):
+    strip = make_window("ok", begin=False).machine
+    seen = nvml.Reading(sm_clock_mhz=1755.0, power_w=412.0, temperature_c=61.0, memory_used_nbytes=3 << 30)
+    strip.show_reading(gpu_reading("Example GPU", seen, 1980.0))
+    for words in ("Example GPU", "1755 MHz", "412 W", "61 °C", "3.00 GiB"):
+        assert words in strip.text
+    assert strip._held.isHidden()
+    held = nvml.Reading(power_w=700.0, reasons=("power limit",))
+    strip.show_reading(gpu_reading("Example GPU", held, 1980.0))
+    assert "power limit" in strip.text
+    assert strip._held.isVisible()
+    assert "SM –" in strip.text  # what the driver would not say
+
+
+def test_the_whole_run_and_all_charts_are_asked_for_in_the_menu(window, tmp_path, monkeypatch):
+    exports = window.findChild(ExportActions)
+    orders = []
+    monkeypatch.setattr(exports.exporter, "start", orders.append)
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
+    for name in ("export-run", "export-all"):
+        window.menu_actions.by_name[name].trigger()
+    assert [order.where for order in orders] == [tmp_path / RECORDED.name, tmp_path]
 
 
 SCALED = """
