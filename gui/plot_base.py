@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QHideEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
@@ -54,6 +54,10 @@ class PanelPlot(pg.PlotWidget):
         self.scene().sigMouseClicked.connect(self._on_clicked)
         self.setMinimumSize(140, 110)
         self.restyle()
+
+    def sizeHint(self) -> QSize:
+        """Little, so that a row of charts is not higher than one of charts that are still to come."""
+        return self.minimumSize()
 
     # ------------------------------------------------------------------------------------- for subclasses
 

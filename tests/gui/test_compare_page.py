@@ -213,3 +213,16 @@ def test_what_is_made_ahead_is_what_is_shown(make_window, recorded, qtbot):
         qtbot.waitUntil(made[name].isVisible)
         assert made[name].backgroundBrush().color().name().upper() == window.theming.theme.paper
     window.theming.choose("light")
+
+
+def test_rows_of_charts_stay_as_high_when_the_first_one_comes(make_window, recorded):
+    from bench.records import Provisional
+
+    window = make_window("ok", begin=False)
+    run, measurements = recorded
+    window.state.open(run, Path("a-run"), ())
+    window.state.expect(Provisional(case=measurements[0].case, median_ns=5e4))
+    window.redraw.flush()
+    QApplication.processEvents()
+    heights = {view.height() for view in window.pages[0].views.values()}
+    assert max(heights) - min(heights) <= 2, "one chart is there and three are still to come"
