@@ -109,6 +109,7 @@ class LayerTable(QTableView):
         self.horizontalHeader().setHighlightSections(False)
         self.horizontalHeader().setSectionsMovable(True)
         self._names: list[str] = []
+        self._fitted: dict[int, int] = {}  # column → the width last given to it
         self._following = False
         self.selectionModel().currentRowChanged.connect(self._on_current)
         for words, keys, copy in (
@@ -133,11 +134,16 @@ class LayerTable(QTableView):
             self.setColumnHidden(index, all(column.value(row) is None for row in rows))
         if names != self._names:
             self._names = names
+            self._fitted.clear()
             self.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
-            for index in range(len(columns)):
-                if not self.isColumnHidden(index):
-                    heading = self.horizontalHeader().sectionSizeHint(index)
-                    self.setColumnWidth(index, min(260, max(self.sizeHintForColumn(index) + 12, heading)))
+        for index in range(len(columns)):
+            if not self.isColumnHidden(index):
+                heading = self.horizontalHeader().sectionSizeHint(index)
+                wanted = min(260, max(self.sizeHintForColumn(index) + 12, heading))
+                # Wider where the values have become so; as the user left it otherwise.
+                if wanted > self._fitted.get(index, 0):
+                    self._fitted[index] = wanted
+                    self.setColumnWidth(index, wanted)
 
     def follow(self, output: str) -> None:
         """Go to the row of a layer that was selected elsewhere."""

@@ -1,6 +1,7 @@
 """The page of layers, on a recorded run: the graph and the table say the same and select each other."""
 
 import csv
+import dataclasses
 import io
 import itertools
 
@@ -207,6 +208,20 @@ def test_another_model_and_batch_are_chosen_and_a_selection_elsewhere_is_followe
     shown.redraw.flush()
     assert shown.page._focus.case == wanted
     assert shown.page.graph.selected == "tanh2"
+
+
+def test_a_column_grows_with_its_values_and_stays_as_the_user_left_it(shown):
+    table = shown.page.table
+    shown.choose("batch", "1")
+    wide = [table.columnWidth(i) for i in range(table.source.columnCount())]
+    at = heading(table, "output shape")
+    table.setColumnWidth(at, 50)
+    table.show_rows(list(table.source.rows), list(table.source.columns))
+    assert table.columnWidth(at) == 50
+    rows = [dataclasses.replace(r, layer=msgspec.structs.replace(r.layer, shape=(1024, 6144, 28, 28)))
+            for r in table.source.rows]  # fmt: skip
+    table.show_rows(rows, list(table.source.columns))
+    assert table.columnWidth(at) > wide[at]
 
 
 def test_a_thinned_case_takes_its_errors_from_where_they_were_kept(shown):
