@@ -127,7 +127,8 @@ class ComparePage(Page):
                 self._model.addItem(f"{name}: {shown}" if shown != name else name, model)
             self._model.setCurrentIndex(max(0, self._model.findData(chosen)))
             self._model.blockSignals(False)
-        self._bar.setVisible(len(models) > 1)
+        # There from the start where a second model will come: the charts below hold still.
+        self._bar.setVisible(len({*models, *(case.model for case in self.state.run.cases)}) > 1)
 
     def _on_model(self) -> None:
         self.invalidate()

@@ -226,3 +226,8 @@ def test_rows_of_charts_stay_as_high_when_the_first_one_comes(make_window, recor
     QApplication.processEvents()
     heights = {view.height() for view in window.pages[0].views.values()}
     assert max(heights) - min(heights) <= 2, "one chart is there and three are still to come"
+    assert window.pages[0]._bar.isVisible(), "the second model is still to come"
+    window.state.add([m for m in measurements if m.disposition == "ok"])  # a problem opens its list
+    window.redraw.flush()
+    QApplication.processEvents()
+    assert {view.height() for view in window.pages[0].views.values()} == heights
