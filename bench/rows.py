@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench import stats
+from bench import palette, stats
 from bench.records import Case, Measurement, Run, stem
 
 SOUND = ("ok", "incorrect")
@@ -145,9 +145,10 @@ def by_model(items: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def contenders(items: Iterable[Row]) -> list[tuple[str, str]]:
-    """(backend, precision) in the order they came, references last so that they are drawn on top and read
-    last."""
+    """(backend, precision): the palette's order, whatever order a live run brings them in, then as they came;
+    references last so that they are drawn on top and read last."""
     seen: dict[tuple[str, str], bool] = {}
     for row in items:
         seen.setdefault((row.case.backend, row.case.precision), row.is_reference)
-    return sorted(seen, key=lambda pair: seen[pair])
+    places = {name: place for place, name in enumerate(palette.BACKENDS)}
+    return sorted(seen, key=lambda pair: (seen[pair], places.get(pair[0], len(places))))

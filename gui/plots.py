@@ -156,7 +156,7 @@ class ChartView(QFrame):
         self._notes.setAccessibleName("Notes")
         self._notes.clicked.connect(self._show_notes)
         self._expand = QToolButton()
-        self._expand.setText("⤢")
+        self._expand.setText("↗")
         self._expand.setCheckable(True)
         self._expand.setProperty("role", "switch")
         self._expand.setToolTip("Give this chart all the room, or give it back")
