@@ -153,8 +153,13 @@ def verdict(ratio: Interval, bound: float = SAME_BOUND) -> Verdict:
 
 
 def compare(ours: Measurement, reference: Measurement, seed: int = 0) -> tuple[Interval, Verdict]:
-    """Ratio of median times and verdict of two measurements timed together. ValueError without samples."""
+    """Ratio of median times and verdict of two measurements timed together. ValueError without samples.
+
+    One sample says nothing of its own spread, so that with it every verdict is UNCLEAR.
+    """
     ratio = ratio_interval(ours.samples_ns, reference.samples_ns, ours.rounds, reference.rounds, seed)
+    if min(len(ours.samples_ns), len(reference.samples_ns)) < 2:
+        return ratio, Verdict.UNCLEAR
     return ratio, verdict(ratio)
 
 

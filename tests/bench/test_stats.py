@@ -135,3 +135,10 @@ def test_no_samples_is_an_error_and_not_a_number():
         stats.compare(empty, full)
     with pytest.raises(ValueError, match="at least one sample"):
         stats.median_interval(())
+
+
+@pytest.mark.parametrize("samples", [((5.0,), (6.0,)), ((5.0,), (9.0, 9.1)), ((5.0, 5.1), (9.0,))])
+def test_one_sample_gives_no_verdict(samples) -> None:
+    case = Case(model="m", backend="b", precision="fp32", batch=1)
+    ours, reference = (Measurement(case=case, disposition="ok", samples_ns=times) for times in samples)
+    assert stats.compare(ours, reference)[1] is Verdict.UNCLEAR
