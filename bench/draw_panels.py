@@ -241,4 +241,4 @@ def weight(series: Series) -> dict[str, Any]:
 
 def dashes(series: Series) -> Any:
     """A reference is dashed; its precisions beside fp32 are told apart by the kind of dash too."""
-    return {"tf32": "-.", "fp16": ":"}.get(series.precision, "--") if series.dashed else "-"
+    return {"tf32": "-.", "fp16": ":", "floor": ":"}.get(series.precision, "--") if series.dashed else "-"

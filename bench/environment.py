@@ -43,6 +43,7 @@ def collect() -> Environment:
         memory_nbytes=psutil.virtual_memory().total,
         gpu=gpu.name if gpu else "",
         gpu_uuid=gpu.uuid if gpu else "",
+        gpu_fp32_flops_per_s=gpu.fp32_flops_per_s if gpu else 0.0,
         driver=driver,
         cuda=cuda,
         packages=packages(),

@@ -75,6 +75,13 @@ class Gpu:
             memory_used_nbytes=None if memory is None else int(memory.used),
         )
 
+    @property
+    def fp32_flops_per_s(self) -> float:
+        """All cores at their highest clock, a multiply-add counted as two; 0 where NVML does not say."""
+        cores = _number(self._ask(getattr(self._nvml, "nvmlDeviceGetNumGpuCores", None)))
+        clock_mhz = _number(self._ask(self._nvml.nvmlDeviceGetMaxClockInfo, self._nvml.NVML_CLOCK_SM))
+        return 2 * cores * clock_mhz * 1e6 if cores and clock_mhz else 0.0
+
     def _default_clock(self) -> float | None:
         """The clock that applications get unless someone set another; the highest where NVML won't say."""
         nvml = self._nvml

@@ -228,7 +228,11 @@ class BackendInfo(Record, frozen=True):
 
 
 class Environment(Record, frozen=True):
-    """The machine and the software of a run, for the footer of every chart."""
+    """The machine and the software of a run, for the footer of every chart.
+
+    gpu_fp32_flops_per_s: what all cores of the GPU do at their highest clock, a multiply-add counted as two
+    (0: not known).
+    """
 
     machine: str = ""
     os: str = ""
@@ -238,6 +242,7 @@ class Environment(Record, frozen=True):
     memory_nbytes: int = 0
     gpu: str = ""
     gpu_uuid: str = ""
+    gpu_fp32_flops_per_s: float = 0.0
     driver: str = ""
     cuda: str = ""
     packages: dict[str, str] = {}

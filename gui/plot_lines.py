@@ -16,7 +16,7 @@ from gui.plot_axes import place
 from gui.plot_base import SYMBOLS, PanelPlot, failure_line, line_of
 from gui.theme import Theming
 
-_DASHES = {"tf32": Qt.PenStyle.DashDotLine, "fp16": Qt.PenStyle.DotLine}
+_DASHES = {"tf32": Qt.PenStyle.DashDotLine, "fp16": Qt.PenStyle.DotLine, "floor": Qt.PenStyle.DotLine}
 
 
 @dataclass
@@ -172,7 +172,7 @@ class LinePlot(PanelPlot):
             y=np.array([math.nan if math.isnan(p.y) else place(p.y, log_y) for p in points]),
             connect="finite",
             pen=pg.mkPen(series.colour, width=0.8 if series.overlay else 1.5, style=style),
-            symbol=SYMBOLS.get(series.marker, "o"),
+            symbol=SYMBOLS.get(series.marker, "o") if series.marker else None,
             symbolSize=5 if series.overlay else 7,
             symbolPen=pg.mkPen(series.colour, width=1.2),
             symbolBrush=theme.paper if series.dashed or series.overlay else series.colour,

@@ -21,6 +21,7 @@ from bench.charts.definitions import (
     Point,
     Series,
 )
+from bench.charts.floor import with_floor
 from bench.charts.footer import footer
 from bench.charts.overlay import lay_over, short_name
 from bench.charts.provisional import with_provisional
@@ -64,5 +65,7 @@ def model_charts(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[
     foot = footer(runs, [row.measurement for row in items])
     info = next((i for run in runs for i in run.models if i.name == model), None)
     shown = info.title if info and info.title else title(model)
-    found = (make(shown, model, items) for make in BUILDERS)
-    return [msgspec.structs.replace(chart, footer=foot) for chart in found if chart is not None]
+    found = [chart for make in BUILDERS if (chart := make(shown, model, items)) is not None]
+    times = f"{title(model)}-op-time"
+    found = [with_floor(chart, info, items, runs) if chart.name == times else chart for chart in found]
+    return [msgspec.structs.replace(chart, footer=foot) for chart in found]
