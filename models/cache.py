@@ -14,7 +14,9 @@ import platformdirs
 def cache_dir() -> Path:
     """Folder for what can be made or downloaded again: KERNELSCOPE_CACHE, else the system's place for it."""
     override = os.environ.get("KERNELSCOPE_CACHE")
-    return Path(override).expanduser() if override else platformdirs.user_cache_path("kernelscope")
+    if override:
+        return Path(override).expanduser()
+    return platformdirs.user_cache_path("kernelscope", appauthor=False)
 
 
 @contextmanager
