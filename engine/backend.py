@@ -15,8 +15,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from engine.graph import Graph
+from kernels.params import PRECISIONS
 
-PRECISIONS = ("fp32", "fp32-tc", "tf32", "fp16")
+__all__ = ["PRECISIONS", "Backend", "OpTime", "Options", "Queued", "Session"]
 
 
 @dataclass(frozen=True)

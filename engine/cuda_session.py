@@ -33,6 +33,10 @@ _LONGEST_TRAIN = 100
 _FEWEST_TRAINS, _MOST_TRAINS = 5, 200
 
 
+_Constant = str | tuple[str, tuple[int, ...], launch.Pack]
+"""A weight on the device: its name, and where it is packed its shape and how."""
+
+
 @dataclass(frozen=True)
 class _Call:
     """A step's launch, one kernel or two, with everything they take, pointers included."""
@@ -80,18 +84,20 @@ class EngineCudaSession:
         cupy, clock = self._cupy, time.perf_counter_ns
         started = clock()
         capability = _capability(cupy)
-        choose = planner.ladder_choice(options, capability)
+        choose = planner.ladder_choice(options, capability, self.precision)
         self._plan = planner.plan(
             graph, self.batch, "cuda", self.precision, options, choose=choose, workspace=_workspace(options)
         )
+        self._shapes = [_shape(step, options) for step in self._plan.steps]
+        constants, self._packed = _uploaded(self._plan, self._shapes)
         planned = clock()
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._pool = cupy.cuda.MemoryPool()
-        self._allocate(self._plan)
+        self._allocate(self._plan, constants)
         allocated = clock()
-        self._upload_weights(self._plan)
+        self._upload_weights(constants)
         uploaded = clock()
-        self._compile(self._plan, capability, options)
+        self._compile(self._plan, capability)
         self._facts |= _machine(cupy, capability)
         # The first run loads the code onto the device and shows a launch that fails, before any capture.
         self._launch_all()
@@ -108,11 +114,11 @@ class EngineCudaSession:
             "compile": clock() - uploaded,
         }
 
-    def _allocate(self, plan: Plan) -> None:
+    def _allocate(self, plan: Plan, constants: Mapping[_Constant, np.ndarray]) -> None:
         """Device memory for weights, arena and workspace, pinned memory for copies; where tensors lie."""
-        offsets: dict[str, int] = {}
+        offsets: dict[_Constant, int] = {}
         end = 0
-        for name, array in plan.weights.items():
+        for name, array in constants.items():
             offsets[name] = end
             end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
         self._weights = self._pool.malloc(max(end, ALIGNMENT))
@@ -120,35 +126,36 @@ class EngineCudaSession:
         self._workspace = self._pool.malloc(plan.workspace_nbytes) if plan.workspace_nbytes else None
         self._arena.memset_async(0, max(plan.arena_nbytes, ALIGNMENT), self._stream)
         weights, arena = int(self._weights.ptr), int(self._arena.ptr)
-        self._pointers = {name: weights + offset for name, offset in offsets.items()}
+        self._pointers: dict[_Constant, int] = {name: weights + offset for name, offset in offsets.items()}
         self._pointers |= {name: arena + place.offset for name, place in plan.placements.items()}
-        copied = [array.nbytes for array in plan.weights.values()]
+        copied = [array.nbytes for array in constants.values()]
         copied += [plan.tensors[name].nbytes for name in (*plan.inputs, *plan.outputs)]
         self._staging = Staging(self._cupy, self._stream, max(copied, default=0))
         self.memory: Mapping[str, int] = {
-            "weights": plan.weights_nbytes,
+            "weights": sum(array.nbytes for array in constants.values()),
             "arena": plan.arena_nbytes,
             "workspace": plan.workspace_nbytes,
             "pinned": self._staging.nbytes,
         }
 
-    def _upload_weights(self, plan: Plan) -> None:
-        for name, array in plan.weights.items():
+    def _upload_weights(self, constants: Mapping[_Constant, np.ndarray]) -> None:
+        for name, array in constants.items():
             self._staging.upload(np.ascontiguousarray(array), self._pointers[name])
         self._stream.synchronize()
 
-    def _compile(self, plan: Plan, capability: tuple[int, int], options: Options) -> None:
+    def _compile(self, plan: Plan, capability: tuple[int, int]) -> None:
         """Every step's kernel, from the disk cache or compiled now, and its launch."""
         arch = f"sm_{capability[0]}{capability[1]}"
         modules: dict[str, Any] = {}
         self._calls = []
-        for step in plan.steps:
-            rung = registry.find("cuda", step.op, step.rung, options.kernel_dirs)
-            shape = launch.launch(step.params, rung)
+        for step, (rung, shape), constants in zip(plan.steps, self._shapes, self._packed, strict=True):
             path = str(nvrtc.compile_rung(rung, arch, shape.defines))
             if path not in modules:
                 modules[path] = self._cupy.RawModule(path=path)
-            pointers = [int(self._pointer(name)) for name in step.inputs]
+            pointers = [
+                self._pointers[constants[i]] if i in constants else int(self._pointer(name))
+                for i, name in enumerate(step.inputs)
+            ]
             scratch = int(self._workspace.ptr) if self._workspace is not None else 0
             output = int(self._pointer(step.output))
             arguments = shape.arguments(pointers, output, scratch, step.op)
@@ -334,6 +341,34 @@ class EngineCudaSession:
         if self._pool is not None:
             self._pool.free_all_blocks()
             self._pool = None
+
+
+def _shape(step: Step, options: Options) -> tuple[registry.Rung, launch.Launch]:
+    rung = registry.find("cuda", step.op, step.rung, options.kernel_dirs)
+    return rung, launch.launch(step.params, rung)
+
+
+def _uploaded(
+    plan: Plan, shapes: Sequence[tuple[registry.Rung, launch.Launch]]
+) -> tuple[dict[_Constant, np.ndarray], list[dict[int, _Constant]]]:
+    """What lies on the device of the constants, and for each step which of its inputs are packed ones. A
+    weight that every step reads packed is not uploaded as it was."""
+    constants: dict[_Constant, np.ndarray] = {}
+    packed: list[dict[int, _Constant]] = []
+    for step, (_, shape) in zip(plan.steps, shapes, strict=True):
+        packed.append({})
+        for i, name in enumerate(step.inputs):
+            held = plan.holder(name)
+            if held not in plan.weights:
+                continue
+            pack = shape.packed.get(i)
+            key: _Constant = held if pack is None else (held, plan.tensors[name].shape, pack)
+            if pack is not None:
+                packed[-1][i] = key
+            if key not in constants:
+                array = np.ascontiguousarray(plan.weights[held])
+                constants[key] = array if pack is None else pack(array.reshape(plan.tensors[name].shape))
+    return constants, packed
 
 
 def _workspace(options: Options) -> planner.Workspace:

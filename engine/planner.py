@@ -5,24 +5,23 @@ from __future__ import annotations
 import difflib
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from engine.backend import PRECISIONS, Options
+from engine.backend import Options
 from engine.graph import Graph
 from engine.memory import lives, place
 from engine.ops import Kernel, View
 from engine.passes import Program, program
 from engine.plan import Plan, Step, TensorSpec
-from kernels import params
+from kernels import params, registry
 from kernels.errors import InputError, UnsupportedError
+from kernels.params import PRECISIONS
 
-# What the engine's kernels compute in; the reference has more.
-ENGINE_PRECISIONS = ("fp32",)
-
-Choose = Callable[[str, params.Params, str], str]
-"""(device, params, ONNX node name) → name of the rung. Raises UnsupportedError with the reason."""
+Choose = Callable[[str, params.Params, str, bool], str]
+"""(device, params, ONNX node name, whether its weights are constants) → name of the rung. Raises
+UnsupportedError with the reason."""
 
 Workspace = Callable[[str, params.Params, str], int]
 """(device, params, rung name) → bytes of scratch memory that a launch needs."""
@@ -49,7 +48,7 @@ def plan(
     check_precision(precision, device)
     lowered = program(graph, batch)
     _check_rungs(options, graph)
-    choose = choose or ladder_choice(options)
+    choose = choose or ladder_choice(options, precision=precision)
     kernels, specs, weights, aliases = _with_outputs_placed(lowered)
     used = Counter[str]()
     steps = []
@@ -64,7 +63,7 @@ def plan(
                 params=item.params,
                 inputs=item.inputs,
                 output=item.output,
-                rung=choose(device, item.params, chosen_for),
+                rung=choose(device, item.params, chosen_for, _weights_known(item, weights, aliases)),
             )
         )
     held = {name: spec.nbytes for name, spec in specs.items() if name not in weights and name not in aliases}
@@ -99,36 +98,40 @@ def check_precision(precision: str, device: str) -> None:
     """Raises InputError for an unknown precision, UnsupportedError for one the engine's kernels lack."""
     if precision not in PRECISIONS:
         raise InputError(f"precision {precision!r} is unknown: there are {', '.join(PRECISIONS)}")
-    if precision not in ENGINE_PRECISIONS:
+    offered = registry.precisions(device)
+    if precision not in offered:
         raise UnsupportedError(
             f"precision {precision} is not offered by the engine on {device}: it computes in "
-            f"{', '.join(ENGINE_PRECISIONS)}"
+            f"{', '.join(offered)}"
         )
 
 
-def ladder_choice(options: Options, capability: tuple[int, int] | None = None) -> Choose:
-    """The rung that `options.rungs` names for a node, else the highest-numbered one that takes the params;
-    side rungs and the user's own run only where they are named.
+def ladder_choice(
+    options: Options, capability: tuple[int, int] | None = None, precision: str = PRECISIONS[0]
+) -> Choose:
+    """The rung that `options.rungs` names for a node, else the first of `registry.candidates` that takes the
+    params; side rungs and the user's own run only where they are named.
 
-    capability: compute capability of the device, which some rungs depend on.
+    capability: compute capability of the device, which some rungs depend on. precision: what the session
+    computes in, or fp32, which is as good as any.
     """
 
-    def choose(device: str, wanted: params.Params, node: str) -> str:
-        from kernels import registry
-
+    def choose(device: str, wanted: params.Params, node: str, weights_known: bool) -> str:
         extra = options.kernel_dirs
         if node in options.rungs:
             rung = registry.find(device, wanted.op, options.rungs[node], extra)
             reason = rung.refusal(wanted, capability)
+            if rung.precision not in (PRECISIONS[0], precision):
+                reason = f"it computes in {rung.precision}, and {precision} was asked for"
+            if rung.packs and not weights_known:
+                reason = "it lays its weights out anew, and here they are no constants"
             if reason is not None:
                 raise UnsupportedError(
                     f"node {node!r}: rung {rung.name!r} of {wanted.op} on {device} refuses: {reason}"
                 )
             return rung.name
         reasons = []
-        for rung in reversed(registry.rungs(device, wanted.op, extra)):
-            if not rung.by_default:
-                continue
+        for rung in registry.candidates(device, wanted.op, precision, weights_known):
             reason = rung.refusal(wanted, capability)
             if reason is None:
                 return rung.name
@@ -137,6 +140,11 @@ def ladder_choice(options: Options, capability: tuple[int, int] | None = None) -
         raise UnsupportedError(f"node {node!r}: no {wanted.op} kernel for {device} takes it ({why})")
 
     return choose
+
+
+def _weights_known(item: Kernel, weights: Mapping[str, np.ndarray], aliases: Mapping[str, str]) -> bool:
+    """Whether a product's weights, its second and later inputs, are constants of the model."""
+    return all(aliases.get(name, name) in weights for name in item.inputs[1:])
 
 
 def _check_rungs(options: Options, graph: Graph) -> None:

@@ -54,12 +54,14 @@ class CudaRungSession:
         cupy = self._cupy
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._pool = cupy.cuda.MemoryPool()
-        self._layout = layout(params, inputs, shape.workspace_nbytes or 0)
+        # A weight that the launch packs lies there packed, once: it never changes while the session lives.
+        held = [shape.packed[i](array) if i in shape.packed else array for i, array in enumerate(inputs)]
+        self._layout = layout(params, held, shape.workspace_nbytes or 0)
         self._arena = self._pool.malloc(self._layout.nbytes)
         self._arena.memset_async(GUARD, self._layout.nbytes, self._stream)
         largest = max(size for _, size in self._layout.places.values())
         self._staging = Staging(cupy, self._stream, max(largest, GUARD_NBYTES))
-        self._expected = [np.ascontiguousarray(array).copy() for array in inputs]
+        self._expected = [np.ascontiguousarray(array).copy() for array in held]
         for i, array in enumerate(self._expected):
             self._staging.upload(array, self._pointer(f"input {i}"))
         self._stream.synchronize()

@@ -34,7 +34,16 @@ from types import MappingProxyType
 from typing import Any
 
 from kernels.errors import KernelError
-from kernels.params import ACTIVATIONS, BINARY_KINDS, ITEMSIZE, OPS, PAD_MODES, UNARY_KINDS, Params
+from kernels.params import (
+    ACTIVATIONS,
+    BINARY_KINDS,
+    ITEMSIZE,
+    OPS,
+    PAD_MODES,
+    PRECISIONS,
+    UNARY_KINDS,
+    Params,
+)
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CAPABILITY = re.compile(r"(\d+)\.(\d+)")
@@ -45,6 +54,9 @@ _HEADER_KEYS = {
     "idea": str,
     "launch": str,
     "side": bool,
+    "yardstick": bool,
+    "precision": str,
+    "packs": bool,
     "defines": dict,
     "needs": dict,
 }
@@ -166,6 +178,12 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
     for key in ("launch", "defines"):
         if device != "cuda" and key in header:
             raise KernelError(f"{path}: {key!r} means nothing for a {device} rung")
+    if device != "cuda" and "packs" in header:
+        raise KernelError(f"{path}: 'packs' means nothing for a {device} rung: its file defines pack(…)")
+    if header.get("precision", PRECISIONS[0]) not in PRECISIONS:
+        raise KernelError(
+            f"{path}: precision {header['precision']!r} is unknown; there are {', '.join(PRECISIONS)}"
+        )
     if header["op"] not in OPS:
         raise KernelError(f"{path}: unknown op {header['op']!r}{nearest(header['op'], OPS)}")
 

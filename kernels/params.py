@@ -11,6 +11,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+# What a kernel computes in: strict float32; 3xTF32 on tensor cores, as exact; TF32; float16, summed in
+# float32.
+PRECISIONS = ("fp32", "fp32-tc", "tf32", "fp16")
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
 UNARY_KINDS = ("relu", "tanh", "sigmoid", "identity")
 BINARY_KINDS = ("add", "sub", "mul", "div")

@@ -8,7 +8,10 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     name = "shared_tiles"        # the name in the file's name
     idea = "One sentence: what this rung does that the one below does not."
     launch = "conv_tiles"        # .cu only, required: the name of a launch shape of kernels.launch
+    precision = "tf32"           # what it computes in, of kernels.params.PRECISIONS; fp32 where absent
     side = true                  # beside the ladder, for comparison: never a default; false where absent
+    yardstick = true             # a library does the work: a side rung, and said to be one
+    packs = true                 # .cu only: its launch shape lays the weights out anew, once (Launch.packed)
     [defines]                    # .cu only: compile-time defines, NAME = number, string or boolean
     TILE = 16
     [needs]                      # what params must be for the rung to apply; absent: anything
@@ -31,9 +34,9 @@ from typing import Any
 
 from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, nearest, parse, unmet
-from kernels.params import OPS, Params
+from kernels.params import OPS, PRECISIONS, Params
 
-__all__ = ["NEEDS", "ROOT", "SUFFIX", "Rung", "default", "find", "rungs"]
+__all__ = ["NEEDS", "ROOT", "SUFFIX", "Rung", "candidates", "default", "find", "precisions", "rungs"]
 
 ROOT = Path(__file__).parent
 SUFFIX = {"cuda": ".cu", "cpu": ".py"}
@@ -44,7 +47,8 @@ _FILE = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
 class Rung:
     """One kernel file. `source` is its whole text, `number` and `name` those of the file's name; `launch`
     names a launch shape of kernels.launch ("" on the CPU). `side`: it stands beside the ladder. `user`: it
-    comes from the user's own folder."""
+    comes from the user's own folder. `precision`: what it computes in. `yardstick`: a library's kernels do
+    the work. `packs`: it wants weights that are known when a model is prepared."""
 
     device: str
     op: str
@@ -58,6 +62,9 @@ class Rung:
     source: str = field(repr=False)
     user: bool = False
     side: bool = False
+    precision: str = PRECISIONS[0]
+    yardstick: bool = False
+    packs: bool = False
 
     @property
     def label(self) -> str:
@@ -114,13 +121,16 @@ def find(device: str, op: str, name_or_number: str | int, extra_dirs: Sequence[P
     raise InputError(f"no rung {wanted!r} of {op} on {device}{hint}; there are: {known}")
 
 
-def default(device: str, params: Params, capability: tuple[int, int] | None = None) -> Rung:
-    """The highest rung of ours that applies, side rungs left out. Raises KernelError with every rung's reason
-    where none does."""
+def default(
+    device: str,
+    params: Params,
+    capability: tuple[int, int] | None = None,
+    precision: str = PRECISIONS[0],
+    weights_known: bool = True,
+) -> Rung:
+    """The first of `candidates` that applies. Raises KernelError with every rung's reason where none does."""
     reasons = []
-    for rung in reversed(rungs(device, params.op)):
-        if not rung.by_default:
-            continue
+    for rung in candidates(device, params.op, precision, weights_known):
         reason = rung.refusal(params, capability)
         if reason is None:
             return rung
@@ -128,6 +138,24 @@ def default(device: str, params: Params, capability: tuple[int, int] | None = No
     raise KernelError(
         f"no {device} kernel for this {params.op}: " + ("; ".join(reasons) or "there is no rung at all")
     )
+
+
+def candidates(
+    device: str, op: str, precision: str = PRECISIONS[0], weights_known: bool = True
+) -> tuple[Rung, ...]:
+    """What an engine may take of its own accord, best guess first: rungs of ours that compute in this
+    precision from the highest down, then those of fp32; no side rungs. weights_known: whether the weights are
+    constants, which rungs that pack them ask for."""
+    ours = [rung for rung in reversed(rungs(device, op)) if rung.by_default]
+    fit = [rung for rung in ours if weights_known or not rung.packs]
+    exact = [rung for rung in fit if rung.precision == precision]
+    return (*exact, *(rung for rung in fit if rung.precision == PRECISIONS[0] != precision))
+
+
+def precisions(device: str) -> tuple[str, ...]:
+    """What the rungs of a device compute in, in the order of PRECISIONS."""
+    found = {rung.precision for op in OPS for rung in rungs(device, op)}
+    return tuple(name for name in PRECISIONS if name in found)
 
 
 def _folder(device: str, op: str, folder: Path, user: bool, mixed: bool) -> list[Rung]:
@@ -194,5 +222,8 @@ def _read(device: str, path: Path, user: bool, mtime_ns: int, size: int) -> Rung
         path=path,
         source=source,
         user=user,
-        side=header.get("side", False),
+        side=header.get("side", False) or header.get("yardstick", False),
+        precision=header.get("precision", PRECISIONS[0]),
+        yardstick=header.get("yardstick", False),
+        packs=header.get("packs", False),
     )

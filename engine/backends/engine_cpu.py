@@ -18,7 +18,7 @@ from engine.cpu_steps import Blas, CpuStep, aligned, divided, in_order
 from engine.graph import Graph
 from engine.ort import check_inputs
 from engine.plan import Plan, Step
-from engine.planner import ENGINE_PRECISIONS, plan
+from engine.planner import plan
 from kernels import registry
 from kernels.cpu import Bound, CpuKernel, line_in, load
 from kernels.errors import InputError, KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
@@ -219,7 +219,10 @@ class EngineCpu:
     title = "Kernelscope engine (CPU)"
     device = "cpu"
     reference = "ort-cpu"
-    precisions: tuple[str, ...] = ENGINE_PRECISIONS
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        return registry.precisions(self.device)
 
     def unavailable(self) -> str | None:
         return None

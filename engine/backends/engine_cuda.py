@@ -14,7 +14,7 @@ from engine import cuda_driver, planner
 from engine.backend import Options
 from engine.cuda_session import EngineCudaSession
 from engine.graph import Graph
-from kernels import nvrtc
+from kernels import nvrtc, registry
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 
 _CUDA_EXTRA = "install the extra cuda (cuda12 for drivers older than 580)"
@@ -41,7 +41,10 @@ class EngineCuda:
     title = "Engine (CUDA)"
     device = "cuda"
     reference = "ort-cuda"
-    precisions: tuple[str, ...] = planner.ENGINE_PRECISIONS
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        return registry.precisions(self.device)
 
     def unavailable(self) -> str | None:
         reason = cuda_driver.unavailable() or _no_device()

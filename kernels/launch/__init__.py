@@ -5,15 +5,29 @@ are one pointer an input in the order of the params' docstring (null for an opti
 the pointer of the output, then the scalars that `kernels.scalars.SCALARS[op]` lists, the same for every rung
 of the op. So a new rung on a known launch shape touches no Python.
 
+A rung with `packs = true` has weights that its launch shape lays out anew (`Launch.packed`: rounded, halved,
+split, in the order of its tiles); the kernel is given the packed ones.
+
 A launch may carry defines of its own (a tile size fitted to the problem); they win over the header's.
 
 A sum that many blocks share is finished by a second kernel: a launch shape may ask for scratch memory, whose
-pointer both kernels then take after that of the output, and name a further stage, `<op>_<stage>(…)`, which
-runs after the first with the same arguments.
+pointer both kernels then take after that of the output, and name further stages, `<op>_<stage>(…)`, which
+run in order after the first with the same arguments.
 """
 
 from kernels.launch import direct, elements, products
-from kernels.launch.core import POINTERS, SHAPES, Launch, Stage, launch
+from kernels.launch.core import POINTERS, SHAPES, Launch, Pack, Stage, launch
 from kernels.launch.products import TILES
 
-__all__ = ["POINTERS", "SHAPES", "TILES", "Launch", "Stage", "direct", "elements", "launch", "products"]
+__all__ = [
+    "POINTERS",
+    "SHAPES",
+    "TILES",
+    "Launch",
+    "Pack",
+    "Stage",
+    "direct",
+    "elements",
+    "launch",
+    "products",
+]

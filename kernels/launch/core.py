@@ -30,12 +30,26 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Pack:
+    """How a weight lies on the device: what `function(array, *arguments)` makes of the ONNX array, once, when
+    a model is prepared. `array` has the elements in ONNX's order, perhaps with axes of 1 in front. Equal
+    packs of one weight share their bytes."""
+
+    function: Callable[..., np.ndarray]
+    arguments: tuple[Any, ...] = ()
+
+    def __call__(self, array: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(self.function(array, *self.arguments))
+
+
+@dataclass(frozen=True)
 class Launch:
     """One kernel launch but for its pointers: grid and block in (x, y, z), dynamic shared memory in bytes,
     the scalars in the kernel's order, and the defines that the rung is compiled with for it.
 
     workspace_nbytes: scratch memory, whose pointer the kernel takes after that of its output (null where 0);
-    None: it takes no such pointer. second: the stage that follows, if any. constant: (name of an array in
+    None: it takes no such pointer. then: the stages that follow, in order. packed: by the index of an input
+    that is a weight, how it is laid out anew before it is uploaded. constant: (name of an array in
     constant memory, index of an input, bytes) where that input is copied into it before every launch."""
 
     grid: tuple[int, int, int]
@@ -44,13 +58,13 @@ class Launch:
     shared_nbytes: int = 0
     defines: Mapping[str, Define] = field(default_factory=dict)
     workspace_nbytes: int | None = None
-    second: Stage | None = None
+    then: tuple[Stage, ...] = ()
+    packed: Mapping[int, Pack] = field(default_factory=dict)
     constant: tuple[str, int, int] | None = None
 
     def stages(self, op: str) -> tuple[Stage, ...]:
         """What to start, in order, all with the same arguments."""
-        first = Stage(op, self.grid, self.block, self.shared_nbytes)
-        return (first,) if self.second is None else (first, self.second)
+        return (Stage(op, self.grid, self.block, self.shared_nbytes), *self.then)
 
     def arguments(self, pointers: Sequence[int], output: int, workspace: int, op: str) -> tuple[Any, ...]:
         """Of every stage: addresses of the inputs (fewer where optional ones are absent), of the output and

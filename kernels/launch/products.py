@@ -128,9 +128,9 @@ def _in_parts(
         SCALARS[p.op](p),
         defines={**defines, "PARTS": parts},
         workspace_nbytes=4 * parts * total if parts > 1 else 0,
-        second=Stage(f"{p.op}_reduce", (min(ceil(total, block), MAX_X), 1, 1), (block, 1, 1))
+        then=(Stage(f"{p.op}_reduce", (min(ceil(total, block), MAX_X), 1, 1), (block, 1, 1)),)
         if parts > 1
-        else None,
+        else (),
     )
 
 

@@ -80,13 +80,13 @@ def run_ort(graph: Graph, feeds: Feeds) -> dict[str, np.ndarray]:
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))
 
 
-def first_rung(device: str, wanted: Any, node: str) -> str:
+def first_rung(device: str, wanted: Any, node: str, weights_known: bool) -> str:
     return registry.rungs(device, wanted.op)[0].name
 
 
 def bare(graph: Graph, batch: int) -> Plan:
     """A plan without rungs, for questions of structure."""
-    return plan(graph, batch, choose=lambda device, wanted, node: "")
+    return plan(graph, batch, choose=lambda device, wanted, node, known: "")
 
 
 def run_plan(graph: Graph, batch: int, feeds: Feeds) -> dict[str, np.ndarray]:

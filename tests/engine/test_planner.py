@@ -252,7 +252,7 @@ def test_rungs_are_chosen_by_node_name_else_the_highest(device: str) -> None:
 def test_workspace_is_the_largest_of_any_step() -> None:
     sizes = {"conv": 1000, "gemm": 3000}
     made = plan(
-        network(), 1, choose=lambda d, p, n: "", workspace=lambda device, wanted, rung: sizes[wanted.op]
+        network(), 1, choose=lambda d, p, n, w: "", workspace=lambda device, wanted, rung: sizes[wanted.op]
     )
     assert made.workspace_nbytes == 3000
     assert made.peak_nbytes == made.weights_nbytes + made.arena_nbytes + 3000
