@@ -86,12 +86,18 @@ class Rung:
         return None
 
 
-def rungs(device: str, op: str, extra_dirs: Sequence[Path] = ()) -> tuple[Rung, ...]:
+def rungs(
+    device: str,
+    op: str,
+    extra_dirs: Sequence[Path] = (),
+    broken: list[KernelError] | None = None,
+) -> tuple[Rung, ...]:
     """All rungs of `op` on `device` ("cuda" or "cpu") in order of their numbers, the user's among ours.
 
     A folder of the user's own holds `NN_name` files of any op, or sub-folders `<op>/` or `<device>/<op>/` of
     them. Files are read again when they change. Raises KernelError naming the file that breaks a rule of this
-    module, InputError for an unknown op or a folder that does not exist.
+    module, InputError for an unknown op or a folder that does not exist. With a list `broken`, a file of the
+    user's that breaks a rule is left out and its error put there.
     """
     if op not in OPS:
         raise InputError(f"no operator {op!r} in the ladder{nearest(op, OPS)}")
@@ -100,18 +106,23 @@ def rungs(device: str, op: str, extra_dirs: Sequence[Path] = ()) -> tuple[Rung, 
         folder = Path(extra)
         if not folder.is_dir():
             raise InputError(f"the folder of your own kernels {folder} does not exist")
-        found += _folder(device, op, folder, user=True, mixed=True)
-        found += _folder(device, op, folder / op, user=True, mixed=False)
-        found += _folder(device, op, folder / device / op, user=True, mixed=False)
+        found += _folder(device, op, folder, user=True, mixed=True, broken=broken)
+        found += _folder(device, op, folder / op, user=True, mixed=False, broken=broken)
+        found += _folder(device, op, folder / device / op, user=True, mixed=False, broken=broken)
     found = list({rung.path: rung for rung in found}.values())
-    found.sort(key=lambda rung: (rung.number, rung.user))
-    _refuse_twins(found)
-    return tuple(found)
+    found = _without_twins(found, broken)
+    return tuple(sorted(found, key=lambda rung: (rung.number, rung.user)))
 
 
-def find(device: str, op: str, name_or_number: str | int, extra_dirs: Sequence[Path] = ()) -> Rung:
+def find(
+    device: str,
+    op: str,
+    name_or_number: str | int,
+    extra_dirs: Sequence[Path] = (),
+    broken: list[KernelError] | None = None,
+) -> Rung:
     """The rung called "tiled", 3 or "3". Raises InputError with the nearest name where there is none."""
-    ladder = rungs(device, op, extra_dirs)
+    ladder = rungs(device, op, extra_dirs, broken)
     wanted = str(name_or_number)
     for rung in ladder:
         if rung.name == wanted or (wanted.isdecimal() and rung.number == int(wanted)):
@@ -158,7 +169,14 @@ def precisions(device: str) -> tuple[str, ...]:
     return tuple(name for name in PRECISIONS if name in found)
 
 
-def _folder(device: str, op: str, folder: Path, user: bool, mixed: bool) -> list[Rung]:
+def _folder(
+    device: str,
+    op: str,
+    folder: Path,
+    user: bool,
+    mixed: bool,
+    broken: list[KernelError] | None = None,
+) -> list[Rung]:
     """The rungs of one folder; a `mixed` one holds several ops, perhaps Python files that are no rungs."""
     if not folder.is_dir():
         return []
@@ -167,29 +185,45 @@ def _folder(device: str, op: str, folder: Path, user: bool, mixed: bool) -> list
         strange = path.suffix == ".py" and mixed and not path.name[0].isdigit()
         if path.name.startswith("_") or strange:
             continue
-        stat = path.stat()
-        rung = _read(device, path.resolve(), user, stat.st_mtime_ns, stat.st_size)
-        if not mixed and rung.op != op:
-            raise KernelError(
-                f"{path}: op is {rung.op!r} in the header, but the file lies in the folder {op}/"
-            )
+        try:
+            stat = path.stat()
+            rung = _read(device, path.resolve(), user, stat.st_mtime_ns, stat.st_size)
+            if not mixed and rung.op != op:
+                raise KernelError(
+                    f"{path}: op is {rung.op!r} in the header, but the file lies in the folder {op}/"
+                )
+        except FileNotFoundError:  # an editor that replaces the file on saving
+            continue
+        except KernelError as error:
+            if broken is None:
+                raise
+            broken.append(error)
+            continue
         if rung.op == op:
             found.append(rung)
     return found
 
 
-def _refuse_twins(found: Sequence[Rung]) -> None:
+def _without_twins(found: Sequence[Rung], broken: list[KernelError] | None) -> list[Rung]:
+    """Those whose number and name no other has; ours come before the user's."""
     numbers: dict[int, Rung] = {}
     names: dict[str, Rung] = {}
     free = max((rung.number for rung in found), default=0) + 1
-    for rung in found:
+    kept = []
+    for rung in sorted(found, key=lambda rung: (rung.user, rung.number)):
+        reason = ""
         if twin := numbers.get(rung.number):
-            raise KernelError(
-                f"{rung.path}: rung {rung.number} of {rung.op} is already {twin.path}; {free:02d} is free"
-            )
-        if twin := names.get(rung.name):
-            raise KernelError(f"{rung.path}: the name {rung.name!r} is already taken by {twin.path}")
-        numbers[rung.number] = names[rung.name] = rung
+            reason = f"rung {rung.number} of {rung.op} is already {twin.path}; {free:02d} is free"
+        elif twin := names.get(rung.name):
+            reason = f"the name {rung.name!r} is already taken by {twin.path}"
+        if not reason:
+            numbers[rung.number] = names[rung.name] = rung
+            kept.append(rung)
+        elif broken is None or not rung.user:
+            raise KernelError(f"{rung.path}: {reason}")
+        else:
+            broken.append(KernelError(f"{rung.path}: {reason}"))
+    return kept
 
 
 @lru_cache(maxsize=1024)
