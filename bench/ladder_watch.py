@@ -11,7 +11,7 @@ import datetime
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -22,27 +22,11 @@ from bench.ladder_records import Ladder, LadderJob, RungMeasurement
 from bench.ladder_rows import rows
 from bench.ladder_store import LadderFolder
 from bench.ladder_tables import terminal
+from bench.sources import stamps
 from kernels.errors import InputError, KernelscopeError
 
 POLL_S = 0.2
 QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
-SOURCES = (".cu", ".cuh", ".py")
-
-Stamps = dict[Path, tuple[int, int]]
-
-
-def stamps(folders: Iterable[str]) -> Stamps:
-    """When each source file of the folders was last written, and its size."""
-    found: Stamps = {}
-    for folder in folders:
-        for path in sorted(Path(folder).rglob("*")):
-            if path.suffix in SOURCES and "__pycache__" not in path.parts:
-                try:
-                    stat = path.stat()
-                except OSError:  # an editor that replaces the file on saving
-                    continue
-                found[path.resolve()] = stat.st_mtime_ns, stat.st_size
-    return found
 
 
 class Watch:

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from bench.judge import diagnosis
+from bench.judge.pictures import pictures
 from bench.judge.suite import Shape, small_shapes
 from bench.judge.trial import Failure, Trial
 from bench.ladder_records import Finding
@@ -40,10 +41,20 @@ _TAGS = {
 class Wrong(Exception):
     """A rung's answer is wrong; carries the finding and the error map (None: there is nothing to map)."""
 
-    def __init__(self, finding: Finding, error_map: np.ndarray | None = None) -> None:
+    def __init__(
+        self, finding: Finding, error_map: np.ndarray | None = None, failure: Failure | None = None
+    ) -> None:
         super().__init__(finding.reason)
         self.finding = finding
         self.error_map = error_map
+        self._failure = failure
+
+    def pictures(self) -> dict[str, np.ndarray]:
+        """What to keep of the answer, as bench.judge.pictures has it; of less the error map alone, or
+        nothing."""
+        if self._failure is not None:
+            return pictures(self._failure)
+        return {} if self.error_map is None else {"error_map": self.error_map}
 
 
 def examine(
@@ -87,7 +98,7 @@ def _named(failures: Sequence[tuple[Shape, Failure]], rung: Rung, precision: str
     thing that all failing shapes have in common."""
     for _, failure in failures:
         if failure.finding.fault != "wrong":
-            return Wrong(failure.finding, failure.error_map)
+            return Wrong(failure.finding, failure.error_map, failure)
     for shape, failure in failures:
         if shape.params.op == "conv" and (found := diagnosis.explain(failure, precision)):
             return _with(failure, *found)
@@ -99,10 +110,10 @@ def _named(failures: Sequence[tuple[Shape, Failure]], rung: Rung, precision: str
         failure = next(failure for shape, failure in failures if shape.tag in tags)
         return _with(failure, *found)
     failure = failures[0][1]
-    return Wrong(failure.finding, failure.error_map)
+    return Wrong(failure.finding, failure.error_map, failure)
 
 
 def _with(failure: Failure, fault: str, words: str) -> Wrong:
     finding = failure.finding
     reason = f"{words}; {finding.reason}"
-    return Wrong(msgspec.structs.replace(finding, fault=fault, reason=reason), failure.error_map)
+    return Wrong(msgspec.structs.replace(finding, fault=fault, reason=reason), failure.error_map, failure)

@@ -154,7 +154,7 @@ class Trial:
         if self.failure is not None:
             from bench.judge import Wrong
 
-            raise Wrong(self.failure.finding, self.failure.error_map)
+            raise Wrong(self.failure.finding, self.failure.error_map, self.failure)
         return self.session.time_runs(count, cold)
 
     def _pass(self, byte: int) -> np.ndarray:
