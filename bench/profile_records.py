@@ -200,25 +200,31 @@ class Device(Record, frozen=True):
 
 
 class Share(Record, frozen=True):
-    """A part of a breakdown: ns a pass (or of the whole window), and how many events it holds."""
+    """A part of a breakdown (bench.profile_parts names the keys): ns over all its passes, and how many events
+    had some of it."""
 
     key: str
-    time_ns: float
+    time_ns: int
     count: int = 0
 
 
 class Breakdown(Record, frozen=True):
-    """A window of the profiled session divided: the parts' times add up to wall_ns exactly. window: "pass" (a
-    mean over the passes), "create", "close" or "all" (from creation to close)."""
+    """A window of the profiled session divided: the parts' times add up to wall_ns exactly. window: "pass"
+    (all profiled passes together, `passes` of them), "create", "close" or "all" (from creation to close)."""
 
     window: str
-    wall_ns: float
+    wall_ns: int
     parts: tuple[Share, ...]
     passes: int = 1
 
-    def part(self, key: str) -> float:
-        """Nanoseconds, 0 where there is none."""
-        return sum(share.time_ns for share in self.parts if share.key == key)
+    @property
+    def wall(self) -> float:
+        """Nanoseconds a pass."""
+        return self.wall_ns / self.passes
+
+    def part(self, *keys: str) -> float:
+        """Nanoseconds a pass of these parts together, 0 where there is none."""
+        return sum(share.time_ns for share in self.parts if share.key in keys) / self.passes
 
 
 class CaseProfile(Record, frozen=True):

@@ -1,0 +1,208 @@
+"""A profiled window divided: every nanosecond goes to one thing, and the parts add up."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import profile_api, profile_names, profile_parts
+from bench.profile_parts import Claim
+from bench.profile_records import Activity, ApiCall, Events, Interval, Mark
+
+
+def mark(name, start, end, kind="window", run=None):
+    return Mark(name=name, kind=kind, start_ns=start, end_ns=end, run=run)
+
+
+def kernel(start, end, op="Conv", correlation=0, stream=7):
+    return Activity(
+        name="k",
+        kind="kernel",
+        start_ns=start,
+        end_ns=end,
+        op_type=op,
+        correlation=correlation,
+        stream=stream,
+    )
+
+
+def copy(start, end, way="HtoD", correlation=0):
+    return Activity(
+        name=f"memcpy {way}", kind="memcpy", start_ns=start, end_ns=end, copy=way, correlation=correlation
+    )
+
+
+def call(name, start, end, correlation=0, thread=1):
+    domain = "runtime" if name.startswith("cuda") else "driver"
+    return ApiCall(
+        name=name, domain=domain, start_ns=start, end_ns=end, correlation=correlation, thread=thread
+    )
+
+
+def times(events, window="pass"):
+    found = profile_parts.breakdown(events, window)
+    assert sum(share.time_ns for share in found.parts) == found.wall_ns
+    return {share.key: share.time_ns for share in found.parts}
+
+
+def test_a_pass_is_divided_by_what_went_on():
+    events = Events(
+        activities=(copy(20, 30, "HtoD", 1), kernel(50, 80, "Conv", 2), kernel(82, 90, "Gemm", 3)),
+        calls=(
+            call("cudaMemcpyAsync", 15, 18, 1),
+            call("cudaLaunchKernel", 40, 45, 2),
+            call("cudaLaunchKernel", 45, 48, 3),
+            call("cudaStreamSynchronize", 60, 95),
+            call("cudaMalloc", 96, 98),
+            call("cudaEventRecord", 98, 99),
+        ),
+        marks=(
+            mark("pass", 0, 110, run=0),
+            mark("bind", 0, 35, "stage", 0),
+            mark("run", 35, 60, "stage", 0),
+        ),
+    )
+    assert times(events) == {
+        "op:Conv": 30,
+        "op:Gemm": 8,
+        "h2d": 10,
+        "launch": 5 + 10 + 2,  # before the copy; from the first launch to its kernel; between the kernels
+        "alloc": 2,
+        "sync": 5,
+        "api": 1,
+        "host": 15 + 5,
+        "rest": 5 + 1 + 11,
+    }
+
+
+def test_kernels_that_overlap_on_two_streams_are_not_counted_twice():
+    events = Events(
+        activities=(kernel(10, 50, "Conv"), kernel(30, 70, "Gemm", stream=8), copy(60, 90, "DtoH")),
+        marks=(mark("pass", 0, 100, run=0),),
+    )
+    assert times(events) == {"op:Conv": 40, "op:Gemm": 20, "d2h": 20, "rest": 20}
+
+
+def test_what_lies_over_the_edge_of_a_window_counts_for_its_part_inside():
+    events = Events(
+        activities=(kernel(0, 30), kernel(90, 130)),
+        marks=(mark("pass", 10, 100, run=0), mark("pass", 120, 140, run=1)),
+    )
+    found = profile_parts.breakdown(events, "pass")
+    assert (found.passes, found.wall_ns, found.wall) == (2, 110, 55)
+    assert found.part("op:Conv") == (20 + 10 + 10) / 2
+    assert {share.key: share.count for share in found.parts} == {"op:Conv": 3, "rest": 0}
+
+
+def test_a_pass_that_warms_up_is_in_the_whole_alone():
+    events = Events(
+        activities=(kernel(5, 6), kernel(15, 16)),
+        marks=(
+            mark("create", 0, 4),
+            mark("warm-up", 4, 10),
+            mark("pass", 10, 20, run=0),
+            mark("close", 22, 25),
+        ),
+    )
+    windows = {made.window: made.wall_ns for made in profile_parts.breakdowns(events)}
+    assert windows == {"pass": 10, "create": 4, "close": 3, "all": 25}
+    assert times(events, "all")["op:Conv"] == 2
+    assert times(events)["op:Conv"] == 1
+
+
+def test_steps_of_a_cpu_are_its_kernels_and_a_gpu_node_is_the_hosts_work():
+    def interval(kind, start, end, op="", provider=""):
+        return Interval(name="i", kind=kind, start_ns=start, end_ns=end, op_type=op, provider=provider)
+
+    steps = (
+        interval("step", 10, 40, "Conv"),
+        interval("node", 40, 60, "Gemm", "CPUExecutionProvider"),
+        interval("node", 60, 70, "MaxPool", "CUDAExecutionProvider"),
+        interval("overhead", 80, 90),
+    )
+    events = Events(intervals=steps, marks=(mark("pass", 0, 100, run=0),))
+    assert times(events) == {"op:Conv": 30, "op:Gemm": 20, "host": 10, "profiler": 10, "rest": 30}
+
+
+CLAIMS = st.lists(
+    st.tuples(st.integers(0, 7), st.integers(-50, 150), st.integers(0, 80), st.sampled_from("abcd")),
+    max_size=30,
+)
+WINDOWS = st.lists(st.integers(0, 120), min_size=2, max_size=8, unique=True).map(sorted)
+
+
+@given(CLAIMS, WINDOWS)
+def test_the_parts_add_up_and_are_what_a_look_at_every_nanosecond_finds(drawn, edges):
+    claims = [Claim(rank, start, start + length, key) for rank, start, length, key in drawn]
+    windows = list(zip(edges[::2], edges[1::2], strict=False))
+    shares = profile_parts.divide(claims, windows)
+    assert sum(share.time_ns for share in shares.values()) == sum(high - low for low, high in windows)
+    expected: dict[str, int] = {}
+    for low, high in windows:
+        for now in range(low, high):
+            going = [claim for claim in claims if claim.start <= now < claim.end]
+            key = min(going).key if going else "rest"
+            expected[key] = expected.get(key, 0) + 1
+    assert {key: share.time_ns for key, share in shares.items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "purpose"),
+    [
+        ("cudaLaunchKernel_v7000", "launch"),
+        ("cuLaunchKernelEx", "launch"),
+        ("cudaGraphLaunch_v10000", "launch"),
+        ("cuMemcpyHtoDAsync_v2", "copy"),
+        ("cudaMemsetAsync_ptsz", "copy"),
+        ("cudaMemGetInfo", "other"),
+        ("cuMemFree_v2", "alloc"),
+        ("cudaHostAlloc", "alloc"),
+        ("cudaFreeHost", "alloc"),
+        ("cuStreamSynchronize", "sync"),
+        ("cudaEventSynchronize", "sync"),
+        ("cudaEventRecord", "other"),
+        ("cuModuleLoadData", "load"),
+        ("cuGraphInstantiateWithFlags", "load"),
+    ],
+)
+def test_calls_are_told_apart_by_what_they_are_for(name, purpose):
+    assert profile_api.purpose(name) == purpose
+
+
+def test_a_family_sums_every_variant_and_no_call_inside_another():
+    calls = [
+        call("cudaMemcpyAsync_v3020", 0, 10),
+        call("cuMemcpyHtoDAsync_v2", 2, 8),  # the runtime's own
+        call("cuMemcpyDtoH_v2", 20, 25),
+        call("cuMemcpyDtoH_v2", 3, 6, thread=2),
+        call("cudaMemset", 30, 40),
+        call("cudaMallocHost", 50, 60),
+        call("cuMemAlloc_v2", 70, 71),
+    ]
+    assert sum(c.time_ns for c in profile_api.variants(calls, "cudaMemcpy")) == 10 + 5 + 3
+    assert len(profile_api.variants(calls, "cudaMalloc")) == 1
+    assert profile_api.variants(calls, "cudaFreeHost") == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "whole", "short"),
+    [
+        ("conv", "conv", "conv"),
+        ("_Z3addPfi", "add(float*, int)", "add"),
+        (
+            "_ZN7cutlass6KernelINS_4gemm4GemmIfEEEEvNT_6ParamsE",
+            "void cutlass::Kernel<cutlass::gemm::Gemm<float> >(cutlass::gemm::Gemm<float>::Params)",
+            "Kernel",
+        ),
+        ("_Znonsense", "_Znonsense", "_Znonsense"),
+        ("volta_sgemm_128x128_tn", "volta_sgemm_128x128_tn", "volta_sgemm_128x128_tn"),
+    ],
+)
+def test_names_are_demangled_and_shortened(name, whole, short):
+    assert profile_names.demangled(name) == whole
+    assert profile_names.short(name) == short
+
+
+def test_a_long_name_is_cut():
+    assert profile_names.short("implicit_convolve_sgemm", 10) == "implicit_…"
