@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench import palette
 from bench.charts.definitions import Chart
-from bench.draw_panels import TICK_SIZE, bars, dashes, lines, weight
+from bench.draw_panels import TICK_SIZE, bars, dash, dashes, lines, weight
 from bench.store import write_atomically
 from kernels.errors import InputError
 
@@ -237,12 +237,18 @@ def _legend(chart: Chart) -> list[tuple[Any, str]]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    if chart.categories:
-        return [(Patch(color=c.colour), c.label) for c in reversed(chart.categories)][::-1]
     entries: dict[str, Any] = {}
+    if chart.categories:
+        levels = [level for panel in chart.panels for level in panel.baselines]
+        entries = {
+            level.label: Line2D([], [], color=palette.INK, linestyle=dash(level.precision), linewidth=1.1)
+            for level in levels
+        }
+        bars = [(Patch(color=c.colour), c.label) for c in reversed(chart.categories)][::-1]
+        return bars + [(handle, label) for label, handle in entries.items()]
     for panel in chart.panels:
         for series in panel.series:
-            if series.label in entries or not (series.points or series.marks):
+            if series.named or series.label in entries or not (series.points or series.marks):
                 continue
             entries[series.label] = Line2D(
                 [],

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bench import palette, units
-from bench.charts.definitions import Axis, Chart, Panel, Series
+from bench.charts.definitions import Axis, Baseline, Chart, Panel, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TICK_SIZE = 8
+NAME_STEP = 9.0  # points between labels that stand below each other
 DIGIT = 0.636 * TICK_SIZE / 72  # inches; DejaVu Sans' digits are 0.636 em wide
 
 
@@ -70,6 +71,57 @@ def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
     axes.set_title(panel.title)
     _y_axis(axes, panel)
     axes.grid(True, which="major")
+    _name(axes, [series for series in shown if series.named and series.points])
+
+
+def _name(axes: Axes, named: Sequence[Series]) -> None:
+    """Labels at the last points: a line's above its end, a point's to its right, set apart where points lie
+    close, with a thin line from the point to its label."""
+    for series in named:
+        if len(series.points) > 1:
+            axes.annotate(
+                series.label, (series.points[-1].x, series.points[-1].y), xytext=(0, 2.5),
+                textcoords="offset points", ha="right", va="bottom", size=7, color=series.colour,
+            )  # fmt: skip
+    alone = sorted((s for s in named if len(s.points) == 1), key=lambda s: s.points[0].y)
+    if not alone:
+        return
+    per_point = axes.figure.dpi / 72
+    there = [axes.transData.transform((s.points[0].x, s.points[0].y))[1] / per_point for s in alone]
+    bottom, top = (axes.transAxes.transform((0, y))[1] / per_point for y in (0, 1))
+    for series, y, at in zip(alone, there, spread(there, NAME_STEP, bottom + 4, top - 4), strict=True):
+        axes.annotate(
+            series.label, (series.points[0].x, series.points[0].y), xytext=(24, at - y),
+            textcoords="offset points", ha="left", va="center", size=7, color=palette.INK, zorder=4,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3},
+            arrowprops={"arrowstyle": "-", "color": series.colour, "linewidth": 0.5, "relpos": (0, 0.5),
+                        "shrinkA": 1, "shrinkB": 3},
+        )  # fmt: skip
+
+
+def spread(places: Sequence[float], step: float, low: float, high: float) -> list[float]:
+    """Ascending places moved as little as it takes for neighbours to lie `step` apart within low to high
+    (closer, where there is no room for all)."""
+    step = min(step, (high - low) / max(1, len(places) - 1))
+    groups: list[list[float]] = []  # [sum of what each of its members would like as the first, count, first]
+    for place in places:
+        groups.append([place, 1, place])
+        while len(groups) > 1 and groups[-2][2] + groups[-2][1] * step > groups[-1][2]:
+            total, count, _ = groups.pop()
+            last = groups[-1]
+            last[0] += total - count * last[1] * step
+            last[1] += count
+            last[2] = last[0] / last[1]
+    made = [first + i * step for _, count, first in groups for i in range(int(count))]
+    floor = low
+    for i, at in enumerate(made):
+        made[i] = floor = max(at, floor)
+        floor += step
+    ceiling = high
+    for i in reversed(range(len(made))):
+        made[i] = ceiling = min(made[i], ceiling)
+        ceiling -= step
+    return made
 
 
 def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
@@ -77,7 +129,8 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
     places = {x: i for i, x in enumerate(sorted({b.x for b in panel.bars} | set(panel.x.ticks)))}
     colours = {c.key: c.colour for c in chart.categories}
     highest = max((sum(p.value for p in b.parts) for b in panel.bars), default=1.0)
-    highest = max(highest, panel.baseline or 0.0)
+    levels = panel.baselines or ((Baseline(y=panel.baseline, label=""),) if panel.baseline else ())
+    highest = max([highest, *(level.y for level in levels)])
     room = width / max(1, len(places))  # inches a bar
     thick = min(0.78, 0.7 / room)  # of a place; a lone bar is no wall
     for bar in panel.bars:
@@ -118,11 +171,13 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
                 size=6.8,
                 rotation=90 if upright else 0,
                 color=palette.INK,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4} if levels else None,
+                zorder=6,
             )
     axes.set_xlim(-0.6, len(places) - 0.4)
     axes.set_ylim(0, highest * (1.24 if room < 0.50 else 1.10))
-    if panel.baseline is not None:
-        axes.axhline(panel.baseline, color=palette.INK, linewidth=1.1, linestyle="--", zorder=5)
+    for level in levels:
+        axes.axhline(level.y, color=palette.INK, linewidth=1.1, linestyle=dash(level.precision), zorder=5)
     if panel.x.labels:
         named = dict(zip(panel.x.ticks, panel.x.labels, strict=True))
         axes.set_xticks(list(places.values()), [named.get(x, "") for x in places], rotation=30, ha="right")
@@ -241,4 +296,9 @@ def weight(series: Series) -> dict[str, Any]:
 
 def dashes(series: Series) -> Any:
     """A reference is dashed; its precisions beside fp32 are told apart by the kind of dash too."""
-    return {"tf32": "-.", "fp16": ":", "floor": ":"}.get(series.precision, "--") if series.dashed else "-"
+    return dash(series.precision) if series.dashed else "-"
+
+
+def dash(precision: str) -> Any:
+    """The dash of what is dashed, by its precision."""
+    return {"tf32": "-.", "fp16": ":", "floor": ":"}.get(precision, "--")

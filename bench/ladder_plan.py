@@ -14,16 +14,17 @@ import msgspec
 from bench import cases as comparison
 from bench.bounds import MAX_BATCH
 from bench.judge.suite import sized, words
-from bench.ladder_records import REFERENCE, Ladder, LadderJob, RungCase
+from bench.ladder_records import REFERENCE, Ladder, LadderJob, RungCase, compared_in
 from bench.ladder_runner import ENGINES, params_of
 from bench.records import Job
 from engine import backends, importer, planner
 from engine.backend import PRECISIONS, Options
 from engine.plan import Step
 from kernels import registry
-from kernels.errors import InputError
+from kernels.errors import InputError, KernelError
 from kernels.header import nearest
 from kernels.params import ACTIVATIONS, OPS, Conv, Params
+from kernels.registry import Rung
 
 DEVICES = tuple(ENGINES)
 
@@ -112,7 +113,7 @@ def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[St
 def job_of(params: Params, device: str, **fields: Any) -> LadderJob:
     """A job on these params, its title in words. Raises InputError for a precision that is not known."""
     job = LadderJob(op=params.op, params=asdict(params), device=device, **fields)
-    if job.precision not in PRECISIONS:
+    if job.precision and job.precision not in PRECISIONS:
         raise InputError(f"precision {job.precision!r} is not known; known are {', '.join(PRECISIONS)}")
     if job.whole_model and not job.model:
         raise InputError("--whole-model needs --model and --node")
@@ -120,23 +121,53 @@ def job_of(params: Params, device: str, **fields: Any) -> LadderJob:
     return msgspec.structs.replace(job, title=where + words(params))
 
 
-def plan(job: LadderJob) -> Ladder:
-    """The ladder of a job: its cases in the order of the rungs, then the reference; whole models after.
-    Raises KernelError naming a file of the user's that is no rung, InputError for a rung that is not
-    there."""
+def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
+    """The ladder of a job: its cases in the order of the rungs, then the reference in each precision that a
+    rung has (fp32-tc is held against fp32's); whole models after.
+
+    Raises KernelError naming a file of the user's that is no rung, InputError for a rung or a precision that
+    is not there.
+    """
     dirs = [Path(folder) for folder in job.kernel_dirs]
-    ladder = registry.rungs(job.device, job.op, dirs)
+    ladder = registry.rungs(job.device, job.op, dirs, broken)
     if job.rungs:
-        wanted = [registry.find(job.device, job.op, name, dirs) for name in job.rungs]
+        wanted = [registry.find(job.device, job.op, name, dirs, broken=[]) for name in job.rungs]
         ladder = tuple(rung for rung in ladder if rung in wanted)
-    cases = [RungCase(rung=r.name, number=r.number, user=r.user, side=r.side, idea=r.idea) for r in ladder]
+    elif job.precision:
+        computed = sorted({rung.precision for rung in ladder}, key=PRECISIONS.index)
+        if job.precision not in computed:
+            raise InputError(
+                f"no rung of {job.op} on {job.device} computes in {job.precision}; they compute in "
+                f"{', '.join(computed)}"
+            )
+        ladder = tuple(rung for rung in ladder if rung.precision in ("fp32", job.precision))
+    cases = [case_of(rung) for rung in ladder]
     reference = backends.get(backends.get(ENGINES[job.device]).reference)
-    cases.append(RungCase(rung=REFERENCE, scope="reference", idea=reference.title))
+    held_against = {compared_in(rung.precision) for rung in ladder} | {"fp32"}
+    held_against |= {compared_in(job.precision)} if job.precision else set()
+    cases += [
+        RungCase(rung=REFERENCE, scope="reference", idea=reference.title, precision=precision)
+        for precision in PRECISIONS
+        if precision in held_against
+    ]
     if job.whole_model:
         cases += [msgspec.structs.replace(case, scope="model") for case in cases]
     params = params_of(job.op, job.params)
     return Ladder(
         job=job, cases=tuple(cases), flops=params.flops, nbytes=params.nbytes, reference=reference.title
+    )
+
+
+def case_of(rung: Rung) -> RungCase:
+    """The case of a rung's own."""
+    return RungCase(
+        rung=rung.name,
+        number=rung.number,
+        user=rung.user,
+        side=rung.side,
+        idea=rung.idea,
+        precision=rung.precision,
+        yardstick=rung.yardstick,
     )
 
 

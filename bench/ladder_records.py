@@ -55,7 +55,8 @@ Fault = Literal[
 class LadderJob(Record, frozen=True):
     """What the user asked for. op: of kernels.params.OPS; params: the fields of its record. title: what the
     params are, in words. model, node: where they come from ("" for a shape given by hand). rungs: by name;
-    () all that there are. whole_model: also run the model with each rung in it. budget_s: the most seconds
+    () all that there are. precision: only fp32's rungs and this one's ("": of every precision that there is).
+    whole_model: also run the model with each rung in it. budget_s: the most seconds
     of samples a rung; timeout_s: seconds after which a rung is given up. quick: check fewer small shapes."""
 
     op: str
@@ -65,7 +66,7 @@ class LadderJob(Record, frozen=True):
     model: str = ""
     node: str = ""
     batch: int = 1
-    precision: str = "fp32"
+    precision: str = ""
     rungs: tuple[str, ...] = ()
     kernel_dirs: tuple[str, ...] = ()
     whole_model: bool = False
@@ -79,7 +80,8 @@ class LadderJob(Record, frozen=True):
 
 class RungCase(Record, frozen=True):
     """One thing to measure. rung: the rung's name, or "reference"; number: the rung's. scope "model": the
-    whole model with that rung at the node (or the reference's whole model)."""
+    whole model with that rung at the node (or the reference's whole model). precision: by whose bound it is
+    judged, and in which the reference computes. yardstick: a library's kernel, to measure ours by."""
 
     rung: str
     scope: Scope = "rung"
@@ -87,16 +89,32 @@ class RungCase(Record, frozen=True):
     user: bool = False
     side: bool = False
     idea: str = ""
+    precision: str = "fp32"
+    yardstick: bool = False
+
+    @property
+    def is_reference(self) -> bool:
+        return self.rung == REFERENCE
 
     @property
     def key(self) -> str:
         """Unique in a ladder and fit for a file name."""
-        return f"{self.rung}-{self.scope}" if self.scope == "model" else self.rung
+        name = self.rung
+        if self.is_reference and self.precision != "fp32":
+            name += f"-{self.precision}"
+        return f"{name}-{self.scope}" if self.scope == "model" else name
 
     @property
     def words(self) -> str:
-        name = "the reference" if self.rung == REFERENCE else f"rung {self.number:02d} {self.rung}"
+        name = "the reference" if self.is_reference else f"rung {self.number:02d} {self.rung}"
+        if self.precision != "fp32":
+            name += f" in {self.precision}" if self.is_reference else f" ({self.precision})"
         return f"the whole model with {name}" if self.scope == "model" else name
+
+
+def compared_in(precision: str) -> str:
+    """The precision of the reference that a rung of `precision` is held against: 3xTF32 stands for fp32."""
+    return "fp32" if precision == "fp32-tc" else precision
 
 
 class Finding(Record, frozen=True):
@@ -142,7 +160,9 @@ class RungMeasurement(Record, frozen=True):
 
 
 class Limits(Record, frozen=True):
-    """What a machine was measured to reach: bytes and float32 operations a second, by which means, when."""
+    """What a machine was measured to reach: bytes and float32 operations a second, by which means, when.
+    matrix_flops_per_s: of the matrix units, by the precision of the factors; matrix_missing: why that is not
+    known ("" where it is, and for a device that has none)."""
 
     device: str
     bytes_per_s: float
@@ -151,6 +171,15 @@ class Limits(Record, frozen=True):
     multiplied_by: str
     measured_on: str
     measured_at: str
+    matrix_flops_per_s: dict[str, float] = msgspec.field(default_factory=dict)
+    matrix_by: str = ""
+    matrix_missing: str = ""
+
+    def rate(self, precision: str) -> float:
+        """Operations a second of the units that rungs of this precision stand on; 0.0 where not known."""
+        if precision == "fp32-tc":  # three products of TF32 make one of float32
+            return self.matrix_flops_per_s.get("tf32", 0.0) / 3
+        return self.flops_per_s if precision == "fp32" else self.matrix_flops_per_s.get(precision, 0.0)
 
 
 class Ladder(Record, frozen=True):
@@ -183,6 +212,13 @@ class RungStarted(Message, frozen=True, tag="rung_started"):
     stage: str
 
 
+class RungProvisional(Message, frozen=True, tag="rung_provisional"):
+    """What a pass of a case takes so far, after the first round of its timing; see bench.records.Provisional."""
+
+    case: RungCase
+    median_ns: float
+
+
 class RungMeasured(Message, frozen=True, tag="rung_measured"):
     """A case is done."""
 
@@ -195,4 +231,6 @@ class LimitsMeasured(Message, frozen=True, tag="limits_measured"):
     limits: Limits
 
 
-LadderMessage = Hello | RungStarted | Progress | RungMeasured | LimitsMeasured | Log | Done
+LadderMessage = (
+    Hello | RungStarted | Progress | RungProvisional | RungMeasured | LimitsMeasured | Log | Done
+)

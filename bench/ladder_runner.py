@@ -26,6 +26,7 @@ from bench.ladder_records import (
     RungCase,
     RungMeasured,
     RungMeasurement,
+    RungProvisional,
     RungStarted,
 )
 from bench.material import Material
@@ -150,7 +151,7 @@ class LadderRunner:
         try:
             for case in cases:
                 self._go_on()
-                self._say(RungStarted(case=case, stage="check"))
+                self._say(RungStarted(case=case, stage="prepare"))
                 started_at = datetime.now(UTC).isoformat(timespec="seconds")
                 try:
                     entrant = self._entrant(case, started_at)
@@ -178,14 +179,16 @@ class LadderRunner:
             assert contender.session is not None
             return _Entrant(case, contender.session, contender.close, started_at)
         if case.scope == "reference":
-            reference = Reference(self._params, job.device, job.precision, job.threads, job.seed)
+            reference = Reference(self._params, job.device, case.precision, job.threads, job.seed)
             return _Entrant(case, reference, reference.close, started_at)
         dirs = [Path(folder) for folder in job.kernel_dirs]
-        rung = registry.find(job.device, job.op, case.rung, dirs)
-        if refused := rung.refusal(self._params, _capability(job.device)):
+        # Another file of the user's that is no rung is no fault of this one.
+        rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
+        if refused := rung.refusal(self._params, capability(job.device)):
             raise UnsupportedError(refused.removeprefix(f"{rung.label} "))
+        self._say(RungStarted(case=case, stage="check"))
         trial = judge.examine(
-            rung, self._params, job.precision, seed=job.seed, threads=job.threads, quick=job.quick
+            rung, self._params, case.precision, seed=job.seed, threads=job.threads, quick=job.quick
         )
         return _Entrant(case, trial, trial.close, started_at)
 
@@ -197,7 +200,7 @@ class LadderRunner:
         asked = Job(
             models=(job.model,),
             backends=(backend,),
-            precisions=(job.precision,),
+            precisions=(case.precision,),
             batches=(job.batch,),
             dataset="random",
             threads=job.threads,
@@ -207,7 +210,7 @@ class LadderRunner:
             seed=job.seed,
         )
         material = Material(job.model, asked, (job.batch,), self._progress)
-        whole = Case(model=job.model, backend=backend, precision=job.precision, batch=job.batch)
+        whole = Case(model=job.model, backend=backend, precision=case.precision, batch=job.batch)
         contender = Contender(whole, material, asked)
         try:
             contender.prepare()
@@ -227,6 +230,11 @@ class LadderRunner:
                 entrant.timed.spot_check("during timing")  # it remembers a failure, and is timed no further
             sampler.turn(key, number)
 
+        def taken(key: str, number: int, timing: Timing) -> None:
+            # Of the first round alone: whoever draws it takes a core's time from the rounds that follow.
+            if number == 0:
+                self._say(RungProvisional(case=ready[key].case, median_ns=timing.median_ns))
+
         with Sampler(devices) as sampler:
             timings = time_together(
                 {key: entrant.timed for key, entrant in ready.items()},
@@ -234,6 +242,7 @@ class LadderRunner:
                 job.seed,
                 devices=devices,
                 on_turn=turn,
+                on_taken=taken,
                 throttled=sampler.throttled,
                 stopped=self._stopped,
             )
@@ -259,7 +268,7 @@ class LadderRunner:
             return
         failure = trial.spot_check("during timing") or trial.check("after timing")
         if failure is not None:
-            raise Wrong(failure.finding, failure.error_map)
+            raise Wrong(failure.finding, failure.error_map, failure)
 
     # ---------------------------------------------------------------------------------------------- outcomes
 
@@ -336,7 +345,7 @@ class LadderRunner:
         name = f"{MAPS}/{case.key}.npz"
         try:
             with atomic_file(Path(self._folder) / name) as path, path.open("wb") as stream:
-                np.savez_compressed(stream, error_map=error.error_map)
+                np.savez_compressed(stream, **error.pictures())  # type: ignore[arg-type]  # by name
         except OSError as problem:
             self._say(
                 Log(level="warning", text=f"the error map of {case.words} could not be kept: {problem}")
@@ -371,7 +380,8 @@ def _nothing() -> None:
     """A case that is closed already."""
 
 
-def _capability(device: str) -> tuple[int, int] | None:
+def capability(device: str) -> tuple[int, int] | None:
+    """Compute capability of the device in use; None for a CPU."""
     if device != "cuda":
         return None
     digits = str(import_cupy().cuda.Device().compute_capability)

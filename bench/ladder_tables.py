@@ -31,7 +31,8 @@ COLUMNS: tuple[tuple[str, Callable[[RungRow], Any], Callable[[Any], str]], ...] 
     ("number", lambda r: r.measurement.case.number or None, str),
     ("rung", lambda r: r.name, str),
     ("whose", lambda r: "yours" if r.measurement.case.user else "", str),
-    ("side", lambda r: "side" if r.measurement.case.side else "", str),
+    ("precision", lambda r: r.case.precision, str),
+    ("side", lambda r: "library" if r.case.yardstick else "side" if r.case.side else "", str),
     ("disposition", lambda r: r.measurement.disposition, str),
     ("fault", lambda r: r.measurement.finding.fault if r.measurement.finding else None, str),
     ("median_s", _interval(lambda r: r.time, "value", 1e-9), lambda v: units.si(v, "s")),
@@ -44,7 +45,7 @@ COLUMNS: tuple[tuple[str, Callable[[RungRow], Any], Callable[[Any], str]], ...] 
     ("speedup", _interval(lambda r: r.speedup, "value"), units.times),
     ("speedup_low", _interval(lambda r: r.speedup, "low"), units.times),
     ("speedup_high", _interval(lambda r: r.speedup, "high"), units.times),
-    ("below", lambda r: r.below or None, str),
+    ("gain_over", lambda r: r.below or None, str),
     ("gain", _interval(lambda r: r.gain, "value"), units.times),
     ("gain_low", _interval(lambda r: r.gain, "low"), units.times),
     ("gain_high", _interval(lambda r: r.gain, "high"), units.times),
@@ -75,7 +76,7 @@ def to_json(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow])
     found = {
         "title": ladder.job.title,
         "device": ladder.job.device,
-        "precision": ladder.job.precision,
+        "precision": ladder.job.precision or None,
         "flops": ladder.flops,
         "nbytes": ladder.nbytes,
         "reference": ladder.reference,
@@ -116,21 +117,23 @@ def _table(rows: Sequence[RungRow], whole: bool = False) -> RenderableType:
     from rich.text import Text
 
     cuda = any(row.measurement.compiled for row in rows)
-    names = ["rung", "result", "time", "±"]
+    several = len({row.case.precision for row in rows}) > 1
+    names = ["rung", *(["in"] if several else []), "result", "time", "±"]
     if not whole:
         names += ["GFLOP/s", "GB/s", "of limit", "error"]
     names += ["vs ref.", "gain"]
     names += ["regs", "shared", "occ."] if cuda else []
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for name in names:
-        left = name in ("rung", "result")
+        left = name in ("rung", "in", "result")
         table.add_column(name, justify="left" if left else "right", no_wrap=True)
     for row in rows:
         m = row.measurement
         right = m.disposition == "ok"
         style = "" if right else "dim" if m.disposition == "unsupported" else "bold red"
         result = Text(_result(row), style=style)
-        cells: list[str | Text] = [Text(_label(row), style="bold" if not m.case.number else ""), result]
+        cells: list[str | Text] = [Text(label(row), style="bold" if m.case.is_reference else "")]
+        cells += [m.case.precision, result] if several else [result]
         cells.append(units.duration(row.time.value) if row.time else "")
         cells.append(f"{row.time.relative * 100:.1f} %" if row.time else "")
         if not whole:
@@ -139,7 +142,7 @@ def _table(rows: Sequence[RungRow], whole: bool = False) -> RenderableType:
             cells.append(units.percent(row.limit, 1) if row.limit else "")
             cells.append(tables.exponent(m.error.rel_l2) if m.error and right else "")
         cells.append(units.times(row.speedup.value) if row.speedup else "")
-        cells.append(units.times(row.gain.value) if row.gain else "")
+        cells.append(units.times(row.gain.value) + ("*" if row.beside else "") if row.gain else "")
         if cuda:
             facts = m.compiled
             cells.append(f"{facts['registers']:.0f}" if "registers" in facts else "")
@@ -149,11 +152,13 @@ def _table(rows: Sequence[RungRow], whole: bool = False) -> RenderableType:
     return table
 
 
-def _label(row: RungRow) -> str:
-    case = row.measurement.case
-    if not case.number:
+def label(row: RungRow) -> str:
+    """A rung in words, with whose it is: "90 mine (yours)"."""
+    case = row.case
+    if case.is_reference:
         return "reference"
-    marks = [word for word, on in (("yours", case.user), ("side", case.side)) if on]
+    beside = "library" if case.yardstick else "side" if case.side else ""
+    marks = [word for word in ("yours" if case.user else "", beside) if word]
     return f"{case.number:02d} {case.rung}" + (f" ({', '.join(marks)})" if marks else "")
 
 
@@ -168,11 +173,17 @@ def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     """Reasons, warnings, the reference and the limits, in sentences."""
     lines = _reasons(rows)
     lines.append(f"reference: {ladder.reference}, the same work as a model of one node")
+    if beside := next((row for row in rows if row.beside), None):
+        lines.append(f"* beside the ladder: over {beside.below}, the highest rung that is right in fp32")
     if (limits := ladder.limits) is not None:
         lines.append(
             f"limits measured here: {units.si(limits.flops_per_s, 'FLOP/s')} ({limits.multiplied_by}), "
             f"{units.si(limits.bytes_per_s, 'B/s')} ({limits.copied_by})"
         )
+        for precision, rate in limits.matrix_flops_per_s.items():
+            lines.append(f"{precision}: {units.si(rate, 'FLOP/s')} ({limits.matrix_by})")
+        if limits.matrix_missing:
+            lines.append(f"no limit is known for the matrix units: {limits.matrix_missing}")
     return lines
 
 
@@ -181,6 +192,6 @@ def _reasons(rows: Sequence[RungRow]) -> list[str]:
     for row in rows:
         m = row.measurement
         if m.reason:
-            lines.append(f"{_label(row)}: {m.reason}")
-        lines += [f"{_label(row)}: ! {text}" for text in (*m.validity.warnings, *m.notes)]
+            lines.append(f"{label(row)}: {m.reason}")
+        lines += [f"{label(row)}: ! {text}" for text in (*m.validity.warnings, *m.notes)]
     return lines

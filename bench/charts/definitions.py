@@ -49,7 +49,8 @@ class Mark(Definition, frozen=True):
 class Series(Definition, frozen=True):
     """One line: a backend in one precision. A reference is dashed. colour "#RRGGBB"; marker a matplotlib
     letter. overlay: of another run, laid over this one; drawn thinner, with hollow marks. provisional: cases
-    that are being measured, as they look so far; on screen alone."""
+    that are being measured, as they look so far; on screen alone. named: its label stands at its last point
+    where there is room to set labels apart, instead of in a legend."""
 
     label: str
     backend: str
@@ -61,6 +62,7 @@ class Series(Definition, frozen=True):
     marks: tuple[Mark, ...] = ()
     overlay: bool = False
     provisional: tuple[Point, ...] = ()
+    named: bool = False
 
 
 class Part(Definition, frozen=True):
@@ -86,8 +88,17 @@ class Category(Definition, frozen=True):
     colour: str
 
 
+class Baseline(Definition, frozen=True):
+    """A level to hold bars against: what a reference reaches in one precision."""
+
+    y: float
+    label: str
+    precision: str = "fp32"
+
+
 class Panel(Definition, frozen=True):
-    """One pair of axes with lines (series) or stacks (bars). baseline: a y value to draw a line at. dodge:
+    """One pair of axes with lines (series) or stacks (bars). baseline: a y value to draw a line at;
+    baselines: several, each with its name, for who can draw them (baseline is the first of them). dodge:
     lines lie on each other so often that points are set apart sideways."""
 
     title: str
@@ -97,6 +108,7 @@ class Panel(Definition, frozen=True):
     bars: tuple[Bar, ...] = ()
     baseline: float | None = None
     dodge: bool = False
+    baselines: tuple[Baseline, ...] = ()
 
 
 class Chart(Definition, frozen=True):

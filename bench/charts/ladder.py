@@ -7,18 +7,36 @@ import math
 from collections.abc import Sequence
 
 from bench import palette, units
-from bench.charts.definitions import Axis, Bar, Category, Chart, Mark, Panel, Part, Point, Series
-from bench.ladder_records import Ladder
-from bench.ladder_rows import RungRow
+from bench.charts.definitions import (
+    Axis,
+    Bar,
+    Baseline,
+    Category,
+    Chart,
+    Mark,
+    Panel,
+    Part,
+    Point,
+    Series,
+)
+from bench.ladder_records import Ladder, Limits, RungCase
+from bench.ladder_rows import RungRow, reference_of
 
-OURS, SIDE = "#0072B2", "#56B4E9"
 REFERENCE = "#E69F00"
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#8C6D1F", "#332288", "#882255", "#4D4D4D")
+# Kinds of rungs in the order of the legend: a rung of ours in fp32 is of the first.
+KINDS = {
+    "fp32": ("rungs of the ladder, fp32", "#0072B2"),
+    "fp32-tc": ("3xTF32", "#332288"),
+    "tf32": ("TF32", "#009E73"),
+    "fp16": ("fp16", "#CC79A7"),
+    "side": ("beside the ladder", "#56B4E9"),
+    "library": ("a library", "#8C8C8C"),
+    "yours": ("your own", palette.USER),
+}
 
 
 def charts(ladder: Ladder, rows: Sequence[RungRow]) -> list[Chart]:
-    """Those that have something to show; `rows` of the rungs and the reference."""
+    """Those that have something to show; `rows` of the rungs and the references."""
     if not any(row.time for row in rows):
         return []
     found = [speed(ladder, rows)]
@@ -27,11 +45,27 @@ def charts(ladder: Ladder, rows: Sequence[RungRow]) -> list[Chart]:
     return found
 
 
+def kind(case: RungCase) -> str:
+    """Of KINDS: whose a rung is, and of ours what it computes in."""
+    if case.user:
+        return "yours"
+    return "library" if case.yardstick else "side" if case.side else case.precision
+
+
+def name(case: RungCase) -> str:
+    """A rung as a label: "12 large_tiles"."""
+    return f"{case.number:02d} {case.rung}"
+
+
+def _in(precision: str) -> str:
+    return "" if precision == "fp32" else f" in {precision}"
+
+
 def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
-    """A bar a rung: operations a second (bytes, where there are none to count), the reference's as a line."""
-    rungs = [row for row in rows if row.measurement.case.number]
+    """A bar a rung: operations a second (bytes, where there are none to count); a line a precision that the
+    reference was timed in."""
+    rungs = [row for row in rows if not row.case.is_reference]
     counted = ladder.flops > 0
-    unit = "FLOP/s" if counted else "B/s"
 
     def rate(row: RungRow) -> float:
         return (row.flops_per_s if counted else row.bytes_per_s) or 0.0
@@ -44,34 +78,22 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
             mark = None if refused else Mark(x=place, disposition=m.disposition, reason=m.reason)
             bars.append(Bar(x=place, mark=mark, total="refused" if refused else ""))
             continue
-        category = "yours" if m.case.user else "side" if m.case.side else "rung"
-        text = f"{m.case.rung}: {units.duration(row.time.value)}"
-        bars.append(
-            Bar(
-                x=place,
-                parts=(Part(category=category, value=rate(row), text=text),),
-                total=units.duration(row.time.value),
-            )
-        )
-    reference = next((row for row in rows if not row.measurement.case.number and row.time), None)
+        time = units.duration(row.time.value)
+        text = f"{row.name}{_in(row.case.precision)}: {time}"
+        part = Part(category=kind(row.case), value=rate(row), text=text)
+        bars.append(Bar(x=place, parts=(part,), total=time))
     used = {part.category for bar in bars for part in bar.parts}
-    categories = [
-        Category(key=key, label=label, colour=colour)
-        for key, label, colour in (
-            ("rung", "rungs of the ladder", OURS),
-            ("side", "beside the ladder", SIDE),
-            ("yours", "your own", palette.USER),
+    references = [row for row in rows if row.case.is_reference and row.time]
+    baselines = tuple(
+        Baseline(
+            y=rate(row),
+            label=f"{ladder.reference}{_in(row.case.precision)}, {units.duration(row.time.value)}",
+            precision=row.case.precision,
         )
-        if key in used
-    ]
-    axis = Axis(
-        label="",
-        ticks=tuple(range(len(rungs))),
-        labels=tuple(f"{row.measurement.case.number:02d} {row.name}" for row in rungs),
+        for row in references
+        if row.time
     )
     notes = ["The time of one pass stands above each bar."]
-    if reference is not None and reference.time is not None:
-        notes.append(f"Dashed: {ladder.reference}, {units.duration(reference.time.value)}.")
     notes += [
         f"✕ {row.name}: {row.measurement.reason}"
         for row in rungs
@@ -79,103 +101,158 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
     ]
     panel = Panel(
         title="",
-        x=axis,
-        y=Axis(label="operations a second" if counted else "bytes a second", unit=unit),
+        x=Axis(label="", ticks=tuple(range(len(rungs))), labels=tuple(name(row.case) for row in rungs)),
+        y=Axis(
+            label="operations a second" if counted else "bytes a second", unit="FLOP/s" if counted else "B/s"
+        ),
         bars=tuple(bars),
-        baseline=rate(reference) if reference else None,
+        baseline=baselines[0].y if baselines else None,
+        baselines=baselines,
     )
     return Chart(
         name="ladder-speed",
         model=ladder.job.model,
         title=f"{ladder.job.op} ladder on {_machine(ladder)}",
-        finding=_finding(ladder, rungs, reference),
+        finding=_finding(ladder, rungs, reference_of(rows)),
         panels=(panel,),
-        categories=tuple(categories),
+        categories=tuple(
+            Category(key=key, label=label, colour=colour)
+            for key, (label, colour) in KINDS.items()
+            if key in used
+        ),
         notes=(ladder.job.title + ".", *notes),
         footer=_footer(ladder),
     )
 
 
 def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
-    """Operations a second over operations a byte (of the least traffic possible), under what the machine was
-    measured to reach. S. Williams, A. Waterman and D. Patterson, "Roofline", Communications of the ACM 52
-    (2009)."""
+    """Operations a second over operations a byte of the traffic that nothing can do without (every input and
+    the output once: what a rung really moves cannot be known without counters), under what the machine was
+    measured to reach in each precision. S. Williams, A. Waterman and D. Patterson, "Roofline",
+    Communications of the ACM 52 (2009)."""
     limits = ladder.limits
     shown = [row for row in rows if row.flops_per_s]
     if limits is None or not ladder.flops or not ladder.nbytes or not shown:
         return None
     intensity = ladder.flops / ladder.nbytes
-    ridge = limits.flops_per_s / limits.bytes_per_s
-    low = 2.0 ** math.floor(math.log2(min(intensity, ridge)) - 2)
-    high = 2.0 ** math.ceil(math.log2(max(intensity, ridge)) + 2)
-    roof = Series(
-        label="measured limit",
-        backend="",
-        precision="",
-        colour=palette.MUTED,
-        dashed=False,
-        marker="",
-        points=tuple(
-            Point(x=x, y=min(limits.flops_per_s, x * limits.bytes_per_s)) for x in (low, ridge, high)
-        ),
-    )
-    series = [roof]
-    for index, row in enumerate(shown):
-        case = row.measurement.case
-        assert row.time is not None
-        rate = row.flops_per_s or 0.0
-        share = f", {units.percent(row.limit, 1)} of the limit" if row.limit else ""
-        series.append(
-            Series(
-                label=case.rung if case.number else ladder.reference,
-                backend="",
-                precision="",
-                colour=COLOURS[index % len(COLOURS)] if case.number else REFERENCE,
-                dashed=not case.number,
-                marker=MARKERS[index % len(MARKERS)] if case.number else "*",
-                points=(Point(x=intensity, y=rate, text=f"{units.si(rate, 'FLOP/s')}{share}"),),
-            )
-        )
+    rates = _rates(limits, shown)
+    ridges = [rate / limits.bytes_per_s for rate in rates.values()]
+    low = 2.0 ** math.floor(math.log2(min(intensity, *ridges)) - 1)
+    # Room for the rungs' names to the right of them, and behind those for the limits'.
+    high = 2.0 ** math.ceil(math.log2(max(64 * intensity, *ridges)))
+    series = [_roof(precision, rate, limits, low, high) for precision, rate in rates.items()]
+    series += [_standing(ladder, row, intensity) for row in shown]
     ticks = tuple(2.0**power for power in range(round(math.log2(low)), round(math.log2(high)) + 1))
     panel = Panel(
         title="",
-        x=Axis(label="operations a byte of the least traffic possible", scale="log", ticks=ticks),
+        x=Axis(label="operations a byte of compulsory traffic", scale="log", ticks=ticks),
         y=Axis(label="operations a second", unit="FLOP/s", scale="log"),
         series=tuple(series),
     )
-    best = max(
-        [row for row in shown if row.measurement.case.number] or shown, key=lambda row: row.flops_per_s or 0.0
-    )
-    bound = "arithmetic" if intensity > ridge else "memory"
     return Chart(
         name="ladder-roofline",
         model=ladder.job.model,
         title=f"{ladder.job.op} ladder under the roofline of {_machine(ladder)}",
-        finding=(
-            f"The work is bound by {bound} here; {best.name} is at {units.percent(best.limit or 0, 1)} "
-            "of the limit."
-        ),
+        finding=_standing_best(ladder, shown, limits, intensity),
         panels=(panel,),
         notes=(
             ladder.job.title + ".",
-            f"Limits measured on this machine: {limits.multiplied_by}; {limits.copied_by}.",
+            "Compulsory traffic is every input read once and the output written once; what a rung moves "
+            "beyond that is not counted, so that all stand at one place across.",
+            f"Limits measured on this machine: {_measured_by(limits)}.",
         ),
         footer=_footer(ladder),
     )
+
+
+def _rates(limits: Limits, shown: Sequence[RungRow]) -> dict[str, float]:
+    """The arithmetic limits by the precision of the factors: fp32's, and those that a row here computes in;
+    3xTF32's is a third of TF32's."""
+    used = {row.case.precision for row in shown} | {"fp32"}
+    return {p: rate for p in ("fp32", "fp32-tc", "tf32", "fp16") if p in used and (rate := limits.rate(p))}
+
+
+def _roof(precision: str, rate: float, limits: Limits, low: float, high: float) -> Series:
+    corner = rate / limits.bytes_per_s
+    return Series(
+        label=f"limit, {KINDS[precision][0] if precision != 'fp32' else 'fp32'}: {units.si(rate, 'FLOP/s')}",
+        backend="",
+        precision=precision,
+        colour=palette.MUTED,
+        dashed=precision != "fp32",
+        marker="",
+        points=tuple(Point(x=x, y=min(rate, x * limits.bytes_per_s)) for x in (low, corner, high)),
+        named=True,
+    )
+
+
+def _standing(ladder: Ladder, row: RungRow, intensity: float) -> Series:
+    """One rung, or the reference in one precision, as a point."""
+    case = row.case
+    rate = row.flops_per_s or 0.0
+    share = f", {units.percent(row.limit, 1)} of the limit" if row.limit else ""
+    return Series(
+        label=f"{ladder.reference}{_in(case.precision)}" if case.is_reference else name(case),
+        backend="",
+        precision=case.precision,
+        colour=REFERENCE if case.is_reference else KINDS[kind(case)][1],
+        dashed=case.is_reference,
+        marker="*" if case.is_reference else palette.marker(case.precision),
+        points=(Point(x=intensity, y=rate, text=f"{units.si(rate, 'FLOP/s')}{share}"),),
+        named=True,
+    )
+
+
+def _standing_best(ladder: Ladder, shown: Sequence[RungRow], limits: Limits, intensity: float) -> str:
+    """What the work is bound by, and how near the best rung of each precision comes."""
+    words: dict[str, list[str]] = {}
+    for precision in dict.fromkeys(row.case.precision for row in shown if not row.case.is_reference):
+        rungs = [r for r in shown if r.case.precision == precision and not r.case.is_reference]
+        best = max(rungs, key=lambda row: row.flops_per_s or 0.0)
+        if best.limit:
+            bound = "arithmetic" if intensity > limits.rate(precision) / limits.bytes_per_s else "memory"
+            near = f"{best.name} is at {units.percent(best.limit, 1)} of the limit"
+            words.setdefault(bound, []).append(near + (_in(precision) or " in fp32"))
+    return " ".join(f"The work is bound by {bound} here: {', '.join(told)}." for bound, told in words.items())
+
+
+def _measured_by(limits: Limits) -> str:
+    by = [limits.multiplied_by, limits.matrix_by if limits.matrix_flops_per_s else "", limits.copied_by]
+    words = "; ".join(filter(None, by))
+    if limits.matrix_missing:
+        words += f"; the matrix units were not measured: {limits.matrix_missing}"
+    return words
 
 
 def _finding(ladder: Ladder, rungs: Sequence[RungRow], reference: RungRow | None) -> str:
     right = [row for row in rungs if row.time]
     if not right:
         return "No rung could be timed."
-    best = min(right, key=lambda row: row.time.value if row.time else math.inf)
+    exact = [row for row in right if row.case.precision in ("fp32", "fp32-tc")] or right
+    words = [_best(ladder, exact, right[0], reference)]
+    for precision in dict.fromkeys(row.case.precision for row in right):
+        if precision not in ("fp32", "fp32-tc"):
+            there = [row for row in right if row.case.precision == precision]
+            best = min(there, key=_time)
+            against = f", {units.times(best.speedup.value)} the reference's speed" if best.speedup else ""
+            words.append(f"in {precision} {best.name}, {units.duration(_time(best))}{against}")
+    return "; ".join(words) + "."
+
+
+def _best(ladder: Ladder, right: Sequence[RungRow], first: RungRow, reference: RungRow | None) -> str:
+    best = min(right, key=_time)
     words = f"{best.name} is the fastest"
-    first = right[0]
-    if first is not best and first.time and best.time:
-        words += f", {units.times(first.time.value / best.time.value)} as fast as {first.name}"
+    if len({row.case.precision for row in right}) > 1:
+        words += f" ({best.case.precision})"
+    if first is not best:
+        words += f", {units.times(_time(first) / _time(best))} as fast as {first.name}"
     if reference is not None and best.speedup:
         words += f" and {units.times(best.speedup.value)} the speed of {ladder.reference}"
-    return words + "."
+    return words
+
+
+def _time(row: RungRow) -> float:
+    return row.time.value if row.time else math.inf
 
 
 def _machine(ladder: Ladder) -> str:

@@ -34,7 +34,7 @@ def ladder(
     batch: int = typer.Option(1, metavar="N", help="With --model."),
     device: str = typer.Option("", metavar="cpu|cuda", help="Without it, cuda where it can run."),
     rung: list[str] = typer.Option([], metavar="N", help="A rung by number or name; may be repeated."),
-    precision: str = typer.Option("fp32", metavar="P", help="By which answers are judged: fp32, tf32, fp16."),
+    precision: str = typer.Option("", metavar="P", help="Only fp32's rungs and this one's: tf32, fp16, …"),
     kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
     threads: int = typer.Option(0, metavar="N", show_default=False, help="CPU threads; else one a core."),
     l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),

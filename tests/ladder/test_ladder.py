@@ -17,7 +17,7 @@ import main
 from bench import draw, ladder_client, ladder_plan, ladder_tables, ladder_template, ladder_watch
 from bench.charts import ladder as ladder_charts
 from bench.commands.ladder import DEFAULT_MODEL
-from bench.ladder_records import Ladder, LadderJob, Limits, RungCase, RungMeasurement
+from bench.ladder_records import REFERENCE, Ladder, LadderJob, Limits, RungCase, RungMeasurement
 from bench.ladder_rows import rows
 from bench.ladder_store import LadderFolder
 from bench.records import ErrorStats
@@ -241,7 +241,7 @@ def save(path: Path, text: str) -> None:
 
 
 def measured(name: str, number: int, time_ns: float, **fields: object) -> RungMeasurement:
-    scope = "reference" if name == "reference" else "rung"
+    scope = "reference" if name == REFERENCE else "rung"
     case = RungCase(rung=name, number=number, scope=scope, **fields)  # type: ignore[arg-type]
     error = ErrorStats(rel_l2=1e-7, max_abs=1e-6, mean_abs=1e-7, max_rel=1e-6, bound=1e-5, ok=True)
     samples = tuple(time_ns * (1 + 0.001 * (i % 5)) for i in range(20))
@@ -317,7 +317,7 @@ def test_charts_show_the_reference_as_the_line_to_beat() -> None:
     assert panel.baseline == pytest.approx(1e12, rel=0.01)
     assert len(panel.bars) == 5
     assert [bar.total for bar in panel.bars][2] == "refused"
-    assert {category.key for category in speed.categories} == {"rung", "side", "yours"}
+    assert {category.key for category in speed.categories} == {"fp32", "side", "yours"}
     assert "mine is the fastest" in speed.finding
     roof = roofline.panels[0].series[0]
     assert max(point.y for point in roof.points) == 1e12
