@@ -61,6 +61,7 @@ class EngineCudaSession:
         self.batch, self.precision = batch, precision
         self._what = f"{graph.name} on engine-cuda at batch {batch} in {precision}"
         self._closed = False
+        self._kernel_dirs = options.kernel_dirs
         self._pool: Any = None
         self._graph: Any = None
         self._cold: ColdCache | None = None
@@ -242,6 +243,17 @@ class EngineCudaSession:
                 self._staging.download(int(self._pointer(name)), array)
                 fetched[name] = array.astype(np.float32, copy=False)
         return fetched
+
+    def launch_order(self) -> tuple[tuple[Step, str], ...]:
+        """What a pass puts on the device, in order; see engine.observe.Launching."""
+        found: list[tuple[Step, str]] = []
+        for step in self._plan.steps:
+            rung = registry.find("cuda", step.op, step.rung, self._kernel_dirs)
+            shape = launch.launch(step.params, rung)
+            if shape.constant is not None:
+                found.append((step, "memcpy"))
+            found += [(step, stage.function) for stage in shape.stages(rung.op)]
+        return tuple(found)
 
     # ---------------------------------------------------------------------------------------------- timing
 

@@ -1,0 +1,138 @@
+"""A session looked at while it is prepared and run: what each part of it took, what it does in which order.
+
+Nothing of this is paid by a session that nobody looks at: functions are replaced for the time of a block, in
+the one place where their callers find them, and put back at its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from engine.plan import Step
+
+
+@runtime_checkable
+class Stepped(Protocol):
+    """A Session that runs its plan step by step on the host."""
+
+    def run_timed(self) -> tuple[tuple[Step, int, int], ...]:
+        """One forward pass: each step with perf_counter_ns when it began and when it had ended."""
+
+
+@runtime_checkable
+class Launching(Protocol):
+    """A Session that starts the same kernels in the same order in every pass."""
+
+    def launch_order(self) -> tuple[tuple[Step, str], ...]:
+        """What one pass puts on the device, in order: the step it belongs to, and the kernel's name or
+        "memcpy"."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A call that was watched: what it is called, perf_counter_ns before and after, and what it returned."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+    result: Any = None
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A function to watch: `attribute` of the module (imported where it is not yet) or of the object."""
+
+    name: str
+    owner: str
+    attribute: str
+
+
+# What preparing a session spends its time on, by what it is in words.
+PREPARING = {
+    "engine-cuda": (
+        Watched("planning", "engine.planner", "plan"),
+        Watched("NVRTC compile", "kernels.nvrtc", "compile_rung"),
+        Watched("module load", "cupy", "RawModule"),
+    ),
+    "ort": (
+        Watched("cuDNN and cuBLAS load", "onnxruntime", "preload_dlls"),
+        Watched("session creation", "engine.ort", "create_session"),
+    ),
+}
+
+
+@contextlib.contextmanager
+def watching(targets: Sequence[Watched]) -> Iterator[list[Taken]]:
+    """Every call of the targets inside the block, in order of its end. What is not there is not watched."""
+    taken: list[Taken] = []
+    replaced: list[tuple[Any, str, Any]] = []
+    try:
+        for target in targets:
+            try:
+                owner = importlib.import_module(target.owner)
+                original = getattr(owner, target.attribute)
+            except (ImportError, AttributeError):
+                continue
+            setattr(owner, target.attribute, _timed(target.name, original, taken))
+            replaced.append((owner, target.attribute, original))
+        yield taken
+    finally:
+        for owner, attribute, original in reversed(replaced):
+            setattr(owner, attribute, original)
+
+
+def _timed(name: str, function: Callable[..., Any], taken: list[Taken]) -> Callable[..., Any]:
+    def call(*arguments: Any, **named: Any) -> Any:
+        started = time.perf_counter_ns()
+        result = None
+        try:
+            result = function(*arguments, **named)
+            return result
+        finally:
+            taken.append(Taken(name, started, time.perf_counter_ns(), result))
+
+    return call
+
+
+class OrtProfile:
+    """ONNX Runtime's own profile of the session that is made inside `recording`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._session: Any = None
+
+    @property
+    def optimized(self) -> Path | None:
+        """The model as ONNX Runtime runs it, None where it was not written."""
+        path = self._folder / "optimized.onnx"
+        return path if path.is_file() else None
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Sessions made inside write a profile; the last one's counts."""
+        ort: Any = importlib.import_module("engine.ort")
+        original = ort.create_session
+
+        def create(runtime: Any, graph: Any, batch: int, options: Any, providers: Any) -> Any:
+            options.enable_profiling = True
+            options.profile_file_prefix = str(self._folder / "profile")
+            options.optimized_model_filepath = str(self._folder / "optimized.onnx")
+            self._session = original(runtime, graph, batch, options, providers)
+            return self._session
+
+        ort.create_session = create
+        try:
+            yield
+        finally:
+            ort.create_session = original
+
+    def end(self) -> Path | None:
+        """Stop; the file that was written, None where no session was made. The session has to live still."""
+        session, self._session = self._session, None
+        return None if session is None else Path(session.end_profiling())
