@@ -15,7 +15,7 @@ from engine.memory import lives, place
 from engine.ops import Kernel, View
 from engine.passes import Program, program
 from engine.plan import Plan, Step, TensorSpec
-from kernels import params, registry
+from kernels import launch, params, registry
 from kernels.errors import InputError, UnsupportedError
 from kernels.params import PRECISIONS
 
@@ -133,6 +133,8 @@ def ladder_choice(
         reasons = []
         for rung in registry.candidates(device, wanted.op, precision, weights_known):
             reason = rung.refusal(wanted, capability)
+            if reason is None and device == "cuda":
+                reason = launch.refusal(wanted, rung)
             if reason is None:
                 return rung.name
             reasons.append(f"{rung.name}: {reason}")

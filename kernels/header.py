@@ -15,7 +15,8 @@ key that fits no field of the op's params is an error, and so is any key that is
                                  exactly this flag
     rank_max = 6                 binary, transpose, pad: at most so many axes
     m_max = 8                    gemm, conv: at most so many rows or channels of y
-    weights_max = 16384          conv: at most so many elements of the weights
+    weights_max = 16384          conv, gemm: at most so many elements of the weights
+    image_max = 16384            conv: at most so many elements of one image
     axis_max = 1024              softmax: at most so many elements along the axis
     size_max = 9                 lrn: at most so many channels in the sum
     multiple_of = {n = 4}        these fields of params must be multiples
@@ -84,6 +85,7 @@ _AT_MOST: dict[str, tuple[str, ...]] = {
     "rank_max": ("shape",),
     "m_max": ("m",),
     "weights_max": ("weights",),
+    "image_max": ("image",),
 }
 
 

@@ -67,6 +67,11 @@ class Conv:
         return self.m * (self.c // self.group) * self.kh * self.kw
 
     @property
+    def image(self) -> int:
+        """Elements of one image."""
+        return self.c * self.h * self.w
+
+    @property
     def flops(self) -> int:
         return 2 * self.n * self.m * self.out_h * self.out_w * (self.c // self.group) * self.kh * self.kw
 
@@ -108,6 +113,11 @@ class Gemm:
     stride_b: int = 0
     activation: str | None = None
     dtype: str = "float32"
+
+    @property
+    def weights(self) -> int:
+        """Elements of b."""
+        return self.n * self.k * (self.batch if self.stride_b else 1)
 
     @property
     def flops(self) -> int:

@@ -15,8 +15,8 @@ pointer both kernels then take after that of the output, and name further stages
 run in order after the first with the same arguments.
 """
 
-from kernels.launch import direct, elements, products
-from kernels.launch.core import POINTERS, SHAPES, Launch, Pack, Stage, launch
+from kernels.launch import direct, elements, products, whole_image
+from kernels.launch.core import POINTERS, SHAPES, Launch, Pack, Stage, launch, refusal
 from kernels.launch.products import TILES
 
 __all__ = [
@@ -30,4 +30,6 @@ __all__ = [
     "elements",
     "launch",
     "products",
+    "refusal",
+    "whole_image",
 ]

@@ -100,6 +100,15 @@ def launch(params: Params, rung: Rung) -> Launch:
     return result
 
 
+def refusal(params: Params, rung: Rung) -> str | None:
+    """Why a rung that takes `params` by its header cannot be launched for them, or None."""
+    try:
+        launch(params, rung)
+    except KernelError as error:
+        return str(error)
+    return None
+
+
 # --- what the shapes share ---
 
 

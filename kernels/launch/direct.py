@@ -57,7 +57,7 @@ def conv_unrolled(params: Conv, rung: Rung) -> Launch:
 def conv_compiled(params: Conv, rung: Rung) -> Launch:
     """As conv_tile_a_block, all shapes but the number of images compiled in under their names in capitals."""
     tiles, defines = _tiled(params, rung, 0)
-    return _tile_launch(params, (params.n, params.m, tiles), defines | _shapes(params))
+    return _tile_launch(params, (params.n, params.m, tiles), defines | shapes(params))
 
 
 @shape
@@ -67,7 +67,7 @@ def conv_several_maps(params: Conv, rung: Rung) -> Launch:
     maps = min(define(rung, "MAPS"), params.m // params.group)
     tiles, defines = _tiled(params, rung, maps * params.kh * params.kw)
     blocks = params.group * ceil(params.m // params.group, maps)
-    return _tile_launch(params, (params.n, blocks, tiles), defines | _shapes(params) | {"MAPS": maps})
+    return _tile_launch(params, (params.n, blocks, tiles), defines | shapes(params) | {"MAPS": maps})
 
 
 # --- helpers ----------------------------------------------------------------------------------------------
@@ -108,7 +108,8 @@ def _tiled(p: Conv, rung: Rung, beside: int) -> tuple[int, dict[str, Define]]:
     return ceil(p.out_h, height) * ceil(p.out_w, width), defines
 
 
-def _shapes(p: Conv) -> dict[str, Define]:
+def shapes(p: Conv) -> dict[str, Define]:
+    """All of a convolution's shapes but the number of images, as defines of their names in capitals."""
     names = "c h w m kh kw out_h out_w stride_h stride_w pad_top pad_left dilation_h dilation_w group"
     return {name.upper(): getattr(p, name) for name in names.split()}
 

@@ -78,6 +78,18 @@ def gemm_warp_a_column(params: Gemm, rung: Rung) -> Launch:
 
 
 @shape
+def gemm_warp_a_few(params: Gemm, rung: Rung) -> Launch:
+    """Blocks of BLOCK threads, a warp a piece of ROWS rows × COLUMNS columns of y, a single column where
+    there are few: grid = (columns, rows)."""
+    block, rows, columns = (define(rung, name) for name in ("BLOCK", "ROWS", "COLUMNS"))
+    rows = min(rows, params.m)
+    if ceil(params.m, rows) * params.n < _FEW_WARPS:
+        columns = 1
+    grid = (ceil(ceil(params.n, columns), block // 32), ceil(params.m, rows), 1)
+    return Launch(grid, (block, 1, 1), SCALARS["gemm"](params), defines={"ROWS": rows, "COLUMNS": columns})
+
+
+@shape
 def conv_tiles(params: Conv, rung: Rung) -> Launch:
     """The convolution as a matrix product, channels × pixels of the whole batch: a block of
     (TILE_M / ROWS) · TILE_N threads a tile of TILE_M channels × TILE_N pixels, ROWS channels a thread.

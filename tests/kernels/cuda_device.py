@@ -45,7 +45,11 @@ class Device:
         path = str(nvrtc.compile_rung(rung, self.arch, how.defines))
         if path not in self._modules:
             self._modules[path] = cupy.RawModule(path=path)
-        held = [None if array is None else cupy.asarray(array.reshape(-1)) for array in inputs]
+        packed = [
+            how.packed[i](array) if i in how.packed and array is not None else array
+            for i, array in enumerate(inputs)
+        ]
+        held = [None if array is None else cupy.asarray(array.reshape(-1)) for array in packed]
         pointers = [0 if array is None else array.data.ptr for array in held]
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         room = self._poisoned(nbytes)

@@ -1,0 +1,86 @@
+/*
+op = "gemm"
+rung = 16
+name = "warp_rows"
+idea = "Small weights stay in the caches, so that reading them once for every eight rows costs little: a warp takes eight rows and two columns, and a small layer of many images too fills the device at once, with no tile to wait for."
+launch = "gemm_warp_a_few"
+[defines]
+BLOCK = 128
+ROWS = 8     # at most; the launch fits this line and the next to the product
+COLUMNS = 2
+[needs]
+weights_max = 262144
+trans_a = false
+trans_b = true
+batch = 1
+*/
+#include "common.cuh"
+
+#define LANES 32
+#define ALL 0xffffffffu
+
+// b is (n, k), so that a column of the product reads a contiguous row of it. A warp a ROWS × COLUMNS piece of y:
+// grid = (columns, rows).
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
+         float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
+         index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
+         int activation) {
+    const int lane = threadIdx.x % LANES;
+    const int column = first_element() / LANES * COLUMNS, row = blockIdx.y * ROWS;
+    if (column >= n) return;
+    const float *rows[ROWS], *columns[COLUMNS];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) rows[r] = a + (index_t)min(row + r, m - 1) * k;  // beyond the last: not written
+#pragma unroll
+    for (int c = 0; c < COLUMNS; ++c) columns[c] = b + (index_t)min(column + c, n - 1) * k;
+
+    float sum[ROWS][COLUMNS] = {};
+    if (k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do
+#pragma unroll 2
+        for (int j = lane; j < k / 4; j += LANES) {
+            float4 v[COLUMNS];
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c) v[c] = reinterpret_cast<const float4*>(columns[c])[j];
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                const float4 u = reinterpret_cast<const float4*>(rows[r])[j];
+#pragma unroll
+                for (int c = 0; c < COLUMNS; ++c) {
+                    sum[r][c] += u.x * v[c].x;
+                    sum[r][c] += u.y * v[c].y;
+                    sum[r][c] += u.z * v[c].z;
+                    sum[r][c] += u.w * v[c].w;
+                }
+            }
+        }
+    } else {
+#pragma unroll 2
+        for (int j = lane; j < k; j += LANES) {
+            float v[COLUMNS];
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c) v[c] = columns[c][j];
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                const float u = rows[r][j];
+#pragma unroll
+                for (int c = 0; c < COLUMNS; ++c) sum[r][c] += u * v[c];
+            }
+        }
+    }
+    // Every lane ends with the same sums, added in the same order each time; lane i keeps and writes the i-th.
+    float mine = 0.0f;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) {
+#pragma unroll
+            for (int d = LANES / 2; d; d /= 2) sum[r][c] += __shfl_xor_sync(ALL, sum[r][c], d);
+            if (lane == r * COLUMNS + c) mine = sum[r][c];
+        }
+    const int i = row + lane / COLUMNS, o = column + lane % COLUMNS;
+    if (lane >= ROWS * COLUMNS || i >= m || o >= n) return;
+    float v = alpha * mine;
+    if (bias) v += beta * bias[i * bias_stride_m + o * bias_stride_n];
+    y[(index_t)i * n + o] = activate(v, activation);
+}
