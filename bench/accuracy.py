@@ -15,6 +15,7 @@ import numpy as np
 from bench.records import ErrorStats
 
 BOUNDS = {"fp32": 1e-5, "fp32-tc": 1e-5, "tf32": 2e-3, "fp16": 5e-3}
+LOOSEST = max(BOUNDS, key=lambda precision: BOUNDS[precision])
 ELEMENT_FACTOR = 100.0
 # A propagated tensor carries the errors of every layer before it. Each layer adds about its own and passes
 # on what it was given (norms and activations here have slope near 1), so they add up with depth; the nets

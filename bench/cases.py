@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.bounds import MAX_BATCH, MAX_IMAGES, MAX_THREADS
 from bench.records import Case, Job, stem
 from engine import backends, importer
-from engine.backend import PRECISIONS, Backend
+from engine.backend import PRECISIONS, Backend, Variant
 from kernels.errors import InputError
 from models import catalogue, datasets, names, preprocessing
 
@@ -53,6 +53,8 @@ def plan(job: Job, progress: Progress | None = None) -> tuple[Case, ...]:
     """
     check(job)
     chosen = choose_backends(job.backends)
+    if job.tune_reference:
+        chosen = with_variants(chosen)
     specs = [model_spec(name, job) for name in dict.fromkeys(job.models)]
     found: dict[str, Case] = {}
     for spec in specs:
@@ -131,15 +133,16 @@ def default_images(spec: ModelSpec, progress: Progress | None = None) -> int:
 
 
 def choose_backends(asked: Sequence[str]) -> list[Backend]:
-    """The backends asked for, or all that can run here. Raises InputError with the nearest name, and where
-    none of them can run, with the reasons."""
+    """The backends asked for, or all that can run here, variants left out. Raises InputError with the nearest
+    name, and where none of them can run, with the reasons."""
     known = backends.all_backends()
     for name in asked:
         if name not in known:
             raise InputError(
                 f"backend {name!r} is not known{_nearest(name, known)}; known are {', '.join(known)}"
             )
-    chosen = [known[name] for name in dict.fromkeys(asked)] or list(known.values())
+    plain = [backend for backend in known.values() if not isinstance(backend, Variant)]
+    chosen = [known[name] for name in dict.fromkeys(asked)] or plain
     reasons = {backend.name: backend.unavailable() for backend in chosen}
     if all(reasons.values()):
         told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
@@ -147,6 +150,30 @@ def choose_backends(asked: Sequence[str]) -> list[Backend]:
     if asked:
         return chosen
     return [backend for backend in chosen if not reasons[backend.name]]
+
+
+def with_variants(chosen: Sequence[Backend]) -> list[Backend]:
+    """`chosen`, each variant of one of them behind it. Raises InputError, in words, where none of them can be
+    tuned on this machine."""
+    found: list[Backend] = []
+    reasons: dict[str, str | None] = {}
+    for backend in chosen:
+        found.append(backend)
+        for variant in backends.all_backends().values():
+            if isinstance(variant, Variant) and variant.variant_of == backend.name:
+                reasons[backend.name] = backend.unavailable()
+                found += [] if variant in chosen else [variant]
+    if reasons and not all(reasons.values()):
+        return found
+    tunable = sorted({b.variant_of for b in backends.all_backends().values() if isinstance(b, Variant)})
+    missing = "; ".join(
+        f"{name} is not among the backends" if reason is None else f"{name}: {reason}"
+        for name, reason in ((name, backends.get(name).unavailable()) for name in tunable)
+    )
+    raise InputError(
+        f"there is no reference to tune here ({missing}); what --tune-reference sweeps are options of cuDNN, "
+        "which ort-cpu does not have: leave it away"
+    )
 
 
 # ------------------------------------------------------------------------------------------ what is numbers

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import artifacts, gallery, layers, predictions, stats, timing
+from bench import accuracy, artifacts, gallery, layers, predictions, stats, timing
 from bench.material import ORACLE, Material
 from bench.records import (
     Accuracy,
@@ -25,7 +25,7 @@ from bench.records import (
 )
 from bench.timing import Timing
 from engine import backends
-from engine.backend import Backend, Session
+from engine.backend import Backend, Session, Variant
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
 
 UNQUIET = 0.05  # rounds that leave the median this uncertain are worth a warning
@@ -50,6 +50,7 @@ class Contender:
         self.case = case
         self.backend: Backend = backends.get(case.backend)
         self.session: Session | None = None
+        self.options = material.options_for(self.backend.device)
         self._material = material
         self._job = job
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -81,7 +82,9 @@ class Contender:
         refusal = self.backend.supports(graph, case.batch, case.precision)
         if refusal is not None:
             raise UnsupportedError(refusal)
-        self.session = self.backend.prepare(graph, case.batch, case.precision, self._material.options)
+        if isinstance(self.backend, Variant):
+            self.options = self.backend.resolved(graph, case.batch, case.precision, self.options)
+        self.session = self.backend.prepare(graph, case.batch, case.precision, self.options)
         self._placement = self._material.placement(case.batch, seed=self._job.seed)
         # Something else first, so that an answer left over from it is not taken for a right one.
         self.session.bind(_disturbed(self._placement.inputs))
@@ -146,7 +149,7 @@ class Contender:
                 self._material.graph,
                 self.backend,
                 self.case.precision,
-                self._material.options,
+                self.options,
                 self._material.golden(),
                 self.case.batch,
                 session=self._open(),
@@ -222,7 +225,9 @@ class Contender:
         return self.session
 
     def _judge(self, when: str) -> None:
-        stats_ = self._material.check(self._open().fetch(), self._placement, self.case.precision)
+        lenient = isinstance(self.backend, Variant) and self.backend.lenient
+        bound_of = accuracy.LOOSEST if lenient else self.case.precision
+        stats_ = self._material.check(self._open().fetch(), self._placement, bound_of)
         self._output = stats_
         self._checked = len(self._placement.rows)
         if not stats_.ok:
@@ -252,14 +257,15 @@ class Contender:
 
 
 class LayerErrors:
-    """Errors of layers by backend and precision: they do not depend on the batch, so they are taken once."""
+    """Errors of layers by backend and precision: they do not depend on the batch, so they are taken once. Of
+    a backend in a configuration of its own they are taken at each batch, which the configuration hangs on."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], dict[str, Layer]] = {}
+        self._found: dict[tuple[object, ...], dict[str, Layer]] = {}
 
     def merged(self, contender: Contender, material: Material, timed: tuple[Layer, ...]) -> tuple[Layer, ...]:
         """`timed` with the errors of the same tensors."""
-        key = (contender.case.backend, contender.case.precision)
+        key = (contender.case.backend, contender.case.precision, *_at(contender))
         if key not in self._found:
             golden = material.golden()
             reference = backends.get(contender.backend.reference)
@@ -267,13 +273,16 @@ class LayerErrors:
                 material.graph,
                 contender.backend,
                 contender.case.precision,
-                material.options,
+                contender.options,
                 golden,
                 golden.images,
                 reference=reference if reference.unavailable() is None else None,
                 times=False,
             )
-            self._found[key] = {layer.output: layer for layer in found if layer.output}
+            held = {layer.output: layer for layer in found if layer.output}
+            if contender.options.ort is not None:
+                held |= _errors_at(contender, material, held)
+            self._found[key] = held
         known = self._found[key]
         return tuple(
             msgspec.structs.replace(
@@ -283,6 +292,25 @@ class LayerErrors:
             else layer
             for layer in timed
         )
+
+
+def _at(contender: Contender) -> tuple[object, ...]:
+    """What the errors of its layers hang on beside backend and precision."""
+    configured = contender.options.ort
+    return () if configured is None else (configured, contender.case.batch)
+
+
+def _errors_at(contender: Contender, material: Material, held: Mapping[str, Layer]) -> dict[str, Layer]:
+    """Layers of `held` with the errors that they have alone at the case's own batch."""
+    case = contender.case
+    errors = layers.errors_at(
+        material.graph, contender.backend, case.precision, contender.options, material.golden(), case.batch
+    )
+    return {
+        part.output: msgspec.structs.replace(held[part.output], isolated=stats_)
+        for part, stats_ in errors
+        if part.output in held
+    }
 
 
 def outcome(error: BaseException) -> tuple[Disposition, str]:

@@ -13,6 +13,7 @@ from bench import nvml
 from bench.records import BackendInfo, Environment
 from bench.version import version
 from engine import backends, host
+from engine.backend import Variant
 
 # Whose versions a reader of a chart wants to know; those not installed are left out.
 PACKAGES = (
@@ -72,6 +73,7 @@ def backend_infos() -> tuple[BackendInfo, ...]:
             precisions=tuple(backend.precisions),
             reference=backend.reference,
             unavailable=backend.unavailable() or "",
+            variant_of=backend.variant_of if isinstance(backend, Variant) else "",
         )
         for backend in backends.all_backends().values()
     )

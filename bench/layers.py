@@ -25,7 +25,7 @@ from engine.backend import Backend, OpTime, Options, Queued, Session
 from engine.graph import Graph, TensorInfo
 from engine.groups import Group
 from engine.precision import to_fp16
-from kernels.errors import KernelscopeError
+from kernels.errors import KernelscopeError, OutOfMemoryError
 
 _LONGEST_TRAIN = 200  # runs: a device's queue holds about a thousand pieces of work
 _TRAIN_NS = 2e6  # a sample of an isolated time: a train of runs of at least this
@@ -150,6 +150,7 @@ def _errors_of(
             options.cuda_graph,
             *sorted(options.rungs.items()),
             *sorted(options.provider_options.items()),
+            options.ort,
         )
         key = (graph.sha256, backend.name, precision, asked, few.images, content)
         if key in _errors:
@@ -199,6 +200,41 @@ def _isolated(
             continue
         errors[part.output] = _stats(actual, expected, precision, 1.0)
     return errors
+
+
+def errors_at(
+    graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden, batch: int
+) -> Iterator[tuple[Group, ErrorStats]]:
+    """Errors of each group alone, fed right inputs, at any batch size: which algorithm a library takes for a
+    layer hangs on the batch, and its error with it. Convolutions come first.
+
+    The golden images stand at the first, middle and last places of the batch, and there the answers are
+    looked at. A group whose first axis is not the batch, or that the backend refuses alone, is passed over.
+    Raises OutOfMemoryError.
+    """
+    whole = {part.output: part for part in grouping.groups(graph, golden.images)}
+    parts = sorted(grouping.groups(graph, batch), key=lambda part: part.op_type != "Conv")
+    for part in parts:
+        if part.output not in whole or not {*part.inputs, part.output} <= set(golden.tensors):
+            continue
+        sub = submodel.extract(graph, part.nodes, batch)
+        fed = oracle.feeds(sub, golden, precision)
+        expected = oracle.alone(graph, whole[part.output], golden, precision)
+        tensors = [(info.shape, fed[info.name]) for info in sub.inputs] + [(part.shape, expected)]
+        if any(
+            not shape or shape[0] != batch or array.shape != (golden.images, *shape[1:])
+            for shape, array in tensors
+        ):
+            continue
+        placed = accuracy.place(fed, batch)
+        try:
+            with _prepared(backend, sub, sub.fixed_batch or batch, precision, options) as session:
+                actual = _answers(session, placed.inputs)[part.output]
+        except OutOfMemoryError:
+            raise
+        except KernelscopeError:
+            continue
+        yield part, _stats(actual[list(placed.rows)], expected[list(placed.golden)], precision, 1.0)
 
 
 def _propagated(

@@ -13,8 +13,13 @@ BACKENDS = {
     "engine-cpu": "#56B4E9",
     "ort-cpu": "#009E73",
 }
+# A backend in another configuration: beside it in every chart, so its colour is told from all of the above.
+VARIANTS = {
+    "ort-cuda-tuned": "#CC79A7",
+    "ort-cuda-tuned-strict": "#8C6D1F",
+}
 USER = "#D55E00"
-OTHERS = ("#CC79A7", "#8C6D1F", "#4D4D4D")
+OTHERS = ("#4D4D4D", "#7F6AA8", "#A0522D")
 
 # In stacking order, from the bottom. "compute" stands for the operators where they were not timed one by one.
 CATEGORIES = {
@@ -51,8 +56,8 @@ def backend(name: str, user: bool = False) -> str:
     of its own gets one of OTHERS, the same one every time."""
     if user:
         return USER
-    if name in BACKENDS:
-        return BACKENDS[name]
+    if own := (BACKENDS | VARIANTS).get(name):
+        return own
     return OTHERS[sum(name.encode()) % len(OTHERS)]
 
 

@@ -15,7 +15,13 @@ from bench.rows import title
 if TYPE_CHECKING:
     from bench.client import Event
 
-STAGES = {"prepare": "preparing", "check": "checking", "time": "timing", "layers": "measuring the layers of"}
+STAGES = {
+    "tune": "tuning",
+    "prepare": "preparing",
+    "check": "checking",
+    "time": "timing",
+    "layers": "measuring the layers of",
+}
 
 
 class RunProgress:

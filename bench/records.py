@@ -47,7 +47,8 @@ class Job(Record, frozen=True):
     after
     which a case is given up. layers: also measure every operator (time and error). rungs: node name → rung
     name. own_batches, own_images: model (as in models, or its file's stem) → what it takes in place of the
-    general ones.
+    general ones. tune_reference: beside the CUDA reference also its tuned variants, swept first where this
+    machine has no sweep of a case.
     """
 
     models: tuple[str, ...]
@@ -68,6 +69,7 @@ class Job(Record, frozen=True):
     seed: int = 0
     own_batches: dict[str, tuple[int, ...]] = {}
     own_images: dict[str, tuple[int, ...]] = {}
+    tune_reference: bool = False
 
     def batches_of(self, model: str) -> tuple[int, ...]:
         """The batch sizes that a model is run at."""
@@ -218,13 +220,15 @@ class Measurement(Record, frozen=True):
 
 
 class BackendInfo(Record, frozen=True):
-    """A backend as seen on the machine of the run; unavailable is the reason, or ""."""
+    """A backend as seen on the machine of the run; unavailable is the reason, or "". variant_of: the backend
+    that it is in another configuration ("": it stands for itself); such a one runs where it is asked for."""
 
     name: str
     device: str
     precisions: tuple[str, ...]
     reference: str
     unavailable: str = ""
+    variant_of: str = ""
 
 
 class Environment(Record, frozen=True):
@@ -306,8 +310,8 @@ class ModelLoaded(Message, frozen=True, tag="model_loaded"):
 
 
 class CaseStarted(Message, frozen=True, tag="case_started"):
-    """The worker turns to this case; what happens next is its doing. stage: "prepare", "check", "time",
-    "layers"."""
+    """The worker turns to this case; what happens next is its doing. stage: "tune", "prepare", "check",
+    "time", "layers"."""
 
     case: Case
     stage: str

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx
 
-from bench import cases, contender, environment, oracle, timing
+from bench import cases, contender, environment, oracle, timing, tuning
 from bench.contender import Contender, LayerErrors
 from bench.material import Material
 from bench.records import (
@@ -29,6 +29,7 @@ from bench.records import (
 )
 from bench.telemetry import Sampler
 from bench.timing import Rules, Stopped, time_together
+from bench.tune_reference import DeviceLost
 from engine import backends, importer
 from engine.backend import Options
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
@@ -121,6 +122,7 @@ class Runner:
         """Measure one group; returns cases that ran out of memory and may fit once they are alone."""
         ready: dict[str, Contender] = {}
         later: list[Case] = []
+        group = [case for case in group if self._tuned(case)]
         try:
             for case in group:
                 entrant = self._prepared(case, later if len(group) > 1 else None)
@@ -132,6 +134,23 @@ class Runner:
             for entrant in ready.values():
                 self._close(entrant)
         return later
+
+    def _tuned(self, case: Case) -> bool:
+        """Measure first what this machine does not know yet of a case; False where that was its end."""
+        self._go_on()
+        assert self._material is not None
+        try:
+            if tuning.lacks(case, self._material.graph, self._job):
+                self._say(CaseStarted(case=case, stage="tune"))
+                tuning.tune(case, self._material, self._job, self._progress)
+        except Stopped:
+            raise
+        except Exception as error:
+            self._abandon(case, error)
+            if isinstance(error, DeviceLost):
+                raise Restart(f"{error}; the rest goes on in a new process") from error
+            return False
+        return True
 
     def _prepared(self, case: Case, later: list[Case] | None) -> Contender | None:
         self._go_on()

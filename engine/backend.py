@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from engine.graph import Graph
+from engine.ort_configuration import Configuration
 from kernels.params import PRECISIONS
 
 __all__ = ["PRECISIONS", "Backend", "OpTime", "Options", "Queued", "Session"]
@@ -29,6 +30,7 @@ class Options:
     rungs: chosen rung (its name) by node name; others get the backend's default.
     kernel_dirs: folders of the user's own rungs.
     provider_options: passed to ONNX Runtime's execution provider.
+    ort: how ONNX Runtime is configured (None: its backend's own way).
     """
 
     threads: int | None = None
@@ -36,6 +38,7 @@ class Options:
     rungs: Mapping[str, str] = field(default_factory=dict)
     kernel_dirs: tuple[Path, ...] = ()
     provider_options: Mapping[str, str] = field(default_factory=dict)
+    ort: Configuration | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,23 @@ class Queued(Protocol):
     def time_queued(self, count: int) -> int:
         """As time_runs, but of the device alone: the passes wait until all are queued, so that what the host
         takes to start each (tens of µs in ONNX Runtime) is not in it."""
+
+
+@runtime_checkable
+class Variant(Protocol):
+    """A Backend that is another one, configured by what was measured on this machine. It takes part only
+    where it is asked for.
+
+    variant_of: the other's name. lenient: its answers are shown with their error, and count as right up to
+    the loosest bound of any precision.
+    """
+
+    variant_of: str
+    lenient: bool
+
+    def resolved(self, graph: Graph, batch: int, precision: str, options: Options) -> Options:
+        """`options` with the configuration for this model, batch and precision filled in, so that parts of
+        the model run by it too. Raises UnsupportedError where nothing was measured for them."""
 
 
 class Backend(Protocol):

@@ -5,13 +5,25 @@ cuDriverGetVersion and cuDeviceGetCount create no context, so that `doctor` and 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import importlib
 import os
 import sys
+from dataclasses import dataclass
 
 _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
+_CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+
+
+@dataclass(frozen=True)
+class Device:
+    """The GPU that CUDA takes first: its name, its compute capability."""
+
+    name: str
+    capability: tuple[int, int]
 
 
 @functools.cache
@@ -47,3 +59,33 @@ def unavailable() -> str | None:
     if error:
         return f"the NVIDIA driver does not start (CUDA error {error}): nvidia-smi should say more"
     return None
+
+
+@functools.cache
+def device() -> Device | None:
+    """The GPU that CUDA takes first; None where the driver names none."""
+    if unavailable() is not None:
+        return None
+    try:
+        driver = ctypes.CDLL(_LIBRARY)
+        handle, name = ctypes.c_int(0), ctypes.create_string_buffer(256)
+        error = driver.cuDeviceGet(ctypes.byref(handle), 0) or driver.cuDeviceGetName(name, 256, handle)
+        numbers = []
+        for attribute in _CAPABILITY:
+            number = ctypes.c_int(0)
+            error = error or driver.cuDeviceGetAttribute(ctypes.byref(number), attribute, handle)
+            numbers.append(number.value)
+    except (OSError, AttributeError):
+        return None
+    return None if error else Device(name.value.decode(errors="replace"), (numbers[0], numbers[1]))
+
+
+@functools.cache
+def driver_version() -> str:
+    """The driver's own version ("580.95.05"), else the CUDA it speaks, "" without a driver."""
+    with contextlib.suppress(Exception):  # not installed, or whatever NVML raises
+        nvml = importlib.import_module("pynvml")
+        nvml.nvmlInit()
+        return str(nvml.nvmlSystemGetDriverVersion())
+    spoken = cuda_version()
+    return "" if spoken is None else f"CUDA {spoken // 1000}.{spoken % 1000 // 10}"

@@ -106,13 +106,15 @@ def _batch_symbol(graph: Graph) -> str | None:
     return first if isinstance(first, str) else None
 
 
-def session_options(ort: Any, threads: int) -> Any:
-    """SessionOptions with `threads` threads inside an operator, one operator at a time, all optimisations."""
+def session_options(ort: Any, threads: int, optimization: str = "all") -> Any:
+    """SessionOptions with `threads` threads inside an operator, one operator at a time, and this level of
+    graph optimisation (engine.ort_configuration.OPTIMIZATION)."""
     options = ort.SessionOptions()
     options.log_severity_level = SILENT
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    level = "ORT_DISABLE_ALL" if optimization == "disabled" else f"ORT_ENABLE_{optimization.upper()}"
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     return options
 

@@ -15,7 +15,7 @@ from bench import bounds, defaults, palette
 from bench.command import batches as batches_text
 from bench.command import command_line
 from bench.records import BackendInfo, Job, stem
-from gui.job_fields import FOLDER, JobFields, preprocess
+from gui.job_fields import FOLDER, TUNE, JobFields, preprocess
 from gui.progress_strip import clock
 from kernels.errors import InputError
 from models import names
@@ -36,6 +36,7 @@ class JobForm(JobFields):
         super().__init__(parent)
         self._settings = settings
         self._infos: tuple[BackendInfo, ...] = ()
+        self._variants: tuple[BackendInfo, ...] = ()
         self._kept = DEFAULT  # what the form has no field for
         self._busy = False
         self._left_out: set[str] = set()  # backends the user does not want
@@ -63,6 +64,9 @@ class JobForm(JobFields):
             raise InputError("Choose a backend.")
         if not self.precisions.checked:
             raise InputError("Choose a precision.")
+        tune = self.tune.isChecked() and self.tune.isEnabled()
+        if tune and self._infos and not any(info.variant_of in chosen for info in self._variants):
+            raise InputError(f"Choose {self._variants[0].variant_of} too: it is what is tuned.")
         batches, own_batches = self.batch_sizes(self.batches.text)
         images, own_images = self.image_counts(self.images.text)
         # All that can run: as the command without --backend, which also takes what is installed later.
@@ -84,6 +88,7 @@ class JobForm(JobFields):
             l2="cold" if self.l2.currentData() == "cold" else "warm",
             budget_s=self.budget.value(),
             layers=self.layers.isChecked(),
+            tune_reference=tune,
         )
 
     def set_job(self, job: Job) -> None:
@@ -110,6 +115,7 @@ class JobForm(JobFields):
         self.l2.setCurrentIndex(self.l2.findData(job.l2))
         self.budget.setValue(job.budget_s)
         self.layers.setChecked(job.layers)
+        self.tune.setChecked(job.tune_reference)
         self._update()
 
     def add_model(self, path: str, check: bool = True) -> None:
@@ -125,7 +131,8 @@ class JobForm(JobFields):
 
     def show_backends(self, infos: Sequence[BackendInfo]) -> None:
         """What the machine can run, from a worker's Hello."""
-        self._infos = tuple(infos)
+        self._show_variants([info for info in infos if info.variant_of])
+        infos = self._infos = tuple(info for info in infos if not info.variant_of)
         for info in infos:
             self.backends.put(
                 info.name,
@@ -195,6 +202,7 @@ class JobForm(JobFields):
             self.budget.valueChanged,
             self.threads.valueChanged,
             self.layers.toggled,
+            self.tune.toggled,
         ):
             signal.connect(self._update)
         self.backends.chosen.connect(self._on_backends)
@@ -220,12 +228,22 @@ class JobForm(JobFields):
         self.changed.emit()
 
     def _estimate(self, job: Job) -> str:
-        backends = len(job.backends) or len(self.backends.usable if self._infos else ())
+        compared = job.backends or (self.backends.usable if self._infos else ())
+        backends = len(compared)
+        if job.tune_reference:
+            backends += sum(info.variant_of in compared for info in self._variants)
         if not backends:
             return "Asking this machine what it can run …"
         cases = bounds.count(job, backends)
         words = "1 case" if cases == 1 else f"{cases:,} cases"
         return f"{words}, at least about {clock(bounds.estimate_s(cases, job))} (min:s)"
+
+    def _show_variants(self, infos: Sequence[BackendInfo]) -> None:
+        """Whether there is a reference that can be tuned; where there is not, why."""
+        self._variants = tuple(info for info in infos if not info.unavailable)
+        refused = next((info.unavailable for info in infos), "there is nothing to be tuned")
+        self.tune.setEnabled(bool(self._variants))
+        self.tune.setToolTip(TUNE if self._variants else f"{TUNE}. Not here: {refused}")
 
     def _on_backends(self) -> None:
         chosen = set(self.backends.checked)

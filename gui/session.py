@@ -37,7 +37,13 @@ from gui.run_writer import RunWriter
 from gui.worker_process import WorkerProcess
 
 RUNS = Path("runs")
-STAGES = {"prepare": "preparing", "check": "checking", "time": "timing", "layers": "measuring the layers of"}
+STAGES = {
+    "tune": "tuning",
+    "prepare": "preparing",
+    "check": "checking",
+    "time": "timing",
+    "layers": "measuring the layers of",
+}
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,11 @@ def compare(
     layer_pass: bool = typer.Option(
         True, "--layer-pass/--no-layer-pass", help="Whether every layer is measured, in passes of its own."
     ),
+    tune_reference: bool = typer.Option(
+        False,
+        "--tune-reference",
+        help="Also ONNX Runtime (CUDA) tuned: its options swept once for each case, and kept.",
+    ),
     rung: list[str] = typer.Option([], metavar="NODE=RUNG", help="Kernel for a node; may be repeated."),
     kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
     resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished run."),
@@ -101,6 +106,7 @@ def compare(
         budget_s=budget,
         timeout_s=timeout,
         layers=layer_pass,
+        tune_reference=tune_reference,
         rungs=parsing.rungs(rung),
         kernel_dirs=tuple(str(Path(folder).expanduser().absolute()) for folder in kernels),
     )
@@ -126,6 +132,7 @@ _FIELDS = {
     "budget": ("budget_s",),
     "timeout": ("timeout_s",),
     "layer_pass": ("layers",),
+    "tune_reference": ("tune_reference",),
     "rung": ("rungs",),
     "kernels": ("kernel_dirs",),
 }

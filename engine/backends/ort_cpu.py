@@ -15,7 +15,9 @@ import psutil
 
 from engine import host, ort, ort_profile
 from engine.backend import OpTime, Options
+from engine.fused_conv import fused
 from engine.graph import Graph
+from engine.ort_configuration import Configuration
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 
 PROVIDER = "CPUExecutionProvider"
@@ -34,8 +36,10 @@ class OrtCpuSession:
         self._threads = options.threads or host.physical_cores()
         self._what = f"{graph.name} on ort-cpu at batch {batch}"
 
+        configured = options.ort or Configuration()
         started = time.perf_counter_ns()
-        self._session = self._create(ort.session_options(self._ort, self._threads))
+        self._model = fused(graph) if configured.fused_conv else graph
+        self._session = self._create(ort.session_options(self._ort, self._threads, configured.optimization))
         loaded = time.perf_counter_ns()
         inputs = ort.buffers_of(self._session.get_inputs())
         if inputs is None:
@@ -59,10 +63,11 @@ class OrtCpuSession:
             "provider": self._session.get_providers()[0],
             "onnxruntime": self._ort.__version__,
             "threads": str(self._threads),
+            **({"configuration": configured.words} if options.ort else {}),
         }
 
     def _create(self, options):
-        return ort.create_session(self._ort, self._graph, self.batch, options, [PROVIDER])
+        return ort.create_session(self._ort, self._model, self.batch, options, [PROVIDER])
 
     def _allocate(self) -> None:
         # An output whose shape is not known beforehand is allocated by ONNX Runtime in every run.

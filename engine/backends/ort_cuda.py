@@ -16,7 +16,9 @@ import numpy as np
 
 from engine import cuda_driver, cuda_runtime, host, ort
 from engine.backend import OpTime, Options
+from engine.fused_conv import fused
 from engine.graph import Graph
+from engine.ort_configuration import Configuration
 from engine.precision import to_fp16
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
 
@@ -58,6 +60,7 @@ class OrtCudaSession:
         self.batch, self.precision = batch, precision
         self._what = f"{graph.name} on ort-cuda at batch {batch} in {precision}"
         self._options = options
+        self._configured = options.ort or Configuration()
         self._facts: dict[str, str] = {}
         self._cold: cuda_runtime.ColdCache | None = None
         self._phases = {"load": 0, "alloc": 0, "compile": 0}
@@ -81,6 +84,8 @@ class OrtCudaSession:
         self._model = graph
         if self.precision == "fp16":
             self._model = to_fp16(graph)
+        if self._configured.fused_conv:
+            self._model = fused(self._model)
         self._conversion_ns = time.perf_counter_ns() - started
         wanted = self._options.cuda_graph
         try:
@@ -107,6 +112,7 @@ class OrtCudaSession:
             "cudnn_conv_algo_search": "EXHAUSTIVE",
             "cudnn_conv_use_max_workspace": "1",
             "arena_extend_strategy": "kSameAsRequested",
+            **dict(self._configured.provider_options),
             **self._options.provider_options,
             "enable_cuda_graph": "1" if cuda_graph else "0",
             "device_id": str(self._cupy.cuda.runtime.getDevice()),
@@ -116,7 +122,7 @@ class OrtCudaSession:
             self._ort,
             self._model,
             self.batch,
-            ort.session_options(self._ort, threads),
+            ort.session_options(self._ort, threads, self._configured.optimization),
             [(PROVIDER, settings), "CPUExecutionProvider"],
         )
         self._check_placement()
@@ -161,6 +167,7 @@ class OrtCudaSession:
             "use_tf32": settings["use_tf32"],
             "cudnn_conv_algo_search": settings["cudnn_conv_algo_search"],
             **{name: str(value) for name, value in self._options.provider_options.items()},
+            **({"configuration": self._configured.words} if self._options.ort else {}),
         }
 
     def _check_placement(self) -> None:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 
 from bench.command import arguments
 from bench.commands import compare
-from bench.records import Job
+from bench.records import BackendInfo, Job
 from gui.job_form import DEFAULT
 from kernels.errors import InputError
 
@@ -125,6 +125,34 @@ def test_copy_as_command_gives_what_the_command_line_reads_as_the_same_job(make_
     assert main.main(words[2:]) == 0
     assert given == [form.job()]
     assert arguments(form.job()) == words[2:]
+
+
+def test_the_reference_can_be_tuned_where_it_can_run(make_window):
+    form = make_window("ok").form
+    assert not form.tune.isEnabled(), "no variant was told of by this worker"
+    variant = BackendInfo(
+        name="ort-cuda-tuned",
+        device="cuda",
+        precisions=("fp32",),
+        reference="ort-cuda",
+        unavailable="no NVIDIA driver is installed",
+        variant_of="ort-cuda",
+    )
+    plain = BackendInfo(name="ort-cuda", device="cuda", precisions=("fp32",), reference="ort-cuda")
+    form.show_backends([plain, variant])
+    assert not form.tune.isEnabled()
+    assert "no NVIDIA driver is installed" in form.tune.toolTip()
+    form.show_backends([plain, msgspec.structs.replace(variant, unavailable="")])
+    assert "ort-cuda-tuned" not in form.backends.keys, "it is no backend to choose, but a way of one"
+    form.backends.check(["ort-cuda"])
+    before = form.summary
+    form.tune.click()
+    assert form.job().tune_reference
+    assert "--tune-reference" in arguments(form.job())
+    assert form.summary != before, "more cases"
+    form.backends.check(["engine-cpu"])
+    form.show_backends([plain, msgspec.structs.replace(variant, unavailable="")])
+    assert "Choose ort-cuda too" in form.summary
 
 
 def test_a_dropped_model_joins_the_list(make_window, tmp_path):

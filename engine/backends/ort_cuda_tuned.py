@@ -1,0 +1,101 @@
+"""The reference on an NVIDIA GPU in its fastest configuration, whatever that does to its error.
+
+Which one that is was measured by a sweep (`compare --tune-reference`) and is kept with what it was measured
+on; without one, a case is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine import ort, ort_tuning
+from engine.backend import Backend, Options, Session
+from engine.backends.ort_cuda import BACKEND as ORT_CUDA
+from engine.graph import Graph
+from engine.ort_configuration import Configuration
+from engine.ort_tuning import Sweep
+from kernels.errors import UnsupportedError
+
+
+class Tuned:
+    """`plain`, which is ONNX Runtime, as a sweep found it fastest; see engine.backend.Backend and Variant.
+    strict: among the configurations whose every layer stays within the precision's bound."""
+
+    def __init__(self, plain: Backend, name: str, title: str, strict: bool) -> None:
+        self.name, self.title = name, title
+        self.device, self.precisions = plain.device, plain.precisions
+        self.reference = self.variant_of = plain.name
+        self.lenient = not strict
+        self._plain = plain
+
+    def unavailable(self) -> str | None:
+        return self._plain.unavailable()
+
+    def supports(self, graph: Graph, batch: int, precision: str) -> str | None:
+        reason = ort.refusal(graph, batch, precision, self.precisions, self.name)
+        if reason is not None:
+            return reason
+        try:
+            self._configuration(graph, batch, precision)
+        except UnsupportedError as error:
+            return str(error)
+        return None
+
+    def resolved(self, graph: Graph, batch: int, precision: str, options: Options) -> Options:
+        return replace(options, ort=self._configuration(graph, batch, precision))
+
+    def prepare(
+        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+    ) -> Session:
+        """As the plain backend's; options without a configuration are resolved first. Raises
+        UnsupportedError also where no sweep has been made."""
+        options = options or Options()
+        if options.ort is None:
+            options = self.resolved(graph, batch, precision, options)
+        session = self._plain.prepare(graph, batch, precision, options)
+        session.backend = self.name
+        sweep = ort_tuning.read(self.variant_of, graph, batch, precision)
+        if sweep is not None:
+            session.facts = {**session.facts, **facts(sweep, options.ort)}
+        return session
+
+    def _configuration(self, graph: Graph, batch: int, precision: str) -> Configuration:
+        sweep = ort_tuning.read(self.variant_of, graph, batch, precision)
+        if sweep is None or not sweep.done:
+            raise UnsupportedError(
+                f"{self.variant_of} was not tuned for {graph.name} at batch {batch} in {precision} on this "
+                "machine; compare --tune-reference does that"
+            )
+        chosen = sweep.fastest if self.lenient else sweep.strict
+        if chosen is None:
+            what = "" if self.lenient else " with every layer within its bound"
+            raise UnsupportedError(
+                f"no configuration of {self.variant_of} runs {graph.name} at batch {batch} in {precision}"
+                f"{what}{_why(sweep)}"
+            )
+        return chosen
+
+
+def facts(sweep: Sweep, configuration: Configuration | None) -> dict[str, str]:
+    """For the record: when, out of how many, and how far off the configuration was found."""
+    refused = sum(bool(tried.refused) for tried in sweep.tried)
+    found = {
+        "tuned_at": sweep.tuned_at,
+        "tuned_among": f"{len(sweep.tried)} configurations"
+        + (f", {refused} of them refused" if refused else ""),
+    }
+    tried = sweep.of(configuration)
+    if tried is not None and tried.layer_error is not None:
+        found["tuned_worst_layer"] = f"{tried.layer}, relative L2 error {tried.layer_error:.2e}"
+    default = sweep.tried[0]
+    if tried is not None and tried.time_ns and default.time_ns:
+        found["tuned_gain"] = f"{default.time_ns / tried.time_ns:.2f} × the default, when it was tuned"
+    return found
+
+
+def _why(sweep: Sweep) -> str:
+    reasons = [tried.refused for tried in sweep.tried if tried.refused]
+    return f": {reasons[0]}" if reasons else ""
+
+
+BACKEND = Tuned(ORT_CUDA, "ort-cuda-tuned", "ONNX Runtime (CUDA), tuned", strict=False)

@@ -1,0 +1,79 @@
+"""What a sweep over ONNX Runtime's configurations found, and where it is kept."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import msgspec
+
+from engine import cuda_driver, tuned_store
+from engine.graph import Graph
+from engine.ort_configuration import Configuration
+
+KIND = "reference"
+_PACKAGES = ("onnxruntime-gpu", "onnxruntime", "nvidia-cudnn-cu13", "nvidia-cudnn-cu12")
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One configuration of a sweep.
+
+    refused: why it was not timed, or no further ("": it was). first_ns: a pass by the short first look;
+    time_ns: the median among the best, interleaved. error: relative L2 of the whole model's output against
+    float64. layer, layer_error: the group that is furthest off when it is fed right inputs, at the case's
+    batch; strict: whether every group stays within the precision's bound (None: not looked at).
+    """
+
+    configuration: Configuration
+    refused: str = ""
+    first_ns: float | None = None
+    time_ns: float | None = None
+    error: float | None = None
+    layer: str = ""
+    layer_error: float | None = None
+    strict: bool | None = None
+
+
+class Sweep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A sweep, under way or done. trying, attempts: the configuration that the process was at when this was
+    written, and how often; fastest, strict: the winners whatever their error and with every layer right."""
+
+    tried: tuple[Tried, ...] = ()
+    trying: Configuration | None = None
+    attempts: int = 0
+    done: bool = False
+    fastest: Configuration | None = None
+    strict: Configuration | None = None
+    tuned_at: str = ""
+
+    def of(self, configuration: Configuration | None) -> Tried | None:
+        """What came of a configuration."""
+        return next((t for t in self.tried if t.configuration == configuration), None)
+
+
+def key(backend: str, graph: Graph, batch: int, precision: str) -> dict[str, str]:
+    """What a sweep holds for: this machine's GPU, driver and libraries, the model's content, the case."""
+    device = cuda_driver.device()
+    found = {
+        "backend": backend,
+        "gpu": device.name if device else "",
+        "driver": cuda_driver.driver_version(),
+        "model": graph.sha256,
+        "batch": str(batch),
+        "precision": precision,
+    }
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def read(backend: str, graph: Graph, batch: int, precision: str) -> Sweep | None:
+    """The sweep kept for a case on this machine, done or not."""
+    return tuned_store.read(KIND, key(backend, graph, batch, precision), Sweep)
+
+
+def write(backend: str, graph: Graph, batch: int, precision: str, sweep: Sweep) -> None:
+    """Keep it. Raises KernelError where the cache cannot be written."""
+    tuned_store.write(KIND, key(backend, graph, batch, precision), sweep)
