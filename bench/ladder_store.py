@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
-from bench.ladder_records import Ladder, LimitsMeasured, RungMeasurement
-from bench.records import Hello
+from bench.ladder_records import SCHEMA, Ladder, LimitsMeasured, RungCase, RungMeasurement
+from bench.records import Environment, Hello
 from bench.store import LOG_FILE, RESULTS_FILE, write_atomically
 from kernels.errors import InputError
 
@@ -36,10 +37,17 @@ class LadderFolder:
 
     @classmethod
     def open(cls, path: Path) -> LadderFolder:
-        """Raises InputError where there is no ladder or its file is broken."""
+        """Raises InputError where there is no ladder, its file is broken or of a newer version."""
         file = Path(path) / LADDER_FILE
         try:
-            return cls(Path(path), msgspec.json.decode(file.read_bytes(), type=Ladder))
+            data = file.read_bytes()
+            schema = msgspec.json.decode(data, type=_Schema).schema
+            if schema > SCHEMA:
+                raise InputError(
+                    f"{path} was written by a newer Kernelscope (schema {schema}, this one reads {SCHEMA}); "
+                    "update Kernelscope"
+                )
+            return cls(Path(path), msgspec.json.decode(data, type=Ladder))
         except OSError as error:
             raise InputError(f"{path} holds no ladder ({(error.strerror or '').lower()})") from error
         except msgspec.DecodeError as error:
@@ -51,9 +59,10 @@ class LadderFolder:
         return self.path / LOG_FILE
 
     def heard(self, message: object) -> None:
-        """Keep what a message of the worker tells of the ladder. Raises InputError."""
+        """Keep what a message of the worker tells of the ladder; one that is gone on with keeps the
+        environment that it was started in. Raises InputError."""
         changed = self.ladder
-        if isinstance(message, Hello):
+        if isinstance(message, Hello) and changed.environment == Environment():
             changed = msgspec.structs.replace(changed, environment=message.environment)
         elif isinstance(message, LimitsMeasured):
             changed = msgspec.structs.replace(changed, limits=message.limits)
@@ -65,7 +74,9 @@ class LadderFolder:
         """Write one measurement and sync it. Raises InputError."""
         file = self.path / RESULTS_FILE
         try:
-            with file.open("ab") as stream:
+            with file.open("a+b") as stream:
+                if stream.tell() and _last_byte(stream) != b"\n":
+                    stream.write(b"\n")  # a kill cut the line before short: it counts as not measured
                 stream.write(msgspec.json.encode(measurement) + b"\n")
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -82,9 +93,39 @@ class LadderFolder:
                     found[measurement.case.key] = measurement
         return tuple(found[case.key] for case in self.ladder.cases if case.key in found)
 
+    def missing(self) -> tuple[RungCase, ...]:
+        """The cases still to run, in the ladder's order; those that crashed or hung stay as they are."""
+        done = {m.case.key for m in self.measurements() if m.disposition != "cancelled"}
+        return tuple(case for case in self.ladder.cases if case.key not in done)
+
     def close(self) -> None:
         """Nothing is held open."""
 
     def _write(self) -> None:
         data = msgspec.json.format(msgspec.json.encode(self.ladder), indent=2)
         write_atomically(self.path / LADDER_FILE, data)
+
+
+def is_ladder(path: Path) -> bool:
+    """Whether a folder holds a ladder, and not a run."""
+    return (Path(path) / LADDER_FILE).is_file()
+
+
+def list_ladders(directory: Path) -> tuple[LadderFolder, ...]:
+    """The ladders that lie in `directory`, oldest first; what is none, or a broken one, is passed over."""
+    found = []
+    if Path(directory).is_dir():
+        for path in Path(directory).iterdir():
+            if is_ladder(path):
+                with contextlib.suppress(InputError):
+                    found.append(LadderFolder.open(path))
+    return tuple(sorted(found, key=lambda folder: (folder.ladder.created_at, folder.path.name)))
+
+
+def _last_byte(stream: BinaryIO) -> bytes:
+    stream.seek(-1, os.SEEK_END)
+    return stream.read(1)
+
+
+class _Schema(msgspec.Struct):
+    schema: int = SCHEMA

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
 
+from bench.ladder_records import Ladder
+from bench.ladder_store import LadderFolder, list_ladders
 from bench.records import Case, Run
 from bench.rows import FAILURES, title
 from bench.store import RESULTS_FILE, RunFolder, list_runs
@@ -42,12 +45,73 @@ class Summary:
         return tuple(title(name) for name in self.run.job.models)
 
     @property
+    def what(self) -> str:
+        return ", ".join(self.models)
+
+    @property
     def cases(self) -> int:
         return len(self.run.cases)
 
     @property
     def machine(self) -> str:
         return self.run.environment.gpu or self.run.environment.cpu
+
+
+@dataclass(frozen=True)
+class LadderSummary:
+    """A ladder's folder as one line; the words mean what Summary's do."""
+
+    folder: LadderFolder
+
+    @property
+    def ladder(self) -> Ladder:
+        return self.folder.ladder
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @property
+    def name(self) -> str:
+        return self.path.absolute().name
+
+    @property
+    def started(self) -> str:
+        return self.ladder.created_at.replace("T", " ")[:16]
+
+    @property
+    def what(self) -> str:
+        job = self.ladder.job
+        where = f"{title(job.model)} {job.node}, batch {job.batch:,}" if job.model else job.title
+        return f"{job.op} ladder: {where}"
+
+    @property
+    def machine(self) -> str:
+        env = self.ladder.environment
+        return env.gpu if self.ladder.job.device == "cuda" else env.cpu
+
+    @property
+    def cases(self) -> int:
+        return len(self.ladder.cases)
+
+    @cached_property
+    def _ended(self) -> list[str]:
+        return [m.disposition for m in self.folder.measurements()]
+
+    @property
+    def measured(self) -> int:
+        return len(self._ended)
+
+    @property
+    def failed(self) -> int:
+        return sum(self._ended.count(name) for name in FAILURES)
+
+
+def everything(directory: Path) -> tuple[Summary | LadderSummary, ...]:
+    """Runs and ladders that lie in `directory`, oldest first."""
+    found: list[Summary | LadderSummary] = [*summaries(directory)]
+    found += [LadderSummary(folder) for folder in list_ladders(directory)]
+    return tuple(sorted(found, key=lambda item: (item.started, item.name)))
 
 
 def summary(path: Path) -> Summary:

@@ -121,7 +121,7 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
             if key in used
         ),
         notes=(ladder.job.title + ".", *notes),
-        footer=_footer(ladder),
+        footer=footer(ladder),
     )
 
 
@@ -161,7 +161,7 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
             "beyond that is not counted, so that all stand at one place across.",
             f"Limits measured on this machine: {_measured_by(limits)}.",
         ),
-        footer=_footer(ladder),
+        footer=footer(ladder),
     )
 
 
@@ -260,7 +260,8 @@ def _machine(ladder: Ladder) -> str:
     return (env.gpu if ladder.job.device == "cuda" else env.cpu) or ladder.job.device
 
 
-def _footer(ladder: Ladder) -> tuple[str, ...]:
+def footer(ladder: Ladder) -> tuple[str, ...]:
+    """The machine, what it ran and the command, as lines."""
     env = ladder.environment
     software = [
         f"{name} {version}"

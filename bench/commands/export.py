@@ -1,9 +1,9 @@
-"""`export`: the charts, and the numbers as CSV, of a saved run."""
+"""`export`: the charts, and the numbers as CSV, of a saved run or ladder."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,12 @@ LARGEST_SCALE = 8.0
 
 
 def export(
-    run: Path = typer.Argument(metavar="RUN", help="A run folder."),
+    run: Path = typer.Argument(metavar="RUN", help="A run's or a ladder's folder."),
     charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Of png, svg, pdf, csv; or none."),
     chart: list[str] = typer.Option(
         [], metavar="NAME", help="Only this one, as op-time or lenet5-digits-op-time; may be repeated."
     ),
-    csv: bool = typer.Option(False, "--csv", help="Also results.csv and layers.csv."),
+    csv: bool = typer.Option(False, "--csv", help="Also results.csv and, of a run, layers.csv."),
     out: Path | None = typer.Option(None, metavar="DIR", help="Where to; without it, charts/ in the run."),
     file: Path | None = typer.Option(
         None, metavar="FILE", help="One chart into this file, in the format of its ending."
@@ -29,11 +29,10 @@ def export(
     scale: float = typer.Option(1.0, metavar="N", help="Size of PNG: 2 gives twice the pixels a side."),
     over: Path | None = typer.Option(None, metavar="RUN", help="Lay this run over it, in thin lines."),
 ) -> None:
-    """Draw the charts of a saved run again."""
-    from bench import tables
+    """Draw the charts of a saved run or ladder again."""
     from bench.commands import parsing
     from bench.draw import FORMATS
-    from bench.rows import rows
+    from bench.ladder_store import is_ladder
     from kernels.errors import InputError
 
     known = (*FORMATS, "csv")
@@ -47,8 +46,8 @@ def export(
         formats = parsing.formats(charts, known)
     if not formats and not csv:
         raise InputError("nothing to export: name chart formats by --charts, or give --csv")
-    data = _read(run)
-    made = _named(_charts(data, over), chart) if formats else []
+    everything, numbers = _ladder(run, over) if is_ladder(run) else _run(run, over)
+    made = _named(everything(), chart) if formats else []
     if file is not None:
         if len(made) != 1:
             raise InputError(
@@ -61,12 +60,50 @@ def export(
     for one in made:
         _write(one, formats, scale, target)
     if csv:
-        results = tables.to_csv(tables.records(rows(data[1])))
-        _save(target / "results.csv", results.encode())
-        layers = tables.to_csv(tables.layer_records(data[1]), tables.LAYER_COLUMNS)
-        _save(target / "layers.csv", layers.encode())
+        for name, text in numbers().items():
+            _save(target / name, text.encode())
     if formats and not made:
         print(f"{run} has no case with numbers to draw", file=sys.stderr)
+
+
+# The charts of what was exported, and its numbers as CSV by the name of the file.
+Parts = tuple[Callable[[], list["Chart"]], Callable[[], dict[str, str]]]
+
+
+def _run(run: Path, over: Path | None) -> Parts:
+    from bench import tables
+    from bench.rows import rows
+
+    data = _read(run)
+
+    def numbers() -> dict[str, str]:
+        return {
+            "results.csv": tables.to_csv(tables.records(rows(data[1]))),
+            "layers.csv": tables.to_csv(tables.layer_records(data[1]), tables.LAYER_COLUMNS),
+        }
+
+    return lambda: _charts(data, over), numbers
+
+
+def _ladder(path: Path, over: Path | None) -> Parts:
+    from bench import ladder_tables
+    from bench.charts import ladder as ladder_charts
+    from bench.ladder_rows import rows
+    from bench.ladder_store import LadderFolder
+    from kernels.errors import InputError
+
+    if over is not None:
+        raise InputError("--over lays one run over another; a ladder cannot be laid over one")
+    folder = LadderFolder.open(path)
+    measurements = folder.measurements()
+    if not measurements:
+        raise InputError(
+            f"{path} holds no measurement yet; `python main.py ladder --resume {path}` takes them"
+        )
+    rungs = rows(folder.ladder, measurements)
+    return lambda: ladder_charts.charts(folder.ladder, rungs), lambda: {
+        "results.csv": ladder_tables.to_csv([*rungs, *rows(folder.ladder, measurements, "model")])
+    }
 
 
 def _read(run: Path) -> RunData:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ CANCELLED = 130
 
 
 def ladder(
+    context: typer.Context,
     op: str = typer.Argument("conv", metavar="OP", help="Operator: conv, gemm, pool, lrn, softmax, …"),
     folder: Path | None = typer.Argument(None, metavar="[DIR]", help="With --new: where the template goes."),
     model: str = typer.Option("", metavar="M", help="A model of the catalogue or an .onnx file."),
@@ -43,6 +45,7 @@ def ladder(
     whole_model: bool = typer.Option(False, "--whole-model", help="Also run the model with each rung in it."),
     new: bool = typer.Option(False, "--new", help="Write a template of a kernel of your own into DIR."),
     watch: bool = typer.Option(False, "--watch", help="Run your own rungs again whenever a file is saved."),
+    resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished ladder."),
     out: Path | None = typer.Option(None, metavar="DIR", help="The folder; else a dated one in ./runs."),
     charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Of png, svg, pdf; or none."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
@@ -57,6 +60,10 @@ def ladder(
     from bench.tables import FORMATS
     from kernels.errors import InputError
 
+    if resume is not None:
+        _refuse_settings(context)
+        wanted = parsing.one_of(output, FORMATS, "format"), parsing.formats(charts)
+        raise typer.Exit(go_on(resume, *wanted))
     ladder_plan.op_of(op)
     if new:
         if folder is None:
@@ -124,20 +131,54 @@ def climb(job: LadderJob, out: Path | None, output: str, formats: Sequence[str])
     """Run a ladder into its folder and show it. The exit code."""
     import msgspec
 
-    from bench import draw, ladder_client, ladder_plan
-    from bench.charts import ladder as ladder_charts
+    from bench import ladder_plan
     from bench.commands.compare import command_line
-    from bench.ladder_progress import LadderProgress
-    from bench.ladder_rows import rows
     from bench.ladder_store import LadderFolder
 
     stamp = datetime.datetime.now().astimezone()
     planned = msgspec.structs.replace(
         ladder_plan.plan(job), command=command_line(), created_at=stamp.isoformat(timespec="seconds")
     )
-    folder = LadderFolder.create(out or _new_folder(stamp, job), planned)
-    with LadderProgress(len(planned.cases)) as progress:
-        outcome = ladder_client.run(job, planned.cases, folder, progress)
+    return _run(LadderFolder.create(out or _new_folder(stamp, job), planned), output, formats)
+
+
+# What may be said beside --resume: everything else is in the ladder's folder.
+_WITH_RESUME = {"resume", "output", "charts"}
+
+
+def _refuse_settings(context: typer.Context) -> None:
+    """Raises InputError where more is asked for than to go on with a ladder."""
+    from kernels.errors import InputError
+
+    for name, value in context.params.items():
+        source = context.get_parameter_source(name)
+        given = source is not None and source.name == "COMMANDLINE" and value not in (None, [])
+        if given and name not in _WITH_RESUME:
+            raise InputError(
+                f"--resume goes on with the settings that the ladder was started with; leave "
+                f"{'OP' if name == 'op' else '--' + name.replace('_', '-')} away"
+            )
+
+
+def go_on(path: Path, output: str, formats: Sequence[str]) -> int:
+    """Run what is missing of a ladder. The exit code."""
+    from bench.ladder_store import LadderFolder
+
+    return _run(LadderFolder.open(path), output, formats)
+
+
+def _run(folder: LadderFolder, output: str, formats: Sequence[str]) -> int:
+    """Run the cases that are left, show all that there are, draw the charts. The exit code."""
+    from bench import client, draw, ladder_client
+    from bench.charts import ladder as ladder_charts
+    from bench.ladder_progress import LadderProgress
+    from bench.ladder_rows import rows
+
+    left = folder.missing()
+    outcome = client.Outcome(())
+    if left:
+        with LadderProgress(len(left)) as progress:
+            outcome = ladder_client.run(folder.ladder.job, left, folder, progress)
     measurements = folder.measurements()
     show(folder, measurements, output)
     print(f"ladder: {folder.path}", file=sys.stderr)
@@ -146,11 +187,17 @@ def climb(job: LadderJob, out: Path | None, output: str, formats: Sequence[str])
         written = draw.write(made, folder.path / "charts", formats)
         if written:
             print(f"charts: {folder.path / 'charts'} ({len(written)} files)", file=sys.stderr)
+    if still := len(folder.missing()):
+        again = f"python main.py ladder --resume {shlex.quote(str(folder.path))}"
+        print(
+            f"{still} of {len(folder.ladder.cases)} cases were not measured; `{again}` goes on",
+            file=sys.stderr,
+        )
     if outcome.reason:
         print(outcome.reason, file=sys.stderr)
     if outcome.cancelled:
         return CANCELLED
-    right = any(m.disposition == "ok" and m.case.number for m in measurements)
+    right = any(m.disposition == "ok" and not m.case.is_reference for m in measurements)
     fine = all(m.disposition in ("ok", "unsupported") for m in measurements)
     return 0 if right and fine and not outcome.reason else 1
 

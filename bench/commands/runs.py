@@ -1,4 +1,4 @@
-"""`runs list` and `runs show`: the run folders there are, and one of them in the terminal."""
+"""`runs list` and `runs show`: the folders of runs and ladders there are, and one of them in the terminal."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Saved runs.", rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, help="Saved runs and ladders.", rich_markup_mode=None)
 
 
 @app.command("list")
 def list_command(
     folder: Path = typer.Argument(Path("runs"), metavar="[DIR]", help="Where the run folders lie."),
 ) -> None:
-    """Every run in a folder, oldest first."""
+    """Every run and every ladder in a folder, oldest first."""
     from rich import box
     from rich.table import Table
 
     from bench.commands.terminal import console
-    from bench.summaries import summaries
+    from bench.summaries import everything
     from kernels.errors import InputError
 
-    found = summaries(folder)
+    found = everything(folder)
     if not found:
         raise InputError(f"there is no run in {folder}; `python main.py compare` makes one")
-    table = Table("run", "started", "models", "machine", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table("run", "started", "what", "machine", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in ("cases", "done", "failed"):
         table.add_column(name, justify="right")
     for item in found:
         table.add_row(
             str(item.path),
             item.started,
-            ", ".join(item.models),
+            item.what,
             item.machine,
             str(item.cases),
             str(item.measured),
@@ -46,16 +46,20 @@ def show_command(
     layers: bool = typer.Option(False, "--layers", help="Print every layer's time and errors too."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
 ) -> None:
-    """The table of a saved run, with its machine and settings."""
+    """The table of a saved run or ladder, with its machine and settings."""
     from bench.charts.footer import footer
     from bench.commands import parsing
     from bench.commands.compare import Output, show
     from bench.commands.terminal import console
+    from bench.ladder_store import is_ladder
     from bench.rows import in_order
     from bench.store import RunFolder
     from bench.tables import FORMATS
 
     wanted = parsing.one_of(output, FORMATS, "format")
+    if is_ladder(run):
+        _show_ladder(run, wanted)
+        return
     folder = RunFolder.open(run)
     measurements = in_order(folder.run, folder.measurements())
     show([(folder.run, measurements)], Output(wanted, (), layers))
@@ -64,6 +68,22 @@ def show_command(
             console().print(line, style="dim", markup=False)
         if left := len(folder.missing()):
             console().print(f"{left} of {len(folder.run.cases)} cases are not measured yet", style="yellow")
+
+
+def _show_ladder(path: Path, wanted: str) -> None:
+    from bench.charts.ladder import footer
+    from bench.commands.ladder import show
+    from bench.commands.terminal import console
+    from bench.ladder_store import LadderFolder
+
+    folder = LadderFolder.open(path)
+    show(folder, folder.measurements(), wanted)
+    if wanted == "table":
+        for line in footer(folder.ladder):
+            console().print(line, style="dim", markup=False)
+        if left := len(folder.missing()):
+            count = len(folder.ladder.cases)
+            console().print(f"{left} of {count} cases are not measured yet", style="yellow")
 
 
 @app.command("thin")
