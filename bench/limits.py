@@ -13,7 +13,7 @@ from bench.ladder_records import Limits
 from engine import host, probe
 from models.cache import atomic_file, cache_dir
 
-VERSION = 2  # of the probes
+VERSION = 3  # of the probes
 
 
 def limits(device: str, threads: int | None = None, again: bool = True) -> Limits:
@@ -42,12 +42,19 @@ def limits(device: str, threads: int | None = None, again: bool = True) -> Limit
         multiplied_by=reached.multiplied_by,
         measured_on=on,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        matrix_flops_per_s=dict(reached.matrix_flops_per_s),
+        matrix_by=reached.matrix_by,
+        matrix_missing=reached.matrix_missing,
     )
     if held is not None:  # a busy machine reaches less than it could: the most that was seen counts
         made = msgspec.structs.replace(
             made,
             bytes_per_s=max(made.bytes_per_s, held.bytes_per_s),
             flops_per_s=max(made.flops_per_s, held.flops_per_s),
+            matrix_flops_per_s={
+                precision: max(rate, held.matrix_flops_per_s.get(precision, 0.0))
+                for precision, rate in made.matrix_flops_per_s.items()
+            },
         )
     with contextlib.suppress(OSError), atomic_file(path) as temporary:
         temporary.write_bytes(msgspec.json.encode(made))

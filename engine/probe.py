@@ -1,13 +1,14 @@
-"""What this machine reaches: bytes copied and float32 operations done a second, by work of our own.
+"""What this machine reaches: bytes copied and operations done a second, by work of our own.
 
-No data sheet: a copy of memory far larger than the caches, and multiplications that need no memory at all.
+No data sheet: a copy of memory far larger than the caches, and multiplications that need no memory at all, in
+float32 and, where a GPU has them, by its matrix units.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -28,16 +29,25 @@ DEVICE_COPIED_NBYTES = 512 << 20
 MATRIX = 1536
 FMA_ROUNDS, FMA_A_ROUND = 512, 16 * 8  # a thread; as in probe/fma.cu
 BLOCK, BLOCKS_A_MULTIPROCESSOR = 256, 16
+WARPS = BLOCK // 32
+MMA_ROUNDS, MMA_A_ROUND = 512, 4 * 8  # a warp; as in probe/mma_*.cu
+# By the precision of the factors: operations of one product of a warp.
+MMA = {"tf32": 2 * 16 * 8 * 8, "fp16": 2 * 16 * 8 * 16}
+MMA_CAPABILITY = (8, 0)
 
 
 @dataclass(frozen=True)
 class Reached:
-    """Rates a second, and by what they were measured, in words."""
+    """Rates a second, and by what they were measured, in words. matrix_flops_per_s: of the matrix units, by
+    the precision of the factors; matrix_missing: why a GPU's are not known."""
 
     bytes_per_s: float
     flops_per_s: float
     copied_by: str
     multiplied_by: str
+    matrix_flops_per_s: Mapping[str, float] = field(default_factory=dict)
+    matrix_by: str = ""
+    matrix_missing: str = ""
 
 
 def cpu(threads: int | None = None) -> Reached:
@@ -65,12 +75,14 @@ def cpu(threads: int | None = None) -> Reached:
 
 
 def cuda() -> Reached:
-    """Kernels of ours on the current device: a copy in device memory, and chains of multiply-adds. Raises
-    what engine.rung_cuda does."""
+    """Kernels of ours on the current device: a copy in device memory, chains of multiply-adds, and of
+    products by the matrix units. Raises what engine.rung_cuda does."""
     cupy = import_cupy()
     with translated("the probes of the GPU"):
         device = cupy.cuda.Device()
-        arch = f"sm_{device.compute_capability}"
+        digits = str(device.compute_capability)
+        arch = f"sm_{digits}"
+        missing = no_matrix_units((int(digits[:-1]), int(digits[-1])))
         blocks = BLOCKS_A_MULTIPROCESSOR * int(device.attributes["MultiProcessorCount"])
         source = cupy.cuda.alloc(DEVICE_COPIED_NBYTES)
         target = cupy.cuda.alloc(DEVICE_COPIED_NBYTES)
@@ -78,12 +90,30 @@ def cuda() -> Reached:
         both = (np.uint64(source.ptr), np.uint64(target.ptr))
         copying = _best_on_device(cupy, "copy", arch, blocks, (*both, np.int64(DEVICE_COPIED_NBYTES // 16)))
         multiplying = _best_on_device(cupy, "fma", arch, blocks, (*both, np.int64(FMA_ROUNDS)))
+        matrices = {
+            precision: _best_on_device(cupy, f"mma_{precision}", arch, blocks, (*both, np.int64(MMA_ROUNDS)))
+            for precision in ({} if missing else MMA)
+        }
     return Reached(
         bytes_per_s=2 * DEVICE_COPIED_NBYTES / copying,
         flops_per_s=2.0 * FMA_ROUNDS * FMA_A_ROUND * blocks * BLOCK / multiplying,
         copied_by=f"a kernel copying {DEVICE_COPIED_NBYTES >> 20} MiB, 16 bytes a thread",
         multiplied_by="a kernel of float32 multiply-adds in registers",
+        matrix_flops_per_s={
+            precision: float(MMA[precision]) * MMA_ROUNDS * MMA_A_ROUND * blocks * WARPS / seconds
+            for precision, seconds in matrices.items()
+        },
+        matrix_by="" if missing else "kernels of mma.sync in registers, sums in float32",
+        matrix_missing=missing or "",
     )
+
+
+def no_matrix_units(capability: tuple[int, int]) -> str | None:
+    """Why the matrix units of a device of this compute capability are not probed, or None."""
+    if capability >= MMA_CAPABILITY:
+        return None
+    needed, have = (".".join(map(str, c)) for c in (MMA_CAPABILITY, capability))
+    return f"mma.sync in TF32 needs compute capability {needed} or newer, and this device has {have}"
 
 
 def probe(name: str) -> Rung:

@@ -7,7 +7,9 @@ import io
 import json
 import os
 import time
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -27,6 +29,7 @@ from kernels.errors import InputError, KernelError
 from kernels.params import OPS, Conv
 from tests.ladder.test_judge import CONV, PLANTED
 
+NEWER = ("sm_80", "sm_90")  # that have matrix units as the probes ask for them
 HEADER = '# op = "conv"\n# rung = {number}\n# name = "{name}"\n# idea = "Of a test."\n'
 CRASH = """import os
 import signal
@@ -331,10 +334,41 @@ def test_charts_show_the_reference_as_the_line_to_beat() -> None:
 def test_probes_compile_without_a_gpu() -> None:
     if nvrtc.unavailable() is not None:
         pytest.skip(str(nvrtc.unavailable()))
-    for name in ("copy", "fma"):
-        used = nvrtc.resources(nvrtc.compile_rung(probe.probe(name), "sm_90"))
+    for name, arch in [("copy", "sm_75"), ("fma", "sm_90"), *product(map("mma_{}".format, probe.MMA), NEWER)]:
+        used = nvrtc.resources(nvrtc.compile_rung(probe.probe(name), arch))
         assert used is not None
         assert used.spill_nbytes == 0
+
+
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0)])
+def test_the_gpus_limits_are_measured_in_every_precision_it_has(
+    capability: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digits = f"{capability[0]}{capability[1]}"
+    device = SimpleNamespace(compute_capability=digits, attributes={"MultiProcessorCount": 10})
+    memory = SimpleNamespace(ptr=0, memset=lambda *_: None)
+    cuda = SimpleNamespace(Device=lambda: device, alloc=lambda _: memory)
+    asked = []
+
+    def best(cupy: object, name: str, arch: str, blocks: int, arguments: tuple[object, ...]) -> float:
+        asked.append(name)
+        assert (arch, blocks) == (f"sm_{digits}", 160)
+        return 1e-3
+
+    monkeypatch.setattr(probe, "import_cupy", lambda: SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(probe, "_best_on_device", best)
+    reached = probe.cuda()
+    if capability < (8, 0):
+        assert asked == ["copy", "fma"]
+        assert reached.matrix_missing.endswith(
+            "needs compute capability 8.0 or newer, and this device has 7.5"
+        )
+        assert not reached.matrix_flops_per_s
+    else:
+        # 160 blocks of 8 warps, 512 rounds of 32 products.
+        tf32 = 160 * 8 * 512 * 32 * (2 * 16 * 8 * 8) / 1e-3
+        assert reached.matrix_flops_per_s == pytest.approx({"tf32": tf32, "fp16": 2 * tf32})
+        assert not reached.matrix_missing
 
 
 @pytest.mark.parametrize(
