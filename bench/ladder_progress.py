@@ -9,7 +9,7 @@ from bench.ladder_records import RungMeasurement, RungStarted
 from bench.ladder_tables import WORDS
 from bench.records import Log, Progress
 
-STAGES = {"check": "checking", "time": "timing"}
+STAGES = {"prepare": "preparing", "check": "checking", "time": "timing"}
 
 
 class LadderProgress:

@@ -213,7 +213,7 @@ class RungStarted(Message, frozen=True, tag="rung_started"):
 
 
 class RungProvisional(Message, frozen=True, tag="rung_provisional"):
-    """What a pass of a case takes so far, after the first round of its timing; see bench.records.Provisional."""
+    """What a pass takes so far, after the first round of a case's timing; see bench.records.Provisional."""
 
     case: RungCase
     median_ns: float
@@ -231,6 +231,4 @@ class LimitsMeasured(Message, frozen=True, tag="limits_measured"):
     limits: Limits
 
 
-LadderMessage = (
-    Hello | RungStarted | Progress | RungProvisional | RungMeasured | LimitsMeasured | Log | Done
-)
+LadderMessage = Hello | RungStarted | Progress | RungProvisional | RungMeasured | LimitsMeasured | Log | Done

@@ -13,7 +13,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from bench import accuracy, cases, oracle, predictions
+from bench import accuracy, cases, chosen_rungs, oracle, predictions
 from bench.oracle import Golden
 from bench.predictions import Predictions
 from bench.records import ErrorStats, Job, ModelInfo
@@ -42,12 +42,12 @@ class Material:
         self.spec = cases.model_spec(name, job)
         self.path = self.spec.file(progress)
         self.graph: Graph = importer.load(self.path)
-        self.options = Options(
+        self._plain = Options(
             threads=job.threads,
             cuda_graph=job.cuda_graph,
-            rungs=self._own_rungs(),
             kernel_dirs=tuple(cases.folders(job.kernel_dirs)),
         )
+        self.options = self.options_for("")  # with the rungs that are named for no device
         self._most = max(batches)
         self._dataset: Dataset | None = None
         self._golden: Golden | None = None
@@ -56,13 +56,11 @@ class Material:
         self._reference: dict[tuple[str, int], tuple[str, Predictions | None]] = {}
         self._check_weights()
 
-    def _own_rungs(self) -> dict[str, str]:
-        """The job's rungs for nodes of this model; all of them where it is the only one, so that a node's
-        name that is wrong is told."""
-        if len(set(self._job.models)) == 1:
-            return dict(self._job.rungs)
+    def options_for(self, device: str) -> Options:
+        """The options with the job's rungs for nodes of this model on a device ("cpu" or "cuda")."""
         nodes = {node.name for node in self.graph.nodes}
-        return {node: rung for node, rung in self._job.rungs.items() if node in nodes}
+        rungs = chosen_rungs.of_model(self._job.rungs, self.spec.name, self._job.models, nodes, device)
+        return replace(self._plain, rungs=rungs)
 
     def _check_weights(self) -> None:
         for name, array in self.graph.initializers.items():

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from bench.ladder_questions import DESCRIBE, LadderAnswer
 from bench.ladder_records import LADDER, LadderMessage, LadderStart
 from bench.records import Done, Hello, Log, Start, WorkerMessage
 from bench.supervisor import RESTART_STATUS, WARM
@@ -34,7 +35,7 @@ class Channel:
         sys.stdout = sys.stderr
         self._lock = threading.Lock()
 
-    def say(self, message: WorkerMessage | LadderMessage) -> None:
+    def say(self, message: WorkerMessage | LadderMessage | LadderAnswer) -> None:
         line = memoryview(msgspec.json.encode(message) + b"\n")
         with self._lock:
             try:
@@ -78,6 +79,8 @@ def main() -> int:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    if DESCRIBE in sys.argv[1:]:
+        return _describe(channel.say)
     ladder = LADDER in sys.argv[1:]
     start: Start | LadderStart
     if WARM in sys.argv[1:]:
@@ -120,6 +123,12 @@ def _run(start: Start, say: Callable[[WorkerMessage], None], stopped: Callable[[
         say(Log(level="warning", text=str(restart)))
         return RESTART_STATUS
     return 0
+
+
+def _describe(say: Callable[[LadderAnswer | Done], None]) -> int:
+    from bench.ladder_describe import serve
+
+    return serve(say, lambda: read_line(0))
 
 
 def _climb(start: LadderStart, say: Callable[[LadderMessage], None], stopped: Callable[[], bool]) -> int:

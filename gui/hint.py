@@ -29,6 +29,7 @@ class FirstStart(QFrame):
         self._state = state
         self._settings = settings
         self._wanted: bool | None = None
+        self._held_back = False
         heading = QLabel("Where to begin")
         heading.setProperty("role", "heading")
         close = QToolButton()
@@ -57,6 +58,11 @@ class FirstStart(QFrame):
         self._settings.setValue(_DISMISSED, True)
         self._follow()
 
+    def hold_back(self, on: bool) -> None:
+        """Leave the room to a page that says itself how to begin, while it is in front."""
+        self._held_back = on
+        self._follow()
+
     def _way(self, action: QAction, purpose: str, primary: bool) -> QVBoxLayout:
         keys = action.shortcut().toString()
         # Without the menu's marked letter: Alt and that letter open a menu.
@@ -77,7 +83,7 @@ class FirstStart(QFrame):
 
     def _follow(self) -> None:
         dismissed = str(self._settings.value(_DISMISSED, "false")).lower() == "true"
-        wanted = self._state.empty and self._state.folder is None and not dismissed
+        wanted = self._state.empty and self._state.folder is None and not dismissed and not self._held_back
         if wanted != self._wanted:
             self._wanted = wanted
             self.setVisible(wanted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
 
 from bench import palette, units
@@ -15,11 +16,19 @@ from gui.run_state import RunState
 from gui.theme import Theme, Theming
 
 Fact = tuple[str, str]
+CHOSEN = {
+    "timed": " (the fastest of ours, as timed on this machine)",
+    "named": " (chosen by name)",
+    "ladder": " (the ladder's highest)",
+}
 EMPTY = "Select a point in a chart, a row of a table or a problem to see everything known of it."
 
 
 class Inspector(QWidget):
-    """A view for gui.redraw: dirty when the state or the selection has changed since it drew."""
+    """A view for gui.redraw: dirty when the state or the selection has changed since it drew. `ladder_wanted`
+    carries the Case and the Layer whose ladder is wanted."""
+
+    ladder_wanted = Signal(object, object)
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -28,6 +37,7 @@ class Inspector(QWidget):
         self._drawn: object = None
         self._text = QTextBrowser()
         self._text.setOpenLinks(False)
+        self._text.anchorClicked.connect(self._on_link)
         self._text.setFrameShape(QTextBrowser.Shape.NoFrame)
         self._text.setAccessibleName("Facts of the selected measurement")
         layout = QVBoxLayout(self)
@@ -58,6 +68,12 @@ class Inspector(QWidget):
         case = self._state.case
         return id(self._state.measurement(case)), id(self._state.row(case)), case, self._state.layer
 
+    def _on_link(self) -> None:
+        measurement = self._state.measurement(self._state.case)
+        layer = _layer_of(measurement, self._state.layer) if measurement is not None else None
+        if measurement is not None and layer is not None:
+            self.ladder_wanted.emit(measurement.case, layer)
+
     def _restyle(self) -> None:
         self._drawn = None
         self._state.changed.emit()
@@ -80,6 +96,7 @@ def page(measurement: Measurement | None, state: RunState, theme: Theme) -> str:
     parts = [head, _disposition(measurement, theme)]
     if state.layer and (layer := _layer_of(measurement, state.layer)) is not None:
         parts.append(_section(f"Layer {layer.output}", layer_facts(layer), theme))
+        parts.append('<div><a href="ladder">Open in ladder</a></div>' if layer.nodes else "")
     parts += [_section(title, facts, theme) for title, facts in sections(row) if facts]
     return "".join(parts)
 
@@ -110,7 +127,7 @@ def layer_facts(layer: Layer) -> list[Fact]:
         ("data", units.nbytes(layer.nbytes)),
     ]
     if layer.rung:
-        facts.append(("kernel", layer.rung))
+        facts.append(("kernel", layer.rung + CHOSEN.get(layer.chosen, "")))
     if layer.time_ns is not None:
         facts.append(("time", f"{units.duration(layer.time_ns)} ({layer.clock} clock)"))
         facts.append(("rate", units.si(layer.flops / layer.time_ns * 1e9, "FLOP/s")))

@@ -25,6 +25,7 @@ from bench import bounds
 from bench.commands.parsing import integers
 from bench.records import stem
 from gui.form_fields import CheckColumn, CheckedText, CheckList, heading
+from gui.rung_choices import RungChoices
 from kernels.errors import InputError
 from models import names, preprocessing
 
@@ -117,6 +118,7 @@ class JobFields(QWidget):
         self.tune = QCheckBox("T&une the reference")
         self.tune.setAccessibleDescription(TUNE)
         self.tune.setToolTip(TUNE)
+        self.rungs = RungChoices()
         self._summary = QLabel()
         self._summary.setWordWrap(True)
         self.run_button = QPushButton("Run")
@@ -160,6 +162,7 @@ class JobFields(QWidget):
         column.addLayout(form)
         column.addWidget(self.layers)
         column.addWidget(self.tune)
+        column.addWidget(self.rungs)
         column.addStretch(1)
         scroll = QScrollArea()
         scroll.setWidget(fields)

@@ -89,6 +89,8 @@ class JobForm(JobFields):
             budget_s=self.budget.value(),
             layers=self.layers.isChecked(),
             tune_reference=tune,
+            rungs=self.rungs.rungs,
+            kernel_dirs=self.rungs.folders,
         )
 
     def set_job(self, job: Job) -> None:
@@ -116,6 +118,7 @@ class JobForm(JobFields):
         self.budget.setValue(job.budget_s)
         self.layers.setChecked(job.layers)
         self.tune.setChecked(job.tune_reference)
+        self.rungs.set_chosen(job.rungs, job.kernel_dirs, self.models.keys)
         self._update()
 
     def add_model(self, path: str, check: bool = True) -> None:
@@ -203,6 +206,7 @@ class JobForm(JobFields):
             self.threads.valueChanged,
             self.layers.toggled,
             self.tune.toggled,
+            self.rungs.chosen,
         ):
             signal.connect(self._update)
         self.backends.chosen.connect(self._on_backends)

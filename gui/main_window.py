@@ -10,8 +10,9 @@ import gc
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSettings, Qt, QTimer
+from PySide6.QtCore import QSettings, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QDockWidget,
@@ -42,11 +43,16 @@ from gui.session import RUNS, Session, Standing
 from gui.theme import Theming
 from kernels.errors import KernelscopeError
 
+if TYPE_CHECKING:
+    from gui.menus.ladder import LadderActions
+
 SIZE = (1500, 940)
 
 
 class MainWindow(QMainWindow):
-    """`command`: another worker than ours (tests). Show it, then `begin`."""
+    """`command`: another worker than ours (tests). Show it, then `begin`. `closing`: it goes now."""
+
+    closing = Signal()
 
     def __init__(
         self,
@@ -68,6 +74,7 @@ class MainWindow(QMainWindow):
         self.session = Session(self.state, self, command, runs)
         self.redraw = Redraw(self.state, self)
         self._ended = False
+        self.ladders: LadderActions | None = None  # gui.menus.ladder
         self._build()
         self.menu_actions = Actions(self)
         self.menu_actions.collect()
@@ -129,6 +136,7 @@ class MainWindow(QMainWindow):
             return
         self._ended = True
         self._keep()
+        self.closing.emit()
         self.session.quit()
         self.machine.stop()
         event.accept()

@@ -26,6 +26,7 @@ class Page(QWidget):
     """
 
     title = ""
+    begins = False  # it says itself how to begin, where nothing is measured yet
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -76,6 +77,11 @@ class Page(QWidget):
 
     def showcase(self) -> None:
         """Choose what shows most of the page, beyond what is selected: for pictures of the window."""
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing that the page began is still on its way: for pictures of the window."""
+        return True
 
     def restyle(self) -> None:
         """The theme changed; the body is built. Whatever follows the palette by itself needs nothing."""

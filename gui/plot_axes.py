@@ -70,6 +70,7 @@ class ScaleAxis(pg.AxisItem):
         self.unit = ""
         self.fixed: tuple[float, ...] = ()  # these values and no others
         self.names: dict[float, str] = {}  # of positions, in place of values
+        self._short = False
         self.enableAutoSIPrefix(False)
         self.setStyle(tickLength=-3, tickTextOffset=5, hideOverlappingLabels=False)
 
@@ -105,17 +106,24 @@ class ScaleAxis(pg.AxisItem):
 
     def _text(self, position: float) -> str:
         if self.names:
-            return self.names.get(position, "")
+            name = self.names.get(position, "")
+            return name.partition(" ")[0] if self._short else name
         value = value_at(position, self.log, self.base)
         if self.orientation == "bottom":
-            return f"{round(value)}"
+            return f"{round(value)}" if value >= 1 else f"{value:g}"
         return tick(float(f"{value:.6g}"), self.unit)
+
+    def _shorten(self, metrics: pg.QtGui.QFontMetricsF, step: float) -> None:
+        """Names of which not all fit beside each other (`step` pixels apart) stand as their first words."""
+        self._short = any(metrics.horizontalAdvance(name) + 6 > step for name in self.names.values())
 
     def _fitting(self, places: Sequence[float], low: float, high: float, size: float) -> list[float]:
         """Those whose labels do not touch the one before, along a horizontal axis."""
         if self.orientation != "bottom" or not high > low:
             return list(places)
         metrics = pg.QtGui.QFontMetricsF(self.style["tickFont"] or self.font())
+        if self.names:
+            self._shorten(metrics, size / max(1e-9, high - low))
         kept: list[float] = []
         free = -math.inf
         for position in sorted(places):

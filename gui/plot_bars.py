@@ -1,16 +1,19 @@
-"""Stacked bars over batch size, side by side at equal distances; one item a category, its data set anew."""
+"""Stacked bars side by side at equal distances, over batch sizes or whatever the axis names; one item a
+category, its data set anew."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF
+from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF
 from PySide6.QtWidgets import QWidget
 
 from bench.charts import Bar, Category
+from bench.charts.definitions import Baseline
 from gui.plot_base import PanelPlot, failure_line, line_of
 from gui.theme import Theming
 
@@ -26,6 +29,7 @@ class BarPlot(PanelPlot):
         self.ticks: tuple[float, ...] = ()
         self._stacks: dict[str, pg.BarGraphItem] = {}
         self._totals: list[pg.TextItem] = []
+        self._lines: list[pg.InfiniteLine] = []
         super().__init__(theming, parent)
         self.getPlotItem().showGrid(x=False, y=True, alpha=0.25)
         box = self.getPlotItem().getViewBox()
@@ -38,7 +42,8 @@ class BarPlot(PanelPlot):
         bars = panel.bars
         batches = sorted({b.x for b in bars} | set(panel.x.ticks) | set(self.ticks))
         self._places = {batch: float(i) for i, batch in enumerate(batches)}
-        self.x_axis.names = {place: f"{batch:.0f}" for batch, place in self._places.items()}
+        named = dict(zip(panel.x.ticks, panel.x.labels, strict=False))
+        self.x_axis.names = {place: named.get(batch, f"{batch:.0f}") for batch, place in self._places.items()}
         self.x_axis.describe(panel.x, False)
         self.y_axis.describe(panel.y, False, fixed=panel.y.ticks)
         bases = {bar.x: 0.0 for bar in bars}
@@ -50,7 +55,9 @@ class BarPlot(PanelPlot):
                     bases[x] += height
         for key in [k for k in self._stacks if k not in {c.key for c in self.categories}]:
             self.removeItem(self._stacks.pop(key))
-        highest = max((sum(p.value for p in bar.parts) for bar in bars), default=1.0) or 1.0
+        self._rule(panel.baselines)
+        levels = [sum(p.value for p in bar.parts) for bar in bars] + [line.y for line in panel.baselines]
+        highest = max(levels, default=1.0) or 1.0
         room = self._label(bars, bases)
         height = max(40.0, self.getPlotItem().getViewBox().height())
         top = highest / (1 - min(0.6, room / height))
@@ -63,13 +70,20 @@ class BarPlot(PanelPlot):
         bar = self._bar_at(x)
         if bar is None:
             return ""
-        head = f"<div>batch {bar.x:,.0f}{', ' + escape(bar.total) if bar.total else ''}</div>"
+        assert self.panel is not None
+        named = dict(zip(self.panel.x.ticks, self.panel.x.labels, strict=False))
+        head = escape(named.get(bar.x, f"batch {bar.x:,.0f}"))
+        head = f"<div>{head}{', ' + escape(bar.total) if bar.total else ''}</div>"
         if bar.mark is not None:
             return head + failure_line(self.theming.theme.failed, "", bar.mark.disposition, bar.mark.reason)
         total = sum(p.value for p in bar.parts) or 1.0
         known = {c.key: c for c in self.categories}
         lines = [
-            line_of(known[p.category].colour, known[p.category].label, f"{p.text} ({p.value / total:.0%})")
+            line_of(
+                known[p.category].colour,
+                known[p.category].label,
+                f"{p.text} ({p.value / total:.0%})" if len(bar.parts) > 1 else p.text,
+            )
             for p in reversed(bar.parts)
             if p.value > 0 and p.category in known
         ]
@@ -108,6 +122,38 @@ class BarPlot(PanelPlot):
             brush=pg.mkBrush(category.colour),
             pen=pg.mkPen(edge, width=0.5),
         )
+
+    def _rule(self, baselines: Sequence[Baseline]) -> None:
+        """A dashed line a baseline, what it is written on it."""
+        theme = self.theming.theme
+        while len(self._lines) < len(baselines):
+            line = pg.InfiniteLine(
+                angle=0, movable=False, label="", labelOpts={"position": 0.02, "anchors": [(0, 1), (0, 1)]}
+            )
+            line.setZValue(5)
+            self.addItem(line, ignoreBounds=True)
+            self._lines.append(line)
+        for line in self._lines[len(baselines) :]:
+            line.setVisible(False)
+        for line, baseline in zip(self._lines, baselines, strict=False):
+            line.setVisible(True)
+            line.setPos(baseline.y)
+            line.setPen(pg.mkPen(theme.ink, width=self.pixels(1), style=Qt.PenStyle.DashLine))
+            line.label.setColor(QColor(theme.ink))
+            line.label.fill = pg.mkBrush(theme.paper)
+            line.label.setFormat(baseline.label)
+            at_left = self._gap(baseline.y, first=True) >= self._gap(baseline.y, first=False)
+            x = 0.0 if at_left else 1.0
+            line.label.anchors = [(x, 1), (x, 1)]
+            line.label.setPosition(0.01 if at_left else 0.99)
+
+    def _gap(self, y: float, first: bool) -> float:
+        """How far the bars of the first or the last third are from a height: where there is room to write."""
+        assert self.panel is not None
+        bars = self.panel.bars
+        third = max(1, len(bars) // 3)
+        some = bars[:third] if first else bars[-third:]
+        return min((abs(sum(p.value for p in bar.parts) - y) for bar in some), default=0.0)
 
     def _label(self, bars: tuple[Bar, ...], bases: dict[float, float]) -> float:
         """Totals above the bars, turned where they have no room; how many pixels high they are."""

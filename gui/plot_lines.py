@@ -97,7 +97,9 @@ class LinePlot(PanelPlot):
                 for m in series.marks
                 if m.x == batch
             ]
-        return f"<div>batch {batch:,.0f}</div>{''.join(lines)}" if lines else ""
+        label = self.panel.x.label
+        head = f"batch {batch:,.0f}" if label.startswith("batch") else f"{batch:.3g} {escape(label)}"
+        return f"<div>{head}</div>{''.join(lines)}" if lines else ""
 
     def pick(self, position: QPointF) -> tuple[str, float] | None:
         log_x, log_y = self.logs

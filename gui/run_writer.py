@@ -1,13 +1,15 @@
-"""Writes a run folder off the GUI thread: a measurement is on the disk before the window shows it."""
+"""Writes a run's or a ladder's folder off the GUI thread: a measurement is on the disk before it is shown."""
 
 from __future__ import annotations
 
 import queue
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from bench.ladder_store import LadderFolder
 from bench.records import Case, Environment, Measurement, ModelInfo
 from bench.store import RunFolder
 from kernels.errors import KernelscopeError
@@ -23,9 +25,9 @@ class RunWriter(QObject):
     failed = Signal(str)  # once: why nothing can be written any more
     closed = Signal()
 
-    def __init__(self, folder: RunFolder, parent: QObject | None = None) -> None:
+    def __init__(self, folder: RunFolder | LadderFolder, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.folder = folder
+        self.folder: Any = folder
         self._orders: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
         self._written: list[Measurement] = []
         self._broken = False
@@ -43,6 +45,10 @@ class RunWriter(QObject):
         cases: tuple[Case, ...] = (),
     ) -> None:
         self._orders.put(lambda: self.folder.describe(environment, model, cases))
+
+    def heard(self, message: object) -> None:
+        """Keep what a message of the worker tells of the whole."""
+        self._orders.put(lambda: self.folder.heard(message))
 
     def log(self, data: bytes) -> None:
         """Add what the worker wrote on its standard error to the run's log."""

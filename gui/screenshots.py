@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import shutil
 import sys
 import tempfile
@@ -53,6 +54,9 @@ class Pictures:
             window.tabs.setCurrentIndex(index)
             settle(window)
             page.showcase()
+            if not page.at_rest:
+                wait(functools.partial(getattr, page, "at_rest"), WAIT_S)
+                page.showcase()
             settle(window)
             self.take(page.title.lower())
 

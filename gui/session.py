@@ -35,6 +35,7 @@ from bench.supervisor import Supervisor
 from gui.run_state import RunState
 from gui.run_writer import RunWriter
 from gui.worker_process import WorkerProcess
+from kernels.errors import InputError
 
 RUNS = Path("runs")
 STAGES = {
@@ -115,6 +116,7 @@ class Session(QObject):
         self._since: float | None = None
         self._came: Counter[Disposition] = Counter()
         self._folder = runs
+        self.blockers: list[Callable[[], str]] = []  # each: why nothing may start now, "" if it may
 
     @property
     def active(self) -> bool:
@@ -137,8 +139,10 @@ class Session(QObject):
     def start(self, job: Job, folder: Path | None = None) -> Path:
         """Begin a new run in `folder` (None: a new one under the runs folder); its path.
 
-        Raises InputError where the folder cannot be made; RuntimeError while a run is active.
+        Raises InputError where the folder cannot be made or something else is being timed; RuntimeError while
+        a run is active.
         """
+        self._check_free()
         stamp = datetime.datetime.now().astimezone()
         run = Run(
             job=job, cases=(), command=command_line(job), created_at=stamp.isoformat(timespec="seconds")
@@ -149,6 +153,7 @@ class Session(QObject):
 
     def go_on(self, folder: Path) -> None:
         """Run what is missing of a run. Raises InputError where it cannot be read or nothing is missing."""
+        self._check_free()
         held = RunFolder.open(folder)
         missing = held.missing()
         if not missing and held.run.cases:
@@ -185,6 +190,11 @@ class Session(QObject):
             self._writer = None
 
     # ------------------------------------------------------------------------------------------ the inside
+
+    def _check_free(self) -> None:
+        reason = next(filter(None, (blocked() for blocked in self.blockers)), "")
+        if reason:
+            raise InputError(reason)
 
     def _begin(self, held: RunFolder, cases: Sequence[Case], before: Sequence[Measurement]) -> None:
         if self._supervisor is not None:

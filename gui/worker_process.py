@@ -151,7 +151,7 @@ class WorkerProcess(QObject):
         for name, value in worker_environment().items():
             environment.insert(name, value)
         process.setProcessEnvironment(environment)
-        _own_session(process)
+        own_session(process)
         process.readyReadStandardOutput.connect(self._batch_soon)
         process.readyReadStandardError.connect(self._batch_soon)
         process.finished.connect(lambda code, status: self._ended(process, code, status))
@@ -268,7 +268,7 @@ class WorkerProcess(QObject):
             self._tail.popleft()
 
 
-def _own_session(process: QProcess) -> None:
+def own_session(process: QProcess) -> None:
     """Ctrl-C in the terminal reaches the window alone, which ends the worker in order."""
     if hasattr(process, "setUnixProcessParameters"):
         parameters = QProcess.UnixProcessParameters()

@@ -47,3 +47,4 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     layout = centre.layout()
     assert isinstance(layout, QVBoxLayout)
     layout.insertWidget(layout.indexOf(window.tabs), hint)
+    window.tabs.currentChanged.connect(lambda _: hint.hold_back(window.page.begins))

@@ -5,11 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSplitter, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QSplitter,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from bench import units
-from bench.records import ErrorStats, Measurement
+from bench.records import ErrorStats, Layer, Measurement
 from bench.rows import title
 from gui import layer_rows
 from gui.colour_scale import Scale, ScaleLegend
@@ -30,7 +40,10 @@ FLOOR = 1e-9  # the scale of errors reaches no lower than this
 
 
 class LayersPage(Page):
+    """`ladder_wanted` carries the Case and the Layer whose ladder is wanted."""
+
     title = "Layers"
+    ladder_wanted = Signal(object, object)
 
     def empty_text(self) -> str:
         if self.state.empty:
@@ -68,6 +81,15 @@ class LayersPage(Page):
         self.legend = ScaleLegend()
         self.table = LayerTable(theme)
         self.table.picked.connect(self._on_picked)
+        self.ladder_action = QAction("Open in &ladder", self)
+        self.ladder_action.setToolTip("Every kernel for the selected layer, checked and timed (Ctrl+Return)")
+        self.ladder_action.setShortcut("Ctrl+Return")
+        self.ladder_action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self.ladder_action.triggered.connect(self._on_ladder)
+        self.addAction(self.ladder_action)
+        self.table.addAction(self.ladder_action)
+        self.graph.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.graph.customContextMenuRequested.connect(self._on_menu)
         self._note = QLabel()
         self._note.setProperty("role", "muted")
         self._note.setWordWrap(True)
@@ -123,6 +145,10 @@ class LayersPage(Page):
             button.clicked.connect(do)
             buttons.addWidget(button)
         buttons.addStretch(1)
+        ladder = QToolButton()
+        ladder.setDefaultAction(self.ladder_action)
+        ladder.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        buttons.addWidget(ladder)
         column.addWidget(self.legend)
         column.addWidget(self.graph, 1)
         column.addLayout(buttons)
@@ -159,6 +185,7 @@ class LayersPage(Page):
                 self.invalidate()
         self.graph.select(self.state.layer)
         self.table.follow(self.state.layer)
+        self.ladder_action.setEnabled(self._layer() is not None)
 
     def restyle(self) -> None:
         self._shown = None
@@ -181,6 +208,7 @@ class LayersPage(Page):
         self.table.show_rows(rows, layer_rows.columns(beside, focus))
         self.graph.select(self.state.layer)
         self.table.follow(self.state.layer)
+        self.ladder_action.setEnabled(self._layer() is not None)
         self._note.setText(note(rows, focus))
 
     def _show_graph(self, rows: Sequence[LayerRow]) -> None:
@@ -245,6 +273,23 @@ class LayersPage(Page):
         """A layer was selected in the graph or the table: select it everywhere."""
         if self._focus is not None:
             self.state.select(self._focus.case, output)
+
+    def _layer(self) -> Layer | None:
+        """The layer selected, of the measurement in focus; None where it stands for no node of the model."""
+        layers = self._focus.layers if self._focus is not None else ()
+        wanted = self.state.layer
+        return next((layer for layer in layers if wanted and layer.output == wanted and layer.nodes), None)
+
+    def _on_ladder(self) -> None:
+        layer = self._layer()
+        if layer is not None and self._focus is not None:
+            self.ladder_wanted.emit(self._focus.case, layer)
+
+    def _on_menu(self, at: QPoint) -> None:
+        menu = QMenu(self.graph)
+        menu.addAction(self.ladder_action)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self.graph.viewport().mapToGlobal(at))
 
 
 def _error(row: LayerRow, kind: str) -> ErrorStats | None:

@@ -1,0 +1,267 @@
+"""What is known of the rung selected: its idea, its source, what it changes of its neighbour, its faults."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPushButton, QTabWidget, QVBoxLayout, QWidget
+
+from bench import units
+from bench.ladder_questions import KernelProblem, RungInfo
+from bench.ladder_records import RungCase, RungMeasurement
+from bench.ladder_tables import WORDS
+from gui.error_map import ErrorMapView
+from gui.ladder_table import Shown
+from gui.rung_diff import RungDiff
+from gui.rung_source import SourceView
+from gui.theme import Theming
+
+SOURCE, DIFFERENCE, FINDING = "&Source", "&Difference", "Findin&g"
+
+
+class LadderReader(QWidget):
+    """`use_wanted` carries the RungCase that the model is to use. Tabs are filled when they are seen."""
+
+    use_wanted = Signal(object)
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theming = theming
+        self._shown: object = None
+        self._filled: dict[QWidget, object] = {}
+        self._info: RungInfo | None = None
+        self._rungs: Sequence[RungInfo] = ()
+        self._measurement: RungMeasurement | None = None
+        self._map: Path | None = None
+        self._problem: KernelProblem | None = None
+        self.title = QLabel()
+        self.title.setProperty("role", "heading")
+        self.title.setWordWrap(True)
+        self.words = QLabel()
+        self.words.setWordWrap(True)
+        self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.state = QLabel()
+        self.state.setWordWrap(True)
+        self.use_button = QPushButton("&Use in model")
+        self.use_button.setToolTip("Run this node of the model on this rung when the comparison is run (F5)")
+        self.use_button.clicked.connect(self._on_use)
+        self.source = SourceView(theming)
+        self.diff = RungDiff(theming)
+        self.finding = ErrorMapView(theming)
+        self._against = QComboBox()
+        self._against.setAccessibleName("The rung to compare with")
+        self._against.activated.connect(lambda _: self._fill())
+        label = QLabel("&Against")
+        label.setBuddy(self._against)
+        line = QHBoxLayout()
+        line.addWidget(label)
+        line.addWidget(self._against)
+        line.addStretch(1)
+        self._beside = QWidget()
+        column = QVBoxLayout(self._beside)
+        column.setContentsMargins(4, 4, 4, 4)
+        column.addLayout(line)
+        column.addWidget(self.diff, 1)
+        self.tabs = QTabWidget()
+        self.tabs.setDocumentMode(True)
+        self.tabs.addTab(self.source, SOURCE)
+        self.tabs.addTab(self._beside, DIFFERENCE)
+        self.tabs.addTab(self.finding, FINDING)
+        self.tabs.currentChanged.connect(lambda _: self._fill())
+        head = QHBoxLayout()
+        head.addWidget(self.title, 1)
+        head.addWidget(self.use_button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 0, 0, 0)
+        layout.setSpacing(3)
+        layout.addLayout(head)
+        layout.addWidget(self.words)
+        layout.addWidget(self.state)
+        layout.addWidget(self.tabs, 1)
+
+    # --------------------------------------------------------------------------------------------- showing
+
+    def show_rung(
+        self,
+        info: RungInfo | None,
+        rungs: Sequence[RungInfo],
+        shown: Shown,
+        map_path: Path | None,
+        used: bool,
+    ) -> None:
+        """A rung (info None: the reference) and what came of it; used: the form has it for this node."""
+        now = ("rung", info, tuple(rungs), shown, map_path, used)
+        if now == self._shown:
+            return
+        self._shown = now
+        other = self._info is None or info is None or self._info.path != info.path
+        self._info, self._rungs, self._problem = info, rungs, None
+        self._measurement, self._map = shown.row.measurement, map_path
+        case = shown.row.case
+        self.title.setText(heading(case))
+        self.words.setText(case.idea)
+        self._say(*standing(shown))
+        able = info is not None and not shown.failed and not shown.refused
+        self.use_button.setEnabled(able and not used)
+        self.use_button.setVisible(info is not None)
+        self.use_button.setText("In the model" if used else "&Use in model")
+        self._offer(other)
+        wrong = self._measurement.finding is not None
+        self._set_tabs(info is not None, info is not None and bool(self._against.count()), wrong)
+        if wrong and other:
+            self.tabs.setCurrentWidget(self.finding)
+        self._fill()
+
+    def show_problem(self, problem: KernelProblem) -> None:
+        """A file of the user's that is no rung."""
+        if problem == self._shown:
+            return
+        self._shown, self._problem, self._info, self._measurement = problem, problem, None, None
+        self.title.setText(Path(problem.path).name)
+        self.words.setText("This file is no rung yet; it is never executed.")
+        self._say(problem.reason, "failed")
+        self.use_button.hide()
+        self._set_tabs(bool(problem.source), False, False)
+        self._fill()
+
+    def show_nothing(self, words: str) -> None:
+        if self._shown == words:
+            return
+        self._shown, self._info, self._measurement, self._problem = words, None, None, None
+        self.title.setText("")
+        self.words.setText(words)
+        self._say("", "muted")
+        self.use_button.hide()
+        self._set_tabs(False, False, False)
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _say(self, words: str, role: str) -> None:
+        self.state.setText(words)
+        self.state.setVisible(bool(words))
+        if self.state.property("role") != role:
+            self.state.setProperty("role", role)
+            self.state.style().polish(self.state)
+
+    def _set_tabs(self, source: bool, difference: bool, finding: bool) -> None:
+        for widget, there in ((self.source, source), (self._beside, difference), (self.finding, finding)):
+            self.tabs.setTabVisible(self.tabs.indexOf(widget), there)
+
+    def _offer(self, other: bool) -> None:
+        """The rungs to compare with; the neighbour below is chosen when another rung is shown."""
+        info = self._info
+        chosen = None if other else self._against.currentData()
+        self._against.clear()
+        if info is None:
+            return
+        for rung in self._rungs:
+            if rung.path != info.path:
+                self._against.addItem(f"{rung.case.number:02d} {rung.case.rung}", rung.path)
+        below = neighbour(info, self._rungs)
+        at = self._against.findData(chosen) if chosen else -1
+        if at < 0 and below is not None:
+            at = self._against.findData(below.path)
+        self._against.setCurrentIndex(max(0, at))
+
+    def _fill(self) -> None:
+        """The tab in front, where what it shows is not there yet."""
+        tab, info = self.tabs.currentWidget(), self._info
+        if tab is self.source:
+            self._fill_source()
+        elif tab is self._beside and info is not None:
+            below = next((r for r in self._rungs if r.path == self._against.currentData()), None)
+            if below is not None and self._new(tab, (below, info)):
+                names = [f"{r.case.number:02d} {r.case.rung}" for r in (below, info)]
+                suffix = Path(info.path).suffix
+                self.diff.show_pair(names[0], below.source, names[1], info.source, suffix)
+        elif tab is self.finding and self._measurement is not None:
+            finding = self._measurement.finding
+            if finding is not None and self._new(tab, (finding, self._map)):
+                self.finding.show_finding(finding, self._map)
+
+    def _fill_source(self) -> None:
+        if self._problem is not None:
+            path, text, reason = self._problem.path, self._problem.source, self._problem.reason
+        elif self._info is not None:
+            path, text = self._info.path, self._info.source
+            reason = self._measurement.reason if self._measurement is not None else ""
+        else:
+            return
+        errors = error_lines(path, f"{path}: {reason}" if self._problem is not None else reason)
+        if self._new(self.source, (path, text, tuple(errors.items()))):
+            name = Path(path)
+            self.source.show_source(text, name.name, name.suffix, errors)
+
+    def _new(self, tab: QWidget, content: object) -> bool:
+        if self._filled.get(tab) == content:
+            return False
+        self._filled[tab] = content
+        return True
+
+    def _on_use(self) -> None:
+        if self._info is not None:
+            self.use_wanted.emit(self._info.case)
+
+
+def heading(case: RungCase) -> str:
+    """A case as a title."""
+    if case.is_reference:
+        return "The reference" + (f", {case.precision}" if case.precision != "fp32" else "")
+    marks = [
+        words
+        for words, on in (
+            ("your own", case.user),
+            ("beside the ladder", case.side),
+            (case.precision, case.precision != "fp32"),
+        )
+        if on
+    ]
+    return f"{case.number:02d} {case.rung}" + (f" ({', '.join(marks)})" if marks else "")
+
+
+def standing(shown: Shown) -> tuple[str, str]:
+    """How a rung stands in words, and the role they are written in."""
+    m = shown.row.measurement
+    if shown.going is not None:
+        return (f"{shown.going.words.capitalize()} …" if shown.going.words else "Waits its turn."), "muted"
+    if shown.waits:
+        return (f"Refused here: it {shown.refused}." if shown.refused else "Not measured yet."), "muted"
+    if m.disposition == "unsupported":
+        return f"Refused here: it {m.reason}.", "muted"
+    if m.disposition != "ok":
+        word = WORDS.get(m.disposition, m.disposition)
+        return f"{word[:1].upper()}{word[1:]}: {m.reason}", "failed"
+    parts = [units.duration(shown.row.time.value)] if shown.row.time else []
+    if shown.row.gain is not None:
+        than = "as fast as" if not shown.row.beside else "the speed of"
+        parts.append(f"{units.times(shown.row.gain.value)} {than} {shown.row.below}")
+    if shown.row.speedup is not None:
+        parts.append(f"{units.times(shown.row.speedup.value)} the speed of the reference")
+    notes = [*m.notes, *m.validity.warnings]
+    words = ", ".join(parts) + "." if parts else ""
+    return " ".join([words, *(f"{note[:1].upper()}{note[1:]}." for note in notes)]), "muted"
+
+
+def neighbour(info: RungInfo, rungs: Sequence[RungInfo]) -> RungInfo | None:
+    """The rung below on the ladder itself: of the same precision where there is one, else of fp32; above the
+    first rung the one after it."""
+    case = info.case
+    own = [r for r in rungs if not (r.case.side or r.case.user or r.case.yardstick) and r.path != info.path]
+    lower = [r for r in own if r.case.number < case.number]
+    same = [r for r in lower if r.case.precision == case.precision]
+    plain = [r for r in lower if r.case.precision == "fp32"]
+    found = same or plain or lower
+    return found[-1] if found else None
+
+
+def error_lines(path: str, reason: str) -> dict[int, str]:
+    """The line of the rung's own file that a reason names ("…/90_mine.cu:12: …"), with what it says of it."""
+    found = re.match(re.escape(path) + r":(\d+): (.*)", reason, re.DOTALL)
+    if found:
+        return {int(found[1]): found[2]}
+    # TOML says where in the header: "… (at line 3, column 8)"; the header begins in the file's first line.
+    header = re.search(r"\(at line (\d+), column \d+\)", reason)
+    return {int(header[1]): reason.partition(": ")[2] or reason} if header else {}

@@ -1,0 +1,334 @@
+"""Ladders of the window: a question becomes a plan, Run a folder and a worker, a saved kernel a rung's rerun.
+
+One thing is timed at a time: while `blocked` says why not (a comparison runs), nothing starts, and what was
+saved meanwhile is run afterwards.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QObject, QTemporaryDir, Signal
+
+from bench import ladder_client
+from bench.ladder_command import command_line
+from bench.ladder_questions import LadderAnswer, LadderQuestion
+from bench.ladder_records import (
+    Ladder,
+    LadderMessage,
+    LimitsMeasured,
+    RungMeasurement,
+    RungProvisional,
+    RungStarted,
+)
+from bench.ladder_store import LadderFolder
+from bench.records import Hello, Log, Progress
+from bench.supervisor import Supervisor
+from gui.kernel_watch import KernelWatch
+from gui.ladder_describer import LadderDescriber
+from gui.ladder_state import LadderState
+from gui.run_writer import RunWriter
+from gui.session import RUNS
+from gui.worker_process import WorkerProcess
+from kernels.errors import InputError
+
+STAGES = {"prepare": "preparing", "check": "checking", "time": "timing"}
+QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
+
+
+@dataclass(frozen=True)
+class LadderStanding:
+    """Where a ladder stands. phase: "idle", "running", "cancelling"; words: what goes on; ended: what came of
+    the last one, in a sentence."""
+
+    phase: str = "idle"
+    words: str = ""
+    done: int = 0
+    total: int = 0
+    ended: str = ""
+
+    @property
+    def active(self) -> bool:
+        return self.phase != "idle"
+
+
+class LadderSession(QObject):
+    """Signals: `stands` whenever the standing changed, `told` with what the user should know, `logged` with a
+    Log, `saved_rungs` with the names of the user's rungs that were saved, `created` with a new template's
+    path, `ended` when nothing is measured any more."""
+
+    stands = Signal(object)
+    told = Signal(str)
+    logged = Signal(object)
+    saved_rungs = Signal(object)
+    created = Signal(Path)
+    ended = Signal()
+
+    def __init__(
+        self,
+        question: LadderQuestion,
+        parent: QObject | None = None,
+        runs: Path = RUNS,
+        blocked: Callable[[], str] = lambda: "",
+        worker: Sequence[str] | None = None,
+        describer: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.state = LadderState(question, self)
+        self.standing = LadderStanding()
+        self._runs = runs
+        self._blocked = blocked
+        self._describer = LadderDescriber(self, describer)
+        self._describer.answered.connect(self._on_answer)
+        self._describer.failed.connect(self._on_no_answer)
+        self._worker = WorkerProcess(self, worker or ladder_client.worker_command())
+        self._worker.said.connect(self._on_said)
+        self._worker.settled.connect(self._on_settled)
+        self._worker.wrote_errors.connect(self._on_errors)
+        self._worker.stopped.connect(self.state.wait_again)
+        self._worker.finished.connect(self._on_finished)
+        self._watch = KernelWatch(self)
+        self._watch.changed.connect(self._on_saved)
+        self._writer: RunWriter | None = None
+        self._supervisor: Supervisor | None = None
+        self._folder = runs
+        self._quick = False
+        self._spare: list[QTemporaryDir] = []  # folders of reruns: their error maps are looked at
+        self._seen: dict[str, str] = {}  # path of a rung of the user's → its text when it was last looked at
+        self._fresh = False  # the next answer may bring rungs that were saved or added
+        self._touched = False  # a file was saved, whichever
+        self._due: set[str] = set()  # rungs of the user's to be run when nothing else is
+        self._over = False
+
+    @property
+    def active(self) -> bool:
+        return self._supervisor is not None
+
+    @property
+    def planning(self) -> bool:
+        """Whether an answer is awaited."""
+        return self._describer.busy
+
+    # ------------------------------------------------------------------------------------ what the user wants
+
+    def ask(self, question: LadderQuestion) -> None:
+        """Show the ladder of another choice. Refused, in words, while one is measured."""
+        if self.active:
+            self.told.emit("A ladder is running; cancel it or wait for its end to look at another.")
+            self.state.changed.emit()  # whoever shows the choice shows the old one again
+            return
+        before, self.state.question = self.state.question, question
+        if question.kernel_dirs != before.kernel_dirs:
+            self._fresh = True
+            self._watch.watch([Path(folder) for folder in question.kernel_dirs])
+        self._describer.ask(question)
+        self.state.changed.emit()
+
+    def start_watching(self) -> None:
+        """Watch the folders of the question that the session began with."""
+        self._watch.watch([Path(folder) for folder in self.state.question.kernel_dirs])
+
+    def write_template(self, folder: Path) -> None:
+        """Have a commented kernel that compiles and passes written into a folder, and the folder added."""
+        if self.active:
+            self.told.emit("A ladder is running; cancel it or wait for its end.")
+            return
+        known = self.state.question.kernel_dirs
+        dirs = known if str(folder) in known else (*known, str(folder))
+        self.state.question = msgspec.structs.replace(self.state.question, kernel_dirs=dirs)
+        self._fresh = True
+        self._describer.ask(msgspec.structs.replace(self.state.question, new_in=str(folder)))
+        self.state.changed.emit()
+
+    def run(self) -> None:
+        """The whole ladder, into a folder of its own. What hinders it is told."""
+        ladder = self.state.ladder
+        if ladder is None or self.active:
+            return
+        if reason := self._blocked():
+            self.told.emit(reason)
+            return
+        stamp = datetime.datetime.now().astimezone()
+        ladder = msgspec.structs.replace(
+            ladder, command=command_line(ladder.job), created_at=stamp.isoformat(timespec="seconds")
+        )
+        try:
+            folder = LadderFolder.create(_new_folder(self._runs, stamp, ladder.job.op), ladder)
+        except InputError as error:
+            self.told.emit(str(error))
+            return
+        self._due.clear()
+        self._begin(folder, ladder, quick=False)
+
+    def cancel(self) -> None:
+        if self._supervisor is not None and self.standing.phase == "running":
+            self._stand(phase="cancelling", words="cancelling")
+            self._worker.cancel()
+
+    def run_due(self) -> None:
+        """The rungs that were saved while something else was measured, if that is over."""
+        ladder = self.state.ladder
+        if self._over or not self._due or ladder is None or self.active:
+            return
+        if self._blocked():
+            self._stand(ended="Saved. It is run as soon as the comparison is over.")
+            return
+        cases = tuple(case for case in ladder.cases if case.user and case.rung in self._due)
+        self._due.clear()
+        if not cases:
+            return
+        spare = QTemporaryDir()
+        self._spare.append(spare)
+        job = msgspec.structs.replace(
+            ladder.job, quick=True, budget_s=min(QUICK_BUDGET_S, ladder.job.budget_s)
+        )
+        ladder = msgspec.structs.replace(ladder, job=job, cases=cases)
+        self._begin(LadderFolder.create(Path(spare.path()) / "ladder", ladder), ladder, quick=True)
+
+    def warm_up(self) -> None:
+        """Have a worker ready, unless something is being measured."""
+        if not self._over and not self.active and not self._blocked():
+            self._worker.warm_up()
+
+    def quit(self) -> None:
+        self._over = True
+        self._describer.quit()
+        self._worker.quit()
+        self._supervisor = None
+        if self._writer is not None:
+            self._writer.finish()
+            self._writer.wait()
+            self._writer = None
+
+    # ------------------------------------------------------------------------------------------ the answers
+
+    def _on_answer(self, answer: LadderAnswer) -> None:
+        if self._over:
+            return
+        self.state.take(answer)
+        if answer.created:
+            self.created.emit(Path(answer.created))
+            self._watch.watch([Path(folder) for folder in self.state.question.kernel_dirs])
+        own = {info.path: info for info in answer.rungs if info.case.user}
+        if self._fresh:
+            changed = [i.case.rung for path, i in own.items() if self._seen.get(path) != i.source]
+            # A header that several rungs include may have changed: then all of the user's run.
+            if self._touched and not changed and not answer.problems:
+                changed = [info.case.rung for info in own.values()]
+            self._due.update(changed)
+            if changed or answer.problems:
+                self.saved_rungs.emit(tuple(changed))
+        self._seen.update((path, info.source) for path, info in own.items())
+        if not self._describer.busy:
+            self._fresh = self._touched = False
+        self.run_due()
+        self.warm_up()
+
+    def _on_no_answer(self, reason: str) -> None:
+        self.state.fail(reason)
+        self.told.emit(reason)
+
+    def _on_saved(self, paths: Sequence[Path]) -> None:
+        if not self._over:
+            self._fresh = self._touched = True
+            if not self.active:
+                self._describer.ask(self.state.question)
+
+    # ---------------------------------------------------------------------------------------- the measuring
+
+    def _begin(self, folder: LadderFolder, ladder: Ladder, quick: bool) -> None:
+        self._folder, self._quick = folder.path.absolute(), quick
+        self._writer = RunWriter(folder, self)
+        self._writer.written.connect(self._on_written)
+        self._writer.failed.connect(self._on_write_failed)
+        self._writer.closed.connect(self._on_closed)
+        self._supervisor = Supervisor(ladder.job, ladder.cases, str(self._folder), ladder_client.VOCABULARY)
+        self.state.begin(ladder.cases)
+        self.standing = LadderStanding()
+        self._stand(phase="running", words="starting the worker", total=len(ladder.cases))
+        self._worker.run(self._supervisor)
+
+    def _on_said(self, messages: Sequence[LadderMessage]) -> None:
+        words = ""
+        for message in messages:
+            match message:
+                case Hello() | LimitsMeasured():
+                    self.state.heard(message)
+                    if self._writer is not None:
+                        self._writer.heard(message)
+                case RungStarted(case=case, stage=stage):
+                    words = f"{STAGES.get(stage, stage)} {case.words}"
+                    self.state.turn(case, STAGES.get(stage, stage))
+                case RungProvisional(case=case, median_ns=median_ns):
+                    self.state.turn(case, median_ns=median_ns)
+                case Progress(text=text):
+                    words = text
+                case Log():
+                    self.logged.emit(message)
+        if words and self.standing.phase == "running":
+            self._stand(words=words)
+
+    def _on_settled(self, measurements: Sequence[RungMeasurement]) -> None:
+        if self._writer is not None:
+            for measurement in measurements:
+                self._writer.append(measurement)  # type: ignore[arg-type]
+
+    def _on_written(self, measurements: Sequence[RungMeasurement]) -> None:
+        self.state.settle(measurements, self._folder)
+        self._stand(done=self.standing.done + len(measurements))
+
+    def _on_errors(self, data: bytes) -> None:
+        if self._writer is not None:
+            self._writer.log(data)
+
+    def _on_write_failed(self, reason: str) -> None:
+        self.told.emit(reason)
+        self.cancel()
+
+    def _on_finished(self) -> None:
+        machine = self._supervisor
+        if machine is not None and machine.reason:
+            self.told.emit(machine.reason[:1].upper() + machine.reason[1:])
+        if self._writer is not None:
+            self._writer.finish()
+
+    def _on_closed(self) -> None:
+        machine, self._supervisor, self._writer = self._supervisor, None, None
+        cancelled = machine is not None and machine.cancelled
+        self.state.end()
+        if cancelled:
+            words = "Cancelled; what was measured stays."
+        elif self._quick:
+            words = f"Saved and run again at {datetime.datetime.now():%H:%M:%S}."
+        else:
+            words = f"Kept in {self._runs.name}/{self._folder.name}."
+        self.standing = LadderStanding(ended=words)
+        self.stands.emit(self.standing)
+        self.ended.emit()
+        if self._over:
+            return
+        if self._touched:  # saved while it ran
+            self._describer.ask(self.state.question)
+        else:
+            self.run_due()
+            self.warm_up()
+
+    def _stand(self, **fields: object) -> None:
+        values = {name: getattr(self.standing, name) for name in LadderStanding.__dataclass_fields__}
+        new = LadderStanding(**(values | fields))
+        if new != self.standing:
+            self.standing = new
+            self.stands.emit(new)
+
+
+def _new_folder(runs: Path, stamp: datetime.datetime, op: str) -> Path:
+    base = runs / f"{stamp:%Y%m%d-%H%M%S}-ladder-{op}"
+    number, path = 1, base
+    while path.exists():
+        number += 1
+        path = base.with_name(f"{base.name}-{number}")
+    return path

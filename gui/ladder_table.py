@@ -1,0 +1,258 @@
+"""The rungs as a table, in the ladder's order, each with what it came to or what goes on with it now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QPoint, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QFont, QKeySequence
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
+
+from bench import ladder_tables, units
+from bench.charts.ladder_live import Going
+from bench.ladder_rows import RungRow
+from gui.theme import Theming
+
+Index = QModelIndex | QPersistentModelIndex
+_NO_INDEX = QModelIndex()
+# Column of bench.ladder_tables → heading, what it is; the others stand in the CSV.
+HEADINGS = {
+    "number": ("#", "The rung's number"),
+    "rung": ("rung", "Its name; your own are marked"),
+    "disposition": ("result", "Right, wrong, refused, or what goes on with it now"),
+    "median_s": ("time", "Median time of a pass"),
+    "relative": ("±", "Half the 95 % interval of the median, relative"),
+    "flops_per_s": ("GFLOP/s", "Operations a second"),
+    "bytes_per_s": ("GB/s", "Bytes a second of the least traffic possible"),
+    "share_of_limit": ("of limit", "The time that the measured limits ask at least, over the time taken"),
+    "rel_l2_error": ("error", "Relative L2 error against the float64 oracle"),
+    "speedup": ("vs ref.", "The reference's time over this one's"),
+    "gain": ("gain", "The time of the rung below over this one's"),
+    "registers": ("regs", "Registers a thread"),
+    "shared_nbytes": ("shared", "Shared memory a block"),
+    "spill_nbytes": ("spills", "Bytes of registers spilled a thread"),
+    "occupancy": ("occ.", "Theoretical occupancy"),
+    "reason": ("why", "Why it has no figures"),
+}
+LEFT = {"rung", "disposition", "reason"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A row of the table. refused: why it will be refused, known before it is run; going: None where nothing
+    is being measured of it."""
+
+    row: RungRow
+    refused: str = ""
+    going: Going | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is no measurement yet."""
+        return self.row.measurement.disposition == "cancelled"
+
+    @property
+    def result(self) -> str:
+        m = self.row.measurement
+        if self.going is not None:
+            return f"{self.going.words}…" if self.going.words else "waits"
+        if self.waits:
+            return "refused" if self.refused else ""
+        if m.finding is not None:
+            return f"wrong: {m.finding.fault.replace('_', ' ')}"
+        return ladder_tables.WORDS.get(m.disposition, m.disposition)
+
+    @property
+    def why(self) -> str:
+        """Why there are no figures, or will be none."""
+        if self.going is not None:
+            return ""
+        return self.row.measurement.reason or (self.refused if self.waits else "")
+
+    @property
+    def failed(self) -> bool:
+        return self.going is None and self.row.measurement.disposition not in (
+            "ok",
+            "unsupported",
+            "cancelled",
+        )
+
+
+class LadderModel(QAbstractTableModel):
+    """`show_rows` sets what changed and keeps the rest."""
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.rows: list[Shown] = []
+        self._theming = theming
+        known = {name: (value, text) for name, value, text in ladder_tables.COLUMNS}
+        known["relative"] = (lambda r: r.time.relative if r.time else None, lambda v: f"{v * 100:.1f} %")
+        for name in ("flops_per_s", "bytes_per_s"):
+            known[name] = (known[name][0], lambda v: units.digits(v / 1e9))
+        self.columns = [(name, *known[name]) for name in HEADINGS]
+
+    def show_rows(self, rows: Sequence[Shown]) -> None:
+        keys = [shown.row.case.key for shown in self.rows]
+        if keys != [shown.row.case.key for shown in rows]:
+            self.beginResetModel()
+            self.rows = list(rows)
+            self.endResetModel()
+            return
+        changed = [i for i, shown in enumerate(rows) if shown != self.rows[i]]
+        self.rows = list(rows)
+        if changed:
+            last = self.index(changed[-1], len(self.columns) - 1)
+            self.dataChanged.emit(self.index(changed[0], 0), last)
+
+    def empty_columns(self) -> list[int]:
+        """The columns without a value in any row; those that a first run fills are shown from the start."""
+        return [
+            i
+            for i, (name, value, _) in enumerate(self.columns)
+            if (
+                name in ("registers", "shared_nbytes", "spill_nbytes", "occupancy")
+                and not any(value(shown.row) for shown in self.rows)
+            )
+            or (name == "reason" and not any(shown.why for shown in self.rows))
+        ]
+
+    def rowCount(self, parent: Index = _NO_INDEX) -> int:
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: Index = _NO_INDEX) -> int:
+        return 0 if parent.isValid() else len(self.columns)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = 0) -> Any:
+        if orientation == Qt.Orientation.Horizontal:
+            heading, words = HEADINGS[self.columns[section][0]]
+            if role == Qt.ItemDataRole.DisplayRole:
+                return heading
+            if role == Qt.ItemDataRole.ToolTipRole:
+                return words
+        return None
+
+    def data(self, index: Index, role: int = 0) -> Any:
+        shown = self.rows[index.row()]
+        name, value, text = self.columns[index.column()]
+        case, theme = shown.row.case, self._theming.theme
+        if role == Qt.ItemDataRole.DisplayRole:
+            if name == "disposition":
+                return shown.result
+            if name == "rung":
+                marks = [w for w, on in (("yours", case.user), ("side", case.side)) if on]
+                title = case.rung
+                if case.is_reference and case.precision != "fp32":
+                    title += f" in {case.precision}"
+                return title + (f" ({', '.join(marks)})" if marks else "")
+            if name == "reason":
+                return shown.why
+            if name == "number":
+                return f"{case.number:02d}" if case.number else ""
+            found = value(shown.row)
+            return "" if found is None else text(found)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            side = Qt.AlignmentFlag.AlignLeft if name in LEFT else Qt.AlignmentFlag.AlignRight
+            return int(side | Qt.AlignmentFlag.AlignVCenter)
+        if role == Qt.ItemDataRole.ForegroundRole:
+            if shown.failed and name == "disposition":
+                return QColor(theme.failed)
+            if shown.going is not None and name == "disposition":
+                return QColor(theme.accent)
+            if (shown.refused and shown.waits) or shown.row.measurement.disposition == "unsupported":
+                return QColor(theme.muted)
+        if role == Qt.ItemDataRole.FontRole and name == "rung" and (case.is_reference or case.user):
+            font = QFont()
+            font.setBold(True)
+            return font
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return shown.why or case.idea or None
+        return None
+
+
+class LadderTable(QTableView):
+    """`picked` carries the key of the case gone to."""
+
+    picked = Signal(str)
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.source = LadderModel(theming, self)
+        self.setModel(self.source)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setAlternatingRowColors(True)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setAccessibleName("Rungs")
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 7)
+        self.horizontalHeader().setHighlightSections(False)
+        self.horizontalHeader().setMinimumSectionSize(30)
+        self._widths: dict[int, int] = {}
+        self._following = False
+        self.selectionModel().currentRowChanged.connect(self._on_current)
+        for words, keys, copy in (
+            ("&Copy as CSV", QKeySequence(QKeySequence.StandardKey.Copy), self.copy_csv),
+            ("Copy as &Markdown", QKeySequence("Ctrl+Shift+C"), self.copy_markdown),
+        ):
+            action = QAction(words, self)
+            action.setShortcut(keys)
+            action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+            action.triggered.connect(copy)
+            self.addAction(action)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.customContextMenuRequested.connect(self._on_menu)
+
+    def show_rows(self, rows: Sequence[Shown]) -> None:
+        self._following = True
+        self.source.show_rows(rows)
+        self._following = False
+        empty = set(self.source.empty_columns())
+        for column in range(self.source.columnCount()):
+            self.setColumnHidden(column, column in empty)
+            if column in empty:
+                continue
+            heading = self.horizontalHeader().sectionSizeHint(column)
+            wanted = min(240, max(self.sizeHintForColumn(column) + 10, heading))
+            if wanted > self._widths.get(column, 0):  # they grow, and never shrink while data comes
+                self._widths[column] = wanted
+                self.setColumnWidth(column, wanted)
+
+    def follow(self, key: str) -> None:
+        """Go to the row of a case that was selected elsewhere."""
+        row = next((i for i, shown in enumerate(self.source.rows) if shown.row.case.key == key), None)
+        self._following = True
+        if row is None:
+            self.clearSelection()
+        elif row != self.currentIndex().row():
+            self.setCurrentIndex(self.source.index(row, max(0, self.currentIndex().column())))
+        self._following = False
+
+    def copy_csv(self) -> None:
+        QApplication.clipboard().setText(ladder_tables.to_csv(self._measured()))
+
+    def copy_markdown(self) -> None:
+        QApplication.clipboard().setText(ladder_tables.to_markdown(self._measured()))
+
+    def _measured(self) -> list[RungRow]:
+        return [shown.row for shown in self.source.rows if not shown.waits]
+
+    def _on_current(self, current: QModelIndex) -> None:
+        if current.isValid() and not self._following:
+            self.picked.emit(self.source.rows[current.row()].row.case.key)
+
+    def _on_menu(self, at: QPoint) -> None:
+        menu = QMenu(self)
+        menu.addActions(self.actions())
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self.viewport().mapToGlobal(at))
+
+
+def shown_rows(
+    rows: Sequence[RungRow], refused: Mapping[str, str], going: Mapping[str, Going]
+) -> list[Shown]:
+    """refused: by rung, why it cannot run; going: by case key."""
+    return [Shown(row, refused.get(row.case.rung, ""), going.get(row.case.key)) for row in rows]

@@ -1,0 +1,186 @@
+"""Run: the ladder; and what joins its page to the window: the form, the layers, the comparison's session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from PySide6.QtWidgets import QApplication, QFileDialog
+
+from bench import chosen_rungs, defaults
+from bench.ladder_command import command_line
+from bench.ladder_questions import LadderQuestion
+from bench.ladder_records import RungCase
+from bench.records import Case, Layer
+from gui.ladder_session import LadderSession
+from gui.pages.ladder import LadderPage
+from gui.pages.layers import LayersPage
+
+if TYPE_CHECKING:
+    from gui.actions import Actions
+    from gui.main_window import MainWindow
+
+ORDER = 15
+_DIRS = "ladder/kernels"  # the setting that keeps the kernel folders
+
+
+def add_to(window: MainWindow, actions: Actions) -> None:
+    page = next(page for page in window.pages if isinstance(page, LadderPage))
+    ladders = LadderActions(window, page)
+    window.ladders = ladders
+    actions.add("run", "ladder", "Run the &ladder", ladders.run, "Ctrl+Shift+R")
+    actions.add("run", "cancel-ladder", "Cancel the la&dder", ladders.session.cancel, enabled=False)
+    ladders.session.stands.connect(
+        lambda standing: actions.by_name["cancel-ladder"].setEnabled(standing.active)
+    )
+    actions.add("file", "add-kernels", "Add &kernel folder…", ladders.add_folder)
+    actions.add("file", "new-kernel", "&New kernel from template…", ladders.new_kernel)
+
+
+class LadderActions:
+    """What the ladder page wants of the window, and the window of the ladder."""
+
+    def __init__(self, window: MainWindow, page: LadderPage) -> None:
+        self._window, self._page = window, page
+        question = LadderQuestion(number=0, model=defaults.JOB.models[0], kernel_dirs=self._kept_dirs())
+        self.session = LadderSession(question, window, window.session.runs, self._comparing)
+        self._asked = False
+        page.connect_to(self.session, lambda: window.form.models.keys, self._used)
+        page.asked.connect(self._first)
+        page.use_wanted.connect(self._use)
+        page.folder_wanted.connect(self.add_folder)
+        page.template_wanted.connect(self.new_kernel)
+        page.command_wanted.connect(self.copy_command)
+        self.session.told.connect(window.tell)
+        self.session.logged.connect(window.problems.logged)
+        self.session.created.connect(lambda path: window.tell(f"A kernel that passes is in {path}; edit it."))
+        window.form.changed.connect(page.invalidate)
+        window.session.ended.connect(self._free)
+        window.session.blockers.append(self._climbing)
+        window.closing.connect(self._end)
+        for other in window.pages:
+            if isinstance(other, LayersPage):
+                other.ladder_wanted.connect(self.open_layer)
+        window.inspector.ladder_wanted.connect(self.open_layer)
+
+    def run(self) -> None:
+        """Go to the page and climb; where its ladder is not planned yet, as soon as it is."""
+        self._show()
+        if self.session.state.ladder is not None:
+            self.session.run()
+        else:
+            _once(self.session.state.changed, self._run_when_planned)
+
+    def add_folder(self, folder: str = "") -> None:
+        folder = folder or QFileDialog.getExistingDirectory(
+            self._window, "A folder of your own kernels", str(self._window.settings.value("folder", ""))
+        )
+        if folder:
+            question = self.session.state.question
+            dirs = tuple(dict.fromkeys([*question.kernel_dirs, str(Path(folder).absolute())]))
+            self._show(msgspec.structs.replace(question, kernel_dirs=dirs))
+
+    def new_kernel(self, folder: str = "") -> None:
+        folder = folder or QFileDialog.getExistingDirectory(
+            self._window, "The folder for the new kernel", str(self._window.settings.value("folder", ""))
+        )
+        if folder:
+            self._asked = True
+            self._window.tabs.setCurrentWidget(self._page)
+            self.session.write_template(Path(folder).absolute())
+
+    def open_layer(self, case: Case, layer: Layer) -> None:
+        """The ladder of a layer, on the device of the backend it was seen on."""
+        question = msgspec.structs.replace(
+            self.session.state.question,
+            model=case.model,
+            op="",
+            node="",
+            nodes=layer.nodes,
+            batch=case.batch,
+            device=case.backend.rpartition("-")[2],
+            rungs=(),
+        )
+        self._show(question)
+
+    def copy_command(self) -> None:
+        ladder = self.session.state.ladder
+        if ladder is not None:
+            QApplication.clipboard().setText(command_line(ladder.job))
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _show(self, question: LadderQuestion | None = None) -> None:
+        if question is not None or not self._asked:
+            self._asked = True
+            self.session.ask(question or self.session.state.question)
+        self._window.tabs.setCurrentWidget(self._page)
+
+    def _first(self) -> None:
+        if not self._asked:
+            self._asked = True
+            self.session.start_watching()
+            self.session.ask(self.session.state.question)
+
+    def _run_when_planned(self) -> bool:
+        if self.session.state.ladder is not None:
+            self.session.run()
+            return True
+        return bool(self.session.state.error)
+
+    def _use(self, case: RungCase) -> None:
+        ladder = self.session.state.ladder
+        if ladder is None:
+            return
+        job, form = ladder.job, self._window.form
+        if job.model not in form.models.keys:
+            form.add_model(job.model)
+        form.models.check([*form.models.checked, job.model])
+        form.rungs.choose(
+            chosen_rungs.key(job.model, job.node),
+            chosen_rungs.value(job.device, case.rung),
+            job.kernel_dirs if case.user else (),
+            form.models.keys,
+        )
+        self._window.form_dock.show()
+        self._window.tell(
+            f"{case.rung} is chosen for {job.node} of {job.model}; F5 runs the comparison with it."
+        )
+
+    def _used(self, node: str, model: str) -> str:
+        return self._window.form.rungs.rungs.get(chosen_rungs.key(model, node), "")
+
+    def _comparing(self) -> str:
+        if self._window.session.active:
+            return "A comparison is running; the ladder waits, so that neither disturbs the other's times."
+        return ""
+
+    def _climbing(self) -> str:
+        if self.session.active:
+            return "A ladder is running; cancel it or wait for its end, so that neither disturbs the other."
+        return ""
+
+    def _free(self) -> None:
+        self.session.run_due()
+
+    def _kept_dirs(self) -> tuple[str, ...]:
+        found: Any = self._window.settings.value(_DIRS, [])
+        # An INI file keeps a list of one as its only entry.
+        known = [found] if isinstance(found, str) else [str(folder) for folder in found or []]
+        return tuple(folder for folder in known if Path(folder).is_dir())
+
+    def _end(self) -> None:
+        self._window.settings.setValue(_DIRS, list(self.session.state.question.kernel_dirs))
+        self.session.quit()
+
+
+def _once(signal: object, done: Callable[[], bool]) -> None:
+    """Call `done` at each emission until it says that it is."""
+
+    def hear() -> None:
+        if done():
+            signal.disconnect(hear)  # type: ignore[attr-defined]
+
+    signal.connect(hear)  # type: ignore[attr-defined]
