@@ -1,8 +1,8 @@
 """A plan on an NVIDIA GPU: memory, kernels and one CUDA graph of them, replayed a run.
 
 A session allocates once (weights, one arena for all activations) and computes with nothing but the rungs of
-its plan: no cuBLAS, no cuDNN, no array maths of CuPy. The forward pass runs on a stream of its own, and CUDA
-events on that stream are its clock.
+its plan: no cuDNN, no array maths of CuPy, and cuBLAS only where a yardstick was asked for by name. The
+forward pass runs on a stream of its own, and CUDA events on that stream are its clock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from engine import planner
 from engine.backend import OpTime, Options
 from engine.cuda_runtime import ColdCache, Staging, import_cupy, translated
-from engine.cuda_stages import starts
+from engine.cuda_stages import Library, starts
 from engine.graph import Graph
 from engine.memory import ALIGNMENT
 from engine.plan import Plan, Step
@@ -39,7 +39,7 @@ _Constant = str | tuple[str, tuple[int, ...], launch.Pack]
 
 @dataclass(frozen=True)
 class _Call:
-    """A step's launch, one kernel or two, with everything they take, pointers included."""
+    """A step's launch, a kernel or more, with everything they take, pointers included."""
 
     stages: tuple[Callable[[], None], ...]
 
@@ -148,6 +148,7 @@ class EngineCudaSession:
         """Every step's kernel, from the disk cache or compiled now, and its launch."""
         arch = f"sm_{capability[0]}{capability[1]}"
         modules: dict[str, Any] = {}
+        library = Library(self._cupy)
         self._calls = []
         for step, (rung, shape), constants in zip(plan.steps, self._shapes, self._packed, strict=True):
             path = str(nvrtc.compile_rung(rung, arch, shape.defines))
@@ -159,8 +160,8 @@ class EngineCudaSession:
             ]
             scratch = int(self._workspace.ptr) if self._workspace is not None else 0
             output = int(self._pointer(step.output))
-            arguments = shape.arguments(pointers, output, scratch, step.op)
-            self._calls.append(_Call(starts(self._cupy, modules[path], rung, shape, pointers, arguments)))
+            ready = starts(self._cupy, modules[path], rung, shape, pointers, output, scratch, library)
+            self._calls.append(_Call(ready))
 
     def _pointer(self, name: str) -> np.uint64:
         while name in self._plan.aliases:

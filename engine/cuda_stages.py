@@ -3,35 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+from engine.cublas import Cublas
 from kernels.errors import KernelError
-from kernels.launch import Launch, Stage
+from kernels.launch import Launch, Product, Stage
 from kernels.registry import Rung
 
 _ON_DEVICE = 3  # cudaMemcpyKind
 
 
-def starts(
-    cupy: Any, module: Any, rung: Rung, how: Launch, pointers: Sequence[int], arguments: tuple[Any, ...]
-) -> tuple[Callable[[], None], ...]:
-    """The copy into constant memory if the launch has one, then its kernels; `pointers` are the addresses of
-    the inputs.
+class Library:
+    """cuBLAS for the launches of one session, made when the first of them asks for it."""
 
-    Raises KernelError where the compiled rung lacks what the launch names.
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+        self._cublas: Cublas | None = None
+
+    def cublas(self) -> Cublas:
+        self._cublas = self._cublas or Cublas(self._cupy)
+        return self._cublas
+
+
+def starts(
+    cupy: Any,
+    module: Any,
+    rung: Rung,
+    how: Launch,
+    pointers: Sequence[int],
+    output: int,
+    workspace: int,
+    library: Library | None = None,
+) -> tuple[Callable[[], None], ...]:
+    """The copy into constant memory if the launch has one, then its stages. pointers: the addresses of the
+    inputs; output, workspace: those of the result and of the scratch memory. library: shared with other
+    launches that do not run at the same time.
+
+    Raises KernelError where the compiled rung lacks what the launch names, UnavailableError where the launch
+    needs a library that is missing.
     """
     calls: list[Callable[[], None]] = []
+    library = library or Library(cupy)
     if how.constant is not None:
         name, index, nbytes = how.constant
         to = _found(rung, f'extern "C" __constant__ … {name}[]', module.get_global, name)
         calls.append(_copy(cupy, int(to.ptr), int(pointers[index]), nbytes))
+    kernels = {stage.function: _kernel(module, rung, stage) for stage in how.kernels(rung.op)}
+    addresses = {f"input {i}": int(pointer) for i, pointer in enumerate(pointers)}
+    addresses |= {"output": int(output), "workspace": int(workspace)}
     for stage in how.stages(rung.op):
-        name = stage.function
-        kernel = _found(rung, f'extern "C" __global__ void {name}(…)', module.get_function, name)
-        if stage.shared_nbytes > 48 << 10:  # beyond this CUDA wants to be asked for it
-            kernel.max_dynamic_shared_size_bytes = stage.shared_nbytes
-        calls.append(_launch(kernel, stage, arguments))
+        if isinstance(stage, Product):
+            calls.append(partial(library.cublas().product, stage, addresses))
+        else:
+            arguments = how.arguments(pointers, output, workspace, rung.op, stage)
+            calls.append(_launch(kernels[stage.function], stage, arguments))
     return tuple(calls)
+
+
+def _kernel(module: Any, rung: Rung, stage: Stage) -> Any:
+    name = stage.function
+    kernel = _found(rung, f'extern "C" __global__ void {name}(…)', module.get_function, name)
+    if stage.shared_nbytes > 48 << 10:  # beyond this CUDA wants to be asked for it
+        kernel.max_dynamic_shared_size_bytes = stage.shared_nbytes
+    return kernel
 
 
 def _found(rung: Rung, wanted: str, get: Callable[[str], Any], name: str) -> Any:

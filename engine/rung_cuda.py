@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,14 +39,15 @@ class CudaRungSession:
                 cubin = nvrtc.compile_rung(rung, f"sm_{digits}", shape.defines)
                 module = cupy.RawModule(path=str(cubin))
                 pointers = self._allocate(params, inputs, shape)
-                self._stages = starts(cupy, module, rung, shape, pointers, self._arguments)
-                self.compiled: Mapping[str, float] = _compiled(cubin, shape, digits)
+                output, scratch = self._pointer("output"), self._scratch()
+                self._stages = starts(cupy, module, rung, shape, pointers, output, scratch)
+                kernel, compiled = compiled_facts(cubin, shape, rung.op, digits)
+                self.compiled: Mapping[str, float] = compiled
         except BaseException:
             self.close()
             raise
         self.facts: Mapping[str, str] = {
-            "grid": "×".join(map(str, shape.grid)),
-            "block": "×".join(map(str, shape.block)),
+            **shown(shape, rung.op, kernel),
             "compute_capability": f"{digits[:-1]}.{digits[-1]}",
         }
 
@@ -67,10 +69,10 @@ class CudaRungSession:
         self._stream.synchronize()
         self._data = data_inputs(params, len(inputs))
         self._result = output_shape(params), np.dtype(getattr(params, "to", params.dtype))
-        pointers = [self._pointer(f"input {i}") for i in range(len(inputs))]
-        workspace = self._pointer("workspace") if "workspace" in self._layout.places else 0
-        self._arguments = shape.arguments(pointers, self._pointer("output"), workspace, params.op)
-        return pointers
+        return [self._pointer(f"input {i}") for i in range(len(inputs))]
+
+    def _scratch(self) -> int:
+        return self._pointer("workspace") if "workspace" in self._layout.places else 0
 
     def _pointer(self, name: str) -> int:
         return int(self._arena.ptr) + self._layout.places[name][0]
@@ -201,22 +203,45 @@ class CudaRungSession:
             self._pool = None
 
 
-def _compiled(cubin: Any, shape: launch.Launch, digits: str) -> dict[str, float]:
-    """Compile-time facts of the launch: see RungSession.compiled."""
-    used = nvrtc.resources(cubin)
-    if used is None:
-        return {}
-    threads = shape.block[0] * shape.block[1] * shape.block[2]
-    shared = used.shared_nbytes + shape.shared_nbytes
-    facts: dict[str, float] = {
-        "registers": used.registers,
-        "shared_nbytes": shared,
-        "spill_nbytes": used.spill_nbytes,
-        "threads": threads,
-    }
-    found = occupancy.theoretical((int(digits[:-1]), int(digits[-1])), threads, used.registers, shared)
-    if found is not None:
-        facts["occupancy"] = found
+def compiled_facts(
+    cubin: Any, shape: launch.Launch, op: str, digits: str
+) -> tuple[launch.Stage | None, dict[str, float]]:
+    """Compile-time facts of the launch (see RungSession.compiled), and the kernel they are of: where there
+    are several, the one that leaves most of a multiprocessor idle. Nothing where a library does the work."""
+    kernels = shape.kernels(op)
+    if len(kernels) == 0 or any(isinstance(stage, launch.Product) for stage in shape.stages(op)):
+        return None, {}
+    found = []
+    for stage in kernels:
+        used = nvrtc.resources(cubin, stage.function)
+        if used is None:
+            return None, {}
+        threads = stage.block[0] * stage.block[1] * stage.block[2]
+        shared = used.shared_nbytes + stage.shared_nbytes
+        facts: dict[str, float] = {
+            "registers": used.registers,
+            "shared_nbytes": shared,
+            "spill_nbytes": used.spill_nbytes,
+            "threads": threads,
+        }
+        full = occupancy.theoretical((int(digits[:-1]), int(digits[-1])), threads, used.registers, shared)
+        if full is not None:
+            facts["occupancy"] = full
+        found.append((stage, facts))
+    return min(found, key=lambda item: item[1].get("occupancy", 0.0))
+
+
+def shown(shape: launch.Launch, op: str, kernel: launch.Stage | None) -> dict[str, str]:
+    """Grid and block of this kernel (None: of the first) and, where there are several stages, their names in
+    order, each with how often it is started."""
+    stages = shape.stages(op)
+    facts: dict[str, str] = {}
+    if kernel := kernel or next(iter(shape.kernels(op)), None):
+        facts |= {"grid": "×".join(map(str, kernel.grid)), "block": "×".join(map(str, kernel.block))}
+    if len(stages) > 1 or kernel is None:
+        counts = Counter(stage.function for stage in stages)
+        words = (name if count == 1 else f"{count} × {name}" for name, count in counts.items())
+        facts |= {"stages": ", ".join(words)} | ({"kernel": kernel.function} if kernel else {})
     return facts
 
 

@@ -33,6 +33,7 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 _ERROR = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<text>.+)$", re.M
 )
+_ENTRY = "Compiling entry function '"
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
 _SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -115,12 +116,16 @@ def compile_rung(rung: registry.Rung, arch: str, defines: Mapping[str, Define] |
     return path
 
 
-def resources(cubin: Path) -> Resources | None:
-    """Registers, shared memory and spills of a cubin that `compile_rung` returned (None: its log is gone)."""
+def resources(cubin: Path, function: str = "") -> Resources | None:
+    """Registers, shared memory and spills of a kernel of a cubin that `compile_rung` returned, or ("") the
+    most that any of its kernels takes. None: its log is gone, or knows no such kernel."""
     try:
         log = cubin.with_suffix(".log").read_text(encoding="utf-8")
     except OSError:
         return None
+    if function:
+        parts = {part.split("'", 1)[0]: part for part in log.split(_ENTRY)[1:]}
+        log = parts.get(function, "")
     registers = [int(m) for m in _REGISTERS.findall(log)]
     spills = [tuple(map(int, m)) for m in _SPILLS.findall(log)]
     if not registers:

@@ -22,3 +22,6 @@ __device__ __forceinline__ float minus_infinity() { return __int_as_float(0xff80
 // The first element of this thread and the distance to its next, for a grid-stride loop.
 __device__ __forceinline__ index_t first_element() { return (index_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ index_t grid_stride() { return (index_t)gridDim.x * blockDim.x; }
+
+// Elements from one row in scratch memory to the next, so that each begins on 16 bytes.
+__device__ __forceinline__ index_t row_length(int elements) { return ((index_t)elements + 3) / 4 * 4; }

@@ -10,13 +10,14 @@ split, in the order of its tiles); the kernel is given the packed ones.
 
 A launch may carry defines of its own (a tile size fitted to the problem); they win over the header's.
 
-A sum that many blocks share is finished by a second kernel: a launch shape may ask for scratch memory, whose
-pointer both kernels then take after that of the output, and name further stages, `<op>_<stage>(…)`, which
-run in order after the first with the same arguments.
+A launch may have several stages: a launch shape may ask for scratch memory, whose pointer all kernels then
+take after that of the output, and name further kernels, `<op>_<stage>(…)`, which take the same arguments and
+run in order before or after the first (`Launch.before`, `Launch.then`). A stage may do some images of a batch
+alone: it is then told of a smaller batch. A stage may be a `Product`, which a library does (a yardstick).
 """
 
-from kernels.launch import direct, elements, products, whole_image
-from kernels.launch.core import POINTERS, SHAPES, Launch, Pack, Stage, launch, refusal
+from kernels.launch import direct, elements, library, products, spectral, whole_image
+from kernels.launch.core import POINTERS, SHAPES, Launch, Matrix, Pack, Product, Stage, launch, refusal
 from kernels.launch.products import TILES
 
 __all__ = [
@@ -24,12 +25,16 @@ __all__ = [
     "SHAPES",
     "TILES",
     "Launch",
+    "Matrix",
     "Pack",
+    "Product",
     "Stage",
     "direct",
     "elements",
     "launch",
+    "library",
     "products",
     "refusal",
+    "spectral",
     "whole_image",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.errors import KernelError
 from kernels.nvrtc import Define
-from kernels.params import OPS, Conv, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose
+from kernels.params import OPS, Conv, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax, Transpose
 from kernels.registry import Rung
 from kernels.scalars import Scalar
 
@@ -21,12 +21,51 @@ MAX_X, MAX_YZ = 2**31 - 1, 65535
 
 @dataclass(frozen=True)
 class Stage:
-    """One kernel of a launch by the name it has in the rung's file."""
+    """One kernel of a launch by the name it has in the rung's file.
+
+    scalars: its own instead of the launch's, where it does a part of the work (some images of a batch); the
+    pointers of input 0 and of the output are then that many float32 elements further on."""
 
     function: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_nbytes: int = 0
+    scalars: tuple[Scalar, ...] | None = None
+    input_offset: int = 0
+    output_offset: int = 0
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A float32 matrix of a product, or `batch` of them, as it lies in a buffer of the launch ("input 0",
+    "input 1", …, "workspace", "output"): element (row, column) of matrix i at offset + i · stride +
+    row · lead + column, all in elements. transposed: the product takes rows for columns."""
+
+    buffer: str
+    lead: int
+    offset: int = 0
+    stride: int = 0
+    transposed: bool = False
+
+
+@dataclass(frozen=True)
+class Product:
+    """A stage that a library does: c = alpha · a · b in strict float32, `batch` times, a being m × k, b
+    k × n and c m × n (a and b after their transposition)."""
+
+    m: int
+    n: int
+    k: int
+    a: Matrix
+    b: Matrix
+    c: Matrix
+    batch: int = 1
+    alpha: float = 1.0
+
+    @property
+    def function(self) -> str:
+        """Who does it, where a kernel has its name."""
+        return "cuBLAS"
 
 
 @dataclass(frozen=True)
@@ -48,9 +87,10 @@ class Launch:
     the scalars in the kernel's order, and the defines that the rung is compiled with for it.
 
     workspace_nbytes: scratch memory, whose pointer the kernel takes after that of its output (null where 0);
-    None: it takes no such pointer. then: the stages that follow, in order. packed: by the index of an input
-    that is a weight, how it is laid out anew before it is uploaded. constant: (name of an array in
-    constant memory, index of an input, bytes) where that input is copied into it before every launch."""
+    None: it takes no such pointer. before, then: the stages in front of it and those that follow, in order. A
+    grid of no blocks: only they are started. packed: by the index of an input that is a weight, how it is
+    laid out anew before it is uploaded. constant: (name of an array in constant memory, index of an input,
+    bytes) where that input is copied into it before every launch."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -58,21 +98,40 @@ class Launch:
     shared_nbytes: int = 0
     defines: Mapping[str, Define] = field(default_factory=dict)
     workspace_nbytes: int | None = None
-    then: tuple[Stage, ...] = ()
+    before: tuple[Stage | Product, ...] = ()
+    then: tuple[Stage | Product, ...] = ()
     packed: Mapping[int, Pack] = field(default_factory=dict)
     constant: tuple[str, int, int] | None = None
 
-    def stages(self, op: str) -> tuple[Stage, ...]:
-        """What to start, in order, all with the same arguments."""
-        return (Stage(op, self.grid, self.block, self.shared_nbytes), *self.then)
+    def stages(self, op: str) -> tuple[Stage | Product, ...]:
+        """What to start, in order."""
+        beside = (*self.before, *self.then)
+        if 0 in self.grid and beside:
+            return beside
+        return (*self.before, Stage(op, self.grid, self.block, self.shared_nbytes), *self.then)
 
-    def arguments(self, pointers: Sequence[int], output: int, workspace: int, op: str) -> tuple[Any, ...]:
-        """Of every stage: addresses of the inputs (fewer where optional ones are absent), of the output and
-        of the scratch memory, then the scalars."""
+    def kernels(self, op: str) -> tuple[Stage, ...]:
+        """The stages that are kernels of the rung's file, each of them once."""
+        found: dict[str, Stage] = {}
+        for stage in self.stages(op):
+            if isinstance(stage, Stage):
+                found.setdefault(stage.function, stage)
+        return tuple(found.values())
+
+    def arguments(
+        self, pointers: Sequence[int], output: int, workspace: int, op: str, stage: Stage | None = None
+    ) -> tuple[Any, ...]:
+        """Of a stage (None: of one without scalars of its own): addresses of the inputs (fewer where optional
+        ones are absent), of the output and of the scratch memory, then the scalars."""
+        scalars = self.scalars
+        if stage is not None:
+            scalars = scalars if stage.scalars is None else stage.scalars
+            pointers = [pointers[0] + 4 * stage.input_offset, *pointers[1:]]
+            output += 4 * stage.output_offset
         given = [*pointers, *[0] * (POINTERS[op] - len(pointers)), output]
         if self.workspace_nbytes is not None:
             given.append(workspace if self.workspace_nbytes else 0)
-        return (*map(np.uint64, given), *self.scalars)
+        return (*map(np.uint64, given), *scalars)
 
 
 Shape = Callable[..., Launch]
@@ -93,10 +152,11 @@ def launch(params: Params, rung: Rung) -> Launch:
             f"{rung.path}: no launch shape {rung.launch!r}; there are: {', '.join(sorted(SHAPES))}"
         )
     result = SHAPES[rung.launch](params, rung)
-    if any(g < 1 for g in result.grid) or result.grid[0] > MAX_X or max(result.grid[1:]) > MAX_YZ:
-        raise KernelError(f"{rung.label}: {params} needs the grid {result.grid}, more than CUDA launches")
-    if math.prod(result.block) > 1024:
-        raise KernelError(f"{rung.path}: a block of {result.block} threads is more than the 1024 of CUDA")
+    for stage in result.kernels(rung.op):
+        if any(g < 1 for g in stage.grid) or stage.grid[0] > MAX_X or max(stage.grid[1:]) > MAX_YZ:
+            raise KernelError(f"{rung.label}: {params} needs the grid {stage.grid}, more than CUDA launches")
+        if math.prod(stage.block) > 1024:
+            raise KernelError(f"{rung.path}: a block of {stage.block} threads is more than the 1024 of CUDA")
     return result
 
 
@@ -118,7 +178,7 @@ def outputs(p: Params) -> int:
             return p.n * p.m * p.out_h * p.out_w
         case Gemm():
             return p.batch * p.m * p.n
-        case Pool():
+        case Pool() | LrnPool():
             return p.n * p.c * p.out_h * p.out_w
         case Lrn():
             return p.n * p.c * p.inner

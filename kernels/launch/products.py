@@ -16,6 +16,7 @@ _FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
 
 TILES: Mapping[str, Mapping[Tile, float]] = {
     "conv_fitted": CONV_TILES,
+    "conv_im2col": LARGE_CONV_TILES,
     "conv_large": LARGE_CONV_TILES,
     "conv_split": LARGE_CONV_TILES,
     "gemm_fitted": GEMM_TILES,

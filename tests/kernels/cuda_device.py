@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.cuda_runtime import import_cupy
-from engine.cuda_stages import starts
+from engine.cuda_stages import Library, starts
 from kernels import nvrtc
 from kernels.launch import launch
 from kernels.params import Params
@@ -25,6 +25,7 @@ class Device:
     def __init__(self) -> None:
         self._cupy = cupy = import_cupy()
         self._modules: dict[str, Any] = {}
+        self._library = Library(cupy)
         digits = str(cupy.cuda.Device().compute_capability)
         self.capability = (int(digits[:-1]), int(digits[-1]))
         self.arch = f"sm_{digits}"
@@ -54,8 +55,9 @@ class Device:
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         room = self._poisoned(nbytes)
         scratch = self._poisoned(how.workspace_nbytes or 0)
-        arguments = how.arguments(pointers, room.data.ptr + _GUARD, scratch.data.ptr + _GUARD, rung.op)
-        for start in starts(cupy, self._modules[path], rung, how, pointers, arguments):
+        output, workspace = room.data.ptr + _GUARD, scratch.data.ptr + _GUARD
+        module = self._modules[path]
+        for start in starts(cupy, module, rung, how, pointers, output, workspace, self._library):
             start()
         back = cupy.asnumpy(room)
         beside = cupy.asnumpy(scratch)

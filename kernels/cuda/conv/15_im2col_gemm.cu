@@ -1,0 +1,48 @@
+/*
+op = "conv"
+rung = 15
+name = "im2col_gemm"
+idea = "The patches of the image are written out by a kernel of their own, so that the convolution is a plain matrix product: simple and general, for the memory traffic of a copy as much larger than the image as the window has taps."
+launch = "conv_im2col"
+side = true
+[defines]
+TILE_M = 128
+TILE_N = 128
+THREAD_M = 8
+THREAD_N = 8
+TILE_K = 8
+VECTOR_W = 4       # weights at once: 4 where every filter begins on 16 bytes, else 1
+SCRATCH_MIB = 256  # of patches at a time; the images of a larger batch take turns
+*/
+#include "patches.cuh"
+#include "product.cuh"
+
+extern "C" __global__ void conv(const float* __restrict__ x, const float* __restrict__ weight,
+                                const float* __restrict__ bias, float* __restrict__ y,
+                                float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh, int kw,
+                                int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
+                                int dilation_h, int dilation_w, int group, int activation) {
+    write_patches(x, workspace, n, c, h, w, kh, kw, out_h, out_w, stride_h, stride_w, pad_top, pad_left, dilation_h,
+                  dilation_w);
+}
+
+// weight is (channels M / group) × (taps C / group · KH · KW), `group` times.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
+    conv_product(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
+                 float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
+                 int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
+                 int dilation_h, int dilation_w, int group, int activation) {
+    __shared__ Factors tile;
+    const int outputs = m / group, taps = c / group * kh * kw;
+    const int area = out_h * out_w, pixels = n * area;
+    const index_t lead = row_length(pixels);
+    const int g = blockIdx.z, first_output = blockIdx.y * TILE_M, first_pixel = blockIdx.x * TILE_N;
+    const int first_map = g * outputs + first_output;
+
+    multiply<VECTOR_W>(tile, weight + (index_t)first_map * taps, taps, workspace + g * taps * lead + first_pixel, lead,
+                       outputs - first_output, pixels - first_pixel, taps, [&](int row, int column, float sum) {
+                           const int p = first_pixel + column, om = first_map + row;
+                           y[((index_t)(p / area) * m + om) * area + p % area] =
+                               activate(bias ? sum + bias[om] : sum, activation);
+                       });
+}

@@ -1,0 +1,127 @@
+/*
+op = "conv"
+rung = 17
+name = "winograd"
+idea = "Winograd's F(2×2, 3×3): four outputs of a 3×3 window for 16 multiplications instead of 36, at the price of transforms that go through memory."
+launch = "conv_winograd"
+side = true
+packs = true
+[defines]
+TILE_M = 128
+TILE_N = 128
+THREAD_M = 8
+THREAD_N = 8
+TILE_K = 8
+VECTOR_W = 4       # weights at once: 4 where every row of them begins on 16 bytes, else 1
+SCRATCH_MIB = 256  # of transforms at a time; the images of a larger batch take turns
+[needs]
+kernel = 3
+stride = 1
+dilation = 1
+*/
+#include "common.cuh"
+#include "product.cuh"
+
+// Y = Aᵀ [(G g Gᵀ) ⊙ (Bᵀ d B)] A over tiles d of 4 × 4 elements that overlap by two; the sums over channels are 16
+// matrix products, one a place in the tile. The weights come transformed: (16, group, M / group, C / group).
+// A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks", 2016 (arXiv:1509.09308).
+#define PLACES 16
+
+// Where a tile of 2 × 2 outputs lies.
+struct Place {
+    int image, top, left;
+};
+
+__device__ __forceinline__ Place place_of(int tile, int out_h, int out_w) {
+    const int across = (out_w + 1) / 2, down = (out_h + 1) / 2;
+    return {tile / (across * down), tile / across % down * 2, tile % across * 2};
+}
+
+__device__ __forceinline__ int tiles_of(int n, int out_h, int out_w) {
+    return n * ((out_h + 1) / 2) * ((out_w + 1) / 2);
+}
+
+extern "C" __global__ void conv(const float* __restrict__ x, const float* __restrict__ weight,
+                                const float* __restrict__ bias, float* __restrict__ y,
+                                float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh, int kw,
+                                int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
+                                int dilation_h, int dilation_w, int group, int activation) {
+    const int tiles = tiles_of(n, out_h, out_w), tile = (int)first_element(), channel = blockIdx.y;
+    if (tile >= tiles) return;
+    const index_t lead = row_length(tiles);
+    const Place at = place_of(tile, out_h, out_w);
+    const float* in = x + ((index_t)at.image * c + channel) * h * w;
+    float d[4][4], rows[4][4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int iy = at.top + i - pad_top, ix = at.left + j - pad_left;
+            d[i][j] = iy >= 0 && iy < h && ix >= 0 && ix < w ? in[(index_t)iy * w + ix] : 0.0f;
+        }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+        rows[0][j] = d[0][j] - d[2][j];
+        rows[1][j] = d[1][j] + d[2][j];
+        rows[2][j] = d[2][j] - d[1][j];
+        rows[3][j] = d[1][j] - d[3][j];
+    }
+    float* out = workspace + channel * lead + tile;
+    const index_t next = c * lead;  // from one place of the transform to the next
+#pragma unroll
+    for (int i = 0; i < 4; ++i, out += 4 * next) {
+        out[0] = rows[i][0] - rows[i][2];
+        out[next] = rows[i][1] + rows[i][2];
+        out[2 * next] = rows[i][2] - rows[i][1];
+        out[3 * next] = rows[i][1] - rows[i][3];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
+    conv_products(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
+                  float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
+                  int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
+                  int dilation_h, int dilation_w, int group, int activation) {
+    __shared__ Factors tile;
+    const int outputs = m / group, channels = c / group, tiles = tiles_of(n, out_h, out_w);
+    const index_t lead = row_length(tiles);
+    const int place = blockIdx.z / group, g = blockIdx.z % group;
+    const int first_output = blockIdx.y * TILE_M, first_tile = blockIdx.x * TILE_N;
+    const float* factors = weight + ((index_t)place * m + g * outputs + first_output) * channels;
+    const float* values = workspace + ((index_t)place * c + g * channels) * lead + first_tile;
+    float* sums = workspace + ((index_t)PLACES * c + (index_t)place * m + g * outputs + first_output) * lead + first_tile;
+    multiply<VECTOR_W>(tile, factors, channels, values, lead, outputs - first_output, tiles - first_tile, channels,
+                       [&](int row, int column, float sum) { sums[row * lead + column] = sum; });
+}
+
+extern "C" __global__ void conv_outputs(const float* __restrict__ x, const float* __restrict__ weight,
+                                        const float* __restrict__ bias, float* __restrict__ y,
+                                        float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
+                                        int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top,
+                                        int pad_left, int dilation_h, int dilation_w, int group, int activation) {
+    const int tiles = tiles_of(n, out_h, out_w), tile = (int)first_element(), om = blockIdx.y;
+    if (tile >= tiles) return;
+    const index_t lead = row_length(tiles);
+    const Place at = place_of(tile, out_h, out_w);
+    const float* sums = workspace + ((index_t)PLACES * c + om) * lead + tile;
+    float columns[2][4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+        float s[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) s[i] = sums[(i * 4 + j) * (m * lead)];
+        columns[0][j] = s[0] + s[1] + s[2];
+        columns[1][j] = s[1] - s[2] - s[3];
+    }
+    float* out = y + ((index_t)at.image * m + om) * out_h * out_w;
+    const float shift = bias ? bias[om] : 0.0f;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const float* s = columns[i];
+        const float v[2] = {s[0] + s[1] + s[2], s[1] - s[2] - s[3]};
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+            if (at.top + i < out_h && at.left + j < out_w)
+                out[(index_t)(at.top + i) * out_w + at.left + j] = activate(v[j] + shift, activation);
+    }
+}

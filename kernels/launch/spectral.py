@@ -1,0 +1,137 @@
+"""The launch shapes of convolutions that multiply transforms: Winograd's and Fourier's.
+
+Three kernels, some images at a time: `conv` transforms tiles of the image, (product, channel, tile);
+`conv_products` multiplies at each place of the transform, (maps × channels) · (channels × tiles);
+`conv_outputs` transforms the sums, (product, map, tile), back. The weights' transforms are packed once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernels.errors import KernelError
+from kernels.launch import products
+from kernels.launch.core import Launch, Pack, Product, Stage, ceil, shape
+from kernels.launch.library import images_at_once, parts, row
+from kernels.nvrtc import Define
+from kernels.params import Conv
+from kernels.registry import Rung
+from kernels.scalars import SCALARS
+from kernels.tiles import LARGE_CONV_TILES
+
+_THREADS = 256  # of a block that transforms with a thread a tile
+
+# Lengths of a Fourier transform, and the tiles that a block transforms together: their spectra take 37 KB.
+_TILES = {8: 64, 16: 32, 32: 8}
+_LEAST_COLUMNS = 64  # a product of fewer takes as long
+_MOST_WEIGHTS_NBYTES = 256 << 20
+
+
+@shape
+def conv_winograd(params: Conv, rung: Rung) -> Launch:
+    """F(2×2, 3×3): 16 products, a tile 2 × 2 outputs; a thread transforms a tile of a channel or map."""
+    p = params
+    tiles = ceil(p.out_h, 2) * ceil(p.out_w, 2)
+    return _three(p, rung, 16, tiles, (_THREADS, _THREADS), {}, Pack(winograd_weights, (p.group,)))
+
+
+@shape
+def conv_fft(params: Conv, rung: Rung) -> Launch:
+    """Transforms of LENGTH × LENGTH elements, which give LENGTH − kernel + 1 outputs each way: three products
+    a frequency, LENGTH · (LENGTH / 2 + 1) frequencies. A block transforms TILES tiles of a channel or map, a
+    thread two rows of one. The length is that of the fewest multiplications."""
+    p = params
+    lengths = [length for length in _TILES if length >= max(p.kh, p.kw)]
+    filters = p.weights // (p.kh * p.kw)
+    fit = [length for length in lengths if 4 * filters * _places(length) <= _MOST_WEIGHTS_NBYTES]
+    if not lengths:
+        raise KernelError(f"{rung.label} transforms up to {max(_TILES)} elements; {p} has a larger window")
+    length = min(
+        fit or lengths[:1],
+        key=lambda length: _places(length) * max(_LEAST_COLUMNS, p.n * _tiles(p, length)),
+    )
+    block = _TILES[length] * length // 2
+    return _three(
+        p,
+        rung,
+        _places(length),
+        _tiles(p, length),
+        (block, _TILES[length]),
+        {"LENGTH": length, "TILES": _TILES[length]},
+        Pack(fft_weights, (p.group, length)),
+    )
+
+
+def winograd_weights(weight: np.ndarray, group: int) -> np.ndarray:
+    """G w Gᵀ of weights (m, c / group, 3, 3) as (16, group, m / group, c / group)."""
+    g = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
+    m, channels = weight.shape[-4:-2]
+    w = weight.astype(np.float64).reshape(m, channels, 3, 3)
+    transformed = np.einsum("ai,mcij,bj->abmc", g, w, g)
+    return transformed.reshape(16, group, m // group, channels).astype(np.float32)
+
+
+def fft_weights(weight: np.ndarray, group: int, length: int) -> np.ndarray:
+    """The conjugate spectrum u + iv of weights (m, c / group, kh, kw) over length², as (3, length,
+    length / 2 + 1, group, m / group, c / group): u, v − u, u + v. Of a value a + ib the product is then
+    k₁ − k₃ + i (k₁ + k₂), out of k₁ = u (a + b), k₂ = (v − u) a, k₃ = (u + v) b."""
+    m, channels, kh, kw = weight.shape[-4:]
+    w = weight.astype(np.float64).reshape(m, channels, kh, kw)
+    spectrum = np.conj(np.fft.rfft2(w, (length, length))) / length**2
+    u, v = spectrum.real, spectrum.imag
+    planes = np.stack([u, v - u, u + v]).transpose(0, 3, 4, 1, 2)
+    places = (3, length, length // 2 + 1)
+    return planes.reshape(*places, group, m // group, channels).astype(np.float32)
+
+
+# --- helpers ---
+
+
+def _three(
+    p: Conv,
+    rung: Rung,
+    count: int,
+    tiles: int,
+    transforming: tuple[int, int],
+    defines: dict[str, Define],
+    pack: Pack,
+) -> Launch:
+    """The three kernels of `count` products, `tiles` tiles an image. transforming: threads of a block that
+    transforms, and the tiles that it takes."""
+    threads, together = transforming
+    images = images_at_once(p, rung, count * (p.c + p.m) * tiles)
+    channels, maps = p.c // p.group, p.m // p.group
+    tile, _ = products.fit(LARGE_CONV_TILES, maps, images * tiles, channels, count * p.group)
+    stages: list[Stage | Product] = []
+    for part, input_offset, output_offset in parts(p, images):
+        scalars, columns = SCALARS["conv"](part), part.n * tiles
+        across, block = ceil(columns, together), (threads, 1, 1)
+        stages += [
+            Stage("conv", (across, p.c, 1), block, scalars=scalars, input_offset=input_offset),
+            Stage(
+                "conv_products",
+                (ceil(columns, tile.n), ceil(maps, tile.m), count * p.group),
+                (tile.threads, 1, 1),
+                scalars=scalars,
+            ),
+            Stage("conv_outputs", (across, p.m, 1), block, scalars=scalars, output_offset=output_offset),
+        ]
+    return Launch(
+        (0, 1, 1),
+        (threads, 1, 1),
+        SCALARS["conv"](p),
+        defines=tile.defines | defines | {"VECTOR_W": 1 if channels % 4 else 4},
+        workspace_nbytes=4 * count * (p.c + p.m) * row(images * tiles),
+        then=tuple(stages),
+        packed={1: pack},
+    )
+
+
+def _places(length: int) -> int:
+    """Products of a Fourier transform of length²: three of real numbers a frequency."""
+    return 3 * length * (length // 2 + 1)
+
+
+def _tiles(p: Conv, length: int) -> int:
+    """Tiles of an image."""
+    return ceil(p.out_h, length - p.kh + 1) * ceil(p.out_w, length - p.kw + 1)

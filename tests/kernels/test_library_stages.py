@@ -1,0 +1,346 @@
+"""Launches of several stages, some images at a time, some of them a library's: what they say, in NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine import cublas, rung_cuda
+from engine.cuda_stages import Library, starts
+from kernels import nvrtc, params, registry
+from kernels.errors import KernelError, UnavailableError
+from kernels.launch import Product, Stage, launch, library, spectral
+from tests.kernels import cuda_cases, interpreted
+
+IN_TURNS = [
+    rung for op in ("conv", "gemm") for rung in registry.rungs("cuda", op) if "SCRATCH_MIB" in rung.defines
+]
+ALEXNET = params.Conv(5, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, bias=True)
+SQUARE = params.Conv(5, 64, 56, 56, 64, 3, 3, 56, 56, 1, 1, 1, 1, 1, 1, bias=True, activation="relu")
+
+
+def _buffers(case: cuda_cases.Case, workspace_nbytes: int) -> dict[str, np.ndarray]:
+    """Inputs, output and scratch memory of exactly their sizes, the latter two full of NaN."""
+    given = {f"input {i}": a.reshape(-1).copy() for i, a in enumerate(case.inputs) if a is not None}
+    nan = {"output": case.expected.size, "workspace": workspace_nbytes // 4}
+    return given | {name: np.full(size, np.nan, np.float32) for name, size in nan.items()}
+
+
+def _finished_gemm(q: params.Gemm, sums: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    y = sums.reshape(q.batch, q.m, q.n).astype(np.float64)
+    if bias is not None:
+        rows, columns = np.arange(q.m)[:, None], np.arange(q.n)
+        y = y + q.beta * bias.reshape(-1)[rows * q.bias_stride_m + columns * q.bias_stride_n]
+    return cuda_cases.activate(y, q.activation)
+
+
+# --- what is described ------------------------------------------------------------------------------------
+
+
+def test_cublas_is_told_of_every_product_as_it_lies() -> None:
+    rung = registry.find("cuda", "gemm", "cublas")
+    for case in cuda_cases.cases("gemm"):
+        how = launch(case.params, rung)
+        buffers = _buffers(case, 0)
+        product, *finish = how.stages("gemm")
+        assert isinstance(product, Product)
+        interpreted.run(product, buffers)
+        assert bool(finish) == bool(case.params.bias or case.params.activation), case.params
+        actual = _finished_gemm(case.params, buffers["output"], case.inputs[2])
+        assert not (problem := cuda_cases.differs(actual, case)), f"{case.params}: {problem}"
+
+
+@pytest.mark.parametrize("images", [1, 2, 99])
+def test_patches_are_multiplied_group_by_group_and_finished(
+    images: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "images_at_once", lambda p, *_: min(p.n, images))
+    rung = registry.find("cuda", "conv", "im2col_cublas")
+    for case in cuda_cases.cases("conv"):
+        how = launch(case.params, rung)
+        buffers = _buffers(case, how.workspace_nbytes or 0)
+        for stage in how.stages("conv"):
+            if isinstance(stage, Product):
+                interpreted.run(stage, buffers)
+            else:
+                _kernel(case.params, stage, buffers)
+        actual = buffers["output"].reshape(case.expected.shape)
+        assert not (problem := cuda_cases.differs(actual, case)), f"{case.params}: {problem}"
+
+
+def _kernel(whole: params.Conv, stage: Stage, buffers: dict[str, np.ndarray]) -> None:
+    """What the kernels `conv` and `conv_finish` do for the images that this stage is told of."""
+    assert stage.scalars is not None
+    q = replace(whole, n=int(stage.scalars[0]))
+    pixels, taps = q.n * q.out_h * q.out_w, q.c * q.kh * q.kw
+    lead = library.row(pixels)
+    if stage.function == "conv":
+        assert stage.grid[0] * stage.block[0] >= pixels
+        x = buffers["input 0"][stage.input_offset :][: q.n * q.c * q.h * q.w].reshape(q.n, q.c, q.h, q.w)
+        room = ((0, 0), (0, 0), (q.pad_top, q.pad_bottom), (q.pad_left, q.pad_right))
+        padded = np.pad(x, room)
+        window = (slice(None), slice(None))
+        patches = buffers["workspace"][: taps * lead].reshape(q.c, q.kh, q.kw, lead)
+        for r in range(q.kh):
+            for s in range(q.kw):
+                rows = slice(r * q.dilation_h, r * q.dilation_h + (q.out_h - 1) * q.stride_h + 1, q.stride_h)
+                columns = slice(
+                    s * q.dilation_w, s * q.dilation_w + (q.out_w - 1) * q.stride_w + 1, q.stride_w
+                )
+                tap = padded[(*window, rows, columns)]
+                patches[:, r, s, :pixels] = tap.transpose(1, 0, 2, 3).reshape(q.c, pixels)
+        return
+    sums = buffers["workspace"][taps * lead :][: q.m * lead].reshape(q.m, lead)[:, :pixels]
+    y = sums.reshape(q.m, q.n, q.out_h, q.out_w).transpose(1, 0, 2, 3).astype(np.float64)
+    if q.bias:
+        y = y + buffers["input 2"][:, None, None]
+    buffers["output"][stage.output_offset :][: y.size] = cuda_cases.activate(y, q.activation).reshape(-1)
+
+
+@pytest.mark.parametrize("rung", IN_TURNS, ids=lambda rung: rung.name)
+@pytest.mark.parametrize("given", [ALEXNET, SQUARE], ids=["alexnet", "square"])
+def test_images_take_turns_in_a_bounded_scratch_memory(rung: registry.Rung, given: params.Conv) -> None:
+    if rung.refusal(given):
+        pytest.skip(str(rung.refusal(given)))
+    together = launch(given, rung)
+    assert (together.workspace_nbytes or 0) <= 256 << 20
+    assert len(together.stages("conv")) == len(together.kernels("conv")) + ("cublas" in rung.name)
+    alone = launch(given, replace(rung, defines={**rung.defines, "SCRATCH_MIB": 1}))
+    assert (alone.workspace_nbytes or 0) < (together.workspace_nbytes or 0)
+    kernels = [stage for stage in alone.stages("conv") if isinstance(stage, Stage)]
+    each = len(alone.kernels("conv"))
+    firsts, lasts = kernels[::each], kernels[each - 1 :: each]
+    assert len(firsts) == len(lasts) > 1
+    image, result = given.c * given.h * given.w, given.m * given.out_h * given.out_w
+    seen = 0
+    for first, finish in zip(firsts, lasts, strict=True):
+        assert first.scalars is not None
+        assert finish.scalars == first.scalars
+        assert (first.input_offset, finish.output_offset) == (seen * image, seen * result)
+        seen += int(first.scalars[0])
+    assert seen == given.n
+    told = alone.arguments([1000, 2000, 3000], 4000, 5000, "conv", lasts[-1])
+    assert [int(v) for v in told[:5]] == [1000, 2000, 3000, 4000 + 4 * lasts[-1].output_offset, 5000]
+    assert told[5:] == lasts[-1].scalars
+
+
+def test_what_is_beyond_32_bits_is_refused_in_words() -> None:
+    huge = params.Conv(1, 64, 9000, 9000, 64, 3, 3, 8998, 8998)
+    for rung in IN_TURNS:
+        with pytest.raises(KernelError, match="32 bits"):
+            launch(huge, rung)
+
+
+# --- transforms -------------------------------------------------------------------------------------------
+
+
+def test_packed_weights_of_winograd_give_a_tile_of_the_convolution() -> None:
+    rng = np.random.default_rng(1)
+    weight, tile = rng.standard_normal((4, 3, 3, 3)), rng.standard_normal((6, 4, 4))
+    packed = spectral.winograd_weights(weight.astype(np.float32), 2).reshape(4, 4, 2, 2, 3)
+    b = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]])
+    a = np.array([[1, 1, 1, 0], [0, 1, -1, -1]])
+    values = (b @ tile @ b.T).reshape(2, 3, 4, 4)
+    y = np.einsum("ai,ijgmc,gcij,bj->gmab", a, packed, values, a).reshape(4, 2, 2)
+    np.testing.assert_allclose(y, _correlated(weight, tile, 2), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("kh", "kw", "length"), [(3, 3, 8), (5, 7, 16), (16, 1, 32)])
+def test_packed_weights_of_fourier_give_a_tile_of_the_convolution(kh: int, kw: int, length: int) -> None:
+    rng = np.random.default_rng(2)
+    weight, tile = rng.standard_normal((4, 3, kh, kw)), rng.standard_normal((6, length, length))
+    packed = spectral.fft_weights(weight.astype(np.float32), 2, length)
+    spectrum = np.fft.rfft2(tile).reshape(2, 3, length, length // 2 + 1)
+    sums = [
+        np.einsum("ijgmc,gcij->gmij", packed[part], values)
+        for part, values in enumerate((spectrum.real + spectrum.imag, spectrum.real, spectrum.imag))
+    ]
+    whole = (sums[0] - sums[2]) + 1j * (sums[0] + sums[1])
+    y = np.fft.irfft2(whole.reshape(4, length, -1), (length, length)) * length**2
+    expected = _correlated(weight, tile, 2)
+    np.testing.assert_allclose(y[:, : length - kh + 1, : length - kw + 1], expected, rtol=1e-4, atol=1e-4)
+
+
+def _correlated(weight: np.ndarray, tile: np.ndarray, group: int) -> np.ndarray:
+    windows = np.lib.stride_tricks.sliding_window_view(tile, weight.shape[2:], (1, 2))
+    parts = zip(np.split(weight, group), np.split(windows, group), strict=True)
+    return np.concatenate([np.einsum("mcrs,cijrs->mij", w, x) for w, x in parts])
+
+
+def test_a_transform_is_as_long_as_pays() -> None:
+    rung = registry.find("cuda", "conv", "fft")
+    assert launch(SQUARE, rung).defines["LENGTH"] in (8, 16)
+    wide = replace(SQUARE, kh=16, kw=3, out_h=43)
+    assert launch(wide, rung).defines["LENGTH"] == 32
+    for q in (ALEXNET, SQUARE, wide):
+        how = launch(q, rung)
+        block = int(how.defines["TILES"]) * int(how.defines["LENGTH"]) // 2
+        assert {s.block[0] for s in how.kernels("conv") if s.function != "conv_products"} == {block}
+
+
+# --- cuBLAS, a fake one -----------------------------------------------------------------------------------
+
+
+class FakeCublas:
+    """What of cuBLAS is called, column by column as its documentation says, on this machine's memory."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.destroyed = 0
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*_: Any) -> int:
+            self.calls.append(name)
+            return 0
+
+        return call
+
+    def cublasGetStatusString(self, status: int) -> bytes:
+        return b"out of patience"
+
+    def cublasDestroy_v2(self, handle: Any) -> int:
+        self.destroyed += 1
+        return 0
+
+    def cublasSgemmStridedBatched_64(self, handle: Any, trans_a: int, trans_b: int, *rest: Any) -> int:
+        self.calls.append("product")
+        m, n, k = (value.value for value in rest[:3])
+        alpha, beta, count = rest[3]._obj.value, rest[10]._obj.value, rest[14].value
+        assert beta == 0
+        a = _columns(*rest[4:7], count, *((k, m) if trans_a else (m, k)))
+        b = _columns(*rest[7:10], count, *((n, k) if trans_b else (k, n)))
+        c = _columns(*rest[11:14], count, m, n)
+        left = a.swapaxes(1, 2) if trans_a else a
+        c[...] = np.float32(alpha) * np.matmul(left, b.swapaxes(1, 2) if trans_b else b)
+        return 0
+
+
+def _columns(address: Any, lead: Any, stride: Any, count: int, rows: int, columns: int) -> np.ndarray:
+    """`count` column-major matrices of rows × columns at an address."""
+    assert lead.value >= rows
+    size = (count - 1) * stride.value + (columns - 1) * lead.value + rows
+    flat = np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctypes.c_float)), (size,))
+    steps = (4 * stride.value, 4, 4 * lead.value)
+    return np.lib.stride_tricks.as_strided(flat, (count, rows, columns), steps)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCublas:
+    made = FakeCublas()
+    monkeypatch.setattr(cublas, "_library", lambda: made)
+    return made
+
+
+def _cupy() -> Any:
+    return SimpleNamespace(
+        cuda=SimpleNamespace(
+            Device=lambda: SimpleNamespace(compute_capability="90"),
+            Memory=lambda nbytes: SimpleNamespace(ptr=4096, size=nbytes),
+            get_current_stream=lambda: SimpleNamespace(ptr=77),
+        )
+    )
+
+
+def test_cublas_gets_row_major_matrices_as_its_own_transposed(fake: FakeCublas) -> None:
+    rung = registry.find("cuda", "gemm", "cublas")
+    handle = cublas.Cublas(_cupy())
+    largest = 0
+    for case in cuda_cases.cases("gemm"):
+        buffers = _buffers(case, 0)
+        fake.calls.clear()
+        product = launch(case.params, rung).before[0]
+        assert isinstance(product, Product)
+        handle.product(product, {name: array.ctypes.data for name, array in buffers.items()})
+        actual = _finished_gemm(case.params, buffers["output"], case.inputs[2])
+        assert not (problem := cuda_cases.differs(actual, case)), f"{case.params}: {problem}"
+        assert fake.calls.count("product") == math.ceil(case.params.batch / 65535)
+        assert fake.calls[:2] == ["cublasSetStream_v2", "cublasSetWorkspace_v2"]
+        largest = max(largest, case.params.batch)
+    assert largest > 65535
+    del handle
+    assert fake.destroyed == 1
+
+
+def test_a_product_that_fails_and_a_missing_library_are_told_in_words(
+    fake: FakeCublas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = cublas.Cublas(_cupy())
+    product = launch(params.Gemm(3, 5, 7), registry.find("cuda", "gemm", "cublas")).before[0]
+    assert isinstance(product, Product)
+    monkeypatch.setattr(fake, "cublasSgemmStridedBatched_64", lambda *_: 13, raising=False)
+    with pytest.raises(RuntimeError, match="cuBLAS failed at the product of 3 × 7 by 7 × 5: out of"):
+        handle.product(product, {"input 0": 0, "input 1": 0, "output": 0})
+    monkeypatch.undo()
+    cublas._library.cache_clear()
+
+    def missing(name: str) -> None:
+        raise RuntimeError(f"no lib{name} here")
+
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", SimpleNamespace(load_nvidia_dynamic_lib=missing))
+    with pytest.raises(UnavailableError, match="the extras cuda and cuda12 bring it"):
+        cublas.Cublas(_cupy())
+
+
+def test_stages_start_in_order_each_with_its_own_arguments(fake: FakeCublas) -> None:
+    rung = registry.find("cuda", "conv", "im2col_cublas")
+    how = launch(ALEXNET, replace(rung, defines={**rung.defines, "SCRATCH_MIB": 16}))
+    started: list[tuple[str, int, int, int]] = []
+
+    def kernel(name: str) -> Any:
+        def start(grid: Any, block: Any, arguments: Any, shared_mem: int) -> None:
+            started.append((name, *(int(arguments[i]) for i in (0, 3, 5))))
+
+        return start
+
+    class Products(Library):
+        def cublas(self) -> Any:
+            product = lambda it, addresses: started.append(("cuBLAS", it.n, 0, 0))  # noqa: E731
+            return SimpleNamespace(product=product)
+
+    module = SimpleNamespace(get_function=kernel)
+    for start in starts(_cupy(), module, rung, how, [0, 8, 16], 0, 4, Products(_cupy())):
+        start()
+    names = ["conv", "cuBLAS", "conv_finish"]
+    assert [name for name, *_ in started] == names * (len(started) // 3)
+    assert [images for name, _, _, images in started if name == "conv"] == [2, 2, 1]
+    image, result = 4 * ALEXNET.c * ALEXNET.h * ALEXNET.w, 4 * ALEXNET.m * ALEXNET.out_h * ALEXNET.out_w
+    assert [x for name, x, _, _ in started if name == "conv"] == [0, 2 * image, 4 * image]
+    assert [y for name, _, y, _ in started if name == "conv_finish"] == [0, 2 * result, 4 * result]
+
+
+# --- what the ladder shows of them ------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
+def test_compiled_facts_are_of_the_kernel_that_fills_the_device_least() -> None:
+    rung = registry.find("cuda", "conv", "im2col_gemm")
+    how = launch(SQUARE, rung)
+    cubin = nvrtc.compile_rung(rung, "sm_90", how.defines)
+    first, heavy = (nvrtc.resources(cubin, name) for name in ("conv", "conv_product"))
+    assert first is not None
+    assert heavy is not None
+    assert heavy.registers > first.registers
+    assert nvrtc.resources(cubin, "conv_nothing") is None
+    kernel, facts = rung_cuda.compiled_facts(cubin, how, "conv", "90")
+    assert kernel is not None
+    assert kernel.function == "conv_product"
+    assert facts["registers"] == heavy.registers
+    shown = rung_cuda.shown(how, "conv", kernel)
+    assert shown["stages"] == "conv, conv_product"
+    assert shown["kernel"] == "conv_product"
+
+
+@pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
+def test_nothing_is_claimed_of_a_library_s_kernels() -> None:
+    rung = registry.find("cuda", "gemm", "cublas")
+    plain = launch(params.Gemm(3, 5, 7), rung)
+    cubin = nvrtc.compile_rung(rung, "sm_90", plain.defines)
+    assert rung_cuda.compiled_facts(cubin, plain, "gemm", "90") == (None, {})
+    assert rung_cuda.shown(plain, "gemm", None) == {"stages": "cuBLAS"}
