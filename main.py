@@ -14,6 +14,7 @@ from bench.commands import models, runs
 from bench.commands.compare import compare
 from bench.commands.export import export
 from bench.commands.ladder import ladder
+from bench.commands.profile import profile
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
 from kernels.errors import InputError, KernelscopeError
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command()(compare)
 app.command()(export)
 app.command()(ladder)
+app.command()(profile)
 app.command()(selfcheck)
 runs.app.command()(report)
 app.add_typer(models.app, name="models")

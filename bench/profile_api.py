@@ -45,6 +45,12 @@ def purpose(name: str) -> Purpose:
     return next((what for what, pattern in _PURPOSES if pattern.match(found)), "other")
 
 
+def starts_activity(name: str) -> bool:
+    """Whether the device does something that is recorded when this is called."""
+    found = bare(name)
+    return purpose(found) in ("launch", "copy") and "HostFunc" not in found
+
+
 def outermost(calls: Iterable[ApiCall]) -> tuple[ApiCall, ...]:
     """The calls that a program made itself: those that lie inside another call of the same thread (the
     runtime's own into the driver) left out, so that no time is counted twice."""

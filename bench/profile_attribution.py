@@ -108,6 +108,23 @@ def attributed_share(activities: Sequence[Activity]) -> float | None:
     return sum(kernel.time_ns for kernel in kernels if kernel.nodes) / total if total else None
 
 
+def unrecorded(calls: Sequence[ApiCall], activities: Sequence[Activity]) -> int:
+    """How many calls that start a kernel, a copy or a memset have no activity. What is launched while a graph
+    is captured only becomes a part of it."""
+    recorded = {activity.correlation for activity in activities}
+    capturing: set[int] = set()
+    missing = 0
+    for call in profile_api.outermost(calls):
+        name = profile_api.bare(call.name)
+        if "StreamBeginCapture" in name:
+            capturing.add(call.thread)
+        elif "StreamEndCapture" in name:
+            capturing.discard(call.thread)
+        elif call.thread not in capturing and not call.code and profile_api.starts_activity(name):
+            missing += call.correlation not in recorded
+    return missing
+
+
 def stage_spans(marks: Sequence[Mark], stage: str) -> list[tuple[int, int]]:
     """Start and end of each such stage, in order."""
     return [(m.start_ns, m.end_ns) for m in marks if m.kind == "stage" and m.name == stage]

@@ -36,11 +36,10 @@ def demangled(name: str) -> str:
 def short(name: str, most: int = 0) -> str:
     """The function alone: without namespaces, template arguments, parameters and return type. most: the most
     characters, cut with "…" (0: all)."""
-    text = _NOISE.sub("", demangled(name))
-    text = _without_brackets(text)
-    words = text.split()
-    text = words[-1] if words else text
-    text = text.rsplit("::", 1)[-1] or name
+    text = demangled(name)
+    if "(" in text or "<" in text:
+        words = _without_brackets(_NOISE.sub("", text)).split()
+        text = words[-1].rsplit("::", 1)[-1] if words else name
     return text if not most or len(text) <= most else text[: most - 1] + "…"
 
 

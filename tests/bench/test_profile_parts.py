@@ -197,6 +197,8 @@ def test_a_family_sums_every_variant_and_no_call_inside_another():
         ),
         ("_Znonsense", "_Znonsense", "_Znonsense"),
         ("volta_sgemm_128x128_tn", "volta_sgemm_128x128_tn", "volta_sgemm_128x128_tn"),
+        ("memcpy HtoD", "memcpy HtoD", "memcpy HtoD"),
+        ("void (anonymous namespace)::fill<float, 4>(float*)",) * 2 + ("fill",),
     ],
 )
 def test_names_are_demangled_and_shortened(name, whole, short):

@@ -1,0 +1,308 @@
+"""CUPTI by cupti-python: every kernel, copy, memset and call into CUDA between `start` and `stop`.
+
+cupti is imported here alone, and only when a recording starts: a process that never records never loads it.
+Kernels inside CUDA graphs are recorded one by one (tracing of whole graphs stays off). Times come out on
+perf_counter_ns; CUPTI's own clock is read beside it at both ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter_ns
+from typing import Any
+
+from engine.cuda_runtime import import_cupy
+from kernels.errors import KernelError, UnavailableError
+
+BUFFER_NBYTES = 32 << 20
+KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET", "RUNTIME", "DRIVER", "OVERHEAD")
+_FORCED = 1  # CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
+_READINGS = 50
+_COPIES = {"HTOD": "HtoD", "DTOH": "DtoH", "DTOD": "DtoD", "HTOH": "HtoH", "PTOP": "PtoP"}
+_MEMORY = {"DEVICE_STATIC": "device", "MANAGED_STATIC": "managed", "UNKNOWN": ""}
+# What CUPTI's refusals mean to whoever reads them.
+_REFUSALS = {
+    "MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED": "another profiler (nsys, ncu, a debugger) is attached to this "
+    "process, and CUDA allows one: run without it",
+    "INSUFFICIENT_PRIVILEGES": "the driver allows profiling to administrators alone: set "
+    "NVreg_RestrictProfilingToAdminUsers=0 for the kernel module nvidia, or run as root",
+    "NOT_INITIALIZED": "CUPTI does not start: the installed cupti-python is for a newer CUDA than the driver "
+    "speaks",
+    "NOT_COMPATIBLE": "the installed cupti-python does not fit the driver",
+    "VIRTUALIZED_DEVICE_NOT_SUPPORTED": "this virtual GPU does not allow profiling",
+    "CMP_DEVICE_NOT_SUPPORTED": "this GPU does not allow profiling",
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was recorded. activities, calls, overheads: fields of bench.profile_records' Activity, ApiCall and
+    Interval, times on perf_counter_ns, in no order. offset_ns: CUPTI's clock minus ours, known to ±
+    error_ns,
+    and how far it had moved at the end. dropped: records that found no room, None where CUPTI does not
+    say."""
+
+    activities: Sequence[Mapping[str, Any]]
+    calls: Sequence[Mapping[str, Any]]
+    overheads: Sequence[Mapping[str, Any]]
+    offset_ns: int
+    error_ns: int
+    drift_ns: int
+    dropped: int | None
+    device: Mapping[str, Any]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def unavailable() -> str | None:
+    """Why nothing can be recorded here, in a sentence; None if it can as far as one knows without trying."""
+    try:
+        importlib.import_module("cupti.cupti")
+    except Exception as error:  # it raises errors of its own where a library is missing
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return (
+            f"CUPTI, which records what a GPU does, cannot be loaded ({reason}): install the extra cuda "
+            "(cuda12 for drivers older than 580)"
+        )
+    return None
+
+
+class Recorder:
+    """One recording of the current process; `stop` ends it whatever happened. Not reusable."""
+
+    def __init__(self) -> None:
+        self._cupti: Any = None
+        self._enabled: list[Any] = []
+        # Lists of records as CUPTI hands them over. They are read when all is over: this callback may come
+        # from a thread of CUPTI's while another is in the middle of a call.
+        self._batches: list[list[Any]] = []
+        self._offset = self._error = 0
+        self._names: dict[tuple[int, int], str] = {}
+
+    def start(self) -> None:
+        """Record from now on. Raises UnavailableError, a sentence, where CUPTI is missing or refuses."""
+        if reason := unavailable():
+            raise UnavailableError(reason)
+        self._cupti = cupti = importlib.import_module("cupti.cupti")
+        try:
+            with self._in_words("starts"):
+                cupti.activity_register_callbacks(lambda: (BUFFER_NBYTES, 0), self._batches.append)
+                with contextlib.suppress(AttributeError):
+                    # As the system numbers threads, and as ONNX Runtime's profile and Python do.
+                    cupti.set_thread_id_type(int(cupti.ActivityThreadIdType.SYSTEM))
+                for name in KINDS:
+                    kind = getattr(cupti.ActivityKind, name)
+                    cupti.activity_enable(int(kind))
+                    self._enabled.append(kind)
+                self._offset, self._error = self._clock()
+        except BaseException:
+            self._disable()
+            raise
+
+    def stop(self) -> Told:
+        """End the recording: everything that was started has to have ended (synchronise before). Raises
+        KernelError where CUPTI fails on the way."""
+        with self._in_words("hands over its records"):
+            later, _ = self._clock()
+            self._cupti.activity_flush_all(_FORCED)
+            dropped = self._dropped()
+        self._disable()
+        with self._in_words("hands over its last records"):
+            self._cupti.activity_flush_all(_FORCED)
+        return self._told(later - self._offset, dropped)
+
+    # ------------------------------------------------------------------------------------------- the inside
+
+    def _disable(self) -> None:
+        for kind in reversed(self._enabled):
+            with contextlib.suppress(Exception):
+                self._cupti.activity_disable(int(kind))
+        self._enabled.clear()
+
+    def _clock(self) -> tuple[int, int]:
+        """CUPTI's clock minus ours, and how well that is known: the reading with the least time round it."""
+        best = (0, 1 << 62)
+        for _ in range(_READINGS):
+            before = perf_counter_ns()
+            theirs = int(self._cupti.get_timestamp())
+            after = perf_counter_ns()
+            if after - before < 2 * best[1]:
+                best = (theirs - (before + after) // 2, (after - before + 1) // 2)
+        return best
+
+    def _dropped(self) -> int | None:
+        count = ctypes.c_size_t(0)
+        try:
+            self._cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
+        except Exception:
+            return None
+        return count.value
+
+    def _told(self, drift: int, dropped: int | None) -> Told:
+        kinds = self._cupti.ActivityKind
+        activities: list[dict[str, Any]] = []
+        calls: list[dict[str, Any]] = []
+        overheads: list[dict[str, Any]] = []
+        readers = {
+            int(kinds.CONCURRENT_KERNEL): (self._kernel, activities),
+            int(kinds.KERNEL): (self._kernel, activities),
+            int(kinds.MEMCPY): (self._memcpy, activities),
+            int(kinds.MEMSET): (self._memset, activities),
+            int(kinds.RUNTIME): (self._call, calls),
+            int(kinds.DRIVER): (self._call, calls),
+            int(kinds.OVERHEAD): (self._overhead, overheads),
+        }
+        timeless = 0
+        for batch in self._batches:
+            for record in batch:
+                found = readers.get(int(record.kind))
+                if found is None:
+                    continue
+                if not record.start or not record.end:
+                    timeless += 1
+                    continue
+                read, into = found
+                into.append(read(record))
+        notes = [f"{timeless} records came without times and are left out"] if timeless else []
+        return Told(
+            activities=activities,
+            calls=calls,
+            overheads=overheads,
+            offset_ns=self._offset,
+            error_ns=self._error,
+            drift_ns=drift,
+            dropped=dropped,
+            device=device(),
+            facts={"cupti": _version()},
+            notes=tuple(notes),
+        )
+
+    def _span(self, record: Any) -> dict[str, Any]:
+        return {"start_ns": int(record.start) - self._offset, "end_ns": int(record.end) - self._offset}
+
+    def _place(self, record: Any) -> dict[str, Any]:
+        return {
+            **self._span(record),
+            "stream": int(record.stream_id),
+            "device": int(record.device_id),
+            "context": int(record.context_id),
+            "correlation": int(record.correlation_id),
+            "graph": int(record.graph_id),
+            "graph_node": int(record.graph_node_id),
+        }
+
+    def _kernel(self, record: Any) -> dict[str, Any]:
+        return {
+            **self._place(record),
+            "kind": "kernel",
+            "name": str(record.name or "(no name)"),
+            "grid": (int(record.grid_x), int(record.grid_y), int(record.grid_z)),
+            "block": (int(record.block_x), int(record.block_y), int(record.block_z)),
+            "registers": int(record.registers_per_thread),
+            "static_shared_nbytes": int(record.static_shared_memory),
+            "dynamic_shared_nbytes": int(record.dynamic_shared_memory),
+        }
+
+    def _memcpy(self, record: Any) -> dict[str, Any]:
+        way = _COPIES.get(self._word("ActivityMemcpyKind", record.copy_kind), "other")
+        return {
+            **self._place(record),
+            "kind": "memcpy",
+            "name": f"memcpy {way}",
+            "copy": way,
+            "nbytes": int(record.bytes),
+            "from_memory": self._memory(record.src_kind),
+            "to_memory": self._memory(record.dst_kind),
+        }
+
+    def _memset(self, record: Any) -> dict[str, Any]:
+        return {
+            **self._place(record),
+            "kind": "memset",
+            "name": "memset",
+            "nbytes": int(record.bytes),
+            "to_memory": self._memory(record.memory_kind),
+        }
+
+    def _call(self, record: Any) -> dict[str, Any]:
+        runtime = int(record.kind) == int(self._cupti.ActivityKind.RUNTIME)
+        return {
+            **self._span(record),
+            "name": self._call_name(runtime, int(record.cbid)),
+            "domain": "runtime" if runtime else "driver",
+            "thread": int(record.thread_id),
+            "correlation": int(record.correlation_id),
+            "code": int(record.return_value),
+        }
+
+    def _call_name(self, runtime: bool, number: int) -> str:
+        key = (int(runtime), number)
+        if key not in self._names:
+            domains = self._cupti.CallbackDomain
+            domain = domains.RUNTIME_API if runtime else domains.DRIVER_API
+            try:
+                name = str(self._cupti.get_callback_name(int(domain), number))
+            except Exception:
+                name = ""
+            self._names[key] = name or f"{'cuda' if runtime else 'cu'}Call{number}"
+        return self._names[key]
+
+    def _overhead(self, record: Any) -> dict[str, Any]:
+        word = self._word("ActivityOverheadKind", record.overhead_kind)
+        return {
+            **self._span(record),
+            "kind": "overhead",
+            "name": word.replace("_", " ").lower() or "profiler",
+            "thread": int(record.object_id.pt.thread_id),
+        }
+
+    def _memory(self, value: int) -> str:
+        word = self._word("ActivityMemoryKind", value)
+        return _MEMORY.get(word, word.lower())
+
+    def _word(self, enum: str, value: int) -> str:
+        """The name of an enum's value, "" for one that this version does not know."""
+        try:
+            return str(getattr(self._cupti, enum)(int(value)).name)
+        except ValueError:
+            return ""
+
+    @contextlib.contextmanager
+    def _in_words(self, what: str) -> Iterator[None]:
+        """CUPTI's errors as one sentence."""
+        try:
+            yield
+        except (UnavailableError, KernelError):
+            raise
+        except Exception as error:
+            text = (str(error).strip() or type(error).__name__).splitlines()[0]
+            name = self._word("Result", getattr(error, "status", -1)) or text
+            for mark, words in _REFUSALS.items():
+                if mark in name or mark in text:
+                    raise UnavailableError(f"the GPU cannot be profiled: {words}") from error
+            raise KernelError(f"CUPTI fails where it {what}: {text}") from error
+
+
+def device() -> dict[str, Any]:
+    """Fields of bench.profile_records.Device for the current device."""
+    cupy = import_cupy()
+    found = cupy.cuda.Device()
+    name = cupy.cuda.runtime.getDeviceProperties(found.id)["name"]
+    return {
+        "name": name.decode() if isinstance(name, bytes) else str(name),
+        "multiprocessors": int(found.attributes["MultiProcessorCount"]),
+        "warp": int(found.attributes["WarpSize"]),
+    }
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("cupti-python")
+    except metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,301 @@
+"""A recorded profile gives exact tables, findings, traces and charts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import msgspec
+import pytest
+
+from bench import (
+    draw,
+    draw_timeline,
+    profile_findings,
+    profile_output,
+    profile_tables,
+    profile_trace,
+    tables,
+)
+from bench.charts import profile as profile_charts
+from bench.profile_records import Breakdown, Clock, Profile, ProfileJob, Share
+from kernels.errors import InputError
+from tests.bench import profile_cases
+from tests.bench.profile_cases import LIMITS, profile
+
+EVENTS = profile_cases.events()
+PROFILE = Profile(
+    job=ProfileJob(model="small", backends=("engine-cuda",), batches=(16,)),
+    cases=(profile_cases.CASE,),
+    limits={"cuda": LIMITS},
+    command="python main.py profile small",
+)
+GEMM = "void cutlass::Kernel<cutlass::gemm::Gemm<float> >(cutlass::gemm::Gemm<float>::Params)"
+
+
+def rows(table):
+    return {row["name"]: (row["calls"], row["time_ns"]) for row in table.rows}
+
+
+def test_activities_by_name_operator_and_node():
+    made = profile()
+    assert rows(profile_tables.activities(made, EVENTS)) == {
+        GEMM: (4, 3000),
+        "memcpy HtoD": (2, 400),
+        "memcpy DtoH": (2, 200),
+        "pool": (2, 60),
+    }
+    by_operator = rows(profile_tables.activities(made, EVENTS, "operator"))
+    assert by_operator == {
+        "Conv": (2, 2000),
+        "Gemm": (2, 1000),
+        "MaxPool": (2, 60),
+        "memcpy HtoD": (2, 400),
+        "memcpy DtoH": (2, 200),
+    }
+    by_node = rows(profile_tables.activities(made, EVENTS, "node"))
+    assert by_node["conv1 + relu1"] == (2, 2000)
+    assert rows(profile_tables.activities(made, EVENTS, match="memcpy h")) == {"memcpy HtoD": (2, 400)}
+
+
+def test_a_line_has_what_nvprof_shows():
+    (line, *_) = profile_tables.activities(profile(), EVENTS).rows
+    assert line == {
+        "share": 3000 / 3660,
+        "time_ns": 3000,
+        "calls": 4,
+        "mean_ns": 750,
+        "min_ns": 500,
+        "median_ns": 750,
+        "max_ns": 1000,
+        "std_ns": 250,
+        "name": GEMM,
+    }
+
+
+def test_calls_count_each_once_and_by_window():
+    made = profile()
+    assert rows(profile_tables.calls(made, EVENTS)) == {
+        "cudaStreamSynchronize": (2, 3120),
+        "cudaLaunchKernel": (6, 300),
+        "cudaMemcpyAsync": (4, 200),
+    }
+    assert rows(profile_tables.calls(made, EVENTS, "create")) == {
+        "cudaMalloc": (1, 2000),
+        "cudaHostAlloc": (1, 1000),
+    }
+    assert rows(profile_tables.calls(made, EVENTS, "close")) == {"cudaFreeHost": (1, 3000)}
+    assert sum(row["share"] for row in profile_tables.calls(made, EVENTS, "all").rows) == pytest.approx(1)
+
+
+def test_the_lines_that_take_ninety_percent_are_told():
+    found = profile_tables.lines(EVENTS.activities, profile_tables.key_of("name"))
+    assert [line.name for line in profile_tables.most(found)] == [GEMM, "memcpy HtoD"]
+    assert [line.name for line in profile_tables.most(found, 0.5)] == [GEMM]
+    words = profile_tables.most_words(found, "GPU activities")
+    assert words == "92.9% of the time of GPU activities: Kernel 82.0%, memcpy HtoD 10.9%"
+    assert profile_tables.most([]) == []
+
+
+def test_the_parts_of_a_pass_add_up_beside_the_unprofiled_median():
+    (row,) = profile_tables.breakdown([profile()]).rows
+    parts = {key: value for key, value in row.items() if key.endswith("_ns")}
+    for other in ("wall_ns", "unprofiled_ns", "profiled_ns", "profilers_ns"):
+        parts.pop(other)
+    assert sum(parts.values()) == row["wall_ns"] == 2500
+    assert (row["Conv_ns"], row["Gemm_ns"], row["copy_in_ns"]) == (1000, 500, 200)
+    assert row["launch_gaps_ns"] == 100 + 100 + 70 + 100  # before a copy or a kernel starts, and between
+    assert row["profilers_ns"] == 2500 - 2410
+
+
+def test_the_course_reports_table_sums_every_variant_from_creation_to_close():
+    row = profile_tables.report_row(profile(), EVENTS)
+    times = {key.removesuffix("_ns"): value for key, value in row.items() if key.endswith("_ns")}
+    assert times == {
+        "htod": 400,
+        "conv": 2000,
+        "fc": 1000,
+        "dtoh": 200,
+        "maxpool": 60,
+        "cudaFreeHost": 3000,
+        "cudaMemcpy": 200,
+        "cudaDeviceSynchronize": 0,
+        "cudaMalloc": 2000,
+    }
+    assert row["cudaDeviceSynchronize_calls"] == 0
+    table = profile_tables.report([row], 2)
+    assert "a call never made" in table.notes[0].lower()
+    assert "| 16 | 400 ns | 2 |" in profile_output.to_markdown([table])
+
+
+def test_tables_come_out_in_every_format():
+    made = profile()
+    found = [
+        profile_tables.activities(made, EVENTS),
+        profile_tables.calls(made, EVENTS),
+        profile_tables.breakdown([made]),
+        profile_tables.cold([made]),
+        profile_tables.process([made]),
+        profile_findings.table(made, EVENTS, LIMITS),
+    ]
+    for table in found:
+        read = list(csv.DictReader(io.StringIO(profile_output.to_csv(table))))
+        assert len(read) == len(table.rows) > 0
+    as_json = json.loads(profile_output.to_json(PROFILE, [made], found))
+    assert [table["key"] for table in as_json["tables"]][1:3] == ["calls", "breakdown"]
+    assert as_json["tables"][0]["rows"][0]["time_ns"] == 3000
+    markdown = profile_output.to_markdown(found)
+    assert "| 81.97 % | 3.00 µs | 4 | 750 ns |" in markdown
+    from rich.console import Console
+
+    out = io.StringIO()
+    Console(file=out, width=160).print(profile_output.terminal(found))
+    assert " Kernel" in out.getvalue()
+    assert "1.00 GiB" in out.getvalue()
+    assert tables.FORMATS == ("table", "csv", "json", "md")
+
+
+# -------------------------------------------------------------------------------------------------- findings
+
+
+def test_each_operator_has_a_sentence_from_its_own_figures():
+    found = {f.op_type: f for f in profile_findings.findings(profile(), EVENTS, LIMITS)}
+    conv = found["Conv"]
+    assert (conv.time_ns, conv.launches, conv.bound) == (1000, 1, "arithmetic")
+    assert conv.roof == pytest.approx(0.8)
+    assert conv.sentence == "arithmetic-bound at 80% of the measured multiply-add rate"
+    assert found["Gemm"].sentence == "memory-bound at 80% of the measured copy rate"
+    pool = found["MaxPool"].sentence
+    assert "launch-bound: 1 kernel of 30.0 ns on average, shorter than the 50.0 ns" in pool
+    assert "the grid of 4 blocks is smaller than the chip: at least 97% of its 132" in pool
+
+
+def test_a_finding_without_limits_or_costs_says_only_what_is_known():
+    found = profile_findings.findings(profile(operators=()), EVENTS, None)
+    assert {f.op_type: f.roof for f in found} == {"Conv": None, "Gemm": None, "MaxPool": None}
+    assert found[0].sentence == ""
+
+
+def test_faster_than_the_roof_is_put_into_words():
+    slow = type(LIMITS)(**{f: getattr(LIMITS, f) for f in LIMITS.__struct_fields__} | {"bytes_per_s": 1e8})
+    found = {f.op_type: f for f in profile_findings.findings(profile(), EVENTS, slow)}
+    assert "its data came out of a cache" in found["Gemm"].sentence
+
+
+def broken_down(wall, device="cuda", passes=1, **parts):
+    shares = tuple(Share(key=key.replace("op_", "op:"), time_ns=ns, count=4) for key, ns in parts.items())
+    return profile(
+        device=device, breakdowns=(Breakdown(window="pass", wall_ns=wall, parts=shares, passes=passes),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (broken_down(1000, op_Conv=900, rest=50), ""),
+        (broken_down(1000, op_Conv=200, launch=500, rest=300), "launch-bound"),
+        (broken_down(1000, op_Conv=100, h2d=600, rest=300), "copy-bound (60% of it are copies)"),
+        (broken_down(1000, op_Conv=700, rest=300), "the host made no call into CUDA"),
+        (broken_down(1000, "cpu", op_Conv=700, rest=300), "its 4 steps take 175 ns on average"),
+        (broken_down(1000, rest=1000), "no kernel and no step"),
+    ],
+)
+def test_a_rest_above_five_percent_is_explained(made, words):
+    assert (words in profile_findings.rest(made)) if words else profile_findings.rest(made) == ""
+
+
+def test_remarks_tell_the_profilers_share_and_the_clocks():
+    clock = Clock(name="CUPTI", offset_ns=5_000_000_000, error_ns=120, drift_ns=-40)
+    said = profile_findings.remarks(profile(clocks=(clock,), notes=("something is missing",)))
+    assert "something is missing" in said
+    assert any("2.50 µs and one without the profiler 2.41 µs: 90.0 ns more" in text for text in said)
+    assert "the clock of CUPTI is 5.00 s ahead of the profile's, ± 120 ns, and moved by 40.0 ns" in said[-1]
+    failed = profile(disposition="unsupported", reason="no GPU", breakdowns=(), clocks=())
+    assert profile_findings.remarks(failed) == ["no GPU"]
+
+
+# ----------------------------------------------------------------------------------------------------- trace
+
+
+def test_a_trace_is_of_chromes_format_and_can_be_read_back(tmp_path):
+    file = tmp_path / "trace.json"
+    made = profile()
+    profile_trace.write(file, [(made, EVENTS), (made, EVENTS)])
+    data = json.loads(file.read_text())
+    arrows: dict[int, list[str]] = {}
+    named = set()
+    for event in data["traceEvents"]:
+        assert {"ph", "name", "pid", "tid", "ts"} <= set(event)
+        assert event["ph"] in ("X", "M", "s", "f")
+        if event["ph"] == "X":
+            assert event["dur"] >= 0
+            assert event["ts"] >= 0
+            assert (event["pid"], event["tid"]) in named
+        elif event["ph"] == "M" and event["name"] == "thread_name":
+            named.add((event["pid"], event["tid"]))
+        elif event["ph"] in ("s", "f"):
+            arrows.setdefault(event["id"], []).append(event["ph"])
+            assert event["ph"] == "s" or event["bp"] == "e"
+    assert len(arrows) == 2 * len(EVENTS.activities)
+    assert all(sorted(ends) == ["f", "s"] for ends in arrows.values())
+    first, second = profile_trace.read(file)
+    assert first == second
+    assert first.activities == EVENTS.activities
+    assert first.calls == EVENTS.calls
+    assert first.intervals == EVENTS.intervals
+    assert set(first.marks) == {*EVENTS.marks, *made.cold}
+
+
+def test_slices_of_a_row_lie_inside_one_another_or_apart(tmp_path):
+    found = profile_trace.trace([(profile(cold=()), EVENTS)])["traceEvents"]
+    by_row: dict[int, list[tuple[int, int]]] = {}
+    for event in found:
+        if event["ph"] == "X":
+            start = round(event["ts"] * 1000)
+            by_row.setdefault(event["tid"], []).append((start, start + round(event["dur"] * 1000)))
+    for spans in by_row.values():
+        spans.sort(key=lambda span: (span[0], -span[1]))
+        open_until: list[int] = []
+        for start, end in spans:
+            while open_until and open_until[-1] <= start:
+                open_until.pop()
+            assert not open_until or end <= open_until[-1]
+            open_until.append(end)
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"traceEvents": [{"ph": "X", "pid": 1}]}', "[]"])
+def test_a_broken_trace_is_told_in_one_sentence(tmp_path, text):
+    file = tmp_path / "trace.json"
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"broken, cut short or no trace of ours"):
+        profile_trace.read(file)
+    with pytest.raises(InputError, match="cannot be read"):
+        profile_trace.read(tmp_path / "missing.json")
+
+
+# ---------------------------------------------------------------------------------------------------- charts
+
+
+def test_charts_show_the_parts_the_cold_start_and_the_roofline(tmp_path):
+    larger = msgspec.structs.replace(profile_cases.CASE, batch=1024)
+    failed = profile(case=larger, disposition="out_of_memory", reason="too large", breakdowns=(), cold=())
+    made = profile_charts.charts(PROFILE, [profile(), failed], lambda case: EVENTS)
+    assert [chart.name for chart in made][:2] == ["profile-breakdown", "profile-cold-start"]
+    stacked, crossed = made[0].panels[0].bars
+    assert crossed.mark.reason == "too large"
+    assert sum(part.value for part in stacked.parts) == pytest.approx(1)
+    assert made[0].finding == "At batch 16 on engine-cuda, 40.0 % of a pass is Conv."
+    waterfall = made[1].panels[0].bars
+    ends = [sum(part.value for part in bar.parts) for bar in waterfall]
+    assert [bar.parts[0].value for bar in waterfall[1:]] == pytest.approx(ends[:-1])
+    written = draw.write(made[:3], tmp_path, ["svg"])
+    assert len(written) == 3
+
+
+def test_a_timeline_is_drawn_of_every_case(tmp_path):
+    written = draw_timeline.write(PROFILE, [(profile(), EVENTS)] * 2, tmp_path, ["svg"])
+    text = written[0].read_text()
+    assert written[0].name == "profile-timeline.svg"
+    assert len(text) > 5000
+    assert draw_timeline.write(PROFILE, [], tmp_path, ["svg"]) == []
