@@ -131,9 +131,9 @@ def _table(rows: Sequence[RungRow], whole: bool = False) -> RenderableType:
         m = row.measurement
         right = m.disposition == "ok"
         style = "" if right else "dim" if m.disposition == "unsupported" else "bold red"
-        result = Text(_result(row), style=style)
+        outcome = Text(result(row), style=style)
         cells: list[str | Text] = [Text(label(row), style="bold" if m.case.is_reference else "")]
-        cells += [m.case.precision, result] if several else [result]
+        cells += [m.case.precision, outcome] if several else [outcome]
         cells.append(units.duration(row.time.value) if row.time else "")
         cells.append(f"{row.time.relative * 100:.1f} %" if row.time else "")
         if not whole:
@@ -162,7 +162,8 @@ def label(row: RungRow) -> str:
     return f"{case.number:02d} {case.rung}" + (f" ({', '.join(marks)})" if marks else "")
 
 
-def _result(row: RungRow) -> str:
+def result(row: RungRow) -> str:
+    """How it ended, in a word or two; "!" where there is something to know of it."""
     m = row.measurement
     if m.finding is not None:
         return m.finding.fault.replace("_", " ")
@@ -175,15 +176,23 @@ def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     lines.append(f"reference: {ladder.reference}, the same work as a model of one node")
     if beside := next((row for row in rows if row.beside), None):
         lines.append(f"* beside the ladder: over {beside.below}, the highest rung that is right in fp32")
-    if (limits := ladder.limits) is not None:
-        lines.append(
-            f"limits measured here: {units.si(limits.flops_per_s, 'FLOP/s')} ({limits.multiplied_by}), "
-            f"{units.si(limits.bytes_per_s, 'B/s')} ({limits.copied_by})"
-        )
-        for precision, rate in limits.matrix_flops_per_s.items():
-            lines.append(f"{precision}: {units.si(rate, 'FLOP/s')} ({limits.matrix_by})")
-        if limits.matrix_missing:
-            lines.append(f"no limit is known for the matrix units: {limits.matrix_missing}")
+    return [*lines, *limit_lines(ladder)]
+
+
+def limit_lines(ladder: Ladder) -> list[str]:
+    """What the machine was measured to reach, by what, in sentences; none where it is not known."""
+    limits = ladder.limits
+    if limits is None:
+        return []
+    lines = [
+        f"limits measured here: {units.si(limits.flops_per_s, 'FLOP/s')} ({limits.multiplied_by}), "
+        f"{units.si(limits.bytes_per_s, 'B/s')} ({limits.copied_by})"
+    ]
+    if rates := limits.matrix_flops_per_s:
+        told = ", ".join(f"{units.si(rate, 'FLOP/s')} in {precision}" for precision, rate in rates.items())
+        lines.append(f"limits of the matrix units measured here: {told} ({limits.matrix_by})")
+    if limits.matrix_missing:
+        lines.append(f"no limit is known for the matrix units: {limits.matrix_missing}")
     return lines
 
 

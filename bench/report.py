@@ -91,7 +91,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
         runs = [run for run in merged.runs if any(case.model == model for case in run.cases)]
         drawn = _draw(model_charts(model, items, runs or merged.runs), target)
         written += [path for _, path in drawn]
-        links = tuple((name, _link(path, out)) for name, path in drawn)
+        links = tuple((name, link(path, out)) for name, path in drawn)
         sections.append(section(model, items, merged.runs, links))
     text = render(merged, found, sections, heading)
     write_atomically(out, text.encode())
@@ -132,7 +132,7 @@ def render(merged: Merged, found: Sequence[RunData], sections: Sequence[Section]
     pieces = [piece(run, measurements) for run, measurements in found]
     env = merged.runs[-1].environment
     return (
-        _templates()
+        templates()
         .get_template(TEMPLATE)
         .render(
             heading=heading or f"Comparison on {env.gpu or env.cpu or 'an unknown machine'}",
@@ -306,7 +306,7 @@ def _palette(image: Image.Image, most: int) -> Image.Image:
     return made
 
 
-def _link(path: Path, report: Path) -> str:
+def link(path: Path, report: Path) -> str:
     """`path` as a link in the report: relative, with what Markdown would stumble over quoted."""
     try:
         relative = os.path.relpath(path, report.parent)
@@ -315,7 +315,8 @@ def _link(path: Path, report: Path) -> str:
     return quote(Path(relative).as_posix())
 
 
-def _templates() -> Environment:
+def templates() -> Environment:
+    """The reports' templates, in which `plain` is a filter."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(

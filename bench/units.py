@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 _PREFIXES = (
+    (1e15, "P"),
     (1e12, "T"),
     (1e9, "G"),
     (1e6, "M"),

@@ -113,7 +113,7 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
         name="ladder-speed",
         model=ladder.job.model,
         title=f"{ladder.job.op} ladder on {_machine(ladder)}",
-        finding=_finding(ladder, rungs, reference_of(rows)),
+        finding=finding(ladder, rows),
         panels=(panel,),
         categories=tuple(
             Category(key=key, label=label, colour=colour)
@@ -224,8 +224,10 @@ def _measured_by(limits: Limits) -> str:
     return words
 
 
-def _finding(ladder: Ladder, rungs: Sequence[RungRow], reference: RungRow | None) -> str:
-    right = [row for row in rungs if row.time]
+def finding(ladder: Ladder, rows: Sequence[RungRow]) -> str:
+    """The fastest rung of each precision, in a sentence."""
+    right = [row for row in rows if row.time and not row.case.is_reference]
+    reference = reference_of(rows)
     if not right:
         return "No rung could be timed."
     exact = [row for row in right if row.case.precision in ("fp32", "fp32-tc")] or right
@@ -261,22 +263,16 @@ def _machine(ladder: Ladder) -> str:
 
 
 def footer(ladder: Ladder) -> tuple[str, ...]:
-    """The machine, what it ran and the command, as lines."""
+    """The machine, what it ran, how and when, and the command, as lines."""
+    machine, *software = machine_lines(ladder) or ("",)
+    how = (*software, f"L2 {ladder.job.l2}", ladder.created_at.replace("T", " ")[:16])
+    return tuple(filter(None, (machine, " · ".join(filter(None, how)), ladder.command)))
+
+
+def machine_lines(ladder: Ladder) -> tuple[str, ...]:
+    """The machine, and the software that what was measured depends on."""
     env = ladder.environment
-    software = [
-        f"{name} {version}"
-        for name, version in env.packages.items()
-        if name.startswith(("numpy", "onnxr", "cupy"))
-    ]
-    lines = [
-        " · ".join(
-            filter(
-                None, [env.machine, env.cpu, env.gpu, f"driver {env.driver}" if env.driver else "", env.os]
-            )
-        ),
-        " · ".join(
-            filter(None, [*software, f"L2 {ladder.job.l2}", ladder.created_at.replace("T", " ")[:16]])
-        ),
-        ladder.command,
-    ]
-    return tuple(filter(None, lines))
+    driver = f"driver {env.driver}" if env.driver else ""
+    software = [f"{n} {v}" for n, v in env.packages.items() if n.startswith(("numpy", "onnxr", "cupy"))]
+    lines = (env.machine, env.cpu, env.gpu, driver, env.os), software
+    return tuple(filter(None, (" · ".join(filter(None, line)) for line in lines)))
