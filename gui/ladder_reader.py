@@ -232,8 +232,8 @@ def standing(shown: Shown) -> tuple[str, str]:
     if m.disposition == "unsupported":
         return f"Refused here: it {m.reason}.", "muted"
     if m.disposition != "ok":
-        word = WORDS.get(m.disposition, m.disposition)
-        return f"{word[:1].upper()}{word[1:]}: {m.reason}", "failed"
+        word = "wrong" if m.finding is not None else WORDS.get(m.disposition, m.disposition)
+        return f"{word[:1].upper()}{word[1:]}: {_without_folder(m.reason)}", "failed"
     parts = [units.duration(shown.row.time.value)] if shown.row.time else []
     if shown.row.gain is not None:
         than = "as fast as" if not shown.row.beside else "the speed of"
@@ -243,6 +243,12 @@ def standing(shown: Shown) -> tuple[str, str]:
     notes = [*m.notes, *m.validity.warnings]
     words = ", ".join(parts) + "." if parts else ""
     return " ".join([words, *(f"{note[:1].upper()}{note[1:]}." for note in notes)]), "muted"
+
+
+def _without_folder(reason: str) -> str:
+    """A reason that begins with a file's path, with the file's name alone."""
+    found = re.match(r"(.*?[\\/])?([^\\/]+\.(?:cu|cuh|py):\d+: .*)", reason, re.DOTALL)
+    return found[2] if found else reason
 
 
 def neighbour(info: RungInfo, rungs: Sequence[RungInfo]) -> RungInfo | None:

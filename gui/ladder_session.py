@@ -97,6 +97,7 @@ class LadderSession(QObject):
         self._supervisor: Supervisor | None = None
         self._folder = runs
         self._quick = False
+        self._what = ""  # a rerun, in words
         self._spare: list[QTemporaryDir] = []  # folders of reruns: their error maps are looked at
         self._seen: dict[str, str] = {}  # path of a rung of the user's → its text when it was last looked at
         self._fresh = False  # the next answer may bring rungs that were saved or added
@@ -124,6 +125,7 @@ class LadderSession(QObject):
         before, self.state.question = self.state.question, question
         if question.kernel_dirs != before.kernel_dirs:
             self._fresh = True
+            self._what = "Your kernels were run"
             self._watch.watch([Path(folder) for folder in question.kernel_dirs])
         self._describer.ask(question)
         self.state.changed.emit()
@@ -189,6 +191,11 @@ class LadderSession(QObject):
         ladder = msgspec.structs.replace(ladder, job=job, cases=cases)
         self._begin(LadderFolder.create(Path(spare.path()) / "ladder", ladder), ladder, quick=True)
 
+    def note(self, words: str) -> None:
+        """Say a sentence where the last ladder's end is told."""
+        if not self.active:
+            self._stand(ended=words)
+
     def warm_up(self) -> None:
         """Have a worker ready, unless something is being measured."""
         if not self._over and not self.active and not self._blocked():
@@ -211,6 +218,7 @@ class LadderSession(QObject):
             return
         self.state.take(answer)
         if answer.created:
+            self._what = f"A kernel that passes is in {answer.created}: it is run whenever you save it; run"
             self.created.emit(Path(answer.created))
             self._watch.watch([Path(folder) for folder in self.state.question.kernel_dirs])
         own = {info.path: info for info in answer.rungs if info.case.user}
@@ -234,6 +242,8 @@ class LadderSession(QObject):
 
     def _on_saved(self, paths: Sequence[Path]) -> None:
         if not self._over:
+            names = ", ".join(sorted({path.name for path in paths}))
+            self._what = f"{names} was saved, and run again"
             self._fresh = self._touched = True
             if not self.active:
                 self._describer.ask(self.state.question)
@@ -303,7 +313,7 @@ class LadderSession(QObject):
         if cancelled:
             words = "Cancelled; what was measured stays."
         elif self._quick:
-            words = f"Saved and run again at {datetime.datetime.now():%H:%M:%S}."
+            words = f"{self._what} at {datetime.datetime.now():%H:%M:%S}."
         else:
             words = f"Kept in {self._runs.name}/{self._folder.name}."
         self.standing = LadderStanding(ended=words)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QFont, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
@@ -24,29 +25,34 @@ HEADINGS = {
     "disposition": ("result", "Right, wrong, refused, or what goes on with it now"),
     "median_s": ("time", "Median time of a pass"),
     "relative": ("±", "Half the 95 % interval of the median, relative"),
+    "speedup": ("vs ref.", "The reference's time over this one's"),
+    "gain": ("gain", "The time of the rung below over this one's"),
+    "model_s": ("whole model", "Median time of the whole model with this rung at the node"),
+    "model_speedup": ("its vs ref.", "The time of the reference's whole model over that"),
     "flops_per_s": ("GFLOP/s", "Operations a second"),
     "bytes_per_s": ("GB/s", "Bytes a second of the least traffic possible"),
     "share_of_limit": ("of limit", "The time that the measured limits ask at least, over the time taken"),
     "rel_l2_error": ("error", "Relative L2 error against the float64 oracle"),
-    "speedup": ("vs ref.", "The reference's time over this one's"),
-    "gain": ("gain", "The time of the rung below over this one's"),
     "registers": ("regs", "Registers a thread"),
     "shared_nbytes": ("shared", "Shared memory a block"),
     "spill_nbytes": ("spills", "Bytes of registers spilled a thread"),
     "occupancy": ("occ.", "Theoretical occupancy"),
     "reason": ("why", "Why it has no figures"),
 }
+LATE = ("registers", "shared_nbytes", "spill_nbytes", "occupancy")  # there for compiled rungs alone
 LEFT = {"rung", "disposition", "reason"}
 
 
 @dataclass(frozen=True)
 class Shown:
     """A row of the table. refused: why it will be refused, known before it is run; going: None where nothing
-    is being measured of it."""
+    is being measured of it. model, model_going: the same of the whole model with this rung in it."""
 
     row: RungRow
     refused: str = ""
     going: Going | None = None
+    model: RungRow | None = None
+    model_going: Going | None = None
 
     @property
     def waits(self) -> bool:
@@ -61,7 +67,8 @@ class Shown:
         if self.waits:
             return "refused" if self.refused else ""
         if m.finding is not None:
-            return f"wrong: {m.finding.fault.replace('_', ' ')}"
+            fault = m.finding.fault.replace("_", " ")
+            return fault if fault == "wrong" else f"wrong: {fault}"
         return ladder_tables.WORDS.get(m.disposition, m.disposition)
 
     @property
@@ -70,6 +77,18 @@ class Shown:
         if self.going is not None:
             return ""
         return self.row.measurement.reason or (self.refused if self.waits else "")
+
+    @property
+    def whole(self) -> str:
+        """The whole model's time, or how it stands."""
+        if self.model_going is not None:
+            return f"{self.model_going.words or 'waits'}…"
+        if self.model is None:
+            return ""
+        if self.model.time is not None:
+            return units.duration(self.model.time.value)
+        disposition = self.model.measurement.disposition
+        return ladder_tables.WORDS.get(disposition, disposition)
 
     @property
     def failed(self) -> bool:
@@ -89,6 +108,8 @@ class LadderModel(QAbstractTableModel):
         self._theming = theming
         known = {name: (value, text) for name, value, text in ladder_tables.COLUMNS}
         known["relative"] = (lambda r: r.time.relative if r.time else None, lambda v: f"{v * 100:.1f} %")
+        # Of the whole model: see `Shown.whole`.
+        known["model_s"] = known["model_speedup"] = (lambda r: None, str)
         for name in ("flops_per_s", "bytes_per_s"):
             known[name] = (known[name][0], lambda v: units.digits(v / 1e9))
         self.columns = [(name, *known[name]) for name in HEADINGS]
@@ -108,15 +129,13 @@ class LadderModel(QAbstractTableModel):
 
     def empty_columns(self) -> list[int]:
         """The columns without a value in any row; those that a first run fills are shown from the start."""
-        return [
-            i
-            for i, (name, value, _) in enumerate(self.columns)
-            if (
-                name in ("registers", "shared_nbytes", "spill_nbytes", "occupancy")
-                and not any(value(shown.row) for shown in self.rows)
-            )
-            or (name == "reason" and not any(shown.why for shown in self.rows))
-        ]
+        found = {
+            name: any(value(s.row) for s in self.rows) for name, value, _ in self.columns if name in LATE
+        }
+        found["model_s"] = any(shown.whole for shown in self.rows)
+        found["model_speedup"] = any(shown.model and shown.model.speedup for shown in self.rows)
+        found["reason"] = any(shown.why for shown in self.rows)
+        return [i for i, (name, _, _) in enumerate(self.columns) if not found.get(name, True)]
 
     def rowCount(self, parent: Index = _NO_INDEX) -> int:
         return 0 if parent.isValid() else len(self.rows)
@@ -148,6 +167,11 @@ class LadderModel(QAbstractTableModel):
                 return title + (f" ({', '.join(marks)})" if marks else "")
             if name == "reason":
                 return shown.why
+            if name == "model_s":
+                return shown.whole
+            if name == "model_speedup":
+                speedup = shown.model.speedup if shown.model is not None else None
+                return units.times(speedup.value) if speedup is not None else ""
             if name == "number":
                 return f"{case.number:02d}" if case.number else ""
             found = value(shown.row)
@@ -215,8 +239,9 @@ class LadderTable(QTableView):
             self.setColumnHidden(column, column in empty)
             if column in empty:
                 continue
-            heading = self.horizontalHeader().sectionSizeHint(column)
-            wanted = min(240, max(self.sizeHintForColumn(column) + 10, heading))
+            heading = HEADINGS[self.source.columns[column][0]][0]
+            room = self.horizontalHeader().fontMetrics().horizontalAdvance(heading) + 14
+            wanted = min(240, max(self.sizeHintForColumn(column) + 8, room))
             if wanted > self._widths.get(column, 0):  # they grow, and never shrink while data comes
                 self._widths[column] = wanted
                 self.setColumnWidth(column, wanted)
@@ -252,7 +277,23 @@ class LadderTable(QTableView):
 
 
 def shown_rows(
-    rows: Sequence[RungRow], refused: Mapping[str, str], going: Mapping[str, Going]
+    rows: Sequence[RungRow],
+    refused: Mapping[str, str],
+    going: Mapping[str, Going],
+    models: Sequence[RungRow] = (),
 ) -> list[Shown]:
-    """refused: by rung, why it cannot run; going: by case key."""
-    return [Shown(row, refused.get(row.case.rung, ""), going.get(row.case.key)) for row in rows]
+    """refused: by rung, why it cannot run; going: by case key; models: the rows of the whole models."""
+    whole = {row.case.key: row for row in models}
+    shown = []
+    for row in rows:
+        key = msgspec.structs.replace(row.case, scope="model").key
+        shown.append(
+            Shown(
+                row,
+                refused.get(row.case.rung, ""),
+                going.get(row.case.key),
+                whole.get(key),
+                going.get(key),
+            )
+        )
+    return shown

@@ -126,6 +126,8 @@ class BarPlot(PanelPlot):
     def _rule(self, baselines: Sequence[Baseline]) -> None:
         """A dashed line a baseline, what it is written on it."""
         theme = self.theming.theme
+        small = self.font()
+        small.setPointSizeF(max(6.5, small.pointSizeF() - 2))
         while len(self._lines) < len(baselines):
             line = pg.InfiniteLine(
                 angle=0, movable=False, label="", labelOpts={"position": 0.02, "anchors": [(0, 1), (0, 1)]}
@@ -140,7 +142,7 @@ class BarPlot(PanelPlot):
             line.setPos(baseline.y)
             line.setPen(pg.mkPen(theme.ink, width=self.pixels(1), style=Qt.PenStyle.DashLine))
             line.label.setColor(QColor(theme.ink))
-            line.label.fill = pg.mkBrush(theme.paper)
+            line.label.setFont(small)
             line.label.setFormat(baseline.label)
             at_left = self._gap(baseline.y, first=True) >= self._gap(baseline.y, first=False)
             x = 0.0 if at_left else 1.0

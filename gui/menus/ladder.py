@@ -13,7 +13,7 @@ from bench import chosen_rungs, defaults
 from bench.ladder_command import command_line
 from bench.ladder_questions import LadderQuestion
 from bench.ladder_records import RungCase
-from bench.records import Case, Layer
+from bench.records import Case, Layer, stem
 from gui.ladder_session import LadderSession
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
@@ -55,7 +55,6 @@ class LadderActions:
         page.command_wanted.connect(self.copy_command)
         self.session.told.connect(window.tell)
         self.session.logged.connect(window.problems.logged)
-        self.session.created.connect(lambda path: window.tell(f"A kernel that passes is in {path}; edit it."))
         window.form.changed.connect(page.invalidate)
         window.session.ended.connect(self._free)
         window.session.blockers.append(self._climbing)
@@ -145,8 +144,8 @@ class LadderActions:
             form.models.keys,
         )
         self._window.form_dock.show()
-        self._window.tell(
-            f"{case.rung} is chosen for {job.node} of {job.model}; F5 runs the comparison with it."
+        self.session.note(
+            f"{case.rung} is chosen for {job.node} of {stem(job.model)}: F5 runs the comparison with it."
         )
 
     def _used(self, node: str, model: str) -> str:

@@ -83,7 +83,9 @@ class LadderPage(Page):
         strip = QHBoxLayout()
         strip.addWidget(self._progress)
         strip.addWidget(self._words, 1)
-        self.speed = ChartView(self.theming, "Press Run: a bar a rung grows here as it is measured.")
+        self.speed = ChartView(
+            self.theming, "Press Run the ladder: a bar grows here for each rung as it is measured."
+        )
         self.roofline = ChartView(
             self.theming, "How near each rung comes to what this machine can do appears here."
         )
@@ -130,7 +132,7 @@ class LadderPage(Page):
         state = session.state
         self.bar.show_choice(state.question, state.answer, self._models(), session.active)
         refused = {info.case.rung: info.refused for info in state.rungs if info.refused}
-        self._shown = shown_rows(state.rows, refused, state.going)
+        self._shown = shown_rows(state.rows, refused, state.going, state.models)
         if state.ladder is not None and (state.derived or state.going):
             speed, roofline = charts(state.ladder, state.derived, state.going)
             self.speed.show_chart(speed)

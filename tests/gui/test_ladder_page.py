@@ -1,0 +1,206 @@
+"""The ladder page with real CPU workers: planned, run, read, used in a comparison; a kernel of one's own."""
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from bench import defaults
+from bench.ladder_store import LadderFolder
+from bench.records import Job
+from gui import screenshots
+from gui.pages.ladder import LadderPage
+from gui.pages.layers import LayersPage
+from tests.gui.recorded import RECORDED
+
+CRASH = """import os
+import signal
+
+
+def bind(p, inputs, output, workspace):
+    os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _places(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def planned(window, qtbot):
+    """The page in front, its ladder planned."""
+    page = next(page for page in window.pages if isinstance(page, LadderPage))
+    window.tabs.setCurrentWidget(page)
+    qtbot.waitUntil(lambda: page.session.state.ladder is not None and page.at_rest, timeout=30_000)
+    window.redraw.flush()
+    return page
+
+
+def climb(window, page, qtbot, *rungs):
+    """Run these rungs alone, with few samples."""
+    qtbot.waitUntil(lambda: page.at_rest, timeout=60_000)
+    page.session.ask(msgspec.structs.replace(page.session.state.question, rungs=rungs))
+    qtbot.waitUntil(lambda: page.at_rest, timeout=30_000)
+    ladder = page.session.state.ladder
+    job = msgspec.structs.replace(ladder.job, budget_s=0.05, quick=True)
+    page.session.state.ladder = msgspec.structs.replace(ladder, job=job)
+    window.redraw.flush()
+    qtbot.mouseClick(page.bar.run_button, Qt.MouseButton.LeftButton)
+    settled(window, page, qtbot)
+
+
+def settled(window, page, qtbot):
+    qtbot.waitUntil(lambda: page.at_rest, timeout=60_000)
+    window.redraw.flush()
+
+
+def result(page, rung):
+    rows = page.table.source.rows
+    return next((shown.result for shown in rows if shown.row.case.rung == rung), None)
+
+
+def tab(page):
+    return page.reader.tabs.tabText(page.reader.tabs.currentIndex())
+
+
+def test_at_first_the_default_model_s_first_convolution_is_ready_to_run(make_window, qtbot):
+    window = make_window("ok")
+    page = planned(window, qtbot)
+    assert page.bar.model.currentData() == defaults.JOB.models[0]
+    assert page.bar.op.currentData() == "conv"
+    assert page.bar.node.currentData() == "conv1"
+    assert page.bar.run_button.isEnabled()
+    assert page.bar.run_button.isVisible()
+    names = [shown.row.case.rung for shown in page.table.source.rows]
+    assert names[0] == "shift_and_add"
+    assert names[-1] == "reference"
+    # What cannot run says why before anything is run.
+    winograd = next(shown for shown in page.table.source.rows if shown.row.case.rung == "winograd")
+    assert winograd.result == "refused"
+    assert "kernel = 3" in winograd.why
+    # Reading a rung: its idea, its source, and the difference to the one below.
+    page.table.setCurrentIndex(page.table.model().index(1, 1))
+    window.redraw.flush()
+    assert page.reader.title.text() == "02 im2col"
+    assert "GEMM" in page.reader.words.text()
+    assert "def bind" in page.reader.source.code.toPlainText()
+    page.reader.tabs.setCurrentIndex(1)
+    assert page.reader.diff.titles[0].text() == "01 shift_and_add"
+    assert page.reader.diff.changes
+    # Another node of the model, by its name.
+    page.bar.node.setCurrentIndex(page.bar.node.findData("conv2"))
+    page.bar.node.activated.emit(page.bar.node.currentIndex())
+    qtbot.waitUntil(lambda: page.session.state.ladder.job.node == "conv2", timeout=30_000)
+
+
+def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qtbot):
+    window = make_window("ok")
+    page = planned(window, qtbot)
+    climb(window, page, qtbot, "shift_and_add", "im2col")
+    assert result(page, "im2col") == "ok"
+    assert result(page, "reference") == "ok"
+    (kept,) = window.session.runs.glob("*-ladder-conv")
+    assert len(LadderFolder.open(kept).measurements()) == 3
+    assert kept.name in page._words.text()
+    panel = page.speed.chart.panels[0]
+    assert [bool(bar.parts) for bar in panel.bars] == [True, True]
+    assert panel.baselines  # the reference's line
+    assert page.roofline.chart is not None
+    page.speed.picked.emit("", 1.0)  # its bar clicked
+    window.redraw.flush()
+    assert page.reader.title.text() == "02 im2col"
+    qtbot.mouseClick(page.reader.use_button, Qt.MouseButton.LeftButton)
+    job = window.form.job()
+    assert job.rungs == {"lenet5-digits:conv1": "cpu/im2col"}
+    assert window.form.rungs.words == ["conv1 of lenet5-digits: im2col (cpu)"]
+    assert window.form.rungs.isVisible()
+    window.form.copy_command()
+    assert "--rung lenet5-digits:conv1=cpu/im2col" in QApplication.clipboard().text()
+    window.redraw.flush()
+    assert not page.reader.use_button.isEnabled()
+    window.form.rungs.remove("lenet5-digits:conv1")
+    assert window.form.job().rungs == {}
+    assert not window.form.rungs.isVisible()
+
+
+def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qtbot, tmp_path):
+    window = make_window("ok")
+    page = planned(window, qtbot)
+    folder = tmp_path / "kernels"
+    page.session.write_template(folder)
+    qtbot.waitUntil(lambda: result(page, "mine") == "ok", timeout=60_000)
+    settled(window, page, qtbot)
+    assert page.reader.title.text() == "90 mine (your own)"
+    (file,) = folder.iterdir()
+    right = file.read_text()
+    header = "".join(line for line in right.splitlines(keepends=True) if line.startswith("#"))
+
+    def save(text, until):
+        file.write_text(text)
+        qtbot.waitUntil(lambda: until(result(page, "mine")), timeout=60_000)
+        settled(window, page, qtbot)
+
+    save(
+        header + "def bind(p, inputs, output, workspace):\n    return lambda: output.fill(1)\n",
+        lambda r: r is not None and r.startswith("wrong"),
+    )
+    assert page.reader.tabs.isTabVisible(2)
+    page.reader.tabs.setCurrentIndex(2)
+    assert page.reader.finding.words.text()
+    save(header + "def bind(p, inputs, output, workspace):\n    return (\n", lambda r: r == "failed")
+    line = len(header.splitlines()) + 2
+    page.reader.tabs.setCurrentIndex(0)
+    assert page.reader.source.errors.item(0).text().startswith(f"line {line}:")
+    save(header + CRASH, lambda r: r == "crashed")
+    assert "SIGSEGV" in page.reader.state.text()
+    # A header that is not valid is no rung: it is shown, and never run.
+    file.write_text("# op = conv\n")
+    qtbot.waitUntil(lambda: bool(page.session.state.problems), timeout=30_000)
+    settled(window, page, qtbot)
+    assert result(page, "mine") is None
+    assert "header" in page.reader.state.text()
+    save(right, lambda r: r == "ok")
+    # With a rung of one's own its folder goes into the job as well.
+    page._on_picked("mine")
+    window.redraw.flush()
+    qtbot.mouseClick(page.reader.use_button, Qt.MouseButton.LeftButton)
+    assert window.form.job().kernel_dirs == (str(folder),)
+
+
+def test_a_layer_is_opened_in_the_ladder(make_window, qtbot):
+    window = make_window("ok")
+    screenshots.open_run(window, RECORDED)
+    screenshots.select(window)
+    layers = next(page for page in window.pages if isinstance(page, LayersPage))
+    window.tabs.setCurrentWidget(layers)
+    window.redraw.flush()
+    measurement = window.state.measurement(window.state.case)
+    layer = next(layer for layer in measurement.layers if "conv2" in layer.nodes)
+    window.state.select(window.state.case, layer.output)
+    window.redraw.flush()
+    layers.ladder_action.trigger()
+    page = window.tabs.currentWidget()
+    assert isinstance(page, LadderPage)
+    qtbot.waitUntil(lambda: page.session.state.ladder is not None, timeout=30_000)
+    job = page.session.state.ladder.job
+    assert (job.node, job.op, job.batch) == ("conv2", "conv", window.state.case.batch)
+
+
+def test_a_ladder_and_a_comparison_do_not_run_at_once(make_window, qtbot):
+    window = make_window("hang")
+    page = planned(window, qtbot)
+    window.start(Job(models=("lenet5-digits",), backends=("engine-cpu",)))
+    page.session.run()
+    assert not page.session.active
+    assert "comparison is running" in window.banner.text
+    with qtbot.waitSignal(window.session.ended, timeout=30_000):
+        window.session.cancel()
+    page.session.run()
+    assert page.session.active
+    window.start(Job(models=("lenet5-digits",), backends=("engine-cpu",)))
+    assert not window.session.active
+    assert "ladder is running" in window.banner.text
+    with qtbot.waitSignal(page.session.ended, timeout=30_000):
+        page.session.cancel()
+    assert "Cancelled" in page._words.text()
