@@ -80,8 +80,8 @@ class CpuRungSession:
     def synchronize(self) -> None:
         """Nothing to wait for: `run` returns when the pass has ended."""
 
-    def output(self) -> np.ndarray:
-        return self._output.copy()
+    def output(self, rows: slice = slice(None)) -> np.ndarray:
+        return self._output[rows].copy()
 
     def strays(self) -> tuple[Stray, ...]:
         found = []

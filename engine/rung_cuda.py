@@ -49,6 +49,7 @@ class CudaRungSession:
         self.facts: Mapping[str, str] = {
             **shown(shape, rung.op, kernel),
             "compute_capability": f"{digits[:-1]}.{digits[-1]}",
+            "multiprocessors": str(cupy.cuda.Device().attributes["MultiProcessorCount"]),
         }
 
     def _allocate(self, params: Params, inputs: Sequence[np.ndarray], shape: launch.Launch) -> list[int]:
@@ -103,11 +104,14 @@ class CudaRungSession:
         with translated(self._what):
             self._stream.synchronize()
 
-    def output(self) -> np.ndarray:
+    def output(self, rows: slice = slice(None)) -> np.ndarray:
         shape, dtype = self._result
-        array = np.empty(shape, dtype)
-        with translated(self._what):
-            self._staging.download(self._pointer("output"), array)
+        start, stop, _ = rows.indices(shape[0])
+        array = np.empty((max(0, stop - start), *shape[1:]), dtype)
+        if array.size:
+            before = start * (array.nbytes // array.shape[0])
+            with translated(self._what):
+                self._staging.download(self._pointer("output") + before, array)
         return array
 
     def strays(self) -> tuple[Stray, ...]:

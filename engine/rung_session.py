@@ -66,8 +66,8 @@ class RungSession(Protocol):
     def synchronize(self) -> None:
         """Wait for every started pass; errors of the device surface here."""
 
-    def output(self) -> np.ndarray:
-        """A copy of the output, (output_shape(params))."""
+    def output(self, rows: slice = slice(None)) -> np.ndarray:
+        """A copy of the output, (output_shape(params)), or of these rows of its first axis alone."""
 
     def strays(self) -> tuple[Stray, ...]:
         """What was written since it was prepared beside the output and the workspace."""
