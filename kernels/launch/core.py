@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.errors import KernelError
+from kernels.errors import KernelError, UnsupportedError
 from kernels.nvrtc import Define
-from kernels.params import OPS, Conv, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose
+from kernels.params import OPS, Conv, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax, Transpose
 from kernels.registry import Rung
 from kernels.scalars import Scalar
 
@@ -164,7 +164,7 @@ def refusal(params: Params, rung: Rung) -> str | None:
     """Why a rung that takes `params` by its header cannot be launched for them, or None."""
     try:
         launch(params, rung)
-    except KernelError as error:
+    except (KernelError, UnsupportedError) as error:
         return str(error)
     return None
 
@@ -178,7 +178,7 @@ def outputs(p: Params) -> int:
             return p.n * p.m * p.out_h * p.out_w
         case Gemm():
             return p.batch * p.m * p.n
-        case Pool():
+        case Pool() | LrnPool():
             return p.n * p.c * p.out_h * p.out_w
         case Lrn():
             return p.n * p.c * p.inner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.errors import KernelError
+from kernels.errors import UnsupportedError
 from kernels.launch.core import MAX_X, Launch, Pack, ceil, shape
 from kernels.launch.direct import shapes
 from kernels.nvrtc import Define
@@ -34,7 +34,7 @@ def conv_whole_image(params: Conv, rung: Rung) -> Launch:
     while maps > _FOUR and pixels + taps * maps > _SHARED_FLOATS:
         maps = ceil(maps // 2, _FOUR) * _FOUR
     if pixels + taps * maps > _SHARED_FLOATS:
-        raise KernelError(
+        raise UnsupportedError(
             f"{rung.label} keeps an image and the weights of {_FOUR} maps in 48 KB of shared memory, and "
             f"here they take {4 * (pixels + taps * maps) >> 10} KB"
         )
