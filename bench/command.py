@@ -38,6 +38,8 @@ def arguments(job: Job) -> list[str]:
         words += ["--timeout", f"{job.timeout_s:g}"]
     if not job.layers:
         words.append("--no-layer-pass")
+    if job.tune != _PLAIN.tune:
+        words.append("--no-tune" if job.tune == "none" else "--tune")
     if job.tune_reference:
         words.append("--tune-reference")
     for node, rung in job.rungs.items():

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import accuracy, artifacts, gallery, layers, predictions, stats, timing
+from bench import accuracy, artifacts, gallery, layers, predictions, stats, timing, tuning
 from bench.material import ORACLE, Material
 from bench.records import (
     Accuracy,
@@ -50,7 +50,7 @@ class Contender:
         self.case = case
         self.backend: Backend = backends.get(case.backend)
         self.session: Session | None = None
-        self.options = material.options_for(self.backend.device)
+        self.options = tuning.options(self.backend, material, job)
         self._material = material
         self._job = job
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
-from pathlib import Path
 
 import psutil
 
@@ -39,7 +37,7 @@ def collect() -> Environment:
         machine=platform.node(),
         os=_os(),
         python=platform.python_version(),
-        cpu=_cpu(),
+        cpu=host.cpu_name(),
         cores=host.physical_cores(),
         memory_nbytes=psutil.virtual_memory().total,
         gpu=gpu.name if gpu else "",
@@ -87,14 +85,3 @@ def _os() -> str:
             name = "Linux"
         return f"{name}, kernel {platform.release()}"
     return f"{platform.system()} {platform.release()}"
-
-
-def _cpu() -> str:
-    """The processor's name as the system tells it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or os.environ.get("PROCESSOR_IDENTIFIER", "") or platform.machine()

@@ -99,6 +99,7 @@ def measure(
                 flops=part.flops,
                 nbytes=part.nbytes,
                 rung=next((time.rung for time in times_of if time.rung), ""),
+                chosen=next((time.chosen for time in times_of if time.rung), ""),
                 time_ns=sum(time.time_ns for time in times_of) if times_of else None,
                 clock=times_of[0].clock if times_of else "",
                 isolated=_with_ratio(ours.isolated, reference_errors.isolated, part.output),

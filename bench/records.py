@@ -47,8 +47,9 @@ class Job(Record, frozen=True):
     after
     which a case is given up. layers: also measure every operator (time and error). rungs: node name → rung
     name. own_batches, own_images: model (as in models, or its file's stem) → what it takes in place of the
-    general ones. tune_reference: beside the CUDA reference also its tuned variants, swept first where this
-    machine has no sweep of a case.
+    general ones. tune: whose kernels are timed first where this machine has no choice of a case: "cuda"'s,
+    "all", or "none" (then the ladder's order decides, whatever was timed before). tune_reference: beside the
+    CUDA reference also its tuned variants, swept first where this machine has no sweep of a case.
     """
 
     models: tuple[str, ...]
@@ -69,6 +70,7 @@ class Job(Record, frozen=True):
     seed: int = 0
     own_batches: dict[str, tuple[int, ...]] = {}
     own_images: dict[str, tuple[int, ...]] = {}
+    tune: Literal["cuda", "all", "none"] = "cuda"
     tune_reference: bool = False
 
     def batches_of(self, model: str) -> tuple[int, ...]:
@@ -127,7 +129,8 @@ class Layer(Record, frozen=True):
     or the name of a model input (constants left out); output: its tensor; shape: with the batch.
     time_ns: median (None where not measured); clock: "host", "events" or "isolated" (see
     engine.backend.OpTime).
-    isolated: fed the oracle's inputs; propagated: fed what the backend itself computed before.
+    isolated: fed the oracle's inputs; propagated: fed what the backend itself computed before. chosen: what
+    chose the rung, "named", "timed" or the "ladder" ("": there is no rung).
     """
 
     nodes: tuple[str, ...]
@@ -139,6 +142,7 @@ class Layer(Record, frozen=True):
     flops: int = 0
     nbytes: int = 0
     rung: str = ""
+    chosen: str = ""
     time_ns: float | None = None
     clock: str = ""
     isolated: ErrorStats | None = None

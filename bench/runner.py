@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import onnx
@@ -140,9 +141,8 @@ class Runner:
         self._go_on()
         assert self._material is not None
         try:
-            if tuning.lacks(case, self._material.graph, self._job):
-                self._say(CaseStarted(case=case, stage="tune"))
-                tuning.tune(case, self._material, self._job, self._progress)
+            begin = partial(self._say, CaseStarted(case=case, stage="tune"))
+            tuning.tune(case, self._material, self._job, begin, self._progress)
         except Stopped:
             raise
         except Exception as error:

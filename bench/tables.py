@@ -99,7 +99,7 @@ COLUMNS = (
 )
 LAYER_COLUMNS = (
     "model", "backend", "precision", "batch", "layer", "nodes", "op_type", "shape", "parameters", "flops",
-    "nbytes", "rung", "time_s", "share", "gflops_per_s", "gb_per_s", "clock", "isolated_rel_l2",
+    "nbytes", "rung", "chosen", "time_s", "share", "gflops_per_s", "gb_per_s", "clock", "isolated_rel_l2",
     "isolated_ok", "isolated_ratio", "propagated_rel_l2", "propagated_ok",
 )  # fmt: skip
 
@@ -151,7 +151,8 @@ def layer_records(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
             values = (
                 title(case.model), case.backend, case.precision, case.batch, index, " ".join(layer.nodes),
                 layer.op_type, "x".join(map(str, layer.shape)), layer.parameters, layer.flops, layer.nbytes,
-                layer.rung or None, _s(time_ns), time_ns / total if time_ns and total else None,
+                layer.rung or None, layer.chosen or None, _s(time_ns),
+                time_ns / total if time_ns and total else None,
                 layer.flops / time_ns if time_ns else None, layer.nbytes / time_ns if time_ns else None,
                 layer.clock or None, *_verdict(layer.isolated), getattr(layer.isolated, "ratio", None),
                 *_verdict(layer.propagated),

@@ -66,13 +66,13 @@ class ReferenceSweep:
         keep: Keep,
         progress: Callable[[str, float | None], None],
         known: Sweep | None = None,
-        rules: Rules = FINAL,
+        rules: Rules | None = None,
     ) -> None:
         self._subject = subject
         self._configurations = configurations
         self._keep = keep
         self._progress = progress
-        self._rules = rules
+        self._rules = rules or FINAL
         self._sweep = known or Sweep()
         self._golden = _with_layers(subject.material)
         self._placement = subject.material.placement(subject.batch, seed=0)

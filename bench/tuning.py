@@ -4,34 +4,61 @@ worker, before anything of the case's group is on the device."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from bench.material import Material
 from bench.records import Case, Job
-from bench.tune_reference import ReferenceSweep, Subject
+from bench.tune_reference import DeviceLost, ReferenceSweep, Subject
+from bench.tune_rungs import RungTuner, Wanted, wanted
 from engine import backends, ort_configuration, ort_tuning
-from engine.backend import Variant
+from engine.backend import Backend, Options, Variant
 from engine.fused_conv import fused
 from engine.graph import Graph
 from engine.ort_configuration import Configuration
+from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 
 Progress = Callable[[str, float | None], None]
 
 
-def lacks(case: Case, graph: Graph, job: Job) -> bool:
-    """Whether there is something to be measured for this case first."""
-    return _lacks_sweep(case, graph, job)
+def options(backend: Backend, material: Material, job: Job) -> Options:
+    """What a case of this backend is prepared with."""
+    return replace(material.options_for(backend.device), tuned=job.tune != "none")
 
 
-def tune(case: Case, material: Material, job: Job, progress: Progress) -> None:
-    """Measure it. Raises what the backend raises, tune_reference.DeviceLost, and what `progress` raises."""
-    if _lacks_sweep(case, material.graph, job):
-        _sweep(case, material, progress)
-
-
-def _lacks_sweep(case: Case, graph: Graph, job: Job) -> bool:
+def tune(case: Case, material: Material, job: Job, begin: Callable[[], None], progress: Progress) -> None:
+    """Measure what is not known yet; `begin` is called before, where there is something. Raises what the
+    backend raises, tune_reference.DeviceLost, and what `progress` raises."""
     backend = backends.get(case.backend)
-    if not job.tune_reference or not isinstance(backend, Variant) or backend.unavailable() is not None:
-        return False
+    if backend.unavailable() is not None:
+        return
+    if isinstance(backend, Variant):
+        if job.tune_reference and _lacks_sweep(case, backend, material.graph):
+            begin()
+            _sweep(case, backend, material, progress)
+        return
+    if job.tune not in ("all", backend.device) or backend.name != f"engine-{backend.device}":
+        return
+    how = options(backend, material, job)
+    missing = wanted(material.graph, case.batch, backend.device, case.precision, how)
+    if missing:
+        begin()
+    for number, item in enumerate(missing):
+        progress(f"step {number + 1} of {len(missing)}", number / len(missing))
+        _choose(item, case, backend, how, progress)
+
+
+def _choose(item: Wanted, case: Case, backend: Backend, how: Options, progress: Progress) -> None:
+    lost = _lost if backend.device == "cuda" else _never
+    try:
+        RungTuner(item, backend.device, case.precision, how, progress, lost).run()
+    except DeviceLost:
+        raise
+    except (KernelError, OutOfMemoryError, UnsupportedError) as error:
+        # The step cannot be tried alone, or nothing be kept: then the ladder's order decides.
+        progress(f"{item.node} keeps the ladder's kernel: {error}", None)
+
+
+def _lacks_sweep(case: Case, backend: Variant, graph: Graph) -> bool:
     plain = backends.get(backend.variant_of)
     if plain.supports(graph, case.batch, case.precision) is not None:
         return False
@@ -39,12 +66,10 @@ def _lacks_sweep(case: Case, graph: Graph, job: Job) -> bool:
     return known is None or not known.done
 
 
-def _sweep(case: Case, material: Material, progress: Progress) -> None:
-    backend = backends.get(case.backend)
-    assert isinstance(backend, Variant)
+def _sweep(case: Case, backend: Variant, material: Material, progress: Progress) -> None:
     plain = backends.get(backend.variant_of)
     at = (plain.name, material.graph, case.batch, case.precision)
-    lost = _lost if plain.device == "cuda" else lambda: False
+    lost = _lost if plain.device == "cuda" else _never
     subject = Subject(plain, material, case.batch, case.precision, material.options, lost)
     ReferenceSweep(
         subject,
@@ -59,6 +84,10 @@ def _lost() -> bool:
     from engine import rung_cuda
 
     return rung_cuda.lost()
+
+
+def _never() -> bool:
+    return False
 
 
 def configurations(graph: Graph) -> tuple[Configuration, ...]:

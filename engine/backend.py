@@ -28,6 +28,7 @@ class Options:
     threads: CPU threads for ONNX Runtime and BLAS alike (None: one a physical core).
     cuda_graph: replay the forward pass as one CUDA graph where the backend can.
     rungs: chosen rung (its name) by node name; others get the backend's default.
+    tuned: the default is the rung that was timed to be the fastest on this machine, where one was.
     kernel_dirs: folders of the user's own rungs.
     provider_options: passed to ONNX Runtime's execution provider.
     ort: how ONNX Runtime is configured (None: its backend's own way).
@@ -36,6 +37,7 @@ class Options:
     threads: int | None = None
     cuda_graph: bool = True
     rungs: Mapping[str, str] = field(default_factory=dict)
+    tuned: bool = True
     kernel_dirs: tuple[Path, ...] = ()
     provider_options: Mapping[str, str] = field(default_factory=dict)
     ort: Configuration | None = None
@@ -54,6 +56,7 @@ class OpTime:
     time_ns: float
     clock: str
     rung: str = ""
+    chosen: str = ""
 
 
 class Session(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import platform
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,18 @@ def physical_cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # a container or taskset may grant fewer than the machine has
         cores = min(cores, len(os.sched_getaffinity(0)))
     return cores
+
+
+@functools.cache
+def cpu_name() -> str:
+    """The processor's name as the system tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or os.environ.get("PROCESSOR_IDENTIFIER", "") or platform.machine()
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -24,7 +25,8 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class Step:
-    """One kernel launch: `params` says what, `rung` by which file of the ladder.
+    """One kernel launch: `params` says what, `rung` by which file of the ladder, `chosen` what chose it (see
+    engine.planner.Chosen).
 
     `nodes` are the ONNX nodes it covers, in order (Conv + BatchNormalization + Relu is one step); `inputs`
     are
@@ -37,6 +39,7 @@ class Step:
     inputs: tuple[str, ...]
     output: str
     rung: str
+    chosen: str = "ladder"
 
     @property
     def op(self) -> str:
@@ -77,6 +80,13 @@ class Plan:
     def holder(self, name: str) -> str:
         """The tensor whose bytes `name` is: itself, or what it is a view of."""
         return self.aliases.get(name, name)
+
+    @property
+    def chosen_words(self) -> str:
+        """What chose the rungs, counted: "3 timed, 9 by the ladder"."""
+        counts = Counter(step.chosen for step in self.steps)
+        words = {"named": "named", "timed": "timed", "ladder": "by the ladder"}
+        return ", ".join(f"{counts[by]} {words[by]}" for by in words if counts[by])
 
     @property
     def weights_nbytes(self) -> int:

@@ -6,9 +6,11 @@ import difflib
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
+from engine import choices
 from engine.backend import Options
 from engine.graph import Graph
 from engine.memory import lives, place
@@ -19,9 +21,18 @@ from kernels import launch, params, registry
 from kernels.errors import InputError, UnsupportedError
 from kernels.params import PRECISIONS
 
-Choose = Callable[[str, params.Params, str, bool], str]
-"""(device, params, ONNX node name, whether its weights are constants) → name of the rung. Raises
-UnsupportedError with the reason."""
+
+class Chosen(NamedTuple):
+    """A rung by name, and what chose it: "named" in the options, "timed" as the fastest on this machine, or
+    the "ladder" by its order."""
+
+    rung: str
+    by: str = "ladder"
+
+
+Choose = Callable[[str, params.Params, str, bool], Chosen]
+"""(device, params, ONNX node name, whether its weights are constants) → the rung. Raises UnsupportedError
+with the reason."""
 
 Workspace = Callable[[str, params.Params, str], int]
 """(device, params, rung name) → bytes of scratch memory that a launch needs."""
@@ -56,6 +67,7 @@ def plan(
         name = item.nodes[0]
         used[name] += 1
         chosen_for = next((node for node in item.nodes if node in options.rungs), name)
+        chosen = choose(device, item.params, chosen_for, _weights_known(item, weights, aliases))
         steps.append(
             Step(
                 name=name if used[name] == 1 else f"{name}:{used[name]}",
@@ -63,7 +75,8 @@ def plan(
                 params=item.params,
                 inputs=item.inputs,
                 output=item.output,
-                rung=choose(device, item.params, chosen_for, _weights_known(item, weights, aliases)),
+                rung=chosen.rung,
+                chosen=chosen.by,
             )
         )
     held = {name: spec.nbytes for name, spec in specs.items() if name not in weights and name not in aliases}
@@ -109,14 +122,15 @@ def check_precision(precision: str, device: str) -> None:
 def ladder_choice(
     options: Options, capability: tuple[int, int] | None = None, precision: str = PRECISIONS[0]
 ) -> Choose:
-    """The rung that `options.rungs` names for a node, else the first of `registry.candidates` that takes the
-    params; side rungs and the user's own run only where they are named.
+    """The rung that `options.rungs` names for a node, else (with options.tuned) the one that was timed to be
+    the fastest on this machine, else the first of `registry.candidates` that takes the params; side rungs and
+    the user's own run only where they are named.
 
     capability: compute capability of the device, which some rungs depend on. precision: what the session
     computes in, or fp32, which is as good as any.
     """
 
-    def choose(device: str, wanted: params.Params, node: str, weights_known: bool) -> str:
+    def choose(device: str, wanted: params.Params, node: str, weights_known: bool) -> Chosen:
         extra = options.kernel_dirs
         if node in options.rungs:
             rung = registry.find(device, wanted.op, options.rungs[node], extra)
@@ -129,14 +143,19 @@ def ladder_choice(
                 raise UnsupportedError(
                     f"node {node!r}: rung {rung.name!r} of {wanted.op} on {device} refuses: {reason}"
                 )
-            return rung.name
+            return Chosen(rung.name, "named")
+        if options.tuned:
+            able = choices.candidates(device, wanted, precision, weights_known, capability)
+            timed = choices.chosen(device, wanted, precision, able, options.threads)
+            if timed is not None:
+                return Chosen(timed, "timed")
         reasons = []
         for rung in registry.candidates(device, wanted.op, precision, weights_known):
             reason = rung.refusal(wanted, capability)
             if reason is None and device == "cuda":
                 reason = launch.refusal(wanted, rung)
             if reason is None:
-                return rung.name
+                return Chosen(rung.name)
             reasons.append(f"{rung.name}: {reason}")
         why = "; ".join(reasons) or "there is no rung"
         raise UnsupportedError(f"node {node!r}: no {wanted.op} kernel for {device} takes it ({why})")

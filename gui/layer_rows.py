@@ -168,7 +168,7 @@ def columns(measurements: Sequence[Measurement], focus: Measurement) -> list[Lay
         ),
         LayerColumn("GFLOP/s", "gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), units.digits, who),
         LayerColumn("GB/s", "gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), units.digits, who),
-        LayerColumn("kernel", "rung", lambda r: r.layer.rung or None, str, who),
+        LayerColumn("kernel", "rung", lambda r: _kernel(r.layer), str, f"{who}; timed: the fastest here"),
         *_error_columns("isolated", "fed right inputs"),
         *_error_columns("propagated", "fed what it computed before"),
         LayerColumn("parameters", "parameters", lambda r: r.layer.parameters or None, "{:,}".format),
@@ -177,6 +177,12 @@ def columns(measurements: Sequence[Measurement], focus: Measurement) -> list[Lay
             "bytes", "nbytes", lambda r: r.layer.nbytes or None, units.nbytes, "read and written, at least"
         ),
     ]
+
+
+def _kernel(layer: Layer) -> str | None:
+    """The rung, with what chose it where that is not the ladder's order."""
+    told = f" ({layer.chosen})" if layer.chosen in ("timed", "named") else ""
+    return f"{layer.rung}{told}" if layer.rung else None
 
 
 def _time_column(name: str) -> LayerColumn:

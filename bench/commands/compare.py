@@ -62,6 +62,12 @@ def compare(
     layer_pass: bool = typer.Option(
         True, "--layer-pass/--no-layer-pass", help="Whether every layer is measured, in passes of its own."
     ),
+    tune: bool | None = typer.Option(
+        None,
+        "--tune/--no-tune",
+        show_default=False,
+        help="Time our kernels for each step once and run on the fastest; without either, on CUDA alone.",
+    ),
     tune_reference: bool = typer.Option(
         False,
         "--tune-reference",
@@ -106,6 +112,7 @@ def compare(
         budget_s=budget,
         timeout_s=timeout,
         layers=layer_pass,
+        tune="cuda" if tune is None else "all" if tune else "none",
         tune_reference=tune_reference,
         rungs=parsing.rungs(rung),
         kernel_dirs=tuple(str(Path(folder).expanduser().absolute()) for folder in kernels),
@@ -132,6 +139,7 @@ _FIELDS = {
     "budget": ("budget_s",),
     "timeout": ("timeout_s",),
     "layer_pass": ("layers",),
+    "tune": ("tune",),
     "tune_reference": ("tune_reference",),
     "rung": ("rungs",),
     "kernels": ("kernel_dirs",),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from engine.graph import Graph
+    from engine.plan import Plan, Step
 
 app = typer.Typer(no_args_is_help=True, help="The catalogue of models.", rich_markup_mode=None)
 
@@ -39,6 +40,7 @@ def show_command(
     plan: bool = typer.Option(False, "--plan", help="The engine's plan: steps, kernels, memory."),
     batch: int = typer.Option(1, metavar="N", help="Batch size of the plan."),
     device: str = typer.Option("cpu", metavar="cpu|cuda", help="Device of the plan."),
+    precision: str = typer.Option("fp32", metavar="P", help="Precision of the plan."),
 ) -> None:
     """What a model is: input, data set, provenance, layers."""
     from rich.text import Text
@@ -75,7 +77,7 @@ def show_command(
         lines.append(("provenance", entry.provenance))
     for name, text in lines:
         console().print(Text(f"{name:<12}", style="bold") + Text(text), soft_wrap=True)
-    console().print(_plan(graph, batch, device) if plan else _nodes(graph))
+    console().print(_plan(graph, batch, device, precision) if plan else _nodes(graph))
 
 
 @app.command("build")
@@ -97,7 +99,7 @@ def _nodes(graph: Graph) -> RenderableType:
     return table
 
 
-def _plan(graph: Graph, batch: int, device: str) -> RenderableType:
+def _plan(graph: Graph, batch: int, device: str, precision: str) -> RenderableType:
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -105,8 +107,8 @@ def _plan(graph: Graph, batch: int, device: str) -> RenderableType:
     from bench import units
     from engine.planner import plan
 
-    made = plan(graph, batch, device)
-    table = Table("step", "nodes", "kernel", "output", box=box.SIMPLE_HEAD, pad_edge=False)
+    made = plan(graph, batch, device, precision)
+    table = Table("step", "nodes", "kernel", "chosen", "output", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("FLOPs", justify="right")
     table.add_column("bytes", justify="right")
     for step in made.steps:
@@ -116,12 +118,34 @@ def _plan(graph: Graph, batch: int, device: str) -> RenderableType:
             step.name,
             ", ".join(step.nodes),
             f"{step.op}/{step.rung}",
+            _chosen(made, step),
             shape,
             flops,
             units.nbytes(step.params.nbytes),
         )
     total = (
-        f"batch {batch:,} on {device}: weights {units.nbytes(made.weights_nbytes)}, "
-        f"activations {units.nbytes(made.arena_nbytes)}, peak {units.nbytes(made.peak_nbytes)}"
+        f"batch {batch:,} on {device} in {precision}: kernels {made.chosen_words}; "
+        f"weights {units.nbytes(made.weights_nbytes)}, activations {units.nbytes(made.arena_nbytes)}, "
+        f"peak {units.nbytes(made.peak_nbytes)}"
     )
     return Group(table, total)
+
+
+def _chosen(plan: Plan, step: Step) -> str:
+    """What chose a step's kernel; of a timed one, by how much and when."""
+    from bench import units
+    from engine import choices
+
+    if step.chosen != "timed":
+        return {"ladder": "by the ladder"}.get(step.chosen, step.chosen)
+    known = all(plan.holder(name) in plan.weights for name in step.inputs[1:])
+    rungs = choices.candidates(plan.device, step.params, plan.precision, known)
+    kept = choices.read(plan.device, step.params, plan.precision, rungs)
+    own = kept.of(kept.rung) if kept else None
+    if kept is None or own is None or (own.time_ns or own.first_ns) is None:
+        return "timed"
+    text = f"timed {kept.timed_at[:10]}: {units.duration(own.time_ns or own.first_ns or 0.0)}"
+    ladder = kept.of(kept.ladder)
+    if kept.ladder != kept.rung and ladder is not None and (ladder.time_ns or ladder.first_ns):
+        text += f" ({kept.ladder} {units.duration(ladder.time_ns or ladder.first_ns or 0.0)})"
+    return text

@@ -85,6 +85,7 @@ class EngineCpuSession:
             "numpy": importlib.metadata.version("numpy"),
             "blas": self._blas.words,
             "threads": str(self._threads),
+            "kernels": made.chosen_words,
         }
 
     @property
@@ -143,6 +144,7 @@ class EngineCpuSession:
                 time_ns=float(statistics.median(taken)),
                 clock="host",
                 rung=made.step.rung,
+                chosen=made.step.chosen,
             )
             for made, taken in zip(self._steps, samples, strict=True)
         )

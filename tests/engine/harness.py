@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from engine.graph import Graph
 from engine.importer import from_proto
 from engine.plan import Plan
-from engine.planner import plan
+from engine.planner import Chosen, plan
 from kernels import registry
 from kernels.cpu import load
 
@@ -80,13 +80,13 @@ def run_ort(graph: Graph, feeds: Feeds) -> dict[str, np.ndarray]:
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))
 
 
-def first_rung(device: str, wanted: Any, node: str, weights_known: bool) -> str:
-    return registry.rungs(device, wanted.op)[0].name
+def first_rung(device: str, wanted: Any, node: str, weights_known: bool) -> Chosen:
+    return Chosen(registry.rungs(device, wanted.op)[0].name)
 
 
 def bare(graph: Graph, batch: int) -> Plan:
     """A plan without rungs, for questions of structure."""
-    return plan(graph, batch, choose=lambda device, wanted, node, known: "")
+    return plan(graph, batch, choose=lambda device, wanted, node, known: Chosen(""))
 
 
 def run_plan(graph: Graph, batch: int, feeds: Feeds) -> dict[str, np.ndarray]:

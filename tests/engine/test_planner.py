@@ -17,7 +17,7 @@ from engine.graph import Graph
 from engine.groups import groups
 from engine.importer import from_proto
 from engine.memory import Life, place
-from engine.planner import plan
+from engine.planner import Chosen, plan
 from kernels import params
 from kernels.errors import InputError, UnsupportedError
 from tests.engine.harness import agree, bare, check_memory, make_model, random, run_plan
@@ -252,7 +252,10 @@ def test_rungs_are_chosen_by_node_name_else_the_highest(device: str) -> None:
 def test_workspace_is_the_largest_of_any_step() -> None:
     sizes = {"conv": 1000, "gemm": 3000}
     made = plan(
-        network(), 1, choose=lambda d, p, n, w: "", workspace=lambda device, wanted, rung: sizes[wanted.op]
+        network(),
+        1,
+        choose=lambda d, p, n, w: Chosen(""),
+        workspace=lambda device, wanted, rung: sizes[wanted.op],
     )
     assert made.workspace_nbytes == 3000
     assert made.peak_nbytes == made.weights_nbytes + made.arena_nbytes + 3000

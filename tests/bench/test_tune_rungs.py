@@ -1,0 +1,323 @@
+"""The engine's choice of rungs: judged, timed, kept, found again, overridden; on the CPU's real ladder and
+with rungs that misbehave."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+
+from bench import timing, tune_rungs
+from bench.judge.trial import draw
+from bench.records import CaseStarted, Job, Measured, Progress, Start
+from bench.runner import Runner
+from bench.tune_reference import DeviceLost
+from bench.tune_rungs import RungTuner, Wanted, wanted
+from engine import choices, cuda_driver, tuned_store
+from engine.backend import Options
+from engine.cuda_driver import Device
+from engine.planner import plan
+from engine.rung_session import Stray
+from kernels.errors import KernelError
+from kernels.params import Conv
+from tests.backends.nets import small_net
+
+QUICK = functools.partial(timing.Rules, warmup_s=0.002, rewarm_s=0.001, min_s=0.003, budget_s=0.01)
+CONV = Conv(n=2, c=4, h=9, w=9, m=6, kh=3, kw=3, out_h=7, out_w=7, bias=True)
+
+
+@pytest.fixture(autouse=True)
+def _quick(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("bench.runner.Rules", lambda **_: QUICK())
+    monkeypatch.setattr(tune_rungs, "FIRST_S", 0.001)
+    monkeypatch.setattr(tune_rungs, "FINAL", QUICK())
+
+
+def item(params=CONV):
+    return Wanted(params, "conv", choices.candidates("cpu", params, "fp32", True))
+
+
+# ------------------------------------------------------------------------------------------ the real ladder
+
+
+def test_the_cpu_ladder_is_timed_and_the_choice_found_again_by_the_planner():
+    graph = small_net()
+    options = Options(threads=1)
+    assert {step.chosen for step in plan(graph, 3, "cpu", options=options).steps} == {"ladder"}
+    missing = wanted(graph, 3, "cpu", "fp32", options)
+    assert {"conv", "pool", "lrn"} >= {w.params.op for w in missing} >= {"conv"}
+    for one in missing:
+        choice = RungTuner(one, "cpu", "fp32", options, lambda *_: None).run()
+        assert choice.done
+        assert choice.rung in [rung.name for rung in one.rungs]
+        assert any(tried.first_ns for tried in choice.tried)
+        assert not any("error" in tried.refused for tried in choice.tried), "all of ours are right"
+    assert not wanted(graph, 3, "cpu", "fp32", options)
+    steps = plan(graph, 3, "cpu", options=options).steps
+    timed = {step.params.op for step in steps if step.chosen == "timed"}
+    assert timed == {w.params.op for w in missing}
+    assert wanted(graph, 4, "cpu", "fp32", options), "another batch size is another entry"
+    assert wanted(graph, 3, "cpu", "fp32", Options(threads=2)), "and so is another number of threads"
+
+
+def kept(rung, done=True, threads=1):
+    one = item()
+    choice = choices.Choice(ladder=one.rungs[0].name, rung=rung, done=done)
+    choices.write("cpu", CONV, "fp32", one.rungs, threads, choice)
+    return one
+
+
+def test_what_is_kept_holds_for_these_sources_alone(monkeypatch):
+    one = kept("shift_and_add")
+    assert choices.chosen("cpu", CONV, "fp32", one.rungs, 1) == "shift_and_add"
+    changed = (replace(one.rungs[0], source=one.rungs[0].source + "\n# faster now\n"), *one.rungs[1:])
+    assert choices.chosen("cpu", CONV, "fp32", changed, 1) is None, "a changed kernel is timed anew"
+    assert choices.chosen("cpu", CONV, "fp32", one.rungs[1:], 1) is None, "and so is another ladder"
+    kept("shift_and_add", done=False)
+    assert choices.chosen("cpu", CONV, "fp32", one.rungs, 1) is None, "nor is one that did not end taken"
+    kept("of_a_rung_that_was_renamed")
+    assert choices.chosen("cpu", CONV, "fp32", one.rungs, 1) is None
+
+
+def test_a_choice_is_overridden_by_name_and_left_off():
+    graph = small_net()
+    options = Options(threads=1)
+    params = next(step.params for step in plan(graph, 2).steps if "conv1" in step.nodes)
+    rungs = choices.candidates("cpu", params, "fp32", True)
+    slowest = rungs[-1].name
+    choices.write("cpu", params, "fp32", rungs, 1, choices.Choice(ladder="", rung=slowest, done=True))
+
+    def chosen(options):
+        step = next(s for s in plan(graph, 2, options=options).steps if "conv1" in s.nodes)
+        return step.rung, step.chosen
+
+    assert chosen(options) == (slowest, "timed")
+    assert chosen(Options(threads=1, tuned=False)) == (rungs[0].name, "ladder")
+    named = Options(threads=1, rungs={"conv1": rungs[1].name})
+    assert chosen(named) == (rungs[1].name, "named")
+    assert params not in [w.params for w in wanted(graph, 2, "cpu", "fp32", named)]
+
+
+def test_on_a_gpu_the_entry_is_of_that_gpu(monkeypatch):
+    conv = Conv(n=2, c=4, h=9, w=9, m=6, kh=3, kw=3, out_h=7, out_w=7)
+    monkeypatch.setattr(cuda_driver, "device", lambda: None)
+    rungs = choices.candidates("cuda", conv, "fp32", True)
+    assert choices.key_of("cuda", conv, "fp32", rungs) is None
+    monkeypatch.setattr(cuda_driver, "device", lambda: Device("H200", (9, 0)))
+    choices.write(
+        "cuda", conv, "fp32", rungs, None, choices.Choice(ladder="", rung=rungs[-1].name, done=True)
+    )
+    assert choices.chosen("cuda", conv, "fp32", rungs) == rungs[-1].name
+    file = next((tuned_store.folder() / "rungs").glob("*.json"))
+    key = json.loads(file.read_bytes())["key"]
+    assert (key["device"], key["compute_capability"], key["precision"]) == ("H200", "9.0", "fp32")
+    monkeypatch.setattr(cuda_driver, "device", lambda: Device("A100", (8, 0)))
+    assert choices.chosen("cuda", conv, "fp32", rungs) is None
+
+
+# ------------------------------------------------------------------------------------- rungs that misbehave
+
+
+class Fake:
+    """A session whose answer, time and strays are given; right where `change` leaves the answer alone."""
+
+    def __init__(self, expected, time_ns, change, strays=()):
+        self.expected, self.time_ns, self.change, self._strays = expected, time_ns, change, strays
+        self.closed = False
+
+    def poison(self, byte):
+        self.byte = byte
+
+    def run(self):
+        pass
+
+    synchronize = run
+
+    def output(self):
+        return self.change(self.expected.astype(np.float32))
+
+    def strays(self):
+        return self._strays
+
+    def time_runs(self, count, cold=False):
+        return count * self.time_ns
+
+    def close(self):
+        self.closed = True
+
+
+def right(array):
+    return array
+
+
+def tuner(deeds, **how):
+    """Rungs named in `deeds`, best guess first: name → (ns, change, strays) or what preparing it raises."""
+    template = item().rungs[0]
+    rungs = tuple(replace(template, name=name, number=90 - i) for i, name in enumerate(deeds))
+    expected = draw(CONV, np.random.default_rng(0)).expected
+    sessions = {}
+
+    def prepare(rung, params, inputs, threads):
+        deed = deeds[rung.name]
+        if isinstance(deed, Exception):
+            raise deed
+        sessions[rung.name] = Fake(expected, *deed)
+        return sessions[rung.name]
+
+    made = RungTuner(
+        Wanted(CONV, "conv", rungs),
+        "cpu",
+        "fp32",
+        Options(threads=1),
+        lambda *_: None,
+        prepare=prepare,
+        **how,
+    )
+    return made, sessions
+
+
+def test_the_fastest_right_one_is_taken_and_every_session_closed():
+    stray = (Stray("output", 4096, 4, 1024),)
+    made, sessions = tuner(
+        {
+            "ladder": (300_000, right),
+            "wrong": (1_000, lambda array: array * 1.01),
+            "nan": (1_000, lambda array: array * np.nan),
+            "stray": (1_000, right, stray),
+            "broken": KernelError("it does not compile"),
+            "fast": (200_000, right),
+            "slow": (900_000, right),
+        }
+    )
+    choice = made.run()
+    assert (choice.ladder, choice.rung) == ("ladder", "fast")
+    assert "relative L2 error" in choice.of("wrong").refused
+    assert "NaN" in choice.of("nan").refused
+    assert "behind the end of the output" in choice.of("stray").refused
+    assert choice.of("broken").refused == "it does not compile"
+    assert (choice.of("fast").time_ns, choice.of("ladder").time_ns) == (200_000, 300_000)
+    assert choice.of("slow").time_ns is None
+    assert all(session.closed for session in sessions.values())
+
+
+def test_what_is_hardly_faster_is_not_taken():
+    made, _ = tuner({"ladder": (200_000, right), "noise": (198_000, right)})
+    assert made.run().rung == "ladder"
+    made, _ = tuner({"ladder": (200_000, right), "real": (190_000, right)})
+    assert made.run().rung == "real"
+
+
+def test_a_ladder_whose_highest_is_wrong_falls_to_the_next():
+    made, _ = tuner(
+        {"ladder": (100_000, lambda array: array + 1), "next": (200_000, right), "x": (199_000, right)}
+    )
+    choice = made.run()
+    assert choice.rung == "next", "within 2 % of the best, and above it"
+    made, _ = tuner({"a": KernelError("no"), "b": KernelError("no")})
+    assert made.run().rung == "a", "where none is right, the comparison tells what is wrong"
+
+
+def test_far_slower_rungs_below_are_not_tried():
+    slow = {f"slow{i}": (1_000_000 + i, right) for i in range(5)}
+    made, sessions = tuner({"ladder": (100_000, right), **slow})
+    choice = made.run()
+    assert choice.rung == "ladder"
+    assert list(sessions) == ["ladder", "slow0", "slow1", "slow2"]
+    assert "far slower" in choice.of("slow4").refused
+
+
+def test_a_rung_that_takes_the_process_with_it_is_passed_over():
+    deeds = {"ladder": (300_000, right), "fatal": (1_000, right)}
+    made, _ = tuner(deeds)
+    choice = made.run()
+    again, sessions = tuner(deeds)
+    rungs = made.item.rungs
+    choices.write(
+        "cpu", CONV, "fp32", rungs, 1, msgspec.structs.replace(choice, done=False, trying="fatal", attempts=2)
+    )
+    choice = again.run()
+    assert choice.rung == "ladder"
+    assert "process ended" in choice.of("fatal").refused
+    assert "fatal" not in sessions
+
+
+def test_a_lost_device_is_told_with_the_rung_that_broke_it():
+    made, _ = tuner({"ladder": (300_000, right), "fatal": KernelError("illegal access")}, lost=lambda: True)
+    with pytest.raises(DeviceLost, match="conv fatal broke the device's context: illegal access"):
+        made.run()
+    assert choices.read("cpu", CONV, "fp32", made.item.rungs, 1).of("fatal").refused == "illegal access"
+
+
+# --------------------------------------------------------------------------------------- in a comparison
+
+
+def go(job):
+    messages = []
+    Runner(Start(job=job), messages.append, lambda: False).run()
+    found = {m.measurement.case.backend: m.measurement for m in messages if isinstance(m, Measured)}
+    return found, messages
+
+
+@pytest.fixture
+def job(tmp_path):
+    path = tmp_path / "small.onnx"
+    onnx.save(small_net().proto, path)
+    return Job(
+        models=(str(path),),
+        backends=("engine-cpu",),
+        batches=(2,),
+        dataset="random",
+        threads=1,
+        budget_s=0.02,
+    )
+
+
+def test_a_comparison_times_first_what_it_does_not_know(job):
+    found, messages = go(job)
+    assert not [m for m in messages if isinstance(m, CaseStarted) and m.stage == "tune"], (
+        "not on a CPU untold"
+    )
+    assert {layer.chosen for layer in found["engine-cpu"].layers if layer.rung} == {"ladder"}
+    told = msgspec.structs.replace(job, tune="all")
+    found, messages = go(told)
+    assert [m.stage for m in messages if isinstance(m, CaseStarted)][:2] == ["tune", "prepare"]
+    assert any(
+        "choosing the fastest kernel for conv1 (" in m.text for m in messages if isinstance(m, Progress)
+    )
+    one = found["engine-cpu"]
+    assert one.disposition == "ok"
+    assert "timed" in one.facts["kernels"]
+    assert "timed" in {layer.chosen for layer in one.layers}
+    found, messages = go(told)
+    assert not [m for m in messages if isinstance(m, CaseStarted) and m.stage == "tune"], "once and kept"
+    found, _ = go(msgspec.structs.replace(job, tune="none"))
+    assert {layer.chosen for layer in found["engine-cpu"].layers if layer.rung} == {"ladder"}
+
+
+def test_a_cache_that_cannot_be_written_costs_the_choice_not_the_case(job, monkeypatch):
+    def full(*_):
+        raise KernelError("what was tuned cannot be kept: no space left on device")
+
+    monkeypatch.setattr(tuned_store, "write", full)
+    found, messages = go(msgspec.structs.replace(job, tune="all"))
+    assert found["engine-cpu"].disposition == "ok"
+    assert any(
+        "keeps the ladder's kernel: what was tuned" in m.text for m in messages if isinstance(m, Progress)
+    )
+
+
+def test_the_plan_that_is_shown_says_what_chose_each_kernel(job, capsys):
+    import main
+
+    go(msgspec.structs.replace(job, tune="all", threads=None))
+    capsys.readouterr()
+    assert main.main(["models", "show", job.models[0], "--plan", "--batch", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "timed 20" in shown
+    assert "by the ladder" in shown
