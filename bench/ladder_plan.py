@@ -23,7 +23,7 @@ from engine.plan import Step
 from kernels import registry
 from kernels.errors import InputError, KernelError
 from kernels.header import nearest
-from kernels.params import ACTIVATIONS, OPS, Conv, Params
+from kernels.params import ACTIVATIONS, OPS, Conv, LrnPool, Params
 from kernels.registry import Rung
 
 DEVICES = tuple(ENGINES)
@@ -91,7 +91,8 @@ def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[St
         raise InputError(f"batch {batch} is not within 1 to {MAX_BATCH:,}")
     spec = comparison.model_spec(model, Job(models=(model,), backends=()))
     path = spec.file(None)
-    plan = planner.plan(importer.load(path), batch, device, options=Options())
+    # Operators that share a step with others in a plan have steps of their own here, as they have ladders.
+    plan = planner.plan(importer.load(path), batch, device, options=Options(), joined=op == LrnPool.op)
     steps = [step for step in plan.steps if step.op == op]
     if not steps:
         raise InputError(

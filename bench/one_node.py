@@ -18,7 +18,20 @@ from onnx import helper
 from engine import importer
 from engine.graph import Graph
 from engine.rung_session import WEIGHTS, data_inputs, input_shapes, output_shape
-from kernels.params import Binary, Cast, Conv, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose, Unary
+from kernels.params import (
+    Binary,
+    Cast,
+    Conv,
+    Gemm,
+    Lrn,
+    LrnPool,
+    Pad,
+    Params,
+    Pool,
+    Softmax,
+    Transpose,
+    Unary,
+)
 
 OPSET = 19
 IR_VERSION = 9
@@ -82,22 +95,13 @@ def _nodes(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray
         case Conv():
             return [_node("Conv", names, group=p.group, **_window(p))], {}
         case Pool():
-            window = _window(p)
-            floors = [
-                (size + before + after - (kernel - 1) * dilation - 1) // stride + 1
-                for size, before, after, kernel, dilation, stride in (
-                    (p.h, p.pad_top, p.pad_bottom, p.kh, p.dilation_h, p.stride_h),
-                    (p.w, p.pad_left, p.pad_right, p.kw, p.dilation_w, p.stride_w),
-                )
-            ]
-            window["ceil_mode"] = int(floors != [p.out_h, p.out_w])
-            if p.kind == "max":
-                return [_node("MaxPool", names, **window)], {}
-            return [_node("AveragePool", names, count_include_pad=int(p.count_include_pad), **window)], {}
+            return [_pool(p, names)], {}
+        case LrnPool():
+            return [_lrn(p.lrn, names, "normal"), _pool(p.pool, ["normal"])], {}
         case Gemm():
             return _gemm(p, names)
         case Lrn():
-            return [_node("LRN", names, size=p.size, alpha=p.alpha, beta=p.beta, bias=p.bias)], {}
+            return [_lrn(p, names)], {}
         case Softmax():
             return [_node("LogSoftmax" if p.log else "Softmax", names, axis=1)], {}
         case Unary():
@@ -117,6 +121,25 @@ def _nodes(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray
             }
         case Cast():
             return [_node("Cast", names, to=helper.np_dtype_to_tensor_dtype(np.dtype(p.to)))], {}
+
+
+def _lrn(p: Lrn, names: Sequence[str], output: str = OUTPUT) -> Any:
+    return _node("LRN", names, output, size=p.size, alpha=p.alpha, beta=p.beta, bias=p.bias)
+
+
+def _pool(p: Pool, names: Sequence[str]) -> Any:
+    window = _window(p)
+    floors = [
+        (size + before + after - (kernel - 1) * dilation - 1) // stride + 1
+        for size, before, after, kernel, dilation, stride in (
+            (p.h, p.pad_top, p.pad_bottom, p.kh, p.dilation_h, p.stride_h),
+            (p.w, p.pad_left, p.pad_right, p.kw, p.dilation_w, p.stride_w),
+        )
+    ]
+    window["ceil_mode"] = int(floors != [p.out_h, p.out_w])
+    if p.kind == "max":
+        return _node("MaxPool", names, **window)
+    return _node("AveragePool", names, count_include_pad=int(p.count_include_pad), **window)
 
 
 def _gemm(p: Gemm, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray]]:

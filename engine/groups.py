@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.graph import Graph, Node
 from engine.ops import Kernel, Scope, View
-from engine.passes import alive, fuse, trace
+from engine.passes import grouped, trace
 from engine.passes.trace import Program, advance, start
 from engine.shapes import infer_node
 from kernels.errors import UnsupportedError
@@ -45,7 +45,7 @@ def groups(graph: Graph, batch: int) -> tuple[Group, ...]:
         traced = trace(graph, batch)
     except UnsupportedError:
         return _single(graph, scope)
-    program = fuse(alive(traced))
+    program = grouped(traced)
     gathered: list[list[Kernel | View]] = []
     place: dict[str, int] = {}
     for item in program.items:

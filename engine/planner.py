@@ -15,7 +15,7 @@ from engine.backend import Options
 from engine.graph import Graph
 from engine.memory import lives, place
 from engine.ops import Kernel, View
-from engine.passes import Program, program
+from engine.passes import Joins, Program, program
 from engine.plan import Plan, Step, TensorSpec
 from kernels import launch, params, registry
 from kernels.errors import InputError, UnsupportedError
@@ -47,17 +47,19 @@ def plan(
     *,
     choose: Choose | None = None,
     workspace: Workspace | None = None,
+    joined: bool = True,
 ) -> Plan:
     """The plan of a model at one batch size.
 
     choose: picks the rung of a step (default: `ladder_choice`). workspace: bytes of scratch a step needs
-    (default: none); the plan keeps the largest, which the steps share.
+    (default: none); the plan keeps the largest, which the steps share. joined: operators with a ladder of
+    their own may become one step of a joint one (kernels.params.LrnPool).
     Raises InputError (batch size, precision or a node of options.rungs unknown) and UnsupportedError (a node,
     a batch size or a precision that is refused, with the reason).
     """
     options = options or Options()
     check_precision(precision, device)
-    lowered = program(graph, batch)
+    lowered = program(graph, batch, _joins(device, options) if joined else lambda made, nodes: False)
     _check_rungs(options, graph)
     choose = choose or ladder_choice(options, precision=precision)
     kernels, specs, weights, aliases = _with_outputs_placed(lowered)
@@ -161,6 +163,24 @@ def ladder_choice(
         raise UnsupportedError(f"node {node!r}: no {wanted.op} kernel for {device} takes it ({why})")
 
     return choose
+
+
+def _joins(device: str, options: Options) -> Joins:
+    """Where a device is better off with one step for two: where the best kernel for both takes them, for a
+    lesser one would be slower than the two apart. A rung named for one of the nodes keeps them apart, unless
+    it is one for both."""
+    ladder = registry.rungs(device, params.LrnPool.op, options.kernel_dirs)
+    best = registry.candidates(device, params.LrnPool.op)[:1]
+
+    def joins(made: params.LrnPool, nodes: tuple[str, ...]) -> bool:
+        named = {options.rungs[node] for node in nodes if node in options.rungs}
+        if named:
+            return named <= {rung.name for rung in ladder}
+        if device == "cpu" and made.n == 1:
+            return False  # its threads divide images: apart, the pool at least is divided
+        return any(rung.refusal(made) is None for rung in best)
+
+    return joins
 
 
 def _weights_known(item: Kernel, weights: Mapping[str, np.ndarray], aliases: Mapping[str, str]) -> bool:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from kernels.params import Binary, Conv, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose
+from kernels.params import Binary, Conv, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax, Transpose
 from kernels.registry import Rung
 
 # Inputs that are constants of a model, by their place: packed and uploaded when a session is prepared.
@@ -112,7 +112,7 @@ def input_shapes(p: Params) -> tuple[tuple[int, ...], ...]:
             shift = (p.m if p.bias_stride_m else 1, p.n if p.bias_stride_n else 1)
             bias = (shift,) if p.bias else ()  # type: ignore[assignment]
             return ((p.batch if p.stride_a else 1, *a), (p.batch if p.stride_b else 1, *b), *bias)
-        case Pool():
+        case Pool() | LrnPool():
             return ((p.n, p.c, p.h, p.w),)
         case Lrn():
             return ((p.n, p.c, 1, p.inner),)
@@ -136,7 +136,7 @@ def output_shape(p: Params) -> tuple[int, ...]:
             return (p.n, p.m, p.out_h, p.out_w)
         case Gemm():
             return (p.batch, p.m, p.n)
-        case Pool():
+        case Pool() | LrnPool():
             return (p.n, p.c, p.out_h, p.out_w)
         case Binary():
             return p.shape

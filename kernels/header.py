@@ -5,7 +5,7 @@ key that fits no field of the op's params is an error, and so is any key that is
 
     dtype = ["float32"]          element types it takes; float32 alone where absent
     to = ["float32"]             cast: the target types it takes
-    kind = ["max"]               pool, unary, binary: the kinds it takes
+    kind = ["max"]               pool, lrn_pool, unary, binary: the kinds it takes
     mode = ["constant"]          pad: the modes it takes
     activation = ["none"]        the fused activations it takes, "none" for no activation
     group = 1, dilation = 1, stride = 1, pad = 0, batch = 1
@@ -18,7 +18,7 @@ key that fits no field of the op's params is an error, and so is any key that is
     weights_max = 16384          conv, gemm: at most so many elements of the weights
     image_max = 16384            conv: at most so many elements of one image
     axis_max = 1024              softmax: at most so many elements along the axis
-    size_max = 9                 lrn: at most so many channels in the sum
+    size_max = 9                 lrn, lrn_pool: at most so many channels in the sum
     multiple_of = {n = 4}        these fields of params must be multiples
     compute_capability = "8.0"   .cu only: the least device that can run it
 """
@@ -100,7 +100,7 @@ def _needs_of(op: str) -> tuple[str, ...]:
     keys = [key for key in _ONE_OF if key in types]
     keys += [key for key, touches in (_EXACTLY | _AT_MOST).items() if all(map(names.__contains__, touches))]
     keys += [key for key in _FLAGS if types.get(key) == "bool"]
-    if "axis" not in types and "inner" not in types and "size_max" in keys:
+    if not types.keys() & {"axis", "inner", "kh"} and "size_max" in keys:
         keys.remove("size_max")  # the size of an element-wise op is its grid, not what a rung is built for
     return (*keys, "multiple_of", "compute_capability")
 

@@ -8,7 +8,7 @@ least traffic possible: every input and output once.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 # What a kernel computes in: strict float32; 3xTF32 on tensor cores, as exact; TF32; float16, summed in
@@ -135,7 +135,8 @@ class Gemm:
 
 @dataclass(frozen=True)
 class Pool:
-    """2-D pooling, `kind` "max" or "average" (global average: the kernel is the whole image).
+    """2-D pooling, `kind` "max" or "average" (global average: the kernel is the whole image), then
+    `activation`.
 
     Tensors in order: x (n, c, h, w); y (n, c, out_h, out_w). Padding never wins a maximum; an average
     counts it
@@ -161,6 +162,7 @@ class Pool:
     dilation_h: int = 1
     dilation_w: int = 1
     count_include_pad: bool = False
+    activation: str | None = None
     dtype: str = "float32"
 
     @property
@@ -197,6 +199,64 @@ class Lrn:
     @property
     def nbytes(self) -> int:
         return 2 * self.n * self.c * self.inner * ITEMSIZE[self.dtype]
+
+
+@dataclass(frozen=True)
+class LrnPool:
+    """Local response normalisation, then pooling of what it gives: fields as in Lrn and Pool.
+
+    Tensors in order: x (n, c, h, w); y (n, c, out_h, out_w).
+    """
+
+    op: ClassVar[str] = "lrn_pool"
+    size: int
+    kind: str
+    n: int
+    c: int
+    h: int
+    w: int
+    kh: int
+    kw: int
+    out_h: int
+    out_w: int
+    stride_h: int = 1
+    stride_w: int = 1
+    pad_top: int = 0
+    pad_left: int = 0
+    pad_bottom: int = 0
+    pad_right: int = 0
+    dilation_h: int = 1
+    dilation_w: int = 1
+    count_include_pad: bool = False
+    alpha: float = 1e-4
+    beta: float = 0.75
+    bias: float = 1.0
+    dtype: str = "float32"
+
+    @classmethod
+    def of(cls, lrn: Lrn, pool: Pool) -> LrnPool:
+        """Both in one; `pool` reads what `lrn` gives and has no activation."""
+        window = {f.name: getattr(pool, f.name) for f in fields(pool) if f.name != "activation"}
+        return cls(size=lrn.size, alpha=lrn.alpha, beta=lrn.beta, bias=lrn.bias, **window)
+
+    @property
+    def lrn(self) -> Lrn:
+        """The first half."""
+        return Lrn(self.n, self.c, self.h * self.w, self.size, self.alpha, self.beta, self.bias, self.dtype)
+
+    @property
+    def pool(self) -> Pool:
+        """The second half."""
+        names = {f.name for f in fields(Pool)} - {"activation"}
+        return Pool(**{name: getattr(self, name) for name in names})
+
+    @property
+    def flops(self) -> int:
+        return self.lrn.flops + self.pool.flops
+
+    @property
+    def nbytes(self) -> int:
+        return self.pool.nbytes
 
 
 @dataclass(frozen=True)
@@ -331,7 +391,7 @@ class Cast:
         return self.size * (ITEMSIZE[self.dtype] + ITEMSIZE[self.to])
 
 
-Params = Conv | Gemm | Pool | Lrn | Softmax | Unary | Binary | Transpose | Pad | Cast
+Params = Conv | Gemm | Pool | Lrn | LrnPool | Softmax | Unary | Binary | Transpose | Pad | Cast
 OPS: dict[str, type] = {
-    cls.op: cls for cls in (Conv, Gemm, Pool, Lrn, Softmax, Unary, Binary, Transpose, Pad, Cast)
+    cls.op: cls for cls in (Conv, Gemm, Pool, Lrn, LrnPool, Softmax, Unary, Binary, Transpose, Pad, Cast)
 }

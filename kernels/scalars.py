@@ -20,6 +20,7 @@ from kernels.params import (
     Conv,
     Gemm,
     Lrn,
+    LrnPool,
     Pad,
     Params,
     Pool,
@@ -50,6 +51,10 @@ def _gemm(p: Gemm) -> tuple[Scalar, ...]:
 
 
 def _pool(p: Pool) -> tuple[Scalar, ...]:
+    return (*_pooling(p), *_int32(code("ACTIVATION", p.activation)))
+
+
+def _pooling(p: Pool) -> tuple[Scalar, ...]:
     words: tuple[int, ...] = (
         code("POOL", p.kind),
         p.n,
@@ -72,6 +77,10 @@ def _lrn(p: Lrn) -> tuple[Scalar, ...]:
     return (*_int32(p.n, p.c), np.int64(p.inner), *_int32(p.size), *floats)
 
 
+def _lrn_pool(p: LrnPool) -> tuple[Scalar, ...]:
+    return (*_pooling(p.pool), *_lrn(p.lrn)[3:])
+
+
 def _softmax(p: Softmax) -> tuple[Scalar, ...]:
     return (np.int64(p.outer), *_int32(p.axis), np.int64(p.inner), *_int32(p.log))
 
@@ -86,9 +95,15 @@ def _binary(p: Binary) -> tuple[Scalar, ...]:
     return (np.int64(p.size), *_axes(p, dims, a, b), *tail)
 
 
-def _transpose(p: Transpose) -> tuple[Scalar, ...]:
+def walks(p: Transpose) -> tuple[list[int], list[int]]:
+    """Sizes of y's axes after merging, and the strides of x along them."""
     strides = _contiguous(p.shape)
     dims, (source,) = merge_axes([p.shape[a] for a in p.perm], ([strides[a] for a in p.perm],))
+    return dims, source
+
+
+def _transpose(p: Transpose) -> tuple[Scalar, ...]:
+    dims, source = walks(p)
     return (np.int64(math.prod(p.shape)), *_axes(p, dims, source))
 
 
@@ -113,6 +128,7 @@ SCALARS: dict[str, Callable[..., tuple[Scalar, ...]]] = {
     "gemm": _gemm,
     "pool": _pool,
     "lrn": _lrn,
+    "lrn_pool": _lrn_pool,
     "softmax": _softmax,
     "unary": _unary,
     "binary": _binary,

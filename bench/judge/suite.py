@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 from kernels import launch
-from kernels.params import Conv, Gemm, Lrn, Params, Pool, Softmax
+from kernels.params import Conv, Gemm, Lrn, LrnPool, Params, Pool, Softmax
 from kernels.registry import Rung
+
+_Window = TypeVar("_Window", Conv, Pool)
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,33 @@ def _drawn(p: Params) -> Iterator[Shape]:
             yield Shape("bias", replace(small, m=min(p.m, 3), bias=True))
             yield Shape("activation", replace(small, m=min(p.m, 3), activation="tanh"))
         case Pool() if p.out_h > 1 or p.out_w > 1:
-            yield Shape("own", replace(p, n=2, c=min(p.c, 5)))
+            few = replace(p, n=2, c=min(p.c, 5))
+            yield Shape("own", few)
+            yield Shape("activation", replace(few, activation="tanh"))
+            yield from (Shape(tag, shape) for tag, shape in _pools(few).items())
         case Lrn():
             yield Shape("own", replace(p, n=2, c=min(p.c, 19), inner=min(p.inner, 35)))
+        case LrnPool():
+            both = replace(p, n=2, c=min(p.c, 19))
+            yield Shape("own", both)
+            yield from (Shape(tag, LrnPool.of(both.lrn, shape)) for tag, shape in _pools(both.pool).items())
         case Softmax():
             yield Shape("own", replace(p, outer=min(p.outer, 3)))
+
+
+def _pools(p: Pool) -> dict[str, Pool]:
+    """Other windows over a small image of as many planes."""
+    plain = Pool(p.kind, p.n, p.c, 9, 11, 2, 3, 0, 0)
+    padded = replace(plain, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1)
+    shapes = {
+        "plain": plain,
+        "pad": padded,
+        "strides": replace(plain, stride_h=2, stride_w=3),
+        "dilation": replace(plain, dilation_h=2, dilation_w=2),
+        "all": replace(padded, h=14, w=17, kh=3, stride_h=2, stride_w=2,
+                       count_include_pad=p.kind == "average"),
+    }  # fmt: skip
+    return {tag: _sized(shape) for tag, shape in shapes.items()}
 
 
 def _convs(p: Conv) -> Iterator[Shape]:
@@ -87,7 +112,7 @@ def _convs(p: Conv) -> Iterator[Shape]:
     yield Shape("own", _sized(own))
 
 
-def _sized(p: Conv) -> Conv:
+def _sized(p: _Window) -> _Window:
     """With the output's size that follows from the other fields."""
     out_h = (p.h + p.pad_top + p.pad_bottom - (p.kh - 1) * p.dilation_h - 1) // p.stride_h + 1
     out_w = (p.w + p.pad_left + p.pad_right - (p.kw - 1) * p.dilation_w - 1) // p.stride_w + 1

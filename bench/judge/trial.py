@@ -18,7 +18,7 @@ from bench.ladder_records import Finding
 from bench.records import ErrorStats
 from engine import host
 from engine.rung_session import POISONS, RungSession, data_inputs, output_shape, prepare
-from kernels.params import Conv, Lrn, Params, Pool
+from kernels.params import Conv, Lrn, LrnPool, Params, Pool
 from kernels.registry import Rung
 
 # An oracle's evaluation is kept below this (at about a GFLOP/s); a batch beyond repeats the images that it
@@ -31,6 +31,8 @@ LARGE_NBYTES = 256 << 20
 PART_NBYTES = 48 << 20
 COMPARING = 8  # threads at most
 UNLIKELY = 1e30  # larger than any answer here: a sentinel was read
+
+Images = Conv | Pool | Lrn | LrnPool  # operators whose first axis is the batch
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Sample:
 
 def distinct(p: Params) -> Params:
     """The params of the images that the oracle answers for; a batch beyond repeats them."""
-    if not isinstance(p, Conv | Pool | Lrn):
+    if not isinstance(p, Images):
         return p
     most = min(oracle.MAX_IMAGES, int(ORACLE_FLOPS / max(1, p.flops / p.n)))
     return replace(p, n=min(p.n, max(2, most)))
@@ -74,7 +76,7 @@ def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] =
     data = data_inputs(few, len(drawn))
     inputs = tuple(a if i in data or not weights else weights[i] for i, a in enumerate(drawn))
     rows = None
-    if isinstance(p, Conv | Pool | Lrn) and isinstance(few, Conv | Pool | Lrn) and few.n < p.n:
+    if isinstance(p, Images) and isinstance(few, Images) and few.n < p.n:
         rows = random.integers(0, few.n, p.n)
         rows[: few.n] = np.arange(few.n)
     made = one_node.graph(few, inputs)

@@ -1,21 +1,29 @@
 """The passes between a Graph and a Plan: lower and fold node by node, drop what is dead, fuse.
 
-`program(graph, batch)` is what the planner and `engine.groups` both start from, so that a group of nodes
-means the same to every backend.
+`grouped` is what `engine.groups` starts from, so that a group of nodes means the same to every backend;
+`program` is what a plan is made of. The two differ where a step's work is done by another one than its own
+node's (an activation behind the pool that follows), or where a device is better off with two steps.
 """
 
 from __future__ import annotations
 
 from engine.graph import Graph
 from engine.passes.fuse import fuse
+from engine.passes.pools import Joins, join, postpone
 from engine.passes.trace import Program, alive, check_batch, known, trace
 
-__all__ = ["Program", "alive", "check_batch", "fuse", "known", "program", "trace"]
+__all__ = ["Joins", "Program", "alive", "check_batch", "fuse", "grouped", "join", "known", "program", "trace"]
 
 
-def program(graph: Graph, batch: int) -> Program:
+def program(graph: Graph, batch: int, joins: Joins = lambda made, nodes: True) -> Program:
     """The graph at this batch size as fused kernels and views, dead ones dropped.
 
-    Raises InputError for a batch size out of range, UnsupportedError for a node or batch size refused.
+    joins: which normalisations and pools become one kernel. Raises InputError for a batch size out of range,
+    UnsupportedError for a node or batch size refused.
     """
-    return fuse(alive(trace(graph, batch)))
+    return join(fuse(postpone(alive(trace(graph, batch)))), joins)
+
+
+def grouped(traced: Program) -> Program:
+    """A traced graph fused as its nodes are grouped: the same on every device."""
+    return join(fuse(alive(traced)))

@@ -1,7 +1,7 @@
 """Grouping: what a Conv or Gemm can do on the way out (scale, bias, activation) becomes part of its step.
 
     Conv | Gemm | MatMul → Mul by a constant a channel → Add of a constant a channel → Relu | Tanh | Sigmoid
-    Add | Sub | Mul | Div → Relu | Tanh | Sigmoid
+    MaxPool | AveragePool | Add | Sub | Mul | Div → Relu | Tanh | Sigmoid
 
 BatchNormalization comes here as its Mul and Add. A tensor that the graph gives out, or that something else
 reads, is never fused away.
@@ -83,7 +83,9 @@ class _Fuser:
         before, after = producer.params, item.params
         if not isinstance(after, params.Unary) or after.kind not in params.ACTIVATIONS:
             return None
-        if not isinstance(before, params.Conv | params.Gemm | params.Binary) or before.activation is not None:
+        if not isinstance(before, params.Conv | params.Gemm | params.Pool | params.Binary):
+            return None
+        if before.activation is not None:
             return None
         return replace(producer, params=replace(before, activation=after.kind))
 

@@ -10,7 +10,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from kernels.params import Binary, Cast, Conv, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose, Unary
+from kernels.params import (
+    Binary,
+    Cast,
+    Conv,
+    Gemm,
+    Lrn,
+    LrnPool,
+    Pad,
+    Params,
+    Pool,
+    Softmax,
+    Transpose,
+    Unary,
+)
 
 PARTS_A_THREAD = 2  # more than one, so that a thread that is held up leaves work to the others
 
@@ -85,6 +98,9 @@ def _axis(p: Params) -> _Axis:
     if isinstance(p, Lrn):
         image = p.c * p.inner
         return _Axis(p.n, (image,), image, lambda count: replace(p, n=count))
+    if isinstance(p, LrnPool):
+        outputs = p.c * p.out_h * p.out_w
+        return _Axis(p.n, (p.c * p.h * p.w,), outputs, lambda count: replace(p, n=count))
     if isinstance(p, Softmax):
         row = p.axis * p.inner
         return _Axis(p.outer, (row,), row, lambda count: replace(p, outer=count))

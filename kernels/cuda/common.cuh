@@ -19,6 +19,17 @@ __device__ __forceinline__ float activate(float v, int kind) {
 
 __device__ __forceinline__ float minus_infinity() { return __int_as_float(0xff800000); }
 
+// The larger of two, NaN where either is.
+__device__ __forceinline__ float larger(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+    float c;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+#else
+    return b > a || b != b ? b : a;
+#endif
+}
+
 // The first element of this thread and the distance to its next, for a grid-stride loop.
 __device__ __forceinline__ index_t first_element() { return (index_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ index_t grid_stride() { return (index_t)gridDim.x * blockDim.x; }

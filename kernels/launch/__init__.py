@@ -16,7 +16,7 @@ run in order before or after the first (`Launch.before`, `Launch.then`). A stage
 alone: it is then told of a smaller batch. A stage may be a `Product`, which a library does (a yardstick).
 """
 
-from kernels.launch import direct, elements, library, products, spectral, whole_image
+from kernels.launch import direct, elements, library, products, rows, spectral, whole_image, windows
 from kernels.launch.core import POINTERS, SHAPES, Launch, Matrix, Pack, Product, Stage, launch, refusal
 from kernels.launch.products import TILES
 
@@ -35,6 +35,8 @@ __all__ = [
     "library",
     "products",
     "refusal",
+    "rows",
     "spectral",
     "whole_image",
+    "windows",
 ]

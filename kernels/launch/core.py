@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.errors import KernelError, UnsupportedError
 from kernels.nvrtc import Define
-from kernels.params import OPS, Conv, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose
+from kernels.params import OPS, Conv, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax, Transpose
 from kernels.registry import Rung
 from kernels.scalars import Scalar
 
@@ -178,7 +178,7 @@ def outputs(p: Params) -> int:
             return p.n * p.m * p.out_h * p.out_w
         case Gemm():
             return p.batch * p.m * p.n
-        case Pool():
+        case Pool() | LrnPool():
             return p.n * p.c * p.out_h * p.out_w
         case Lrn():
             return p.n * p.c * p.inner

@@ -1,53 +1,74 @@
-"""The launch shapes of operators that compute each output on its own."""
+"""The launch shapes of operators that compute each output on its own, and of those that move elements."""
 
 from __future__ import annotations
 
-from kernels.errors import KernelError
+import math
+
 from kernels.launch.core import MAX_X, Launch, ceil, define, outputs, shape
-from kernels.nvrtc import Define, code
-from kernels.params import Lrn, Params, Pool, Softmax
+from kernels.nvrtc import Define
+from kernels.params import Binary, Params, Transpose, Unary
 from kernels.registry import Rung
-from kernels.scalars import SCALARS
+from kernels.scalars import MAX_RANK, SCALARS, merge_axes, walks
+
+_WORTH_TURNING = 8  # elements along both axes below which a tile would stay almost empty
+_TILE = 32
 
 
 @shape
 def one_thread_an_output(params: Params, rung: Rung) -> Launch:
     """Blocks of BLOCK threads, an output a thread; where the outputs are more than a grid of 2³¹ − 1 threads,
     a thread takes several (a grid-stride loop)."""
+    return _strided(params, rung, outputs(params), {})
+
+
+@shape
+def quads(params: Unary, rung: Rung) -> Launch:
+    """Blocks of BLOCK threads, four outputs a thread, with the grid-stride loop of one_thread_an_output."""
+    return _strided(params, rung, ceil(params.size, 4), {})
+
+
+@shape
+def binary_quads(params: Binary, rung: Rung) -> Launch:
+    """VECTOR outputs a thread, with the same loop: four where both operands can be read so. RANK: the axes
+    after merging; STEP_A, STEP_B: what the operands walk along the last of them."""
+    dims, (a, b) = merge_axes(params.shape, (params.strides_a, params.strides_b))
+    steps = [walk[-1] if walk else 0 for walk in (a, b)]
+    # A row of an operand begins on 16 bytes where all its other strides are multiples of four elements.
+    aligned = all(stride % 4 == 0 for walk in (a, b) if walk and walk[-1] for stride in walk[:-1])
+    even = len(dims) == 1 or (len(dims) > 1 and dims[-1] % 4 == 0)
+    vector = 4 if even and aligned and set(steps) <= {0, 1} else 1
+    defines: dict[str, Define] = {"RANK": max(1, len(dims)), "VECTOR": vector}
+    defines |= {"STEP_A": steps[0], "STEP_B": steps[1], "WIDE": _wide(params.size)}
+    return _strided(params, rung, ceil(params.size, vector), defines)
+
+
+@shape
+def transpose_tiles(params: Transpose, rung: Rung) -> Launch:
+    """A block of 256 threads a tile of 32×32 elements of the last axis of y and that of x, which is axis
+    TURNED of y's six; 5 where it is the same axis, or either is too short: then an element a thread."""
+    dims, source = walks(params)
+    sizes, strides = [1] * (MAX_RANK - len(dims)) + dims, [0] * (MAX_RANK - len(dims)) + source
+    turned = next((axis for axis in range(MAX_RANK) if strides[axis] == 1), MAX_RANK - 1)
+    if min(sizes[turned], sizes[-1]) < _WORTH_TURNING:
+        turned = MAX_RANK - 1
+    defines: dict[str, Define] = {"TURNED": turned, "WIDE": _wide(outputs(params))}
+    if turned == MAX_RANK - 1:
+        return _strided(params, rung, outputs(params), defines)
+    others = math.prod(sizes) // (sizes[turned] * sizes[-1])
+    tiles = ceil(sizes[turned], _TILE) * ceil(sizes[-1], _TILE) * others
+    return Launch((tiles, 1, 1), (256, 1, 1), SCALARS["transpose"](params), defines=defines)
+
+
+# --- helpers ----------------------------------------------------------------------------------------------
+
+
+def _strided(params: Params, rung: Rung, units: int, defines: dict[str, Define]) -> Launch:
+    """Blocks of BLOCK threads, a unit of work a thread, several where the grid would be too long."""
     block = define(rung, "BLOCK", 256)
-    grid = min(ceil(max(1, outputs(params)), block), MAX_X // block)
-    return Launch((grid, 1, 1), (block, 1, 1), SCALARS[params.op](params))
+    grid = min(ceil(max(1, units), block), MAX_X // block)
+    return Launch((grid, 1, 1), (block, 1, 1), SCALARS[params.op](params), defines=defines)
 
 
-@shape
-def one_warp_a_row(params: Softmax, rung: Rung) -> Launch:
-    """Blocks of BLOCK threads, a warp a row (outer × inner of them), several where the grid would be too
-    long."""
-    block = define(rung, "BLOCK", 256)
-    grid = min(ceil(max(1, params.outer * params.inner), block // 32), MAX_X // block)
-    return Launch((grid, 1, 1), (block, 1, 1), SCALARS[params.op](params))
-
-
-@shape
-def lrn_runs(params: Lrn, rung: Rung) -> Launch:
-    """A thread a pixel and RUN channels, SIZE (the window) compiled in: blocks of BLOCK threads along the
-    pixels of the batch, grid.x = (block of pixels, run of channels), the runs side by side."""
-    block, run = define(rung, "BLOCK", 128), define(rung, "RUN")
-    grid = ceil(max(1, params.n * params.inner), block) * ceil(params.c, run)
-    return Launch((grid, 1, 1), (block, 1, 1), SCALARS["lrn"](params), defines={"SIZE": params.size})
-
-
-@shape
-def pool_compiled(params: Pool, rung: Rung) -> Launch:
-    """An output a thread in blocks of BLOCK; kind, sizes, strides, padding and dilation are compiled in under
-    their names in capitals. WIDE: there are more outputs than 32 bits count."""
-    p, block, total = params, define(rung, "BLOCK", 256), outputs(params)
-    if p.h * p.w > MAX_X:
-        raise KernelError(f"{rung.label} counts the pixels of an image in 32 bits; {p} has more")
-    defines: dict[str, Define] = {"KIND": code("POOL", p.kind), "COUNT_PAD": int(p.count_include_pad)}
-    defines |= {"WIDE": int(total > MAX_X - 1024)}
-    names = (
-        "h w out_h out_w kh kw stride_h stride_w dilation_h dilation_w pad_top pad_left pad_bottom pad_right"
-    )
-    defines |= {name.upper(): getattr(p, name) for name in names.split()}
-    return Launch((ceil(max(1, total), block), 1, 1), (block, 1, 1), SCALARS["pool"](p), defines=defines)
+def _wide(total: int) -> int:
+    """1 where elements, and those of a last block beyond them, are more than 32 bits count."""
+    return int(total > MAX_X - 4096)

@@ -230,6 +230,13 @@ def _pool(rng: np.random.Generator) -> Iterator[Case]:
     yield _pool_case(rng, p.Pool("max", 2, 96, 55, 55, 3, 3, 0, 0, 2, 2), False)
     yield _pool_case(rng, p.Pool("average", 3, 6, 24, 24, 2, 2, 0, 0, 2, 2), False)
     yield _pool_case(rng, p.Pool("average", 2, 5, 7, 9, 7, 9, 0, 0), False)  # global
+    # Windows side by side: rows of two and four pixels in one access, rows and images that end in between
+    for activation in (None, "tanh", "sigmoid"):
+        yield _pool_case(rng, p.Pool("max", 3, 6, 28, 28, 2, 2, 0, 0, 2, 2, activation=activation), False)
+    yield _pool_case(rng, p.Pool("max", 2, 3, 13, 20, 4, 4, 0, 0, 4, 4, activation="relu"), False)
+    yield _pool_case(rng, p.Pool("average", 2, 3, 13, 20, 3, 4, 0, 0, 2, 4), True)
+    yield _pool_case(rng, p.Pool("max", 65, 96, 13, 12, 3, 2, 0, 0, 2, 2), False)  # whole runs of outputs
+    yield _pool_case(rng, p.Pool("max", 1, 2, 40, 40, 9, 9, 0, 0, 1, 1, 4, 4, 4, 4), False)
     for _ in range(24):
         kind = str(rng.choice(["max", "average"]))
         kh, kw = _pick(rng, 1, 2, 3), _pick(rng, 2, 3, 4)
@@ -252,12 +259,19 @@ def _pool(rng: np.random.Generator) -> Iterator[Case]:
             dilation_h=_pick(rng, 1, 1, 2),
             dilation_w=_pick(rng, 1, 1, 2),
             count_include_pad=kind == "average" and bool(rng.integers(2)),
+            activation=ACTIVATIONS[rng.integers(len(ACTIVATIONS))],
         )
         yield _pool_case(rng, drawn, bool(rng.integers(2)))
 
 
 def _pool_case(rng: np.random.Generator, q: p.Pool, ceil_mode: bool) -> Case:
     x = _normal(rng, q.n, q.c, q.h, q.w)
+    y = _pooled(q, x, ceil_mode)
+    return Case(replace(q, out_h=y.shape[2], out_w=y.shape[3]), (x,), activate(y, q.activation))
+
+
+def _pooled(q: p.Pool, x: Array, ceil_mode: bool) -> Array:
+    """ONNX Runtime's pool of x, float64, before any activation."""
     attributes: dict[str, object] = {
         "kernel_shape": [q.kh, q.kw],
         "strides": [q.stride_h, q.stride_w],
@@ -267,8 +281,7 @@ def _pool_case(rng: np.random.Generator, q: p.Pool, ceil_mode: bool) -> Case:
     }
     if q.kind == "average":
         attributes["count_include_pad"] = int(q.count_include_pad)
-    y = _onnxruntime("MaxPool" if q.kind == "max" else "AveragePool", x, **attributes)
-    return Case(replace(q, out_h=y.shape[2], out_w=y.shape[3]), (x,), y)
+    return _onnxruntime("MaxPool" if q.kind == "max" else "AveragePool", x, **attributes)
 
 
 def _lrn(rng: np.random.Generator) -> Iterator[Case]:
@@ -278,25 +291,76 @@ def _lrn(rng: np.random.Generator) -> Iterator[Case]:
         (3, 4, 1, 5, 4),
         (2, 3, 4, 4, 9),
         (1, 1, 2, 2, 1),
+        (2, 21, 6, 6, 5),  # quads of pixels
+        (3, 5, 2, 10, 3),
     ):
         alpha, bias = float(rng.choice([1e-4, 0.5])), float(rng.choice([1.0, 2.0]))
         beta = 0.6 if size == 3 else 0.75
         x = 3 * _normal(rng, n, c, h, w)
+        q = p.Lrn(n, c, h * w, size, alpha, beta, bias)
         # ONNX Runtime takes odd sizes alone: an even one is checked against the formula of the specification.
         if size % 2:
             y = _onnxruntime("LRN", x, size=size, alpha=alpha, beta=beta, bias=bias)
         else:
-            squares = np.pad(
-                x.astype(np.float64) ** 2, ((0, 0), ((size - 1) // 2, size // 2), (0, 0), (0, 0))
-            )
-            sums = sum(squares[:, i : i + c] for i in range(size))
-            y = x / (bias + alpha / size * sums) ** beta
-        q = p.Lrn(n, c, h * w, size, alpha, beta, bias)
+            y = _normalised(q, x)
         yield Case(q, (x.reshape(n, c, h * w),), y.reshape(n, c, h * w))
 
 
+def _normalised(q: p.Lrn, x: Array) -> Array:
+    """LRN of x (n, c, h, w) in float64 by the formula of the specification."""
+    wide = x.astype(np.float64)
+    squares = np.pad(wide**2, ((0, 0), ((q.size - 1) // 2, q.size // 2), (0, 0), (0, 0)))
+    sums = sum(squares[:, i : i + q.c] for i in range(q.size))
+    return wide / (q.bias + q.alpha / q.size * sums) ** q.beta
+
+
+def _lrn_pool(rng: np.random.Generator) -> Iterator[Case]:
+    plain = p.LrnPool(5, "max", 2, 96, 55, 55, 3, 3, 0, 0, 2, 2, alpha=5e-4, bias=2.0)  # AlexNet's first
+    yield _lrn_pool_case(rng, plain, False)
+    yield _lrn_pool_case(rng, replace(plain, n=3, c=20, h=27, w=27, alpha=0.5), False)
+    yield _lrn_pool_case(rng, replace(plain, n=70, c=50, h=27, w=27), False)  # whole bands
+    yield _lrn_pool_case(rng, replace(plain, n=1, c=6, h=9, w=300), False)  # several tiles a row
+    yield _lrn_pool_case(rng, replace(plain, n=5, c=33, h=8, w=8, kh=8, kw=8), False)  # global
+    for _ in range(20):
+        kind = str(rng.choice(["max", "average"]))
+        kh, kw = _pick(rng, 1, 2, 3), _pick(rng, 2, 3, 4)
+        drawn = p.LrnPool(
+            size=_pick(rng, 1, 3, 4, 5, 9),
+            kind=kind,
+            n=_pick(rng, 1, 3),
+            c=_pick(rng, 1, 5, 18),
+            h=_pick(rng, 8, 13, 21),
+            w=_pick(rng, 10, 15, 20),
+            kh=kh,
+            kw=kw,
+            out_h=0,
+            out_w=0,
+            stride_h=_pick(rng, 1, 2, 3),
+            stride_w=_pick(rng, 1, 2, 3, 5),
+            pad_top=_pick(rng, *range(kh)),
+            pad_left=_pick(rng, *range(kw)),
+            pad_bottom=_pick(rng, *range(kh)),
+            pad_right=_pick(rng, *range(kw)),
+            dilation_h=_pick(rng, 1, 1, 1, 2),
+            dilation_w=1,
+            count_include_pad=kind == "average" and bool(rng.integers(2)),
+            alpha=float(rng.choice([1e-4, 0.5])),
+            beta=float(rng.choice([0.75, 0.75, 0.6])),
+            bias=float(rng.choice([1.0, 2.0])),
+        )
+        yield _lrn_pool_case(rng, drawn, bool(rng.integers(2)))
+
+
+def _lrn_pool_case(rng: np.random.Generator, q: p.LrnPool, ceil_mode: bool) -> Case:
+    x = 3 * _normal(rng, q.n, q.c, q.h, q.w)
+    # What is pooled is rounded to float32 first, which is far below what is tolerated.
+    y = _pooled(q.pool, _normalised(q.lrn, x).astype(np.float32), ceil_mode)
+    return Case(replace(q, out_h=y.shape[2], out_w=y.shape[3]), (x,), y)
+
+
 def _softmax(rng: np.random.Generator) -> Iterator[Case]:
-    for outer, axis, inner in ((1, 10, 1), (1000, 10, 1), (3, 1000, 1), (2, 33, 5), (4, 1, 3), (1, 5000, 2)):
+    few = ((1, 10, 1), (1000, 10, 1), (3, 1000, 1), (2, 33, 5), (4, 1, 3), (1, 5000, 2), (1, 20_000, 1))
+    for outer, axis, inner in (*few, (2, 100, 40), (3, 40, 8), (2, 3000, 17), (2, 700, 33)):
         for log in (False, True):
             x = 20 * _normal(rng, outer, axis, inner)
             wide = x.astype(np.float64) - x.max(axis=1, keepdims=True)
@@ -309,7 +373,7 @@ def _softmax(rng: np.random.Generator) -> Iterator[Case]:
 
 def _unary(rng: np.random.Generator) -> Iterator[Case]:
     for kind in p.UNARY_KINDS:
-        for size in (1, 1023, 100_003):
+        for size in (1, 3, 4, 1023, 100_003):
             x = 4 * _normal(rng, size)
             yield Case(p.Unary(kind, size), (x,), activate(x.astype(np.float64), kind))
 
@@ -321,6 +385,12 @@ _BROADCASTS = (
     ((2, 3, 4), (2, 1, 4), (1, 3, 1)),
     ((2, 3, 2, 3, 2, 3), (2, 1, 2, 1, 2, 1), (1, 3, 1, 3, 1, 3)),
     ((4, 300), (), (4, 300)),
+    ((1027,), (1027,), (1027,)),
+    ((1027,), (1027,), (1,)),
+    ((2, 3, 4, 8), (2, 3, 4, 8), (3, 1, 1)),  # rows of fours: a constant a channel, a row, a column
+    ((6, 8), (6, 8), (8,)),
+    ((5, 12), (5, 1), (5, 12)),
+    ((3, 2, 8), (3, 1, 8), (2, 1)),
 )
 
 
@@ -349,6 +419,9 @@ def _transpose(rng: np.random.Generator) -> Iterator[Case]:
         ((2, 3, 5, 7), (0, 2, 3, 1)),
         ((2, 3, 5, 7), (0, 3, 1, 2)),
         ((3, 1, 4), (2, 1, 0)),
+        ((4, 40, 3, 50), (0, 3, 2, 1)),
+        ((3, 9, 33, 8), (2, 0, 1, 3)),
+        ((9, 2, 70), (2, 1, 0)),
         ((2, 3, 4, 2, 3, 4), (5, 3, 1, 4, 2, 0)),
         ((2, 1, 3, 1, 2, 1, 3, 1), (7, 6, 5, 4, 3, 2, 1, 0)),
     ):
@@ -394,6 +467,7 @@ _MAKERS = {
     "gemm": _gemm,
     "pool": _pool,
     "lrn": _lrn,
+    "lrn_pool": _lrn_pool,
     "softmax": _softmax,
     "unary": _unary,
     "binary": _binary,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from kernels.params import (
     Conv,
     Gemm,
     Lrn,
+    LrnPool,
     Pad,
     Params,
     Pool,
@@ -134,7 +136,7 @@ def pool(draw) -> Pool:
         axes |= dict.fromkeys(("dilation_h", "dilation_w"), 1)
     include = kind == "average" and draw(st.booleans())
     n, c = draw(st.integers(1, 3)), draw(st.integers(1, 4))
-    p = Pool(kind=kind, n=n, c=c, count_include_pad=include, **axes)
+    p = Pool(kind=kind, n=n, c=c, count_include_pad=include, activation=draw(activations), **axes)
     assume(_sees_the_image(p))
     return p
 
@@ -159,6 +161,11 @@ def lrn(draw) -> Lrn:
         beta=draw(st.sampled_from([0.75, 0.5, 1.0, 0.6])),
         bias=draw(st.sampled_from([1.0, 2.0])),
     )
+
+
+@st.composite
+def lrn_pool(draw) -> LrnPool:
+    return LrnPool.of(draw(lrn()), replace(draw(pool()), activation=None))
 
 
 @st.composite
@@ -220,7 +227,7 @@ def cast(draw) -> Cast:
 
 DRAWN = {
     strategy.__name__: strategy()
-    for strategy in (conv, gemm, pool, lrn, softmax, unary, binary, transpose, pad, cast)
+    for strategy in (conv, gemm, pool, lrn, lrn_pool, softmax, unary, binary, transpose, pad, cast)
 }
 
 
@@ -235,7 +242,7 @@ def input_shapes(p: Params) -> list[tuple[int, ...]]:
         bias = (p.m if p.bias_stride_m else 1, p.n if p.bias_stride_n else 1)
         shapes = [(p.batch if p.stride_a else 1, *a), (p.batch if p.stride_b else 1, *b)]
         return [*shapes, bias] if p.bias else shapes
-    if isinstance(p, Pool):
+    if isinstance(p, Pool | LrnPool):
         return [(p.n, p.c, p.h, p.w)]
     if isinstance(p, Lrn):
         return [(p.n, p.c, 1, p.inner)]
@@ -256,7 +263,7 @@ def output_shape(p: Params) -> tuple[int, ...]:
         return (p.n, p.m, p.out_h, p.out_w)
     if isinstance(p, Gemm):
         return (p.batch, p.m, p.n)
-    if isinstance(p, Pool):
+    if isinstance(p, Pool | LrnPool):
         return (p.n, p.c, p.out_h, p.out_w)
     if isinstance(p, Binary):
         return p.shape
@@ -337,6 +344,11 @@ def _nodes(p: Params, ceil_mode: bool, names: list[str]) -> tuple[list[Any], dic
             nodes.append(node("Identity", ["whole"], ["y"]))
         shape = np.array(output_shape(p), np.int64)
         return nodes, {"alpha": np.array(p.alpha), "beta": np.array(p.beta), "shape": shape}
+    if isinstance(p, LrnPool):
+        (first,), _ = _nodes(p.lrn, ceil_mode, names)
+        first.output[0] = "normal"
+        (second,), _ = _nodes(p.pool, ceil_mode, ["normal"])
+        return [first, second], {}
     if isinstance(p, Lrn):
         return [node("LRN", names, ["y"], size=p.size, alpha=p.alpha, beta=p.beta, bias=p.bias)], {}
     if isinstance(p, Softmax):

@@ -25,6 +25,7 @@ from kernels.params import (
     Conv,
     Gemm,
     Lrn,
+    LrnPool,
     Pad,
     Params,
     Pool,
@@ -108,6 +109,8 @@ def oracle(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
     if isinstance(p, Lrn):  # onnx.reference goes over N where it means C: right for C copies of one image
         copies = [np.broadcast_to(image, (p.c, *image.shape)) for image in inputs[0]]
         return np.stack([reference(replace(p, n=p.c), [images])[0] for images in copies])
+    if isinstance(p, LrnPool):
+        return onnx_runtime(p.pool, [oracle(p.lrn, inputs).astype(np.float32)])
     if isinstance(p, Pool) or (isinstance(p, Pad) and min(*p.begin, *p.end, 0) < 0):
         return onnx_runtime(p, inputs)  # onnx.reference miscounts uneven padding, and refuses to cut
     return reference(p, inputs)
@@ -143,6 +146,11 @@ def test_every_kind_and_activation(rung: Rung) -> None:
     examples = {
         "conv": [Conv(2, 2, 5, 6, 3, 3, 2, 3, 5, bias=True, activation=a) for a in (None, *ACTIVATIONS)],
         "gemm": [Gemm(3, 4, 5, bias=True, activation=a) for a in (None, *ACTIVATIONS)],
+        "pool": [
+            Pool(kind, 2, 3, 5, 6, 2, 2, 2, 3, 2, 2, activation=a)
+            for kind in ("max", "average")
+            for a in (None, *ACTIVATIONS)
+        ],
         "unary": [Unary(kind, 37) for kind in UNARY_KINDS],
         "binary": [Binary(kind, (3, 4), (4, 1), (0, 1)) for kind in BINARY_KINDS],
         "softmax": [Softmax(3, 10, 1, log) for log in (False, True)],
@@ -189,6 +197,7 @@ def test_nan_and_infinity_go_through(rung: Rung, bad: float) -> None:
         "gemm": Gemm(2, 3, 4),
         "pool": Pool("max", 1, 1, 4, 4, 2, 2, 2, 2, 2, 2),
         "lrn": Lrn(3, 3, 4, 3),
+        "lrn_pool": LrnPool(3, "max", 3, 3, 4, 4, 2, 2, 2, 2, 2, 2),
         "softmax": Softmax(2, 4, 1),
         "unary": Unary("tanh", 8),
         "binary": Binary("add", (4,), (1,), (1,)),

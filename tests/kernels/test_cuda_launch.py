@@ -22,6 +22,7 @@ EXAMPLES: dict[str, params.Params] = {
     "gemm": params.Gemm(3, 5, 7, trans_b=True),
     "pool": params.Pool("max", 1, 2, 4, 4, 2, 2, 2, 2, 2, 2),
     "lrn": params.Lrn(2, 3, 4, 5),
+    "lrn_pool": params.LrnPool(5, "max", 2, 3, 8, 9, 3, 3, 3, 4, 2, 2),
     "softmax": params.Softmax(2, 3, 4),
     "unary": params.Unary("relu", 7),
     "binary": params.Binary("add", (2, 3), (3, 1), (0, 1)),

@@ -2,11 +2,12 @@
 # rung = 1
 # name = "positions"
 # idea = "Takes the maximum (or the sum) over the kernel's positions, one shifted image at a time."
-"""y = max or mean over (i, j) of x shifted by (i, j); padding never wins and is counted as asked."""
+"""y = max or mean over (i, j) of x shifted by (i, j), padding never winning and counted as asked, then the
+activation."""
 
 import numpy as np
 
-from kernels.cpu.common import carve, counts, interior, padded_hw, scratch_nbytes, windows
+from kernels.cpu.common import activation, carve, counts, interior, padded_hw, scratch_nbytes, windows
 
 
 def workspace(p):
@@ -22,6 +23,7 @@ def bind(p, inputs, output, workspace):
     largest = p.kind == "max"
     combine = np.maximum if largest else np.add
     divisor = None if largest else counts(p)
+    finish = activation(p.activation, y)
 
     def run():
         padded.fill(-np.inf if largest else 0)
@@ -33,5 +35,7 @@ def bind(p, inputs, output, workspace):
                     combine(y, shifted[:, :, i, j], out=y)
         if divisor is not None:
             np.divide(y, divisor, out=y)
+        for call in finish:
+            call()
 
     return run

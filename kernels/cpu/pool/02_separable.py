@@ -4,7 +4,8 @@
 # idea = "Reduces along the rows first, in long contiguous runs, and only what is left along the columns."
 """max over (i, j) = max over j of max over i, and sums alike: kh + kw passes in place of kh · kw.
 
-Blocks of planes are small enough that what the first half has written is still in cache for the second.
+Blocks of planes are small enough that what the first half has written is still in cache for the second, and
+what the second has written for the activation.
 """
 
 from functools import partial
@@ -12,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from kernels.cpu.common import (
+    activation,
     carve,
     counts,
     interior,
@@ -47,7 +49,7 @@ def bind(p, inputs, output, workspace):
         calls = [partial(combine.reduce, inputs[0].reshape(p.n * p.c, -1), 1, None, y)]
         if divisor is not None:
             calls.append(partial(np.divide, y, divisor[0, 0], y))
-        return sequence(calls)
+        return sequence(calls + activation(p.activation, y))
     x = inputs[0].reshape(p.n * p.c, p.h, p.w)
     y = output.reshape(p.n * p.c, p.out_h, p.out_w)
     padded, rows = carve(workspace, *_shapes(p))
@@ -68,6 +70,7 @@ def bind(p, inputs, output, workspace):
         calls += _reduce(combine, [left[:, :, at : at + reach_w : p.stride_w] for at in lefts], into)
         if divisor is not None:
             calls.append(partial(np.divide, into, divisor, into))
+        calls += activation(p.activation, into)
     return sequence(calls)
 
 

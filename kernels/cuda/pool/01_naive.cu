@@ -11,7 +11,7 @@ launch = "one_thread_an_output"
 extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__ y, int kind, int n, int c, int h,
                                 int w, int kh, int kw, int out_h, int out_w, int stride_h, int stride_w,
                                 int pad_top, int pad_left, int pad_bottom, int pad_right, int dilation_h,
-                                int dilation_w, int count_include_pad) {
+                                int dilation_w, int count_include_pad, int activation) {
     const index_t total = (index_t)n * c * out_h * out_w;
     for (index_t i = first_element(); i < total; i += grid_stride()) {
         const int ox = i % out_w;
@@ -31,9 +31,9 @@ extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__
                 if (!inside) continue;
                 const float v = in[(index_t)iy * w + ix];
                 sum += v;
-                if (v > best || v != v) best = v;  // once NaN, nothing is greater: NaN stays
+                best = larger(best, v);
             }
         }
-        y[i] = kind == POOL_MAX ? best : sum / counted;
+        y[i] = activate(kind == POOL_MAX ? best : sum / counted, activation);
     }
 }

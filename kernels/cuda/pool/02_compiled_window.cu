@@ -21,6 +21,7 @@ PAD_RIGHT = 0
 DILATION_H = 1
 DILATION_W = 1
 COUNT_PAD = 0
+AFTER = 0  # the activation
 WIDE = 0  # more outputs than 32 bits count
 [needs]
 kernel_max = 16
@@ -36,7 +37,7 @@ typedef unsigned place_t;
 extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__ y, int kind, int n, int c, int h,
                                 int w, int kh, int kw, int out_h, int out_w, int stride_h, int stride_w,
                                 int pad_top, int pad_left, int pad_bottom, int pad_right, int dilation_h,
-                                int dilation_w, int count_include_pad) {
+                                int dilation_w, int count_include_pad, int activation) {
     const place_t total = (place_t)n * c * (OUT_H * OUT_W);
     const place_t i = (place_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= total) return;
@@ -55,8 +56,8 @@ extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__
             counted += inside || (COUNT_PAD && iy < H + PAD_BOTTOM && ix < W + PAD_RIGHT);
             const float v = inside ? in[iy * W + ix] : KIND == POOL_MAX ? minus_infinity() : 0.0f;
             sum += v;
-            if (v > best || v != v) best = v;
+            best = larger(best, v);
         }
     }
-    y[i] = KIND == POOL_MAX ? best : sum / counted;
+    y[i] = activate(KIND == POOL_MAX ? best : sum / counted, AFTER);
 }

@@ -1,8 +1,8 @@
 /*
 op = "softmax"
-rung = 1
-name = "naive"
-idea = "One warp a row: it finds the maximum, then the sum of the exponentials below it, by shuffles among its lanes."
+rung = 2
+name = "warp_a_row"
+idea = "A warp a row: neighbouring lanes read neighbouring elements, and maximum and sum go by shuffles among them."
 launch = "one_warp_a_row"
 */
 #include "common.cuh"

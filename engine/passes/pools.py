@@ -1,0 +1,107 @@
+"""Pools and what stands before them: an activation goes behind the maximum, a normalisation into one step.
+
+    Tanh | Sigmoid → MaxPool        as a pool that ends in the activation: of its outputs alone
+    LRN → MaxPool | AveragePool     as one step: what lies between is never written
+
+Neither changes what comes out. Both functions never fall, so that the largest of what they give is what they
+give for the largest, NaN included. Only a window that holds no pixel would tell the difference: nothing is
+moved behind one that has such. (Relu stays where it is: on its way out of a product it costs nothing.)
+A tensor that the graph gives out, or that something else reads, is never fused away.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from engine.ops import Kernel, View
+from engine.passes.trace import Program
+from kernels import params
+
+NEVER_FALLING = ("tanh", "sigmoid")
+
+Joins = Callable[[params.LrnPool, tuple[str, ...]], bool]
+"""(what the two make together, the ONNX nodes that they cover) → whether they are to be one step."""
+
+
+def postpone(program: Program) -> Program:
+    """The program with activations moved behind the maximum that reads them. Comes before `fuse`, which
+    would make them part of the convolution."""
+    uses, makers = _uses(program), _makers(program)
+    gone: set[str] = set()
+    items: list[Kernel | View] = []
+    for item in program.items:
+        maker = makers.get(item.inputs[0]) if isinstance(item, Kernel) else None
+        if isinstance(item, Kernel) and maker is not None and uses[maker.output] == 1:
+            made = _postponed(maker, item)
+            if made is not None:
+                gone.add(maker.output)
+                item = replace(
+                    item,
+                    params=made,
+                    inputs=maker.inputs,
+                    nodes=item.nodes + maker.nodes,
+                    parameters=item.parameters + maker.parameters,
+                )
+        items.append(item)
+    return replace(program, items=tuple(item for item in items if item.output not in gone))
+
+
+def join(program: Program, joins: Joins = lambda made, nodes: True) -> Program:
+    """The program with normalisations and the pools that read them as one kernel each, where `joins` says so.
+    Comes after `fuse`."""
+    uses, makers = _uses(program), _makers(program)
+    gone: set[str] = set()
+    items: list[Kernel | View] = []
+    for item in program.items:
+        maker = makers.get(item.inputs[0]) if isinstance(item, Kernel) else None
+        if isinstance(item, Kernel) and maker is not None and uses[maker.output] == 1:
+            made, nodes = _joined(maker, item), maker.nodes + item.nodes
+            if made is not None and joins(made, nodes):
+                gone.add(maker.output)
+                parameters = maker.parameters + item.parameters
+                item = Kernel(made, maker.inputs, item.output, nodes, parameters)
+        items.append(item)
+    return replace(program, items=tuple(item for item in items if item.output not in gone))
+
+
+def _postponed(before: Kernel, after: Kernel) -> params.Pool | None:
+    """`after` with the activation that it may do in place of `before`, or None."""
+    unary, pool = before.params, after.params
+    if not isinstance(unary, params.Unary) or unary.kind not in NEVER_FALLING:
+        return None
+    if not isinstance(pool, params.Pool) or pool.kind != "max" or pool.activation is not None:
+        return None
+    if pool.dtype != unary.dtype or pool.out_h * pool.out_w >= pool.h * pool.w:
+        return None
+    rows = _sees(pool.out_h, pool.stride_h, pool.pad_top, pool.kh, pool.dilation_h, pool.h)
+    columns = _sees(pool.out_w, pool.stride_w, pool.pad_left, pool.kw, pool.dilation_w, pool.w)
+    return replace(pool, activation=unary.kind) if rows and columns else None
+
+
+def _sees(out: int, stride: int, pad: int, kernel: int, dilation: int, size: int) -> bool:
+    """Whether every window along an axis holds a pixel of the image."""
+    firsts = (place * stride - pad for place in range(out))
+    return all(any(0 <= first + k * dilation < size for k in range(kernel)) for first in firsts)
+
+
+def _joined(before: Kernel, after: Kernel) -> params.LrnPool | None:
+    lrn, pool = before.params, after.params
+    if not isinstance(lrn, params.Lrn) or not isinstance(pool, params.Pool):
+        return None
+    if pool.activation is not None or pool.dtype != lrn.dtype:
+        return None
+    return params.LrnPool.of(lrn, pool)
+
+
+def _uses(program: Program) -> Counter[str]:
+    """How often each tensor is read, or given out."""
+    uses = Counter(program.outputs)
+    for item in program.items:
+        uses.update((item.source,) if isinstance(item, View) else item.inputs)
+    return uses
+
+
+def _makers(program: Program) -> dict[str, Kernel]:
+    return {item.output: item for item in program.items if isinstance(item, Kernel)}

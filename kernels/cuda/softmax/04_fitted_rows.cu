@@ -1,0 +1,70 @@
+/*
+op = "softmax"
+rung = 4
+name = "fitted_rows"
+idea = "As many threads a row as leave each a few values: a long row takes a whole block, and rows that lie side by side in memory are read side by side."
+launch = "softmax_fitted"
+[defines]
+LANES = 32  # threads of a row, a power of two; the launch sets these four
+ROWS = 8    # of a block
+VALUES = 4  # of a thread
+ACROSS = 0  # neighbouring threads have neighbouring rows, not neighbouring elements of one
+[needs]
+axis_max = 16384
+*/
+#include "common.cuh"
+
+#define ALL 0xffffffffu
+#define WIDTH (ACROSS ? 1 : LANES < 32 ? LANES : 32)  // threads of a row whose values meet by shuffles
+#define PARTS (LANES / WIDTH)                         // what is left of a row then, for shared memory
+
+__device__ __forceinline__ float joined(float a, float b, bool add) { return add ? a + b : larger(a, b); }
+
+// The sum, or the largest, of the values that the threads of a row have.
+__device__ __forceinline__ float of_row(float v, int row, int lane, bool add) {
+#pragma unroll
+    for (int d = WIDTH / 2; d; d /= 2) v = joined(v, __shfl_xor_sync(ALL, v, d), add);
+#if LANES > 32 || ACROSS
+    __shared__ float parts[PARTS][ROWS];
+    __syncthreads();  // what was there before has been read
+    if (lane % WIDTH == 0) parts[lane / WIDTH][row] = v;
+    __syncthreads();
+    v = parts[0][row];
+    for (int part = 1; part < PARTS; ++part) v = joined(v, parts[part][row], add);
+#endif
+    return v;
+}
+
+// x and y are (outer, axis, inner); a row runs along the middle one.
+extern "C" __global__ void softmax(const float* __restrict__ x, float* __restrict__ y, index_t outer, int axis,
+                                   index_t inner, int log_of_it) {
+    const int mine = ACROSS ? threadIdx.x % ROWS : threadIdx.x / LANES;
+    const int lane = ACROSS ? threadIdx.x / ROWS : threadIdx.x % LANES;
+    const index_t row = (index_t)blockIdx.x * ROWS + mine;
+    const bool there = row < outer * inner;
+    const index_t base = there ? row / inner * axis * inner + row % inner : 0;
+    float v[VALUES];
+    float top = minus_infinity();
+#pragma unroll
+    for (int k = 0; k < VALUES; ++k) {
+        const int i = lane + k * LANES;
+        v[k] = there && i < axis ? x[base + i * inner] : minus_infinity();
+        top = larger(top, v[k]);
+    }
+    top = of_row(top, mine, lane, false);
+    float sum = 0.0f;
+#pragma unroll
+    for (int k = 0; k < VALUES; ++k) {
+        v[k] -= top;
+        const float power = expf(v[k]);
+        sum += power;
+        if (!log_of_it) v[k] = power;
+    }
+    sum = of_row(sum, mine, lane, true);
+    const float log_sum = log_of_it ? logf(sum) : 0.0f;
+#pragma unroll
+    for (int k = 0; k < VALUES; ++k) {
+        const int i = lane + k * LANES;
+        if (there && i < axis) y[base + i * inner] = log_of_it ? v[k] - log_sum : v[k] / sum;
+    }
+}

@@ -1,0 +1,68 @@
+"""The launch shapes of operators that reduce rows, softmax among them."""
+
+from __future__ import annotations
+
+from kernels.launch.core import MAX_X, Launch, ceil, define, shape
+from kernels.nvrtc import Define
+from kernels.params import Softmax
+from kernels.registry import Rung
+from kernels.scalars import SCALARS
+
+_MOST_VALUES = 16  # of a row in the registers of a thread
+_FEW_VALUES = 4
+_SECTOR = 8  # float32 elements: the least that memory gives at once
+_WARP, _BLOCK = 32, 1024
+
+
+@shape
+def one_thread_a_row(params: Softmax, rung: Rung) -> Launch:
+    """Blocks of BLOCK threads, a thread a row (outer × inner of them), several where the grid would be too
+    long."""
+    return _lanes(params, rung, 1, {})
+
+
+@shape
+def one_warp_a_row(params: Softmax, rung: Rung) -> Launch:
+    """As one_thread_a_row, a warp a row."""
+    return _lanes(params, rung, _WARP, {})
+
+
+@shape
+def softmax_lanes(params: Softmax, rung: Rung) -> Launch:
+    """Blocks of BLOCK threads, LANES of a warp a row: as many as it has elements, up to all 32. VALUES:
+    elements a lane."""
+    lanes = min(_WARP, _power_of_two(params.axis))
+    defines: dict[str, Define] = {"LANES": lanes, "VALUES": ceil(params.axis, lanes)}
+    block = define(rung, "BLOCK", 256)
+    grid = ceil(params.outer * params.inner * lanes, block)
+    return Launch((grid, 1, 1), (block, 1, 1), SCALARS["softmax"](params), defines=defines)
+
+
+@shape
+def softmax_fitted(params: Softmax, rung: Rung) -> Launch:
+    """A block a few rows (ROWS), LANES threads a row and VALUES elements a thread. ACROSS: neighbouring
+    threads have neighbouring rows, which lie side by side where there is an inner axis."""
+    lanes = min(_BLOCK, _power_of_two(ceil(params.axis, _FEW_VALUES)))
+    rows, across = max(1, 128 // lanes), 0
+    if params.inner >= _SECTOR:
+        beside = min(_WARP, _power_of_two(params.inner))
+        while beside > _SECTOR and ceil(params.axis, _BLOCK // beside) > _MOST_VALUES:
+            beside //= 2
+        fitting = min(_BLOCK // beside, max(lanes, _WARP // beside))
+        if ceil(params.axis, fitting) <= _MOST_VALUES:
+            lanes, rows, across = fitting, beside, 1
+    defines: dict[str, Define] = {"LANES": lanes, "ROWS": rows, "ACROSS": across}
+    defines["VALUES"] = ceil(params.axis, lanes)
+    grid = ceil(params.outer * params.inner, rows)
+    return Launch((grid, 1, 1), (lanes * rows, 1, 1), SCALARS["softmax"](params), defines=defines)
+
+
+def _lanes(params: Softmax, rung: Rung, lanes: int, defines: dict[str, Define]) -> Launch:
+    block = define(rung, "BLOCK", 256)
+    grid = min(ceil(max(1, params.outer * params.inner), block // lanes), MAX_X // block)
+    return Launch((grid, 1, 1), (block, 1, 1), SCALARS["softmax"](params), defines=defines)
+
+
+def _power_of_two(count: int) -> int:
+    """The least power of two that is not below `count`."""
+    return 1 << (max(1, count) - 1).bit_length()

@@ -1,0 +1,98 @@
+"""The launch shapes of pools, of normalisations across channels, and of both in one."""
+
+from __future__ import annotations
+
+from kernels.errors import KernelError
+from kernels.launch.core import MAX_X, Launch, ceil, define, outputs, shape
+from kernels.nvrtc import Define, code
+from kernels.params import Lrn, LrnPool, Pool
+from kernels.registry import Rung
+from kernels.scalars import SCALARS
+
+_ENOUGH_WARPS = 2048  # on a large device each multiprocessor runs a few dozen at once
+_WARP = 32
+_BAND_THREADS = 256
+_BAND_NBYTES = 32 << 10  # of shared memory, so that several blocks fit beside each other
+
+
+@shape
+def lrn_runs(params: Lrn, rung: Rung) -> Launch:
+    """A thread PIXELS pixels (1 where the header says nothing) and RUN channels, SIZE (the window) compiled
+    in: blocks of BLOCK threads along the pixels of the batch, grid.x = (block of pixels, run of channels),
+    the runs side by side."""
+    block, run, pixels = define(rung, "BLOCK", 128), define(rung, "RUN"), define(rung, "PIXELS", 1)
+    units = params.n * ceil(params.inner, pixels)
+    grid = ceil(max(1, units), block) * ceil(params.c, run)
+    return Launch((grid, 1, 1), (block, 1, 1), SCALARS["lrn"](params), defines={"SIZE": params.size})
+
+
+@shape
+def pool_compiled(params: Pool, rung: Rung) -> Launch:
+    """An output a thread in blocks of BLOCK; kind, activation (AFTER), sizes, strides, padding and dilation
+    are compiled in under their names in capitals. WIDE: there are more outputs than 32 bits count."""
+    return _pool_launch(params, rung, outputs(params), {})
+
+
+@shape
+def pool_runs(params: Pool, rung: Rung) -> Launch:
+    """As pool_compiled, but RUN outputs below each other a thread, fewer where threads would be few. VECTOR:
+    the columns of a window that one access reads: all where windows lie side by side on its boundaries."""
+    p = params
+    run = min(define(rung, "RUN"), p.out_h)
+    while run > 1 and outputs(p) < _ENOUGH_WARPS * _WARP * run:
+        run //= 2
+    side_by_side = p.kw == p.stride_w and p.dilation_w == 1 and p.pad_left == 0 and p.w % p.kw == 0
+    vector = p.kw if side_by_side and p.kw in (2, 4) and p.out_w * p.kw <= p.w else 1
+    units = p.n * p.c * ceil(p.out_h, run) * p.out_w
+    return _pool_launch(p, rung, units, {"RUN": run, "VECTOR": vector})
+
+
+@shape
+def lrn_pool_bands(params: LrnPool, rung: Rung) -> Launch:
+    """A block UNITS bands; a band is OUTS rows of TILE outputs over RUN channels, a thread each of its
+    columns of the image. RUN and OUTS are halved where threads would be few; all shapes but the number of
+    images are compiled in under their names in capitals."""
+    p = params
+    tile = max(1, min(p.out_w, (_BAND_THREADS - p.kw) // p.stride_w + 1))
+    span = (tile - 1) * p.stride_w + p.kw
+
+    def bands(run: int, outs: int) -> int:
+        return p.n * ceil(p.c, run) * ceil(p.out_w, tile) * ceil(p.out_h, outs)
+
+    run, outs = min(define(rung, "RUN"), p.c), min(define(rung, "OUTS"), p.out_h)
+    while bands(run, outs) * span < _ENOUGH_WARPS * _WARP and (outs > 1 or run > 4):
+        if outs > 1:
+            outs //= 2
+        else:
+            run = ceil(run, 2)
+    total = bands(run, outs)
+    if max(p.c * p.h * p.w, total + _BAND_THREADS) > MAX_X:
+        raise KernelError(f"{rung.label} counts bands and the elements of an image in 32 bits; {p} has more")
+    band_nbytes = 4 * outs * run * span
+    fitting = range(1, max(1, min(_BAND_THREADS // span, _BAND_NBYTES // band_nbytes)) + 1)
+    # As many as leave the fewest threads of the last warp without a column.
+    units = max(fitting, key=lambda count: (count * span / (_WARP * ceil(count * span, _WARP)), count))
+    defines = _window(p.pool) | {"C": p.c, "SIZE": p.size, "RUN": run, "OUTS": outs}
+    defines |= {"UNITS": units, "TILE": tile}
+    block = min(_BAND_THREADS, _WARP * ceil(units * span, _WARP))
+    return Launch((ceil(total, units), 1, 1), (block, 1, 1), SCALARS["lrn_pool"](p), defines=defines)
+
+
+# --- helpers ----------------------------------------------------------------------------------------------
+
+
+def _pool_launch(p: Pool, rung: Rung, units: int, defines: dict[str, Define]) -> Launch:
+    if p.h * p.w > MAX_X:
+        raise KernelError(f"{rung.label} counts the pixels of an image in 32 bits; {p} has more")
+    block = define(rung, "BLOCK", 256)
+    defines = _window(p) | defines
+    defines |= {"DILATION_H": p.dilation_h, "DILATION_W": p.dilation_w}
+    defines |= {"AFTER": code("ACTIVATION", p.activation), "WIDE": int(outputs(p) > MAX_X - 1024)}
+    grid = ceil(max(1, units), block)
+    return Launch((grid, 1, 1), (block, 1, 1), SCALARS["pool"](p), defines=defines)
+
+
+def _window(p: Pool) -> dict[str, Define]:
+    names = "h w out_h out_w kh kw stride_h stride_w pad_top pad_left pad_bottom pad_right"
+    found: dict[str, Define] = {name.upper(): getattr(p, name) for name in names.split()}
+    return found | {"KIND": code("POOL", p.kind), "COUNT_PAD": int(p.count_include_pad)}

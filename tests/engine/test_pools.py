@@ -1,0 +1,153 @@
+"""Pools and what stands before them: activations moved behind the maximum, normalisations in one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from engine.backend import Options
+from engine.graph import Graph
+from engine.groups import groups
+from engine.importer import from_proto
+from engine.plan import Plan
+from engine.planner import plan
+from kernels import registry
+from tests.engine.harness import agree, make_model, random, run_ort, run_plan
+
+BATCH = 2
+X = random((BATCH, 3, 9, 8)) * np.float32(2)
+HALVES = {"kernel_shape": [2, 2], "strides": [2, 2]}
+# The two pixels that a window takes lie on both sides of an image of 3×3, in the padding.
+BLIND = {"kernel_shape": [2, 2], "strides": [4, 4], "dilations": [9, 9], "pads": [5, 5, 5, 5]}
+
+
+def net(
+    activation: str, pool: str = "MaxPool", outputs: tuple[str, ...] = ("y",), size: int = 8, **window: Any
+) -> Graph:
+    """Conv → activation → pool."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+        helper.make_node(activation, ["c"], ["a"], "act"),
+        helper.make_node(pool, ["a"], ["y"], "pool", **(window or HALVES)),
+    ]
+    shape = ("N", 3, 9, 8) if size == 8 else ("N", 3, size, size)
+    weights = {"w": random((4, 3, 2, 2), 1) if size == 8 else random((4, 3, 1, 1), 1)}
+    return from_proto(
+        make_model(nodes, {"x": shape}, outputs, weights, ranks=dict.fromkeys(outputs, 4)), "net"
+    )
+
+
+def normalising(pool: str = "MaxPool", outputs: tuple[str, ...] = ("y",)) -> Graph:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"], "relu"),
+        helper.make_node("LRN", ["r"], ["n"], "norm", size=3, alpha=0.5),
+        helper.make_node(pool, ["n"], ["y"], "pool", kernel_shape=[3, 3], strides=[2, 2]),
+    ]
+    proto = make_model(nodes, {"x": ("N", 3, 9, 8)}, outputs, ranks=dict.fromkeys(outputs, 4))
+    return from_proto(proto, "normalising")
+
+
+def activations(made: Plan) -> list[str | None]:
+    return [getattr(step.params, "activation", None) for step in made.steps]
+
+
+@pytest.mark.parametrize("kind", ["Tanh", "Sigmoid"])
+def test_an_activation_is_done_behind_the_maximum_that_reads_it(kind: str) -> None:
+    graph = net(kind)
+    made = plan(graph, BATCH)
+    assert [step.nodes for step in made.steps] == [("conv",), ("pool", "act")]
+    assert activations(made) == [None, kind.lower()]
+    # What is compared stays as the nodes are, for the reference does not move it.
+    assert [group.nodes for group in groups(graph, BATCH)] == [("conv", "act"), ("pool",)]
+    agree(graph, {"x": X}, BATCH)
+
+
+def test_nan_and_infinity_come_through_behind_the_maximum() -> None:
+    strange = X.copy()
+    strange[0, :, 2, 2], strange[1, :, 3, 3], strange[1, :, 6, 6] = np.nan, np.inf, -np.inf
+    graph = net("Sigmoid")
+    with np.errstate(all="ignore"):
+        apart = net("Sigmoid", outputs=("a", "y"))
+        moved, kept = (run_plan(made, BATCH, {"x": strange})["y"] for made in (graph, apart))
+    assert np.isnan(moved).any()
+    np.testing.assert_allclose(moved, kept, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("graph", "expected"),
+    [
+        (net("Relu"), ["relu", None]),  # costs nothing on the way out of the convolution
+        (net("Tanh", "AveragePool"), ["tanh", None]),  # a mean does not commute
+        (net("Tanh", outputs=("a", "y")), ["tanh", None]),
+        (net("Tanh", kernel_shape=[3, 3], pads=[1, 1, 1, 1]), ["tanh", None]),  # as many outputs: no gain
+        (net("Sigmoid", size=3, **BLIND), ["sigmoid", None]),
+    ],
+    ids=["relu", "average", "given out", "no fewer", "a window without a pixel"],
+)
+def test_what_is_not_moved(graph: Graph, expected: list[str | None]) -> None:
+    assert activations(plan(graph, BATCH)) == expected
+
+
+def test_an_activation_behind_a_pool_is_part_of_its_step() -> None:
+    nodes = [
+        helper.make_node("AveragePool", ["x"], ["p"], "pool", **HALVES),
+        helper.make_node("Tanh", ["p"], ["y"], "act"),
+    ]
+    graph = from_proto(make_model(nodes, {"x": ("N", 3, 9, 8)}, ["y"], ranks={"y": 4}))
+    assert [step.nodes for step in plan(graph, BATCH).steps] == [("pool", "act")]
+    agree(graph, {"x": X}, BATCH)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("pool", ["MaxPool", "AveragePool"])
+def test_a_normalisation_and_its_pool_are_one_step_and_one_group(device: str, pool: str) -> None:
+    graph = normalising(pool)
+    made = plan(graph, BATCH, device)
+    assert [step.nodes for step in made.steps] == [("relu",), ("norm", "pool")]
+    assert made.steps[1].op == "lrn_pool"
+    assert "n" not in made.tensors
+    found = groups(graph, BATCH)
+    assert [(group.nodes, group.op_type) for group in found] == [
+        (("relu",), "Relu"),
+        (("norm", "pool"), "LRN"),
+    ]
+    agree(graph, {"x": X}, BATCH)
+    apart = plan(graph, BATCH, device, joined=False)
+    assert [step.op for step in apart.steps] == ["unary", "lrn", "pool"]
+    assert found[1].flops == sum(step.params.flops for step in apart.steps[1:])
+    assert found[1].nbytes < sum(step.params.nbytes for step in apart.steps[1:])
+
+
+def test_a_normalisation_that_is_given_out_keeps_its_step() -> None:
+    graph = normalising(outputs=("n", "y"))
+    assert [step.op for step in plan(graph, BATCH).steps] == ["unary", "lrn", "pool"]
+    agree(graph, {"x": X}, BATCH)
+
+
+def test_one_image_on_the_cpu_is_divided_better_in_two_steps() -> None:
+    assert [step.op for step in plan(normalising(), 1).steps] == ["unary", "lrn", "pool"]
+    assert [group.nodes for group in groups(normalising(), 1)] == [("relu",), ("norm", "pool")]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_rung_named_for_a_node_says_whether_it_has_a_step_of_its_own(device: str) -> None:
+    """So names of rungs for both must be no names of rungs for one."""
+    both, lrn, pool = ([r.name for r in registry.rungs(device, op)] for op in ("lrn_pool", "lrn", "pool"))
+    assert not set(both) & {*lrn, *pool}
+    for node, rung in [("norm", lrn[0]), ("pool", pool[0]), ("pool", both[0])]:
+        made = plan(normalising(), BATCH, device, options=Options(rungs={node: rung}))
+        step = next(step for step in made.steps if node in step.nodes)
+        assert step.rung == rung
+        assert (step.op == "lrn_pool") == (rung in both)
+
+
+def test_what_the_best_kernel_for_both_does_not_take_stays_apart() -> None:
+    """On the GPU the kernel that is left would normalise every pixel once a window."""
+    graph = normalising()
+    graph.proto.graph.node[2].attribute.append(helper.make_attribute("dilations", [2, 2]))
+    dilated = from_proto(graph.proto, "dilated")
+    assert [step.op for step in plan(dilated, BATCH, "cuda").steps] == ["unary", "lrn", "pool"]
+    assert run_ort(dilated, {"x": X})["y"].shape == run_plan(dilated, BATCH, {"x": X})["y"].shape
