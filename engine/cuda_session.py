@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from engine import planner
+from engine import cuda_overlap, planner
 from engine.backend import OpTime, Options
 from engine.cuda_runtime import ColdCache, Staging, import_cupy, translated
 from engine.cuda_stages import Library, starts
@@ -99,7 +99,7 @@ class EngineCudaSession:
         self._upload_weights(constants)
         uploaded = clock()
         self._compile(self._plan, capability)
-        self._facts |= _machine(cupy, capability)
+        self._facts |= {"kernels": self._plan.chosen_words, **_machine(cupy, capability)}
         # The first run loads the code onto the device and shows a launch that fails, before any capture.
         self._launch_all()
         self._stream.synchronize()
@@ -160,7 +160,17 @@ class EngineCudaSession:
             ]
             scratch = int(self._workspace.ptr) if self._workspace is not None else 0
             output = int(self._pointer(step.output))
-            ready = starts(self._cupy, modules[path], rung, shape, pointers, output, scratch, library)
+            ready = starts(
+                self._cupy,
+                modules[path],
+                rung,
+                shape,
+                pointers,
+                output,
+                scratch,
+                library,
+                overlap=capability >= cuda_overlap.CAPABILITY,
+            )
             self._calls.append(_Call(ready))
 
     def _pointer(self, name: str) -> np.uint64:
@@ -286,7 +296,9 @@ class EngineCudaSession:
             self._stream.synchronize()
             for step, call in zip(self._plan.steps, self._calls, strict=True):
                 time_ns = self._train(call, seconds / len(self._calls))
-                times.append(OpTime(step.nodes, self._op_type(step), time_ns, clock="events", rung=step.rung))
+                times.append(
+                    OpTime(step.nodes, self._op_type(step), time_ns, "events", step.rung, step.chosen)
+                )
             self._run()
             self._stream.synchronize()
         return tuple(times)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from engine.cublas import Cublas
+from engine.cuda_overlap import overlapping
 from kernels.errors import KernelError
 from kernels.launch import Launch, Product, Stage
 from kernels.registry import Rung
@@ -35,10 +36,12 @@ def starts(
     output: int,
     workspace: int,
     library: Library | None = None,
+    overlap: bool = False,
 ) -> tuple[Callable[[], None], ...]:
     """The copy into constant memory if the launch has one, then its stages. pointers: the addresses of the
     inputs; output, workspace: those of the result and of the scratch memory. library: shared with other
-    launches that do not run at the same time.
+    launches that do not run at the same time. overlap: the device lets kernels of a rung that says so begin
+    before the one in front has ended.
 
     Raises KernelError where the compiled rung lacks what the launch names, UnavailableError where the launch
     needs a library that is missing.
@@ -57,7 +60,11 @@ def starts(
             calls.append(partial(library.cublas().product, stage, addresses))
         else:
             arguments = how.arguments(pointers, output, workspace, rung.op, stage)
-            calls.append(_launch(kernels[stage.function], stage, arguments))
+            kernel = kernels[stage.function]
+            if overlap and rung.overlaps:
+                calls.append(overlapping(cupy, kernel, stage, arguments))
+            else:
+                calls.append(_launch(kernel, stage, arguments))
     return tuple(calls)
 
 

@@ -15,6 +15,7 @@ key that fits no field of the op's params is an error, and so is any key that is
                                  exactly this flag
     rank_max = 6                 binary, transpose, pad: at most so many axes
     m_max = 8                    gemm, conv: at most so many rows or channels of y
+    m_min = 9                    gemm, conv: at least so many
     weights_max = 16384          conv, gemm: at most so many elements of the weights
     image_max = 16384            conv: at most so many elements of one image
     axis_max = 1024              softmax: at most so many elements along the axis
@@ -58,6 +59,7 @@ _HEADER_KEYS = {
     "yardstick": bool,
     "precision": str,
     "packs": bool,
+    "overlaps": bool,
     "defines": dict,
     "needs": dict,
 }
@@ -87,6 +89,7 @@ _AT_MOST: dict[str, tuple[str, ...]] = {
     "weights_max": ("weights",),
     "image_max": ("image",),
 }
+_AT_LEAST: dict[str, tuple[str, ...]] = {"m_min": ("m",)}
 
 
 def _field_names(op: str) -> frozenset[str]:
@@ -98,7 +101,8 @@ def _needs_of(op: str) -> tuple[str, ...]:
     types = {f.name: str(f.type) for f in fields(OPS[op])}
     names = {*types, *(name for name, value in vars(OPS[op]).items() if isinstance(value, property))}
     keys = [key for key in _ONE_OF if key in types]
-    keys += [key for key, touches in (_EXACTLY | _AT_MOST).items() if all(map(names.__contains__, touches))]
+    limits = _EXACTLY | _AT_MOST | _AT_LEAST
+    keys += [key for key, touches in limits.items() if all(map(names.__contains__, touches))]
     keys += [key for key in _FLAGS if types.get(key) == "bool"]
     if not types.keys() & {"axis", "inner", "kh"} and "size_max" in keys:
         keys.remove("size_max")  # the size of an element-wise op is its grid, not what a rung is built for
@@ -134,6 +138,10 @@ def unmet(key: str, value: Any, params: Params, capability: tuple[int, int] | No
             given = len(getattr(params, name)) if key == "rank_max" else getattr(params, name)
             if given > value:
                 return f"takes {key.removesuffix('_max')} up to {value}, not {given}"
+    elif key in _AT_LEAST:
+        for name in _AT_LEAST[key]:
+            if (given := getattr(params, name)) < value:
+                return f"takes {key.removesuffix('_min')} from {value} up, not {given}"
     elif key == "multiple_of":
         for name, divisor in value.items():
             if getattr(params, name) % divisor:
@@ -180,6 +188,8 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
     for key in ("launch", "defines"):
         if device != "cuda" and key in header:
             raise KernelError(f"{path}: {key!r} means nothing for a {device} rung")
+    if device != "cuda" and "overlaps" in header:
+        raise KernelError(f"{path}: 'overlaps' means nothing for a {device} rung")
     if device != "cuda" and "packs" in header:
         raise KernelError(f"{path}: 'packs' means nothing for a {device} rung: its file defines pack(…)")
     if header.get("precision", PRECISIONS[0]) not in PRECISIONS:

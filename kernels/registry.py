@@ -12,6 +12,7 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     side = true                  # beside the ladder, for comparison: never a default; false where absent
     yardstick = true             # a library does the work: a side rung, and said to be one
     packs = true                 # .cu only: its launch shape lays the weights out anew, once (Launch.packed)
+    overlaps = true              # .cu only: may begin before the kernel in front ends (cuda/overlap.cuh)
     [defines]                    # .cu only: compile-time defines, NAME = number, string or boolean
     TILE = 16
     [needs]                      # what params must be for the rung to apply; absent: anything
@@ -48,7 +49,8 @@ class Rung:
     """One kernel file. `source` is its whole text, `number` and `name` those of the file's name; `launch`
     names a launch shape of kernels.launch ("" on the CPU). `side`: it stands beside the ladder. `user`: it
     comes from the user's own folder. `precision`: what it computes in. `yardstick`: a library's kernels do
-    the work. `packs`: it wants weights that are known when a model is prepared."""
+    the work. `packs`: it wants weights that are known when a model is prepared. `overlaps`: its kernels wait
+    themselves for the one in front."""
 
     device: str
     op: str
@@ -65,6 +67,7 @@ class Rung:
     precision: str = PRECISIONS[0]
     yardstick: bool = False
     packs: bool = False
+    overlaps: bool = False
 
     @property
     def label(self) -> str:
@@ -260,4 +263,5 @@ def _read(device: str, path: Path, user: bool, mtime_ns: int, size: int) -> Rung
         precision=header.get("precision", PRECISIONS[0]),
         yardstick=header.get("yardstick", False),
         packs=header.get("packs", False),
+        overlaps=header.get("overlaps", False),
     )

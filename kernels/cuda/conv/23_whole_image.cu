@@ -5,6 +5,7 @@ name = "whole_image"
 idea = "A small image fits into shared memory whole, with its border and all its channels, and so do the weights: a block reads both once, waits once, and then only multiplies, a few rows and four maps a thread."
 launch = "conv_whole_image"
 packs = true
+overlaps = true
 [defines]
 ROWS = 14    # of the padded image; this line and those below: the launch fits them to the shapes
 COLUMNS = 14
@@ -32,6 +33,7 @@ image_max = 16384
 weights_max = 65536
 */
 #include "common.cuh"
+#include "overlap.cuh"
 
 #define FOUR 4
 #define CHANNELS (C / GROUP)
@@ -55,6 +57,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float4* flat = &filters[0][0];
 #pragma unroll 4
     for (int e = threadIdx.x; e < TAPS * MAPS / FOUR; e += THREADS) flat[e] = packed[e];
+    let_next_begin();
+    wait_for_previous();
 
     for (int image = blockIdx.x; image < n; image += gridDim.x) {
         const float* in = x + ((index_t)image * C + g * CHANNELS) * (H * W);

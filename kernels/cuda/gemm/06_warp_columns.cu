@@ -4,6 +4,7 @@ rung = 6
 name = "warp_columns"
 idea = "For a few rows the time is that of reading b once: a warp a column streams its weights, 16 bytes a lane and several in flight, and keeps a sum for every row; where columns are few, several warps share one."
 launch = "gemm_warp_a_column"
+overlaps = true
 [defines]
 BLOCK = 256
 ROWS = 1   # of a and y; the launch sets it to m
@@ -15,6 +16,7 @@ trans_b = true
 batch = 1
 */
 #include "common.cuh"
+#include "overlap.cuh"
 
 #define LANES 32
 #define ALL 0xffffffffu
@@ -29,9 +31,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const int share = warp % WARPS * LANES + lane;  // where this thread begins along k
     const index_t column = first_element() / (LANES * WARPS);
+    let_next_begin();
     if (WARPS == 1 && column >= n) return;  // with more, everybody meets at the barrier
     const float* weights = b + column * k;
     const int last = column < n ? k : 0;
+    wait_for_previous();
 
     float sum[ROWS] = {};
     if (k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do

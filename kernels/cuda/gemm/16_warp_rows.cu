@@ -4,6 +4,7 @@ rung = 16
 name = "warp_rows"
 idea = "Small weights stay in the caches, so that reading them once for every eight rows costs little: a warp takes eight rows and two columns, and a small layer of many images too fills the device at once, with no tile to wait for."
 launch = "gemm_warp_a_few"
+overlaps = true
 [defines]
 BLOCK = 128
 ROWS = 8     # at most; the launch fits this line and the next to the product
@@ -15,6 +16,7 @@ trans_b = true
 batch = 1
 */
 #include "common.cuh"
+#include "overlap.cuh"
 
 #define LANES 32
 #define ALL 0xffffffffu
@@ -28,7 +30,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
          int activation) {
     const int lane = threadIdx.x % LANES;
     const int column = first_element() / LANES * COLUMNS, row = blockIdx.y * ROWS;
+    let_next_begin();
     if (column >= n) return;
+    wait_for_previous();
     const float *rows[ROWS], *columns[COLUMNS];
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) rows[r] = a + (index_t)min(row + r, m - 1) * k;  // beyond the last: not written

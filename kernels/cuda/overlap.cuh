@@ -1,0 +1,19 @@
+// One kernel beginning while the one before it ends (programmatic dependent launch, compute capability 9.0).
+//
+// A rung with `overlaps = true` in its header may be started before the kernel in front of it has ended. It calls
+// wait_for_previous() before it touches anything but weights, which no kernel writes; what the kernel in front wrote
+// is there afterwards, and it reads nothing any more. let_next_begin() says that the next kernel's blocks may take
+// the room that this one leaves; they then wait in their turn. Elsewhere both do nothing.
+#pragma once
+
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}

@@ -1,0 +1,40 @@
+"""Rungs that may begin before the kernel in front of them has ended."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+
+import numpy as np
+import pytest
+
+from engine import cuda_overlap
+from kernels import params, registry
+
+RUNGS = [rung for op in params.OPS for rung in registry.rungs("cuda", op) if rung.overlaps]
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
+def test_every_kernel_waits_before_it_reads_an_activation(rung: registry.Rung) -> None:
+    # Weights may be read before: nothing that runs writes them.
+    bodies = re.split(r'extern "C" __global__', rung.source)[1:]
+    assert bodies
+    for body in bodies:
+        signature, inside = body.split("{", 1)
+        before, waited, _ = inside.partition("wait_for_previous()")
+        assert waited, "a kernel of a rung that overlaps must wait"
+        data = re.findall(r"float\* __restrict__ (\w+)", signature)
+        for name in {data[0], "y", "workspace"} & set(data):
+            assert not re.search(rf"(?<!\.)\b{name}\b", before), f"{name} is touched before the wait"
+
+
+def test_arguments_lie_in_memory_as_the_driver_takes_them() -> None:
+    given = (np.uint64(2**40 + 5), np.int32(-7), np.float32(0.5), np.int64(2**33))
+    held = cuda_overlap._Arguments(given)
+    pointers = ctypes.cast(held.address, ctypes.POINTER(ctypes.c_void_p))
+    kinds = (ctypes.c_uint64, ctypes.c_int32, ctypes.c_float, ctypes.c_int64)
+    read = [
+        ctypes.cast(pointers[i], ctypes.POINTER(kind)).contents.value  # type: ignore[attr-defined]
+        for i, kind in enumerate(kinds)
+    ]
+    assert read == [value.item() for value in given]
