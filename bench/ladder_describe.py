@@ -60,7 +60,7 @@ def answer(asked: LadderQuestion) -> LadderAnswer:
         folders, gone = _folders(asked.kernel_dirs)
         rungs = registry.rungs(device, step.op, folders, problems)
         found = msgspec.structs.replace(found, problems=(*gone, *_problems(problems)))
-        ladder = _ladder(asked, device, step, rungs)
+        ladder = _ladder(asked, device, step, rungs, folders)
         told = tuple(_rung(rung, ladder) for rung in rungs)
         return msgspec.structs.replace(found, ladder=ladder, rungs=told, precisions=_precisions(rungs))
     except KernelscopeError as error:
@@ -124,7 +124,13 @@ def _precisions(rungs: Iterable[registry.Rung]) -> tuple[str, ...]:
     return tuple(sorted({rung.precision for rung in rungs}, key=PRECISIONS.index))
 
 
-def _ladder(asked: LadderQuestion, device: str, step: Step, rungs: Sequence[registry.Rung]) -> Ladder:
+def _ladder(
+    asked: LadderQuestion,
+    device: str,
+    step: Step,
+    rungs: Sequence[registry.Rung],
+    folders: Sequence[Path],
+) -> Ladder:
     names = {rung.name for rung in rungs}
     job = ladder_plan.job_of(
         step.params,
@@ -134,7 +140,7 @@ def _ladder(asked: LadderQuestion, device: str, step: Step, rungs: Sequence[regi
         batch=asked.batch,
         precision=asked.precision if asked.precision in _precisions(rungs) else "",
         rungs=tuple(name for name in asked.rungs if name in names),
-        kernel_dirs=asked.kernel_dirs,
+        kernel_dirs=tuple(map(str, folders)),
         whole_model=asked.whole_model,
     )
     return ladder_plan.plan(job, broken=[])

@@ -255,7 +255,8 @@ class MainWindow(QMainWindow):
         if self._ended:
             return
         self.page.prepare()
-        self._go_through(deque([*self.page.ahead(), rows.warm_up, _settle_memory]))
+        early = [step for page in self.pages if page is not self.page for step in page.early()]
+        self._go_through(deque([*self.page.ahead(), rows.warm_up, *early, _settle_memory]))
 
     def _go_through(self, steps: deque[Callable[[], object]]) -> None:
         """One step after another, the user's events between them."""

@@ -68,6 +68,10 @@ class Page(QWidget):
         built."""
         return ()
 
+    def early(self) -> Sequence[Callable[[], object]]:
+        """What can be got ready at the window's start though the page is out of sight, in steps."""
+        return ()
+
     def actions_offered(self) -> Sequence[QAction]:
         """The page's own actions for the View menu; made in `build`, or before."""
         return ()

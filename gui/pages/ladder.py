@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSplitter, QVBoxLayout, QWidget
 
@@ -117,10 +118,20 @@ class LadderPage(Page):
         layout.addWidget(self._split, 1)
         self._on_standing(session.standing)
         self._fold()
+        for wait_ms, step in enumerate(self.ahead(), start=1):
+            QTimer.singleShot(40 * wait_ms, step)
         return body
 
     def ahead(self) -> Sequence[Callable[[], object]]:
-        return [functools.partial(self.speed.make_ready, bars=True)]
+        return [
+            functools.partial(self.speed.make_ready, bars=True),
+            functools.partial(self.roofline.make_ready, bars=False),
+        ]
+
+    def early(self) -> Sequence[Callable[[], object]]:
+        # Half of what the page takes at first are its modules, the highlighter's among them.
+        names = ("pygments.lexers", "gui.highlight", "gui.ladder_reader")
+        return [*(functools.partial(importlib.import_module, name) for name in names), self.prepare]
 
     # --------------------------------------------------------------------------------------------- showing
 

@@ -1,0 +1,66 @@
+"""What can be asked of a ladder before it is run."""
+
+import pytest
+
+from bench import ladder_describe
+from bench.ladder_questions import LadderQuestion
+from bench.records import Done
+from kernels.params import OPS
+
+MODEL = "lenet5-digits"
+HEADER = '# op = "conv"\n# rung = {number}\n# name = "{name}"\n# idea = "Of a test."\n'
+
+
+@pytest.fixture(autouse=True)
+def _places(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def ask(**fields):
+    return ladder_describe.answer(LadderQuestion(number=7, model=MODEL, **{"device": "cpu"} | fields))
+
+
+def test_an_answer_is_a_ladder_ready_to_run():
+    answer = ask()
+    assert (answer.number, answer.error) == (7, "")
+    assert answer.ladder.job.node == "conv1"
+    assert [node.node for node in answer.nodes][:2] == ["conv1", "pool1"]
+    assert {node.op for node in answer.nodes} <= set(OPS)
+    assert [case.rung for case in answer.ladder.cases][-1] == "reference"
+    assert all(info.source for info in answer.rungs)
+    refused = {info.case.rung: info.refused for info in answer.rungs}
+    assert "kernel = 3" in refused["winograd"]
+    assert refused["im2col"] == ""
+
+
+def test_a_fused_layer_s_heaviest_node_is_taken_and_a_device_that_cannot_run_is_replaced():
+    answer = ask(nodes=("pool2", "conv2"), device="abacus", batch=4)
+    assert (answer.ladder.job.node, answer.ladder.job.batch) == ("conv2", 4)
+    assert answer.ladder.job.device in {info.name for info in answer.devices if not info.refused}
+
+
+def test_files_that_are_no_rungs_are_told_and_the_others_join(tmp_path):
+    body = "def bind(p, inputs, output, workspace):\n    return lambda: None\n"
+    (tmp_path / "90_fine.py").write_text(HEADER.format(number=90, name="fine") + body)
+    (tmp_path / "91_broken.py").write_text("# op = conv\n")
+    (tmp_path / "90_twin.py").write_text(HEADER.format(number=90, name="twin") + body)
+    answer = ask(kernel_dirs=(str(tmp_path), str(tmp_path / "gone")))
+    assert [info.case.rung for info in answer.rungs if info.case.user] == ["fine"]
+    reasons = {problem.path.rpartition("/")[2]: problem.reason for problem in answer.problems}
+    assert "not valid TOML" in reasons["91_broken.py"]
+    assert "already" in reasons["90_twin.py"]
+    assert "does not exist" in reasons["gone"]
+    assert "fine" in {case.rung for case in answer.ladder.cases}
+
+
+def test_what_cannot_be_answered_is_a_sentence_and_what_cannot_be_read_ends_the_worker():
+    wrong = ladder_describe.answer(LadderQuestion(number=1, model="lenet6-digits"))
+    assert "lenet6-digits" in wrong.error
+    assert wrong.ladder is None
+    assert wrong.devices
+    said = []
+    lines = iter([b'{"number": 1, "model": "lenet5-digits"}\n', b"nonsense\n"])
+    assert ladder_describe.serve(said.append, lambda: next(lines, b"")) == 2
+    assert said[0].ladder is not None
+    assert isinstance(said[1], Done)
