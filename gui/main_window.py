@@ -45,6 +45,7 @@ from kernels.errors import KernelscopeError
 
 if TYPE_CHECKING:
     from gui.menus.ladder import LadderActions
+    from gui.menus.timeline import ProfileActions
 
 SIZE = (1500, 940)
 
@@ -75,6 +76,7 @@ class MainWindow(QMainWindow):
         self.redraw = Redraw(self.state, self)
         self._ended = False
         self.ladders: LadderActions | None = None  # gui.menus.ladder
+        self.profiles: ProfileActions | None = None  # gui.menus.timeline
         self._build()
         self.menu_actions = Actions(self)
         self.menu_actions.collect()

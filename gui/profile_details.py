@@ -1,0 +1,179 @@
+"""Below the timeline: the tables of one case, the parts of a pass over all cases, the cold start, and what
+holds each operator back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from bench import profile_api, profile_findings, profile_tables
+from bench.profile_records import CaseProfile, Event, Profile
+from bench.profile_tables import Table
+from gui.background import Background
+from gui.cold_view import ColdView
+from gui.parts_view import PartsView
+from gui.profile_state import Read
+from gui.profile_table import ProfileTable
+from gui.profile_tables_view import ProfileTables
+from gui.theme import Theming
+
+SCALES = {"shares of the pass": True, "time": False}
+
+
+class ProfileDetails(QTabWidget):
+    """`show_cases` fills it. The backend chosen in its corner is the one of tables and diagnosis."""
+
+    def __init__(self, theming: Theming, background: Background, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._background = background
+        self._fine: Sequence[CaseProfile] = ()
+        self._cases: Sequence[CaseProfile] = ()
+        self._reads: Mapping[str, Read] = {}
+        self._profile: Profile | None = None
+        self._diagnosed: object = None
+        self.setDocumentMode(True)
+        self.backend = QComboBox()
+        self.backend.setAccessibleName("Backend of the tables")
+        self.backend.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.backend.activated.connect(self._update)
+        self.setCornerWidget(self.backend, Qt.Corner.TopRightCorner)
+        self.tables = ProfileTables(theming, background)
+        self.parts = PartsView(theming)
+        self.cold = ColdView(theming)
+        self.process = ProfileTable(theming, "Whole program")
+        self.findings = ProfileTable(theming, "Diagnosis", wrap=True)
+        self._remarks, self._note = QLabel(), QLabel()
+        for label in (self._remarks, self._note):
+            label.setWordWrap(True)
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._note.setProperty("role", "muted")
+        self.addTab(self.tables, "T&ables")
+        self.addTab(self._parts_tab(), "Breakdo&wn")
+        self.addTab(self._diagnosis_tab(), "&Diagnosis")
+        self.addTab(self._cold_tab(), "Cold start and &process")
+
+    def show_cases(
+        self,
+        profile: Profile,
+        fine: Sequence[CaseProfile],
+        cases: Sequence[CaseProfile],
+        reads: Mapping[str, Read],
+    ) -> None:
+        """fine: all cases of the profile that are measured; cases: those of the batch size that is shown;
+        reads: of these by their keys, as far as they are read."""
+        self._profile, self._fine, self._cases, self._reads = profile, fine, cases, reads
+        names = [case.case.backend for case in cases]
+        if [self.backend.itemText(i) for i in range(self.backend.count())] != names:
+            chosen = self.backend.currentText()
+            self.backend.clear()
+            self.backend.addItems(names)
+            self.backend.setCurrentIndex(max(0, self.backend.findText(chosen)))
+        self._update()
+
+    def choose(self, backend: str) -> None:
+        self.backend.setCurrentIndex(max(0, self.backend.findText(backend)))
+        self._update()
+
+    @property
+    def case(self) -> CaseProfile | None:
+        """That of the tables."""
+        return next((c for c in self._cases if c.case.backend == self.backend.currentText()), None)
+
+    def event_of(self, name: str, by: str) -> Event | None:
+        """The first event of a line of the tables, in the window that they count."""
+        read = self._reads.get(self.case.case.key) if self.case is not None else None
+        if read is None:
+            return None
+        events = profile_tables.in_window(read.events, self.tables.window_box.currentData())
+        if by == "call":
+            return next((c for c in events.calls if profile_api.bare(c.name) == name), None)
+        key = profile_tables.key_of(by)  # type: ignore[arg-type]  # one of the table's own
+        return next((e for e in profile_tables.device_events(events) if key(e) == name), None)
+
+    # --------------------------------------------------------------------------------------------- building
+
+    def _parts_tab(self) -> QWidget:
+        self._window, self._scale = QComboBox(), QComboBox()
+        for key, words in profile_tables.WINDOW_WORDS.items():
+            self._window.addItem(words, key)
+        for words, relative in SCALES.items():
+            self._scale.addItem(words, relative)
+        bar = QHBoxLayout()
+        for words, box in (("Of", self._window), ("bars are", self._scale)):
+            box.setAccessibleName(words)
+            box.activated.connect(self._update)
+            bar.addWidget(QLabel(words))
+            bar.addWidget(box)
+        bar.addStretch(1)
+        tab = QWidget()
+        layout = QVBoxLayout(tab)
+        layout.setContentsMargins(0, 4, 0, 0)
+        layout.addLayout(bar)
+        inner = QWidget()
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.parts)
+        column.addWidget(self._remarks)
+        column.addStretch(1)
+        layout.addWidget(_scrolled(inner), 1)
+        return tab
+
+    def _diagnosis_tab(self) -> QWidget:
+        tab = QWidget()
+        layout = QVBoxLayout(tab)
+        layout.setContentsMargins(0, 4, 0, 0)
+        layout.addWidget(self._note)
+        layout.addWidget(self.findings, 1)
+        return tab
+
+    def _cold_tab(self) -> QWidget:
+        tab = QWidget()
+        layout = QVBoxLayout(tab)
+        layout.setContentsMargins(0, 4, 0, 0)
+        layout.addWidget(_scrolled(self.cold), 3)
+        layout.addWidget(self.process, 1)
+        return tab
+
+    # ---------------------------------------------------------------------------------------------- showing
+
+    def _update(self) -> None:
+        case = self.case
+        read = self._reads.get(case.case.key) if case is not None else None
+        self.tables.show_case(read)
+        self.parts.show_cases(self._fine, self._window.currentData(), bool(self._scale.currentData()))
+        self.cold.show_cases(self._cases)
+        self.process.show_table(profile_tables.process(self._cases))
+        remarks = profile_findings.remarks(case) if case is not None else []
+        self._remarks.setText("  ".join(f"{words[:1].upper()}{words[1:].rstrip('.')}." for words in remarks))
+        if read is not None and read is not self._diagnosed:
+            self._diagnosed = read
+            limits = self._profile.limits.get(read.case.device) if self._profile is not None else None
+            self._background.start(
+                "diagnosis",
+                lambda: profile_findings.table(read.case, read.events, limits),
+                self._show_findings,
+            )
+
+    def _show_findings(self, table: Table) -> None:
+        self.findings.show_table(table)
+        self._note.setText(" ".join(table.notes))
+        self._note.setVisible(bool(table.notes))
+
+
+def _scrolled(widget: QWidget) -> QScrollArea:
+    area = QScrollArea()
+    area.setWidget(widget)
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    return area
