@@ -93,11 +93,16 @@ def _judged(base: Finding, cost: Operator | None, limits: Limits | None, made: C
             bytes_per_s=cost.nbytes / seconds,
         )
         if limits is not None:
-            needs = (cost.nbytes / limits.bytes_per_s, cost.flops / limits.flops_per_s)
+            needs = (cost.nbytes / limits.bytes_per_s, cost.flops / rate_of(limits, made))
             base = replace(
                 base, roof=max(needs) / seconds, bound="memory" if needs[0] >= needs[1] else "arithmetic"
             )
     return replace(base, sentence=sentence(base, limits, made))
+
+
+def rate_of(limits: Limits, made: CaseProfile) -> float:
+    """Operations a second of the units that compute in the case's precision, as far as that is known."""
+    return limits.rate(made.case.precision) or limits.flops_per_s
 
 
 def sentence(finding: Finding, limits: Limits | None, made: CaseProfile) -> str:
@@ -122,8 +127,8 @@ def sentence(finding: Finding, limits: Limits | None, made: CaseProfile) -> str:
             said.append(
                 f"{units.times(finding.roof)} what device memory alone allows: its data came out of a cache"
                 if finding.bound == "memory"
-                else f"{units.times(finding.roof)} the measured rate of float32 arithmetic: it is done in "
-                "fewer or cheaper operations than were counted"
+                else f"{units.times(finding.roof)} the measured rate of arithmetic: it is done in fewer or "
+                "cheaper operations than were counted"
             )
         elif finding.roof < FAR:
             said.append(

@@ -41,6 +41,7 @@ from engine.cuda_runtime import import_cupy
 from engine.graph import Graph
 from engine.observe import Launching, OrtProfile, Stepped
 from engine.ort import import_onnxruntime
+from engine.plan import Step
 from kernels.errors import KernelscopeError
 
 NO_GPU = (
@@ -134,7 +135,7 @@ class _Taking:
         self._backend, self._graph, self._case = backend, graph, case
         self._inputs, self._job, self._origin = inputs, job, origin_ns
         self._spans: list[tuple[str, Any, int | None, int, int]] = []
-        self._steps: list[tuple[int | None, Sequence[tuple[Any, int, int]]]] = []
+        self._steps: list[tuple[int | None, Sequence[tuple[Step, int, int]]]] = []
         self._intervals: list[Interval] = []
         self._numbers: list[int | None] = []
         self._ort_file: Path | None = None
@@ -200,7 +201,7 @@ class _Taking:
         self,
         told: cupti.Told | None,
         profile: OrtProfile | None,
-        order: Sequence[tuple[Any, str]],
+        order: Sequence[tuple[Step, str]],
     ) -> Recorded:
         marks = self._marks()
         self._intervals += self._step_intervals()
@@ -231,7 +232,9 @@ class _Taking:
             self._notes.append(NO_GPU)
         if profile is not None:
             clocks += self._nodes(profile, marks)
-        groups_of = self._groups()
+        steps = [step for step, _ in order] or [step for step, *_ in self._any_pass()]
+        # Our engine's steps are what runs; ONNX Runtime's nodes are told in the terms of our groups.
+        groups_of = {} if steps else self._groups()
         if order:
             launched = [Launched(name, step.nodes, self._op_type(step)) for step, name in order]
             activities = list(profile_attribution.by_order(activities, calls, launched))
@@ -253,7 +256,7 @@ class _Taking:
                 f"{1 - made.attributed:.1%} of the kernels' time could not be attributed to a node"
             )
         made.pass_ns = tuple(float(m.time_ns) for m in events.marks if m.name == "pass" and m.run is not None)
-        made.operators = self._operators([step for step, _ in order] or [s for s, *_ in self._any_pass()])
+        made.operators = self._operators_of(steps) if steps else _operators_of_groups(groups_of)
         made.clocks, made.notes = tuple(clocks), tuple(self._notes)
         return made
 
@@ -305,23 +308,23 @@ class _Taking:
             return {}
         return {name: group for group in found for name in group.nodes}
 
-    def _any_pass(self) -> Sequence[tuple[Any, int, int]]:
+    def _any_pass(self) -> Sequence[tuple[Step, int, int]]:
         return self._steps[0][1] if self._steps else ()
 
-    def _operators(self, steps: Sequence[Any]) -> tuple[Operator, ...]:
-        by_node = {name: step.rung for step in steps for name in step.nodes}
-        return tuple(
-            Operator(
-                nodes=group.nodes,
-                op_type=group.op_type,
-                rung=by_node.get(group.nodes[0], ""),
-                flops=group.flops,
-                nbytes=group.nbytes,
+    def _operators_of(self, steps: Sequence[Step]) -> tuple[Operator, ...]:
+        found: dict[tuple[str, ...], Operator] = {}
+        for step in {step.name: step for step in steps}.values():
+            before = found.get(step.nodes)
+            found[step.nodes] = Operator(
+                nodes=step.nodes,
+                op_type=self._op_type(step),
+                rung=step.rung,
+                flops=step.params.flops + (before.flops if before else 0),
+                nbytes=step.params.nbytes + (before.nbytes if before else 0),
             )
-            for group in dict.fromkeys(self._groups().values())
-        )
+        return tuple(found.values())
 
-    def _op_type(self, step: Any) -> str:
+    def _op_type(self, step: Step) -> str:
         return self._op_types.get(step.nodes[0], step.op)
 
     def _graph_words(self) -> str:
@@ -339,10 +342,17 @@ class _Taking:
         return kind(**shifted)
 
 
+def _operators_of_groups(groups_of: Mapping[str, groups.Group]) -> tuple[Operator, ...]:
+    return tuple(
+        Operator(nodes=group.nodes, op_type=group.op_type, flops=group.flops, nbytes=group.nbytes)
+        for group in dict.fromkeys(groups_of.values())
+    )
+
+
 def _in_group(event: Any, groups_of: Mapping[str, groups.Group]) -> Any:
-    """The event with all nodes of the group that its first node is in, so that two backends' are of the same
+    """The event with all nodes of the group that its nodes lie in, so that two backends' are of the same
     nodes."""
     group = groups_of.get(event.nodes[0]) if event.nodes else None
-    if group is None:
+    if group is None or not set(event.nodes) <= set(group.nodes):
         return event
     return msgspec.structs.replace(event, nodes=group.nodes, op_type=group.op_type)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any
@@ -41,9 +41,8 @@ _REFUSALS = {
 @dataclass(frozen=True)
 class Told:
     """What was recorded. activities, calls, overheads: fields of bench.profile_records' Activity, ApiCall and
-    Interval, times on perf_counter_ns, in no order. offset_ns: CUPTI's clock minus ours, known to ±
-    error_ns,
-    and how far it had moved at the end. dropped: records that found no room, None where CUPTI does not
+    Interval, times on perf_counter_ns, in no order. offset_ns: CUPTI's clock minus ours, known to ± error_ns;
+    drift_ns: how far it had moved at the end. dropped: records that found no room, None where CUPTI does not
     say."""
 
     activities: Sequence[Mapping[str, Any]]
@@ -77,10 +76,13 @@ class Recorder:
     def __init__(self) -> None:
         self._cupti: Any = None
         self._enabled: list[Any] = []
-        # Lists of records as CUPTI hands them over. They are read when all is over: this callback may come
-        # from a thread of CUPTI's while another is in the middle of a call.
-        self._batches: list[list[Any]] = []
-        self._offset = self._error = 0
+        self._activities: list[dict[str, Any]] = []
+        self._calls: list[dict[str, Any]] = []
+        self._overheads: list[dict[str, Any]] = []
+        self._timeless = 0
+        self._fault: Exception | None = None
+        self._readers: dict[int, tuple[Callable[[Any], dict[str, Any]], list[dict[str, Any]]]] = {}
+        self._offset = self._error = self._began = 0
         self._names: dict[tuple[int, int], str] = {}
 
     def start(self) -> None:
@@ -90,7 +92,10 @@ class Recorder:
         self._cupti = cupti = importlib.import_module("cupti.cupti")
         try:
             with self._in_words("starts"):
-                cupti.activity_register_callbacks(lambda: (BUFFER_NBYTES, 0), self._batches.append)
+                self._readers = self._all_readers()
+                cupti.activity_register_callbacks(lambda: (BUFFER_NBYTES, 0), self._take)
+                self._offset, self._error = self._clock()
+                self._began = perf_counter_ns()
                 with contextlib.suppress(AttributeError):
                     # As the system numbers threads, and as ONNX Runtime's profile and Python do.
                     cupti.set_thread_id_type(int(cupti.ActivityThreadIdType.SYSTEM))
@@ -98,7 +103,6 @@ class Recorder:
                     kind = getattr(cupti.ActivityKind, name)
                     cupti.activity_enable(int(kind))
                     self._enabled.append(kind)
-                self._offset, self._error = self._clock()
         except BaseException:
             self._disable()
             raise
@@ -108,11 +112,15 @@ class Recorder:
         KernelError where CUPTI fails on the way."""
         with self._in_words("hands over its records"):
             later, _ = self._clock()
+            ended = perf_counter_ns()
             self._cupti.activity_flush_all(_FORCED)
             dropped = self._dropped()
         self._disable()
         with self._in_words("hands over its last records"):
             self._cupti.activity_flush_all(_FORCED)
+        if self._fault is not None:
+            raise KernelError(f"a record of CUPTI cannot be read ({self._fault})") from self._fault
+        self._on_our_clock(ended, later - self._offset)
         return self._told(later - self._offset, dropped)
 
     # ------------------------------------------------------------------------------------------- the inside
@@ -122,6 +130,35 @@ class Recorder:
             with contextlib.suppress(Exception):
                 self._cupti.activity_disable(int(kind))
         self._enabled.clear()
+
+    def _all_readers(self) -> dict[int, tuple[Callable[[Any], dict[str, Any]], list[dict[str, Any]]]]:
+        """By kind of record: how it is read, and where that goes."""
+        kinds = self._cupti.ActivityKind
+        return {
+            int(kinds.CONCURRENT_KERNEL): (self._kernel, self._activities),
+            int(kinds.KERNEL): (self._kernel, self._activities),
+            int(kinds.MEMCPY): (self._memcpy, self._activities),
+            int(kinds.MEMSET): (self._memset, self._activities),
+            int(kinds.RUNTIME): (self._call, self._calls),
+            int(kinds.DRIVER): (self._call, self._calls),
+            int(kinds.OVERHEAD): (self._overhead, self._overheads),
+        }
+
+    def _take(self, records: Sequence[Any]) -> None:
+        """What CUPTI calls with a buffer's records, from whatever thread: a kernel's name is only sure to be
+        there until this returns. Nothing may be raised into CUPTI."""
+        try:
+            for record in records:
+                found = self._readers.get(int(record.kind))
+                if found is None:
+                    continue
+                if not record.start or not record.end:
+                    self._timeless += 1
+                    continue
+                read, into = found
+                into.append(read(record))
+        except Exception as error:
+            self._fault = error
 
     def _clock(self) -> tuple[int, int]:
         """CUPTI's clock minus ours, and how well that is known: the reading with the least time round it."""
@@ -143,35 +180,12 @@ class Recorder:
         return count.value
 
     def _told(self, drift: int, dropped: int | None) -> Told:
-        kinds = self._cupti.ActivityKind
-        activities: list[dict[str, Any]] = []
-        calls: list[dict[str, Any]] = []
-        overheads: list[dict[str, Any]] = []
-        readers = {
-            int(kinds.CONCURRENT_KERNEL): (self._kernel, activities),
-            int(kinds.KERNEL): (self._kernel, activities),
-            int(kinds.MEMCPY): (self._memcpy, activities),
-            int(kinds.MEMSET): (self._memset, activities),
-            int(kinds.RUNTIME): (self._call, calls),
-            int(kinds.DRIVER): (self._call, calls),
-            int(kinds.OVERHEAD): (self._overhead, overheads),
-        }
-        timeless = 0
-        for batch in self._batches:
-            for record in batch:
-                found = readers.get(int(record.kind))
-                if found is None:
-                    continue
-                if not record.start or not record.end:
-                    timeless += 1
-                    continue
-                read, into = found
-                into.append(read(record))
+        timeless = self._timeless
         notes = [f"{timeless} records came without times and are left out"] if timeless else []
         return Told(
-            activities=activities,
-            calls=calls,
-            overheads=overheads,
+            activities=self._activities,
+            calls=self._calls,
+            overheads=self._overheads,
             offset_ns=self._offset,
             error_ns=self._error,
             drift_ns=drift,
@@ -182,7 +196,20 @@ class Recorder:
         )
 
     def _span(self, record: Any) -> dict[str, Any]:
-        return {"start_ns": int(record.start) - self._offset, "end_ns": int(record.end) - self._offset}
+        return {
+            "start_ns": int(record.start),
+            "end_ns": int(record.end),
+        }  # on CUPTI's clock, until all is over
+
+    def _on_our_clock(self, ended: int, drift: int) -> None:
+        """Bring the records' times onto perf_counter_ns: between the two readings of both clocks, by the line
+        through them."""
+        lasted = max(1, ended - self._began)
+        for fields in (*self._activities, *self._calls, *self._overheads):
+            for name in ("start_ns", "end_ns"):
+                theirs = fields[name]
+                passed = min(max(theirs - self._offset - self._began, 0), lasted)
+                fields[name] = theirs - self._offset - drift * passed // lasted
 
     def _place(self, record: Any) -> dict[str, Any]:
         return {
@@ -257,7 +284,7 @@ class Recorder:
             **self._span(record),
             "kind": "overhead",
             "name": word.replace("_", " ").lower() or "profiler",
-            "thread": int(record.object_id.pt.thread_id),
+            "thread": _thread_of(record),
         }
 
     def _memory(self, value: int) -> str:
@@ -285,6 +312,14 @@ class Recorder:
                 if mark in name or mark in text:
                     raise UnavailableError(f"the GPU cannot be profiled: {words}") from error
             raise KernelError(f"CUPTI fails where it {what}: {text}") from error
+
+
+def _thread_of(record: Any) -> int:
+    """The thread that an overhead is of, 0 where the record does not say."""
+    try:
+        return int(record.object_id.pt.thread_id)
+    except AttributeError:
+        return 0
 
 
 def device() -> dict[str, Any]:

@@ -197,7 +197,8 @@ def roofline(profile: Profile, made: CaseProfile, events: Events, limits: Limits
     if limits is None or not found:
         return None
     intensities = [f.intensity or 0.0 for f in found]
-    ridge = limits.flops_per_s / limits.bytes_per_s
+    rate = profile_findings.rate_of(limits, made)
+    ridge = rate / limits.bytes_per_s
     low = 2.0 ** math.floor(math.log2(min(*intensities, ridge)) - 1)
     high = 2.0 ** math.ceil(math.log2(max(*intensities, ridge)) + 1)
     roof = Series(
@@ -207,9 +208,7 @@ def roofline(profile: Profile, made: CaseProfile, events: Events, limits: Limits
         colour=palette.MUTED,
         dashed=False,
         marker="",
-        points=tuple(
-            Point(x=x, y=min(limits.flops_per_s, x * limits.bytes_per_s)) for x in (low, ridge, high)
-        ),
+        points=tuple(Point(x=x, y=min(rate, x * limits.bytes_per_s)) for x in (low, ridge, high)),
     )
     op_types = list(dict.fromkeys(f.op_type for f in found))
     tints = colours([profile_parts.OP + op_type for op_type in op_types])

@@ -1,0 +1,172 @@
+"""The profiler on a GPU, against what is known without it: launches, events' times, times after it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import main
+from bench import client, profile_api, stats
+from bench.profile_store import ProfileFolder
+from engine import backends, cupti, importer, probe
+from engine.backend import Options
+from engine.cuda_runtime import import_cupy
+from kernels import nvrtc
+from models import catalogue
+
+pytestmark = pytest.mark.gpu
+ENGINE = "engine-cuda"
+KERNELS, LEAST_NS = 100, 100_000
+
+
+@pytest.fixture(autouse=True)
+def gpu() -> None:
+    reason = backends.get(ENGINE).unavailable() or cupti.unavailable()
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.mark.parametrize("cuda_graph", [False, True], ids=["one by one", "graph"])
+def test_there_are_as_many_records_as_launches(cuda_graph: bool) -> None:
+    graph = importer.load(catalogue.path("lenet5-digits"))
+    session = backends.get(ENGINE).prepare(graph, 16, "fp32", Options(cuda_graph=cuda_graph))
+    session.synchronize()
+    order = session.launch_order()  # type: ignore[attr-defined]
+    recorder = cupti.Recorder()
+    recorder.start()
+    for _ in range(50):
+        session.run()
+    session.synchronize()
+    told = recorder.stop()
+    session.close()
+    kernels = [a for a in told.activities if a["kind"] == "kernel"]
+    assert len(kernels) == 50 * sum(1 for _, name in order if name != "memcpy")
+    launches = [c for c in told.calls if profile_api.purpose(c["name"]) == "launch"]
+    assert len(launches) == 50 * (1 if cuda_graph else sum(1 for _, name in order if name != "memcpy"))
+    assert {a["correlation"] for a in kernels} == {c["correlation"] for c in launches}
+    assert told.dropped in (0, None)
+
+
+def test_the_sum_of_kernels_is_what_events_say() -> None:
+    cupy = import_cupy()
+    device = cupy.cuda.Device()
+    blocks = 8 * int(device.attributes["MultiProcessorCount"])
+    module = cupy.RawModule(
+        path=str(nvrtc.compile_rung(probe.probe("fma"), f"sm_{device.compute_capability}"))
+    )
+    kernel = module.get_function("probe")
+    buffer = cupy.cuda.alloc(blocks * 256 * 4)
+    buffer.memset(0, blocks * 256 * 4)
+    pointer = np.uint64(buffer.ptr)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+
+    def launch(rounds: int) -> None:
+        kernel((blocks,), (256,), (pointer, pointer, np.int64(rounds)))
+
+    with stream:
+        launch(1)
+        rounds, took_ns = 64, 0.0
+        while took_ns < 1.5 * LEAST_NS:
+            rounds *= 2
+            for event, work in ((start, rounds), (stop, 0)):
+                event.record(stream)
+                if work:
+                    launch(work)
+            stop.synchronize()
+            took_ns = cupy.cuda.get_elapsed_time(start, stop) * 1e6
+        stream.begin_capture()
+        for _ in range(KERNELS):
+            launch(rounds)
+        graph = stream.end_capture()
+    graph.launch(stream)
+    stream.synchronize()
+    recorder = cupti.Recorder()
+    recorder.start()
+    start.record(stream)
+    graph.launch(stream)
+    stop.record(stream)
+    stop.synchronize()
+    told = recorder.stop()
+    events_ns = cupy.cuda.get_elapsed_time(start, stop) * 1e6
+    times = [a["end_ns"] - a["start_ns"] for a in told.activities if a["kind"] == "kernel"]
+    print(f"{len(times)} kernels, sum {sum(times) / 1e6:.4f} ms, events {events_ns / 1e6:.4f} ms")
+    assert len(times) == KERNELS
+    assert min(times) >= LEAST_NS
+    assert sum(times) == pytest.approx(events_ns, rel=0.03)
+    assert {a["name"] for a in told.activities if a["kind"] == "kernel"} == {"probe"}
+
+
+# A process that takes samples when it is told to; with "profiled", after it has recorded a pass.
+SAMPLER = """
+import json, sys
+from engine import backends, cupti, importer
+from engine.backend import Options
+from models import catalogue
+graph = importer.load(catalogue.path("lenet5-digits"))
+session = backends.get("engine-cuda").prepare(graph, 1024, "fp32", Options())
+if sys.argv[1] == "profiled":
+    recorder = cupti.Recorder()
+    recorder.start()
+    session.run()
+    session.synchronize()
+    recorder.stop()
+for _ in sys.stdin:
+    session.time_runs(50)
+    print(json.dumps([session.time_runs(20) / 20 for _ in range(30)]), flush=True)
+"""
+
+
+def test_times_are_the_same_after_a_recording_and_without_one() -> None:
+    workers = {
+        name: subprocess.Popen(
+            [sys.executable, "-c", SAMPLER, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=client.worker_environment(),
+        )
+        for name in ("plain", "profiled")
+    }
+    samples: dict[str, list[float]] = {name: [] for name in workers}
+    rounds: dict[str, list[int]] = {name: [] for name in workers}
+    try:
+        for turn in range(12):
+            for name in list(workers)[:: 1 if turn % 2 else -1]:
+                worker = workers[name]
+                assert worker.stdin is not None
+                assert worker.stdout is not None
+                worker.stdin.write("\n")
+                worker.stdin.flush()
+                taken = json.loads(worker.stdout.readline())
+                if turn:  # the first warms up
+                    rounds[name].append(len(samples[name]))
+                    samples[name] += taken
+    finally:
+        for worker in workers.values():
+            worker.kill()
+            worker.communicate()
+    ratio = stats.ratio_interval(samples["profiled"], samples["plain"], rounds["profiled"], rounds["plain"])
+    print(f"profiled / plain: {ratio.value:.4f} ({ratio.low:.4f} to {ratio.high:.4f})")
+    assert stats.verdict(ratio) == stats.Verdict.SAME
+
+
+def test_both_backends_are_profiled_from_the_command_line(tmp_path) -> None:
+    names = ["engine-cuda", "ort-cuda"]
+    if reason := backends.get("ort-cuda").unavailable():
+        pytest.skip(reason)
+    arguments = ["profile", "lenet5-digits", "--backend", ",".join(names), "--batch", "16", "--budget", "0.5"]
+    assert main.main([*arguments, "--out", str(tmp_path / "p"), "--charts", "none", "--format", "md"]) == 0
+    folder = ProfileFolder.open(tmp_path / "p")
+    for case in folder.measurements():
+        found = case.breakdown()
+        assert found is not None
+        assert sum(share.time_ns for share in found.parts) == found.wall_ns
+        assert case.attributed is not None
+        assert case.attributed > 0.95
+        assert case.dropped in (0, None)
+        assert not any("no record" in note for note in case.notes)

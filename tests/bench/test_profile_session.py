@@ -1,0 +1,169 @@
+"""A GPU session profiled, with the device and its profiler played: all comes onto one clock, kernels go to
+their nodes, and what is missing is said."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bench import profile_parts, profile_session
+from bench.profile_records import ProfileJob
+from bench.records import Case
+from engine import importer, planner
+from engine.backend import Options
+from engine.cuda_session import EngineCudaSession
+from engine.cupti import Told
+from models import catalogue
+
+BATCH = 2
+
+
+class Gpu:
+    """Starts what it is told to, 2 µs after the call, one thing after the other, 5 µs each."""
+
+    def __init__(self) -> None:
+        self.activities: list[dict] = []
+        self.calls: list[dict] = []
+        self.lose = 0
+        self._free_at = 0
+
+    def start(self, name: str, count: int = 1, kind: str = "kernel", **fields: object) -> None:
+        """One call that puts `count` activities (or, by a list of names, those) on the device."""
+        now = time.perf_counter_ns()
+        correlation = len(self.calls) + 1
+        call = {"name": name, "domain": "runtime", "thread": 1, "correlation": correlation}
+        self.calls.append({**call, "start_ns": now, "end_ns": now + 1000})
+        names = fields.pop("names", [name] * count)
+        for each in names:
+            begins = max(now + 2000, self._free_at)
+            self._free_at = begins + 5000
+            its = "memcpy" if each == "memcpy" else kind
+            self.activities.append(
+                {
+                    "name": "memcpy DtoD" if each == "memcpy" else each,
+                    "kind": its,
+                    "copy": "DtoD" if each == "memcpy" else "",
+                    "start_ns": begins,
+                    "end_ns": begins + 5000,
+                    "correlation": correlation,
+                    **fields,
+                }
+            )
+
+    def wait(self) -> None:
+        while time.perf_counter_ns() < self._free_at:
+            pass
+
+    def told(self) -> Told:
+        return Told(
+            activities=self.activities[self.lose :],
+            calls=self.calls,
+            overheads=[],
+            offset_ns=123,
+            error_ns=7,
+            drift_ns=0,
+            dropped=self.lose,
+            device={"name": "a GPU", "multiprocessors": 132, "warp": 32},
+            facts={"cupti": "13"},
+        )
+
+
+class Session:
+    """What a CUDA session of our engine does to the device."""
+
+    def __init__(self, gpu: Gpu, order: tuple) -> None:
+        self._gpu, self._order = gpu, order
+        gpu.start("cudaMalloc", 0)
+        gpu.start("cudaGraphLaunch", names=self._names, graph=1)
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for _, name in self._order]
+
+    def launch_order(self) -> tuple:
+        return self._order
+
+    def bind(self, inputs: dict) -> None:
+        self._gpu.start("cudaMemcpyAsync", kind="memcpy", copy="HtoD", nbytes=10)
+        self._gpu.activities[-1]["name"] = "memcpy HtoD"
+        self._gpu.wait()
+
+    def run(self) -> None:
+        self._gpu.start("cudaGraphLaunch", names=self._names, graph=1)
+
+    def synchronize(self) -> None:
+        self._gpu.wait()
+
+    def fetch(self) -> dict:
+        return {}
+
+    def close(self) -> None:
+        self._gpu.start("cudaFreeHost", 0)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    made = Gpu()
+    recorder = SimpleNamespace(start=lambda: None, stop=made.told)
+    monkeypatch.setattr(profile_session.cupti, "Recorder", lambda: recorder)
+    return made
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return importer.load(catalogue.path("lenet5-digits"))
+
+
+def recorded(gpu, graph):
+    plan = planner.plan(graph, BATCH, "cuda", "fp32")
+    order = EngineCudaSession.launch_order(SimpleNamespace(_plan=plan, _kernel_dirs=()))
+    backend = SimpleNamespace(
+        name="engine-cuda", device="cuda", prepare=lambda *arguments: Session(gpu, order)
+    )
+    case = Case(model="lenet5-digits", backend="engine-cuda", precision="fp32", batch=BATCH)
+    job = ProfileJob(model="lenet5-digits", backends=("engine-cuda",), runs=2, warm_up=1)
+    inputs = {"x": np.zeros(1, np.float32)}
+    found = profile_session.record(
+        backend, SimpleNamespace(graph=graph), case, Options(), inputs, job, time.perf_counter_ns()
+    )
+    return found, order
+
+
+def test_every_kernel_of_every_pass_is_given_to_its_nodes(gpu, graph):
+    found, order = recorded(gpu, graph)
+    activities = found.events.activities
+    kernels = [a for a in activities if a.kind == "kernel"]
+    expected = [step.nodes for step, name in order if name != "memcpy"]
+    assert len(kernels) == 4 * len(expected)  # at creation, warming up, twice profiled
+    for given, nodes in zip(kernels, expected * 4, strict=True):
+        assert given.nodes == nodes
+    assert found.attributed == 1
+    assert {a.run for a in activities} == {None, 0, 1}
+    assert [a.nodes for a in activities if a.copy == "HtoD"] == [()] * 3
+    assert found.dropped == 0
+    assert found.gpu.multiprocessors == 132
+    assert found.clocks[0].error_ns == 7
+    assert not any("no record" in note for note in found.notes)
+    assert {operator.nodes for operator in found.operators} == {step.nodes for step, _ in order}
+    assert all(operator.rung and operator.nbytes for operator in found.operators)
+
+
+def test_the_passes_add_up(gpu, graph):
+    found, _ = recorded(gpu, graph)
+    made = {part.window: part for part in profile_parts.breakdowns(found.events)}
+    assert set(made) == {"pass", "create", "close", "all"}
+    for part in made.values():
+        assert sum(share.time_ns for share in part.parts) == part.wall_ns
+    assert made["pass"].part("op:Conv") >= 10_000 * 0.99
+    assert made["pass"].part("h2d") > 0
+    assert made["pass"].part("launch") > 0
+
+
+def test_records_that_are_missing_are_said(gpu, graph):
+    gpu.lose = 6
+    found, _ = recorded(gpu, graph)
+    assert found.dropped == 6
+    assert any("no room for 6 records" in note for note in found.notes)
