@@ -142,6 +142,29 @@ def _conv(rng: np.random.Generator) -> Iterator[Case]:
             activation=ACTIVATIONS[rng.integers(len(ACTIVATIONS))],
         )
         yield _conv_case(rng, drawn)
+    # Windows that move by one pixel, as transforms of tiles want them: tiles that end within the image
+    yield _conv_case(rng, p.Conv(5, 40, 15, 14, 70, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=2, bias=True))
+    for _ in range(12):
+        group, kh = _pick(rng, 1, 1, 2, 3), _pick(rng, 3, 3, 3, 5, 8, 11, 16)
+        drawn = p.Conv(
+            n=_pick(rng, 1, 3),
+            c=group * _pick(rng, 1, 4, 9),
+            h=kh + _pick(rng, 0, 1, 6, 17),
+            w=kh + _pick(rng, 0, 3, 12, 25),
+            m=group * _pick(rng, 1, 6, 33),
+            kh=kh,
+            kw=3 if kh == 3 else _pick(rng, 1, 4, 7),
+            out_h=0,
+            out_w=0,
+            pad_top=_pick(rng, 0, 1, 2),
+            pad_left=_pick(rng, 0, 1),
+            pad_bottom=_pick(rng, 0, 1, 3),
+            pad_right=_pick(rng, 0, 2),
+            group=group,
+            bias=bool(rng.integers(2)),
+            activation=ACTIVATIONS[rng.integers(len(ACTIVATIONS))],
+        )
+        yield _conv_case(rng, drawn)
 
 
 def _conv_case(rng: np.random.Generator, q: p.Conv) -> Case:

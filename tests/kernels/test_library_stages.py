@@ -13,11 +13,15 @@ import numpy as np
 import pytest
 
 from engine import cublas, rung_cuda
+from engine.backend import Options
+from engine.backends.engine_cuda import BACKEND
 from engine.cuda_stages import Library, starts
 from kernels import nvrtc, params, registry
 from kernels.errors import KernelError, UnavailableError
 from kernels.launch import Product, Stage, launch, library, spectral
+from tests.backends import nets
 from tests.kernels import cuda_cases, interpreted
+from tests.kernels.cuda_device import Device
 
 IN_TURNS = [
     rung for op in ("conv", "gemm") for rung in registry.rungs("cuda", op) if "SCRATCH_MIB" in rung.defines
@@ -344,3 +348,51 @@ def test_nothing_is_claimed_of_a_library_s_kernels() -> None:
     cubin = nvrtc.compile_rung(rung, "sm_90", plain.defines)
     assert rung_cuda.compiled_facts(cubin, plain, "gemm", "90") == (None, {})
     assert rung_cuda.shown(plain, "gemm", None) == {"stages": "cuBLAS"}
+
+
+# --- on a GPU ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def device() -> Device:
+    if reason := BACKEND.unavailable():
+        pytest.skip(reason)
+    return Device()
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("rung", IN_TURNS, ids=lambda rung: rung.name)
+def test_images_that_take_turns_agree_with_float64(device: Device, rung: registry.Rung) -> None:
+    small = replace(rung, defines={**rung.defines, "SCRATCH_MIB": 1})
+    turns = 0
+    for case in cuda_cases.cases("conv"):
+        if rung.refusal(case.params, device.capability):
+            continue
+        stages = launch(case.params, small).stages("conv")
+        turns += len(stages) > len(launch(case.params, rung).stages("conv"))
+        actual, spilled = device.run(small, case.params, case.inputs, case.expected.shape, case.dtype)
+        problem = spilled or cuda_cases.differs(actual, case)
+        assert not problem, f"{case.params}: {problem}"
+    assert turns
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_model_on_yardsticks_is_captured_as_a_graph_and_agrees(device: Device) -> None:
+    graph = nets.small_net()
+    named = {"Conv": "im2col_cublas", "Gemm": "cublas"}
+    rungs = {node.name: named[node.op_type] for node in graph.nodes if node.op_type in named}
+    x = np.random.default_rng(4).standard_normal((5, 3, 12, 12)).astype(np.float32)
+    answers = []
+    for options in (Options(rungs=rungs), Options(rungs=rungs, cuda_graph=False), Options()):
+        session = BACKEND.prepare(graph, 5, options=options)
+        session.bind({"x": x})
+        for _ in range(3):
+            session.run()
+        session.synchronize()
+        answers.append(session.fetch()["y"])
+        assert session.facts["cuda_graph"] == ("yes" if options.cuda_graph else "no: not asked for")
+        session.close()
+    np.testing.assert_array_equal(answers[0], answers[1])
+    np.testing.assert_allclose(answers[0], answers[2], rtol=1e-4, atol=1e-6)
