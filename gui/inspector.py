@@ -95,8 +95,8 @@ def page(measurement: Measurement | None, state: RunState, theme: Theme) -> str:
     row = state.row(case) or Row(measurement, case.model)
     parts = [head, _disposition(measurement, theme)]
     if state.layer and (layer := _layer_of(measurement, state.layer)) is not None:
+        parts.append('<p><a href="ladder">Open in ladder</a></p>' if layer.nodes else "")
         parts.append(_section(f"Layer {layer.output}", layer_facts(layer), theme))
-        parts.append('<div><a href="ladder">Open in ladder</a></div>' if layer.nodes else "")
     parts += [_section(title, facts, theme) for title, facts in sections(row) if facts]
     return "".join(parts)
 
