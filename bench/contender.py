@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from bench.records import (
 )
 from bench.timing import Timing
 from engine import backends
-from engine.backend import Backend, Session, Variant
+from engine.backend import Backend, Options, Session, Variant
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
 
 UNQUIET = 0.05  # rounds that leave the median this uncertain are worth a warning
@@ -257,28 +258,22 @@ class Contender:
 
 
 class LayerErrors:
-    """Errors of layers by backend and precision: they do not depend on the batch, so they are taken once. Of
-    a backend in a configuration of its own they are taken at each batch, which the configuration hangs on."""
+    """Errors of layers by backend, precision and rungs: beyond that they do not depend on the batch, so they
+    are taken once, of the rungs that were timed at the case's batch where some were. Of a reference in a
+    configuration of its own, which chooses its algorithms out of sight, they are taken at each batch."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[object, ...], dict[str, Layer]] = {}
 
     def merged(self, contender: Contender, material: Material, timed: tuple[Layer, ...]) -> tuple[Layer, ...]:
         """`timed` with the errors of the same tensors."""
-        key = (contender.case.backend, contender.case.precision, *_at(contender))
+        options = _with_rungs(contender.options, timed)
+        key = (contender.case.backend, contender.case.precision, *options.rungs.items(), *_at(contender))
         if key not in self._found:
-            golden = material.golden()
-            reference = backends.get(contender.backend.reference)
-            found = layers.measure(
-                material.graph,
-                contender.backend,
-                contender.case.precision,
-                contender.options,
-                golden,
-                golden.images,
-                reference=reference if reference.unavailable() is None else None,
-                times=False,
-            )
+            try:
+                found = self._measured(contender, material, options)
+            except UnsupportedError:  # a rung that takes the case's batch and not that of the golden images
+                found = self._measured(contender, material, contender.options)
             held = {layer.output: layer for layer in found if layer.output}
             if contender.options.ort is not None:
                 held |= _errors_at(contender, material, held)
@@ -292,6 +287,29 @@ class LayerErrors:
             else layer
             for layer in timed
         )
+
+    @staticmethod
+    def _measured(contender: Contender, material: Material, options: Options) -> tuple[Layer, ...]:
+        golden = material.golden()
+        reference = backends.get(contender.backend.reference)
+        return layers.measure(
+            material.graph,
+            contender.backend,
+            contender.case.precision,
+            options,
+            golden,
+            golden.images,
+            reference=reference if reference.unavailable() is None else None,
+            times=False,
+        )
+
+
+def _with_rungs(options: Options, timed: Sequence[Layer]) -> Options:
+    """The rungs that ran named by node where some were timed at the case's own batch, at another one other
+    rungs would run."""
+    if all(layer.chosen != "timed" for layer in timed):
+        return options
+    return replace(options, rungs={layer.nodes[0]: layer.rung for layer in timed if layer.rung})
 
 
 def _at(contender: Contender) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ import statistics
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -149,6 +149,7 @@ def _errors_of(
         content = hash(tuple(array.tobytes() for array in few.inputs.values()))
         asked = (
             options.cuda_graph,
+            options.tuned,
             *sorted(options.rungs.items()),
             *sorted(options.provider_options.items()),
             options.ort,
@@ -195,7 +196,9 @@ def _isolated(
         else:
             expected = oracle.alone(graph, part, few, precision, sub)
         try:
-            with _prepared(backend, sub, sub.fixed_batch or few.images, precision, options) as session:
+            with _prepared(
+                backend, sub, sub.fixed_batch or few.images, precision, _of(part, options)
+            ) as session:
                 actual = _answers(session, oracle.feeds(sub, few, precision))[part.output]
         except KernelscopeError:
             continue
@@ -229,7 +232,7 @@ def errors_at(
             continue
         placed = accuracy.place(fed, batch)
         try:
-            with _prepared(backend, sub, sub.fixed_batch or batch, precision, options) as session:
+            with _prepared(backend, sub, sub.fixed_batch or batch, precision, _of(part, options)) as session:
                 actual = _answers(session, placed.inputs)[part.output]
         except OutOfMemoryError:
             raise
@@ -250,6 +253,11 @@ def _propagated(
         for name in names
         if name in actual
     }
+
+
+def _of(part: Group, options: Options) -> Options:
+    """The options of a group alone: a model that lacks a node refuses a rung that is named for it."""
+    return replace(options, rungs={n: rung for n, rung in options.rungs.items() if n in part.nodes})
 
 
 def _stats(actual: np.ndarray, expected: np.ndarray, precision: str, factor: float) -> ErrorStats:
@@ -303,7 +311,7 @@ def _times(
     for part in parts:
         try:
             sub = submodel.extract(whole, part.nodes, batch)
-            with _prepared(backend, sub, sub.fixed_batch or batch, precision, options) as alone:
+            with _prepared(backend, sub, sub.fixed_batch or batch, precision, _of(part, options)) as alone:
                 alone.bind({info.name: _filled(golden, info, batch) for info in sub.inputs})
                 time_ns = _median_ns(alone, seconds / len(parts))
         except KernelscopeError:  # refused alone, or no memory left for it beside the session

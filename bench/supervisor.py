@@ -28,6 +28,7 @@ from bench.records import (
     WorkerMessage,
 )
 
+TUNE = "tune"  # the stage of a case in which things are measured that later runs need no more
 GRACE_S = 10.0  # how long a worker that was asked to stop may take
 BARREN_LIMIT = 2  # workers in a row that died before they got anywhere
 LINE_LIMIT_NBYTES = 64 << 20
@@ -291,7 +292,9 @@ class Supervisor:
             case _ if isinstance(message, self._vocabulary.started):
                 if message.case.key not in self._pending:
                     return self._noise(line)
-                self._charge(watch, now)
+                if watch.stage != TUNE:
+                    self._charge(watch, now)
+                watch.since = now
                 watch.case, watch.stage = message.case, message.stage
             case _ if isinstance(message, self._vocabulary.measured):
                 return self._measured(watch, message.measurement, now)
@@ -301,8 +304,10 @@ class Supervisor:
                 self._charge(watch, now)
                 watch.case = None
                 watch.done = message
-            case _ if watch.case is None:
-                watch.since = now  # a download tells that it moves: not silent
+            case _ if watch.case is None or watch.stage == TUNE:
+                # A download tells that it moves: not silent. What is measured once for this machine is not
+                # charged to the case that happens to be the first to need it.
+                watch.since = now
         return [Say(message)]
 
     def _measured(self, watch: _Watch, measurement: Measurement, now: float) -> list[Action]:

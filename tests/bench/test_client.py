@@ -21,6 +21,7 @@ from bench.records import (
     Log,
     Measured,
     Measurement,
+    Progress,
     Provisional,
     Run,
 )
@@ -118,6 +119,23 @@ def test_a_case_is_charged_with_its_own_time_only():
     actions = machine.on_exit(-signal.SIGKILL, "", now + 8)
     assert results(actions) == [(TWO, "timed_out")]
     assert "given up after 20 s" in actions[0].measurement.reason
+
+
+def test_what_is_tuned_once_is_not_charged_to_a_case_as_long_as_it_moves():
+    machine = Supervisor(JOB, CASES)
+    machine.start(0)
+    machine.feed(line(CaseStarted(case=ONE, stage="tune")), 0)
+    for now in range(15, 150, 15):
+        assert machine.tick(now) == []
+        machine.feed(line(Progress(text="trying another kernel")), now)
+    machine.feed(started(ONE), 150)
+    assert machine.tick(165) == [], "its own time begins now"
+    assert machine.tick(175) == [Kill()]
+    machine = Supervisor(JOB, CASES)
+    machine.start(0)
+    machine.feed(line(CaseStarted(case=ONE, stage="tune")), 0)
+    assert machine.tick(21) == [Kill()], "a kernel that never ends is still given up"
+    assert "(at: tune)" in machine.on_exit(-9, "", 22)[0].measurement.reason
 
 
 def test_a_worker_that_never_says_a_word_is_given_up():

@@ -338,3 +338,29 @@ def test_an_entry_is_found_by_its_very_key_and_a_broken_file_is_none():
     assert tuned_store.read("reference", key, Sweep) is None
     tuned_store.path("reference", key).write_bytes(b"[]")
     assert tuned_store.read("reference", key, Sweep) is None
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # CuPy may be behind NumPy's newest
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_on_a_gpu_the_providers_options_are_swept(model, precision):
+    if reason := get("ort-cuda").unavailable():
+        pytest.skip(reason)
+    job = Job(
+        models=(model,),
+        backends=("ort-cuda",),
+        precisions=(precision,),
+        batches=(3,),
+        dataset="random",
+        budget_s=0.05,
+        tune_reference=True,
+    )
+    found, _ = go(job)
+    assert list(found) == ["ort-cuda", "ort-cuda-tuned", "ort-cuda-tuned-strict"]
+    assert {one.disposition for one in found.values()} == {"ok"}
+    sweep = ort_tuning.read("ort-cuda", material(model).graph, 3, precision)
+    assert len(sweep.tried) == 24
+    assert sum(tried.first_ns is not None for tried in sweep.tried) >= 6
+    assert all(tried.first_ns or tried.refused for tried in sweep.tried), "each was run, or says why not"
+    assert found["ort-cuda-tuned"].facts["cudnn_conv_algo_search"]
+    assert found["ort-cuda-tuned-strict"].accuracy.output.ok

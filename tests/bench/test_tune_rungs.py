@@ -20,6 +20,7 @@ from bench.tune_reference import DeviceLost
 from bench.tune_rungs import RungTuner, Wanted, wanted
 from engine import choices, cuda_driver, tuned_store
 from engine.backend import Options
+from engine.backends import get
 from engine.cuda_driver import Device
 from engine.planner import plan
 from engine.rung_session import Stray
@@ -294,6 +295,7 @@ def test_a_comparison_times_first_what_it_does_not_know(job):
     assert one.disposition == "ok"
     assert "timed" in one.facts["kernels"]
     assert "timed" in {layer.chosen for layer in one.layers}
+    assert all(layer.isolated is not None and layer.isolated.ok for layer in one.layers if layer.rung)
     found, messages = go(told)
     assert not [m for m in messages if isinstance(m, CaseStarted) and m.stage == "tune"], "once and kept"
     found, _ = go(msgspec.structs.replace(job, tune="none"))
@@ -321,3 +323,24 @@ def test_the_plan_that_is_shown_says_what_chose_each_kernel(job, capsys):
     shown = capsys.readouterr().out
     assert "timed 20" in shown
     assert "by the ladder" in shown
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # CuPy may be behind NumPy's newest
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_on_a_gpu_it_is_done_untold(job, precision):
+    if reason := get("engine-cuda").unavailable():
+        pytest.skip(reason)
+    on_gpu = msgspec.structs.replace(job, backends=("engine-cuda",), precisions=(precision,), threads=None)
+    found, messages = go(on_gpu)
+    one = found["engine-cuda"]
+    assert (one.disposition, one.reason) == ("ok", "")
+    assert "timed" in one.facts["kernels"]
+    assert "timed" in {layer.chosen for layer in one.layers}
+    assert [m.stage for m in messages if isinstance(m, CaseStarted)][:2] == ["tune", "prepare"]
+    files = [*(tuned_store.folder() / "rungs").glob("*.json")]
+    tried = [rung for file in files for rung in json.loads(file.read_bytes())["value"]["tried"]]
+    wrong = {rung["rung"]: rung["refused"] for rung in tried if "error" in rung.get("refused", "")}
+    assert not wrong, "all of ours are right"
+    _, messages = go(on_gpu)
+    assert not [m for m in messages if isinstance(m, CaseStarted) and m.stage == "tune"]
