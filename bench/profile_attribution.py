@@ -16,10 +16,13 @@ import msgspec
 from bench import profile_api
 from bench.profile_records import Activity, ApiCall, Events, Interval, Mark
 
+LIBRARY = "cuBLAS"  # stands for kernels whose names are the library's own
+MOST_OF_A_LIBRARY = 4
+
 
 @dataclass(frozen=True)
 class Launched:
-    """One thing that a pass puts on the device: a kernel by its name or "memcpy", and the nodes it is of."""
+    """One thing that a pass puts on the device: a kernel by its name, "memcpy" or LIBRARY, and its nodes."""
 
     name: str
     nodes: tuple[str, ...]
@@ -60,22 +63,34 @@ def by_order(
         key=lambda i: (called.get(activities[i].correlation, activities[i].start_ns), activities[i].start_ns),
     )
     names = [activities[i].name if activities[i].kind == "kernel" else "memcpy" for i in placed]
-    wanted = [step.name for step in order]
-    if (
-        "memcpy" in wanted and "memcpy" not in names
-    ):  # a copy of constants that the graph made part of a kernel
+    if "memcpy" not in names:  # copies of constants that the graph made part of their kernels
         order = [step for step in order if step.name != "memcpy"]
-        wanted = [step.name for step in order]
     found = list(activities)
     index = 0
-    while wanted and index + len(wanted) <= len(names):
-        if names[index : index + len(wanted)] != wanted:
-            index += 1
-            continue
-        for place, step in zip(placed[index : index + len(wanted)], order, strict=True):
+    while order and index < len(names):
+        steps = _matched(names, index, order)
+        for place, step in zip(placed[index:], steps, strict=False):
             found[place] = msgspec.structs.replace(found[place], nodes=step.nodes, op_type=step.op_type)
-        index += len(wanted)
+        index += len(steps) or 1
     return tuple(found)
+
+
+def _matched(names: Sequence[str], start: int, order: Sequence[Launched]) -> list[Launched]:
+    """The step of each of the names from `start` on, as far as one whole pass goes; [] where it is none. A
+    library's step takes one name or several, up to the next step's."""
+    found: list[Launched] = []
+    index = start
+    for step, follower in zip(order, [*order[1:], order[0]], strict=True):
+        if index == len(names) or step.name not in (names[index], LIBRARY):
+            return []
+        found.append(step)
+        index += 1
+        while step.name == LIBRARY and index < len(names) and index - start < MOST_OF_A_LIBRARY * len(order):
+            if follower.name in (names[index], LIBRARY):
+                break
+            found.append(step)
+            index += 1
+    return found
 
 
 def by_nodes(

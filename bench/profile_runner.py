@@ -14,7 +14,7 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from bench import environment, limits, profile_parts, profile_session, profile_store
+from bench import environment, limits, profile_parts, profile_session, profile_store, tuning
 from bench.contender import is_bug, outcome, trace
 from bench.material import Material
 from bench.profile_cold import ColdStart
@@ -32,7 +32,7 @@ from bench.records import Case, Hello, Job, Log, Progress, Telemetry
 from bench.telemetry import Sampler
 from bench.timing import Rules, Stopped, first_run, time_together
 from engine import backends, observe
-from engine.backend import Backend, Session
+from engine.backend import Backend, Options, Session
 from kernels.errors import KernelscopeError, UnavailableError
 from models.preprocessing import preprocess
 
@@ -92,7 +92,8 @@ class ProfileRunner:
             cold.until("NVML")
             profile_session.start_device()
             cold.until("CUDA context")
-        session = self._prepare_cold(backend, material, case)
+        options = tuning.options(backend, material, self._asked)
+        session = self._prepare_cold(backend, material, case, options)
         try:
             self._first_passes(session, inputs)
             cold.steady(passes(session, inputs, STEADY_S))
@@ -102,20 +103,20 @@ class ProfileRunner:
             self._say(ProfileStarted(case=case, stage="time"))
             samples, telemetry, warnings = self._samples(session, backend.device)
             facts = dict(session.facts)
-            options = profile_session.options_of(backend, material.options)
-            plain_ns = passes(session, inputs) if options == material.options else ()
+            profiled = profile_session.options_of(backend, options)
+            plain_ns = passes(session, inputs) if profiled == options else ()
         finally:
             session.close()
         self._go_on()
         if not plain_ns:  # the profiled session is another than that at its best: it is held against its like
-            other = backend.prepare(material.graph, case.batch, case.precision, options)
+            other = backend.prepare(material.graph, case.batch, case.precision, profiled)
             try:
                 plain_ns = passes(other, inputs)
             finally:
                 other.close()
         self._go_on()
         self._say(ProfileStarted(case=case, stage="profile"))
-        recorded = profile_session.record(backend, material, case, options, inputs, self._job, self._origin)
+        recorded = profile_session.record(backend, material, case, profiled, inputs, self._job, self._origin)
         use = process_use(self._origin, peak.peak_nbytes)
         self._limits(backend.device)
         file = ""
@@ -153,7 +154,7 @@ class ProfileRunner:
 
     def _material(self, case: Case) -> Material:
         job = self._job
-        asked = Job(
+        self._asked = asked = Job(
             models=(job.model,),
             backends=(case.backend,),
             precisions=(job.precision,),
@@ -169,10 +170,10 @@ class ProfileRunner:
         )
         return Material(job.model, asked, (case.batch,), self._progress)
 
-    def _prepare_cold(self, backend: Backend, material: Material, case: Case) -> Session:
+    def _prepare_cold(self, backend: Backend, material: Material, case: Case, options: Options) -> Session:
         ort = profile_session.is_ort(backend)
         with observe.watching(observe.PREPARING.get("ort" if ort else case.backend, ())) as taken:
-            session = backend.prepare(material.graph, case.batch, case.precision, material.options)
+            session = backend.prepare(material.graph, case.batch, case.precision, options)
         self._cold.prepared(session.phases, taken, ort)
         return session
 

@@ -50,10 +50,10 @@ def write(file: Path, cases: Sequence[tuple[CaseProfile, Events]]) -> None:
 
 def _case(pid: int, made: CaseProfile, found: Events) -> Iterable[dict[str, Any]]:
     threads = sorted({call.thread for call in found.calls})
-    streams = sorted({(activity.device, activity.stream) for activity in found.activities})
+    lanes, streams = _lanes(found.activities)
     rows = {COURSE: "cold start, passes, stages", STEPS: "steps and nodes"}
     rows |= {THREADS + i: f"CUDA calls, thread {thread}" for i, thread in enumerate(threads)}
-    rows |= {STREAMS + i: f"GPU {device}, stream {stream}" for i, (device, stream) in enumerate(streams)}
+    rows |= {STREAMS + i: f"GPU {device}, stream {stream}" for i, (device, stream, _) in enumerate(streams)}
     yield _meta(pid, 0, "process_name", made.case.words)
     yield {**_meta(pid, 0, "process_sort_index", ""), "args": {"sort_index": pid}}
     for tid, name in rows.items():
@@ -68,8 +68,8 @@ def _case(pid: int, made: CaseProfile, found: Events) -> Iterable[dict[str, Any]
         tid = THREADS + threads.index(call.thread)
         sources[call.correlation] = (tid, call)
         yield _slice(pid, tid, call.name, call.domain, call)
-    for number, activity in enumerate(found.activities):
-        tid = STREAMS + streams.index((activity.device, activity.stream))
+    for number, (activity, lane) in enumerate(zip(found.activities, lanes, strict=True)):
+        tid = STREAMS + streams.index(lane)
         yield _slice(pid, tid, profile_names.short(activity.name, 80), activity.kind, activity)
         if activity.correlation in sources:
             of, call = sources[activity.correlation]
@@ -77,6 +77,22 @@ def _case(pid: int, made: CaseProfile, found: Events) -> Iterable[dict[str, Any]
             arrow = {"cat": "launch", "name": "launch", "id": pid * 10_000_000 + number, "pid": pid}
             yield {**arrow, "ph": "s", "tid": of, "ts": _us(call.start_ns)}
             yield {**arrow, "ph": "f", "bp": "e", "tid": tid, "ts": _us(activity.start_ns)}
+
+
+def _lanes(
+    activities: Sequence[Activity],
+) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
+    """The lane (device, stream, number) of each activity, and all lanes in order. A stream has one lane, and
+    more where its kernels overlap (one may begin before that in front has ended)."""
+    ends: dict[tuple[int, int, int], int] = {}
+    found = []
+    for activity in activities:
+        lane = (activity.device, activity.stream, 0)
+        while ends.get(lane, activity.start_ns) > activity.start_ns:
+            lane = (*lane[:2], lane[2] + 1)
+        ends[lane] = activity.end_ns
+        found.append(lane)
+    return found, sorted(ends)
 
 
 def _slice(pid: int, tid: int, name: str, category: str, event: AnyEvent) -> dict[str, Any]:

@@ -61,7 +61,6 @@ class EngineCudaSession:
         self.batch, self.precision = batch, precision
         self._what = f"{graph.name} on engine-cuda at batch {batch} in {precision}"
         self._closed = False
-        self._kernel_dirs = options.kernel_dirs
         self._pool: Any = None
         self._graph: Any = None
         self._cold: ColdCache | None = None
@@ -258,9 +257,7 @@ class EngineCudaSession:
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
         """What a pass puts on the device, in order; see engine.observe.Launching."""
         found: list[tuple[Step, str]] = []
-        for step in self._plan.steps:
-            rung = registry.find("cuda", step.op, step.rung, self._kernel_dirs)
-            shape = launch.launch(step.params, rung)
+        for step, (rung, shape) in zip(self._plan.steps, self._shapes, strict=True):
             if shape.constant is not None:
                 found.append((step, "memcpy"))
             found += [(step, stage.function) for stage in shape.stages(rung.op)]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from engine.plan import Step
+from kernels.errors import KernelscopeError
 
 
 @runtime_checkable
@@ -30,8 +31,8 @@ class Launching(Protocol):
     """A Session that starts the same kernels in the same order in every pass."""
 
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
-        """What one pass puts on the device, in order: the step it belongs to, and the kernel's name or
-        "memcpy"."""
+        """What one pass puts on the device, in order: the step it belongs to, and the kernel's name, or
+        "memcpy", or "cuBLAS" for one or several kernels of names that are the library's."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,11 @@ class OrtProfile:
             options.enable_profiling = True
             options.profile_file_prefix = str(self._folder / "profile")
             options.optimized_model_filepath = str(self._folder / "optimized.onnx")
-            self._session = original(runtime, graph, batch, options, providers)
+            try:
+                self._session = original(runtime, graph, batch, options, providers)
+            except KernelscopeError:  # no room for the optimised model: the profile is had without its nodes
+                options.optimized_model_filepath = ""
+                self._session = original(runtime, graph, batch, options, providers)
             return self._session
 
         ort.create_session = create

@@ -78,6 +78,14 @@ def test_constants_that_need_no_copy_in_a_graph_do_not_hide_the_order():
     assert [a.nodes for a in found] == [step.nodes for step in ORDER[1:]]
 
 
+def test_a_librarys_kernels_take_what_lies_between_our_own():
+    order = (ORDER[2], Launched("cuBLAS", ("fc1",), "Gemm"), ORDER[3], Launched("cuBLAS", ("fc2",), "Gemm"))
+    names = ["pool", "sm90_gemm", "splitK_reduce", "conv", "sm90_gemm"]
+    activities, calls = launched(names * 2)
+    found = profile_attribution.by_order(activities, calls, order)
+    assert [a.nodes for a in found] == [("p1",), ("fc1",), ("fc1",), ("c2",), ("fc2",)] * 2
+
+
 def node(name, start, end, op="Conv", thread=5):
     return Interval(
         name=name, kind="node", start_ns=start, end_ns=end, nodes=(name,), op_type=op, thread=thread

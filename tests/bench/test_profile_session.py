@@ -16,6 +16,7 @@ from engine import importer, planner
 from engine.backend import Options
 from engine.cuda_session import EngineCudaSession
 from engine.cupti import Told
+from kernels import launch, registry
 from models import catalogue
 
 BATCH = 2
@@ -119,7 +120,9 @@ def graph():
 
 def recorded(gpu, graph):
     plan = planner.plan(graph, BATCH, "cuda", "fp32")
-    order = EngineCudaSession.launch_order(SimpleNamespace(_plan=plan, _kernel_dirs=()))
+    rungs = [registry.find("cuda", step.op, step.rung) for step in plan.steps]
+    shapes = [(rung, launch.launch(step.params, rung)) for step, rung in zip(plan.steps, rungs, strict=True)]
+    order = EngineCudaSession.launch_order(SimpleNamespace(_plan=plan, _shapes=shapes))
     backend = SimpleNamespace(
         name="engine-cuda", device="cuda", prepare=lambda *arguments: Session(gpu, order)
     )
