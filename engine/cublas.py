@@ -92,6 +92,8 @@ def _library() -> Any:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
         path = load_nvidia_dynamic_lib("cublas").abs_path
+        if path is None:
+            raise OSError("nobody knows where it lies")
         library = ctypes.CDLL(path)
         library.cublasGetStatusString.restype = ctypes.c_char_p
         return library

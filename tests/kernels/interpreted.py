@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from kernels import params
 from kernels.launch import Matrix, Product
+from tests.kernels import cuda_cases
 
 
 def run(product: Product, buffers: Mapping[str, np.ndarray]) -> None:
@@ -35,3 +37,19 @@ def _view(
         raise IndexError(f"{matrix} of {rows} × {columns} ends at {last}, the buffer at {flat.size}")
     steps = tuple(4 * step for step in (matrix.stride, matrix.lead, 1))
     return np.lib.stride_tricks.as_strided(flat[matrix.offset :], (batch, rows, columns), steps)
+
+
+def buffers(case: cuda_cases.Case, workspace_nbytes: int) -> dict[str, np.ndarray]:
+    """Inputs, output and scratch memory of exactly their sizes, the latter two full of NaN."""
+    given = {f"input {i}": a.reshape(-1).copy() for i, a in enumerate(case.inputs) if a is not None}
+    nan = {"output": case.expected.size, "workspace": workspace_nbytes // 4}
+    return given | {name: np.full(size, np.nan, np.float32) for name, size in nan.items()}
+
+
+def finished_gemm(q: params.Gemm, sums: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    """alpha · a · b with bias and activation, float64."""
+    y = sums.reshape(q.batch, q.m, q.n).astype(np.float64)
+    if bias is not None:
+        rows, columns = np.arange(q.m)[:, None], np.arange(q.n)
+        y = y + q.beta * bias.reshape(-1)[rows * q.bias_stride_m + columns * q.bias_stride_n]
+    return cuda_cases.activate(y, q.activation)
