@@ -48,10 +48,9 @@ def test_each_backend_is_profiled_in_a_process_of_its_own(made):
         assert starts[1:] == ends[:-1]
         assert [mark.name for mark in case.cold][:2] == ["interpreter", "program"]
         assert case.cold[-1].name == "steady state"
-    nodes = [
-        {i.nodes for i in folder.events(case).intervals if i.op_type == "Conv"} for case in (ours, theirs)
-    ]
-    assert nodes[0] == nodes[1]  # both backends' are of the same nodes
+    for case in (ours, theirs):
+        nodes = {i.nodes[0] for i in folder.events(case).intervals if i.op_type == "Conv"}
+        assert nodes == {"conv1", "conv2"}  # ONNX Runtime's own names are told in the model's
     assert ours.operators[0].rung
     assert ours.operators[0].flops > 0
 
