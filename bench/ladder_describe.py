@@ -22,8 +22,8 @@ from bench.ladder_questions import (
 from bench.ladder_records import Ladder
 from bench.ladder_runner import ENGINES, capability, params_of
 from bench.records import Done, Job
-from engine import backends, importer, planner
-from engine.backend import PRECISIONS, Options
+from engine import backends, importer
+from engine.backend import PRECISIONS
 from engine.graph import Graph
 from engine.plan import Step
 from kernels import registry
@@ -93,19 +93,21 @@ def _steps(model: str, batch: int, device: str) -> list[Step]:
         raise InputError(f"batch {batch} is not within 1 to {ladder_plan.MAX_BATCH:,}")
     path = comparison.model_spec(model, Job(models=(model,), backends=())).file(None)
     graph = _graph(path, path.stat().st_mtime_ns)
-    plan = planner.plan(graph, batch, device, options=Options())
-    return [step for step in plan.steps if registry.rungs(device, step.op)]
+    steps = ladder_plan.steps_of(graph, batch, device)
+    return [step for step in steps if registry.rungs(device, step.op)]
 
 
 def _chosen(steps: Sequence[Step], asked: LadderQuestion) -> Step:
-    """The step asked for; else the heaviest of a fused layer's; else the first of the operator; else the
-    first convolution, or whatever is first. Raises InputError where there is nothing."""
+    """The step asked for, of this operator if the node has one; else the heaviest of a fused layer's; else
+    the first of the operator; else the first convolution, or whatever is first. Raises InputError where there
+    is nothing."""
     if not steps:
         raise InputError(f"model {asked.model} has no node that a ladder has rungs for")
     for wanted in ((asked.node,), asked.nodes):
         fit = [step for step in steps if set(wanted) & set(step.nodes)]
         if fit:
-            return max(fit, key=lambda step: step.params.flops)
+            of_op = [step for step in fit if step.op == asked.op]
+            return max(of_op or fit, key=lambda step: step.params.flops)
     fit = [step for step in steps if step.op == (asked.op or "conv")]
     return (fit or list(steps))[0]
 

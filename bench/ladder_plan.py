@@ -19,11 +19,12 @@ from bench.ladder_runner import ENGINES, params_of
 from bench.records import Job
 from engine import backends, importer, planner
 from engine.backend import PRECISIONS, Options
+from engine.graph import Graph
 from engine.plan import Step
 from kernels import registry
 from kernels.errors import InputError, KernelError
 from kernels.header import nearest
-from kernels.params import ACTIVATIONS, OPS, Conv, LrnPool, Params
+from kernels.params import ACTIVATIONS, OPS, Conv, Params
 from kernels.registry import Rung
 
 DEVICES = tuple(ENGINES)
@@ -84,6 +85,22 @@ def _pair(values: Sequence[int], what: str) -> tuple[int, int]:
     return values[0], values[-1]
 
 
+def steps_of(graph: Graph, batch: int, device: str) -> tuple[Step, ...]:
+    """The steps of a model as ladders have them: an operator that can share a step with another has one of
+    its own, and where they can, the two have one together before them. Raises InputError,
+    UnsupportedError."""
+    apart, joined = (
+        planner.plan(graph, batch, device, options=Options(), joined=joined).steps for joined in (False, True)
+    )
+    alone = {(step.op, step.nodes) for step in apart}
+    before = {step.nodes[0]: step for step in joined if (step.op, step.nodes) not in alone}
+    found: list[Step] = []
+    for step in apart:
+        found += [before[step.nodes[0]]] if step.nodes[0] in before else []
+        found.append(step)
+    return tuple(found)
+
+
 def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[Step, Path]:
     """The step of a model that covers a node, by the node's name or its 0-based index among this op's, and
     the model's file. Raises InputError naming those there are, ModelError, UnsupportedError."""
@@ -91,12 +108,11 @@ def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[St
         raise InputError(f"batch {batch} is not within 1 to {MAX_BATCH:,}")
     spec = comparison.model_spec(model, Job(models=(model,), backends=()))
     path = spec.file(None)
-    # Operators that share a step with others in a plan have steps of their own here, as they have ladders.
-    plan = planner.plan(importer.load(path), batch, device, options=Options(), joined=op == LrnPool.op)
-    steps = [step for step in plan.steps if step.op == op]
+    of_model = steps_of(importer.load(path), batch, device)
+    steps = [step for step in of_model if step.op == op]
     if not steps:
         raise InputError(
-            f"model {spec.name} has no {op}; it has {', '.join(sorted({s.op for s in plan.steps}))}"
+            f"model {spec.name} has no {op}; it has {', '.join(sorted({s.op for s in of_model}))}"
         )
     if node.isdecimal() and not any(node in step.nodes for step in steps):
         if int(node) < len(steps):

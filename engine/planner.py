@@ -47,19 +47,21 @@ def plan(
     *,
     choose: Choose | None = None,
     workspace: Workspace | None = None,
-    joined: bool = True,
+    joined: bool | None = None,
 ) -> Plan:
     """The plan of a model at one batch size.
 
     choose: picks the rung of a step (default: `ladder_choice`). workspace: bytes of scratch a step needs
-    (default: none); the plan keeps the largest, which the steps share. joined: operators with a ladder of
-    their own may become one step of a joint one (kernels.params.LrnPool).
+    (default: none); the plan keeps the largest, which the steps share. joined: whether operators that have
+    ladders of their own become one step of a joint one (kernels.params.LrnPool): None, where the device is
+    better off so; True, wherever they can; False, never.
     Raises InputError (batch size, precision or a node of options.rungs unknown) and UnsupportedError (a node,
     a batch size or a precision that is refused, with the reason).
     """
     options = options or Options()
     check_precision(precision, device)
-    lowered = program(graph, batch, _joins(device, options) if joined else lambda made, nodes: False)
+    joins = _joins(device, options) if joined is None else lambda made, nodes: joined
+    lowered = program(graph, batch, joins)
     _check_rungs(options, graph)
     choose = choose or ladder_choice(options, precision=precision)
     kernels, specs, weights, aliases = _with_outputs_placed(lowered)

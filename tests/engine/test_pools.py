@@ -129,6 +129,7 @@ def test_a_normalisation_that_is_given_out_keeps_its_step() -> None:
 
 def test_one_image_on_the_cpu_is_divided_better_in_two_steps() -> None:
     assert [step.op for step in plan(normalising(), 1).steps] == ["unary", "lrn", "pool"]
+    assert [step.op for step in plan(normalising(), 1, joined=True).steps] == ["unary", "lrn_pool"]
     assert [group.nodes for group in groups(normalising(), 1)] == [("relu",), ("norm", "pool")]
 
 

@@ -1,11 +1,16 @@
 """What can be asked of a ladder before it is run."""
 
+from pathlib import Path
+
+import onnx
 import pytest
 
-from bench import ladder_describe
+from bench import ladder_describe, ladder_plan
 from bench.ladder_questions import LadderQuestion
 from bench.records import Done
+from kernels.errors import InputError
 from kernels.params import OPS
+from tests.backends.nets import small_net
 
 MODEL = "lenet5-digits"
 HEADER = '# op = "conv"\n# rung = {number}\n# name = "{name}"\n# idea = "Of a test."\n'
@@ -18,7 +23,7 @@ def _places(tmp_path, tmp_path_factory, monkeypatch):
 
 
 def ask(**fields):
-    return ladder_describe.answer(LadderQuestion(number=7, model=MODEL, **{"device": "cpu"} | fields))
+    return ladder_describe.answer(LadderQuestion(number=7, **{"model": MODEL, "device": "cpu"} | fields))
 
 
 def test_an_answer_is_a_ladder_ready_to_run():
@@ -64,3 +69,23 @@ def test_what_cannot_be_answered_is_a_sentence_and_what_cannot_be_read_ends_the_
     assert ladder_describe.serve(said.append, lambda: next(lines, b"")) == 2
     assert said[0].ladder is not None
     assert isinstance(said[1], Done)
+
+
+def test_operators_that_share_a_step_have_a_ladder_each_and_one_together(tmp_path: Path) -> None:
+    path = str(tmp_path / "small.onnx")
+    onnx.save(small_net().proto, path)
+    for op, node, nodes in [
+        ("lrn", "norm1", ("norm1",)),
+        ("pool", "0", ("pool1",)),
+        ("lrn_pool", "0", ("norm1", "pool1")),
+        ("lrn_pool", "pool1", ("norm1", "pool1")),
+    ]:
+        for device in ("cpu", "cuda"):
+            step, _ = ladder_plan.node_of(path, op, node, 1, device)
+            assert (step.op, step.nodes) == (op, nodes)
+    with pytest.raises(InputError, match="it has conv, gemm, lrn, lrn_pool, pool, softmax"):
+        ladder_plan.node_of(path, "cast", "0", 1, "cpu")
+    told = {(node.op, node.node) for node in ask(model=path).nodes}
+    assert {("lrn", "norm1"), ("pool", "pool1"), ("lrn_pool", "norm1")} <= told
+    assert ask(model=path, node="norm1", op="lrn").ladder.job.op == "lrn"
+    assert ask(model=path, nodes=("norm1", "pool1")).ladder.job.op == "lrn_pool"
