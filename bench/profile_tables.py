@@ -6,6 +6,7 @@ terminal, as CSV, JSON or Markdown, and the window shows it in its own way.
 
 from __future__ import annotations
 
+import bisect
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -129,9 +130,12 @@ def in_window(events: Events, window: str = "pass") -> Events:
         if window == "all" and spans:
             spans = [(min(low for low, _ in spans), max(high for _, high in spans))]
     called = {call.correlation: call.start_ns for call in events.calls if call.correlation}
+    spans.sort()  # none overlaps another
+    starts = [low for low, _ in spans]
 
     def inside(at: int) -> bool:
-        return any(low <= at < high for low, high in spans)
+        index = bisect.bisect_right(starts, at) - 1
+        return index >= 0 and at < spans[index][1]
 
     return Events(
         activities=tuple(a for a in events.activities if inside(called.get(a.correlation, a.start_ns))),

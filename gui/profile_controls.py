@@ -68,7 +68,7 @@ class ProfileControls(QWidget):
         self.run_button = QPushButton("&Profile")
         self.run_button.setProperty("role", "primary")
         self.run_button.setToolTip("Take the profile: every kernel, copy, call and step, and the cold start")
-        self.run_button.clicked.connect(self._on_run)
+        self.run_button.clicked.connect(self.request_run)
         self.cancel_button = QPushButton("Cancel")
         self.cancel_button.clicked.connect(self.cancel_wanted)
         line = FlowLayout(self, spacing=6)
@@ -169,7 +169,8 @@ class ProfileControls(QWidget):
         except InputError as error:
             self.told.emit(str(error))
 
-    def _on_run(self) -> None:
+    def request_run(self) -> None:
+        """As the button: ask for the profile, or tell what is missing."""
         try:
             job = self.job()
         except InputError as error:

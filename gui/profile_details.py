@@ -17,12 +17,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench import profile_api, profile_findings, profile_tables
-from bench.profile_records import CaseProfile, Event, Profile
+from bench import profile_findings, profile_tables
+from bench.charts import Chart
+from bench.charts import profile as charts
+from bench.profile_records import CaseProfile, Profile
 from bench.profile_tables import Table
 from gui.background import Background
 from gui.cold_view import ColdView
 from gui.parts_view import PartsView
+from gui.plots import ChartView
 from gui.profile_state import Read
 from gui.profile_table import ProfileTable
 from gui.profile_tables_view import ProfileTables
@@ -42,6 +45,7 @@ class ProfileDetails(QTabWidget):
         self._reads: Mapping[str, Read] = {}
         self._profile: Profile | None = None
         self._diagnosed: object = None
+        self._given: tuple = ()
         self.setDocumentMode(True)
         self.backend = QComboBox()
         self.backend.setAccessibleName("Backend of the tables")
@@ -53,6 +57,10 @@ class ProfileDetails(QTabWidget):
         self.cold = ColdView(theming)
         self.process = ProfileTable(theming, "Whole program")
         self.findings = ProfileTable(theming, "Diagnosis", wrap=True)
+        self.roofline = ChartView(
+            theming, "Each operator stands here under what this machine was measured to reach."
+        )
+        theming.changed.connect(self.roofline.restyle)
         self._remarks, self._note = QLabel(), QLabel()
         for label in (self._remarks, self._note):
             label.setWordWrap(True)
@@ -61,6 +69,7 @@ class ProfileDetails(QTabWidget):
         self.addTab(self.tables, "T&ables")
         self.addTab(self._parts_tab(), "Breakdo&wn")
         self.addTab(self._diagnosis_tab(), "&Diagnosis")
+        self.addTab(self.roofline, "R&oofline")
         self.addTab(self._cold_tab(), "Cold start and &process")
 
     def show_cases(
@@ -72,6 +81,10 @@ class ProfileDetails(QTabWidget):
     ) -> None:
         """fine: all cases of the profile that are measured; cases: those of the batch size that is shown;
         reads: of these by their keys, as far as they are read."""
+        given = (profile, tuple(fine), tuple(cases), tuple(reads.values()))
+        if len(given) == len(self._given) and all(map(_same, given, self._given)):
+            return
+        self._given = given
         self._profile, self._fine, self._cases, self._reads = profile, fine, cases, reads
         names = [case.case.backend for case in cases]
         if [self.backend.itemText(i) for i in range(self.backend.count())] != names:
@@ -89,17 +102,6 @@ class ProfileDetails(QTabWidget):
     def case(self) -> CaseProfile | None:
         """That of the tables."""
         return next((c for c in self._cases if c.case.backend == self.backend.currentText()), None)
-
-    def event_of(self, name: str, by: str) -> Event | None:
-        """The first event of a line of the tables, in the window that they count."""
-        read = self._reads.get(self.case.case.key) if self.case is not None else None
-        if read is None:
-            return None
-        events = profile_tables.in_window(read.events, self.tables.window_box.currentData())
-        if by == "call":
-            return next((c for c in events.calls if profile_api.bare(c.name) == name), None)
-        key = profile_tables.key_of(by)  # type: ignore[arg-type]  # one of the table's own
-        return next((e for e in profile_tables.device_events(events) if key(e) == name), None)
 
     # --------------------------------------------------------------------------------------------- building
 
@@ -156,19 +158,34 @@ class ProfileDetails(QTabWidget):
         self.process.show_table(profile_tables.process(self._cases))
         remarks = profile_findings.remarks(case) if case is not None else []
         self._remarks.setText("  ".join(f"{words[:1].upper()}{words[1:].rstrip('.')}." for words in remarks))
-        if read is not None and read is not self._diagnosed:
+        if self._profile is not None and read is not None and read is not self._diagnosed:
             self._diagnosed = read
-            limits = self._profile.limits.get(read.case.device) if self._profile is not None else None
-            self._background.start(
-                "diagnosis",
-                lambda: profile_findings.table(read.case, read.events, limits),
-                self._show_findings,
+            self._diagnose(self._profile, read)
+
+    def _diagnose(self, profile: Profile, read: Read) -> None:
+        limits = profile.limits.get(read.case.device)
+
+        def work() -> tuple[Table, Chart | None]:
+            return (
+                profile_findings.table(read.case, read.events, limits),
+                charts.roofline(profile, read.case, read.events, limits),
             )
 
-    def _show_findings(self, table: Table) -> None:
+        self._background.start("diagnosis", work, self._show_findings)
+
+    def _show_findings(self, found: tuple[Table, Chart | None]) -> None:
+        table, chart = found
+        self.roofline.show_chart(chart)
         self.findings.show_table(table)
         self._note.setText(" ".join(table.notes))
         self._note.setVisible(bool(table.notes))
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two are the same things; by what they are and not by what is in them, which is much."""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+    return one is other
 
 
 def _scrolled(widget: QWidget) -> QScrollArea:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -19,7 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench import profile_tables
+from bench import profile_api, profile_tables
+from bench.profile_records import Event
 from bench.profile_tables import Table
 from gui.background import Background
 from gui.labels import Elided
@@ -42,17 +43,26 @@ class _Wanted:
     match: str
 
 
-class ProfileTables(QWidget):
-    """`show_case` fills it; `picked` carries the name in the line gone to, and how its events are put
-    together: "name", "operator", "node"; "call" in the table of calls."""
+@dataclass(frozen=True)
+class _Found:
+    """The tables, and the first event of each of their lines by ("device" or "call", name)."""
 
-    picked = Signal(str, str)
+    activities: Table | None
+    calls: Table | None
+    first: dict[tuple[str, str], Event] = field(default_factory=dict)
+
+
+class ProfileTables(QWidget):
+    """`show_case` fills it; `picked` carries the first event of the line that the user went to."""
+
+    picked = Signal(object)
 
     def __init__(self, theming: Theming, background: Background, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._background = background
         self._read: Read | None = None
         self._calls = True
+        self._first: dict[tuple[str, str], Event] = {}
         self._shown: _Wanted | None = None
         self.window_box, self.by_box = QComboBox(), QComboBox()
         for key, words in profile_tables.WINDOW_WORDS.items():
@@ -79,7 +89,7 @@ class ProfileTables(QWidget):
         self.activities = ProfileTable(theming, "GPU activities")
         self.activities.picked.connect(self._on_picked)
         self.calls = ProfileTable(theming, "API calls")
-        self.calls.picked.connect(lambda row: self.picked.emit(str(row["name"]), "call"))
+        self.calls.picked.connect(self._on_picked_call)
         self._heads: dict[str, tuple[QLabel, Elided]] = {}
         for number, words in enumerate(("&GPU activities", "AP&I calls")):
             button = QToolButton()
@@ -115,7 +125,7 @@ class ProfileTables(QWidget):
     def update_tables(self) -> None:
         read = self._read
         if read is None:
-            self._show((None, None))
+            self._show(_Found(None, None))
             return
         window, by = self.window_box.currentData(), self.by_box.currentData()
         wanted = _Wanted(read.case.case.key, window, by, self.filter.text().strip())
@@ -123,13 +133,7 @@ class ProfileTables(QWidget):
             return
         self._shown = wanted
 
-        def work() -> tuple[Table, Table | None]:
-            made, events = read.case, read.events
-            first = profile_tables.activities(made, events, by, window, wanted.match)
-            second = profile_tables.calls(made, events, window, wanted.match) if events.calls else None
-            return first, second
-
-        self._background.start("tables", work, self._show)
+        self._background.start("tables", lambda: _found(read, wanted), self._show)
 
     def heading(self, key: str) -> str:
         """The title and the 90 % list above a table ("activities", "calls")."""
@@ -150,7 +154,9 @@ class ProfileTables(QWidget):
         column.addWidget(table, 1)
         return side
 
-    def _show(self, tables: tuple[Table | None, Table | None]) -> None:
+    def _show(self, found: _Found) -> None:
+        self._first = found.first
+        tables = (found.activities, found.calls)
         for key, view, table in zip(self._heads, (self.activities, self.calls), tables, strict=True):
             view.show_table(table)
             title, note = self._heads[key]
@@ -174,4 +180,28 @@ class ProfileTables(QWidget):
             self._which.button(number).setVisible(self._calls and not both)
 
     def _on_picked(self, row: dict[str, Any]) -> None:
-        self.picked.emit(str(row["name"]), str(self.by_box.currentData()))
+        self._pick("device", row)
+
+    def _on_picked_call(self, row: dict[str, Any]) -> None:
+        self._pick("call", row)
+
+    def _pick(self, table: str, row: dict[str, Any]) -> None:
+        if (event := self._first.get((table, str(row["name"])))) is not None:
+            self.picked.emit(event)
+
+
+def _found(read: Read, wanted: _Wanted) -> _Found:
+    """The tables and what their lines lead to (on a thread)."""
+    made, events, by = read.case, read.events, wanted.by
+    inside = profile_tables.in_window(events, wanted.window)
+    key = profile_tables.key_of(by)  # type: ignore[arg-type]  # a key of GROUPS
+    first: dict[tuple[str, str], Event] = {}
+    for event in profile_tables.device_events(inside):
+        first.setdefault(("device", key(event)), event)
+    for call in inside.calls:
+        first.setdefault(("call", profile_api.bare(call.name)), call)
+    return _Found(
+        profile_tables.activities(made, events, by, wanted.window, wanted.match),  # type: ignore[arg-type]
+        profile_tables.calls(made, events, wanted.window, wanted.match) if events.calls else None,
+        first,
+    )

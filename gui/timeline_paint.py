@@ -80,7 +80,8 @@ class Painter:
             painter.drawLine(QPointF(x, TICKS), QPointF(x, height))
             painter.setPen(QPen(QColor(theme.muted), 1))
             painter.drawLine(QPointF(x, TICKS - 5), QPointF(x, TICKS))
-            painter.drawText(QPointF(x + 4, TICKS - 8), tick.text)
+            if tick.x + 6 + self.metrics.horizontalAdvance(tick.text) < axis.width:
+                painter.drawText(QPointF(x + 4, TICKS - 8), tick.text)
         painter.setPen(QPen(QColor(theme.line), 1))
         painter.drawLine(QPointF(0, TICKS), QPointF(TITLES + axis.width, TICKS))
 

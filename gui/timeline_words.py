@@ -7,6 +7,7 @@ from html import escape
 from PySide6.QtGui import QColor
 
 from bench import palette, profile_api, profile_names, profile_parts, units
+from bench.charts.profile import PARTS
 from bench.profile_records import Activity, ApiCall, Event, Interval, Mark
 from gui.colour_scale import blend
 from gui.theme import Theme
@@ -34,26 +35,24 @@ _OTHER_OPERATORS = {
     "ReorderInput": "#B59ACB",
     "ReorderOutput": "#D0A5A5",
 }
-_OWN = {
-    "memset": "#6699CC",
-    "d2d": "#66AACC",
-    "launch": "#EE8866",
-    "api": "#BBAA55",
-    "host": "#AAAA88",
-    "profiler": "#9A9AA8",
-    "load": "#882255",
-}
 _SPANS = {
     "pass": "#4477AA",
     "warm-up": "#77AADD",
     "create": "#882255",
     "close": "#AA7766",
-    "bind": palette.CATEGORIES["h2d"][1],
+    "bind": PARTS["h2d"],
     "run": palette.CATEGORIES["compute"][1],
-    "synchronize": palette.CATEGORIES["sync"][1],
-    "fetch": palette.CATEGORIES["d2h"][1],
+    "synchronize": PARTS["sync"],
+    "fetch": PARTS["d2h"],
 }
-_CALLS = {"launch": "launch", "copy": "d2d", "alloc": "alloc", "sync": "sync", "load": "load", "other": "api"}
+_CALLS = {
+    "launch": "launch",
+    "copy": "d2d",
+    "alloc": "alloc",
+    "sync": "sync",
+    "load": "profiler",
+    "other": "api",
+}
 _PHASES = ("#332288", "#882255", "#CC6677", "#DDCC77", "#999933", "#44AA99", "#88CCEE", "#AA4499", "#117733")
 
 
@@ -81,7 +80,7 @@ def _plain(key: str) -> str:
             return palette.CATEGORIES["compute"][1]
         tones = list(dict.fromkeys(_OTHER_OPERATORS.values()))
         return _OTHER_OPERATORS.get(name) or tones[sum(name.encode()) % len(tones)]
-    return _OWN.get(key) or palette.CATEGORIES.get(key, ("", "#777777"))[1]
+    return PARTS.get(key, "#777777")
 
 
 def short(event: Event) -> str:

@@ -95,7 +95,7 @@ class TimelinePage(Page):
         self._facts.setWordWrap(True)
         self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.details = ProfileDetails(self.theming, session.background)
-        self.details.tables.picked.connect(self._on_line)
+        self.details.tables.picked.connect(self.view.select)
         self.details.parts.picked.connect(self._on_bar)
         top = QWidget()
         column = QVBoxLayout(top)
@@ -186,7 +186,12 @@ class TimelinePage(Page):
         )
 
     def showcase(self) -> None:
-        """One profiled pass of each."""
+        """Take a profile where there is none; else one profiled pass of each."""
+        session = self.session
+        if session is None or session.active:
+            return
+        if session.state.profile is None and self.controls.chosen:
+            self.controls.request_run()
         self._show_pass()
 
     @property
@@ -270,12 +275,6 @@ class TimelinePage(Page):
             return
         known = ", ".join(f"{what} {value}".strip() for what, value in facts(event, self.view.zero_of(event)))
         self._facts.setText(f"{full_name(event)}: {known}")
-
-    def _on_line(self, name: str, by: str) -> None:
-        """A line of a table: go to the first of its events in what it counts."""
-        event = self.details.event_of(name, by)
-        if event is not None:
-            self.view.select(event)
 
     def _on_bar(self, case: CaseProfile) -> None:
         box = self._choices["batch"]
