@@ -176,6 +176,10 @@ def test_a_click_selects_and_a_double_click_shows_it_all(qtbot, view):
     assert view.selected is kernels(view)[3]
     qtbot.keyClick(view, Qt.Key.Key_P)
     assert view.selected is kernel
+    qtbot.keyClick(view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert (
+        QApplication.clipboard().text().startswith("void kernel::conv<float>(float const*, float*): time 70")
+    )
     qtbot.mouseDClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place(view, kernel).toPoint())
     assert kernel.time_ns / (view.axis.end - view.axis.start) == pytest.approx(1 / 1.16)
     qtbot.keyClick(view, Qt.Key.Key_Escape)

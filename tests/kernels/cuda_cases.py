@@ -16,11 +16,13 @@ import onnx
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+from bench.accuracy import BOUNDS
 from kernels import params as p
 
 Array = np.ndarray
 OPSET = 19
 ACTIVATIONS = (None, *p.ACTIVATIONS)
+FEW = 4
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,9 @@ def cases(op: str, seed: int = 0) -> Iterator[Case]:
     return _MAKERS[op](np.random.default_rng([seed, *op.encode()]))
 
 
-def differs(actual: Array, case: Case) -> str:
-    """What is wrong with an answer, or "": relative L2 error within 1e-5 and no element off by more than 1e-4
-    of the largest; exact where nothing is computed."""
+def differs(actual: Array, case: Case, precision: str = "fp32") -> str:
+    """What is wrong with an answer, or "": relative L2 error within the bound of the precision (1e-5 in fp32)
+    and no element off by more than ten times that of the largest; exact where nothing is computed."""
     expected = case.expected
     if actual.shape != expected.shape:
         return f"shape {actual.shape}, not {expected.shape}"
@@ -57,7 +59,14 @@ def differs(actual: Array, case: Case) -> str:
     norm = float(np.linalg.norm(expected)) or 1.0
     relative = float(np.linalg.norm(error)) / norm
     worst = float(np.abs(error).max(initial=0.0)) / (float(np.abs(expected).max(initial=0.0)) or 1.0)
-    return f"relative error {relative:.1e}, worst {worst:.1e}" if relative > 1e-5 or worst > 1e-4 else ""
+    bound = BOUNDS[precision]
+    # Below fp32 the factors are rounded: a sum that cancels keeps little of its own, and where there are but
+    # a few sums they do not make up for each other.
+    if precision in ("tf32", "fp16") and actual.size < FEW:
+        bound *= 20
+    return (
+        f"relative error {relative:.1e}, worst {worst:.1e}" if relative > bound or worst > 10 * bound else ""
+    )
 
 
 def activate(v: Array, kind: str | None) -> Array:

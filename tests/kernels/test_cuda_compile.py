@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kernels import launch, nvrtc, params, registry
+from kernels import launch, nvrtc, params, registry, tensor_tiles
 from kernels.errors import KernelError
-from kernels.launch import products
+from kernels.launch import products, tensor
 from tests.kernels import cuda_cases
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
@@ -43,6 +43,21 @@ def test_every_rung_compiles(rung: registry.Rung, arch: str) -> None:
     assert used is not None
     assert used.spill_nbytes <= 128, f"{used}"
     assert used.shared_nbytes <= 48 << 10
+
+
+@pytest.mark.parametrize("rung", [r for r in RUNGS if tensor.tiles(r)], ids=lambda r: f"{r.op}-{r.number}")
+def test_every_tensor_tile_compiles_and_fits_its_block(
+    rung: registry.Rung, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = next(c for c in cuda_cases.cases(rung.op) if not rung.refusal(c.params))
+    for tile in tensor.tiles(rung):
+        monkeypatch.setattr(tensor_tiles, "fit", lambda *_, tile=tile: (tile, 2))
+        how = launch.launch(case.params, rung)
+        used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines))
+        assert used is not None
+        assert used.registers * how.block[0] <= 65536
+        assert used.spill_nbytes <= 128, f"{tile}: {used}"
+        assert used.shared_nbytes <= 48 << 10
 
 
 @pytest.mark.parametrize("shape", launch.TILES)

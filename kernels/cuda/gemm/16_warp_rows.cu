@@ -10,6 +10,7 @@ BLOCK = 128
 ROWS = 8     # at most; the launch fits this line and the next to the product
 COLUMNS = 2
 [needs]
+m_min = 9
 weights_max = 262144
 trans_a = false
 trans_b = true

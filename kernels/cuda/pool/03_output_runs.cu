@@ -4,6 +4,7 @@ rung = 3
 name = "output_runs"
 idea = "A thread takes RUN outputs one below the other: a row of the image is reduced once for all windows that it lies in, and where windows do not overlap it is read in one access a window."
 launch = "pool_runs"
+overlaps = true
 [defines]
 RUN = 4    # outputs a thread, fewer where threads would be few
 VECTOR = 1  # columns of a window in one access; this line and those below: the launch sets them
@@ -29,6 +30,7 @@ WIDE = 0  # more outputs than 32 bits count
 kernel_max = 8
 */
 #include "common.cuh"
+#include "overlap.cuh"
 
 #if WIDE
 typedef index_t place_t;
@@ -80,11 +82,13 @@ extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__
                                 int w, int kh, int kw, int out_h, int out_w, int stride_h, int stride_w,
                                 int pad_top, int pad_left, int pad_bottom, int pad_right, int dilation_h,
                                 int dilation_w, int count_include_pad, int activation) {
+    let_next_begin();
     const place_t i = (place_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= (place_t)n * c * (RUNS * OUT_W)) return;
     const int ox = i % OUT_W, first = (int)(i / OUT_W % RUNS) * RUN;
     const int left = ox * STRIDE_W - PAD_LEFT, top = first * STRIDE_H - PAD_TOP;
     const index_t plane = i / (RUNS * OUT_W);
+    wait_for_previous();
     const float* in = x + plane * (H * W);
     float found[RUN];
 #pragma unroll

@@ -4,6 +4,7 @@ rung = 4
 name = "fitted_rows"
 idea = "As many threads a row as leave each a few values: a long row takes a whole block, and rows that lie side by side in memory are read side by side."
 launch = "softmax_fitted"
+overlaps = true
 [defines]
 LANES = 32  # threads of a row, a power of two; the launch sets these four
 ROWS = 8    # of a block
@@ -13,6 +14,7 @@ ACROSS = 0  # neighbouring threads have neighbouring rows, not neighbouring elem
 axis_max = 16384
 */
 #include "common.cuh"
+#include "overlap.cuh"
 
 #define ALL 0xffffffffu
 #define WIDTH (ACROSS ? 1 : LANES < 32 ? LANES : 32)  // threads of a row whose values meet by shuffles
@@ -38,11 +40,13 @@ __device__ __forceinline__ float of_row(float v, int row, int lane, bool add) {
 // x and y are (outer, axis, inner); a row runs along the middle one.
 extern "C" __global__ void softmax(const float* __restrict__ x, float* __restrict__ y, index_t outer, int axis,
                                    index_t inner, int log_of_it) {
+    let_next_begin();
     const int mine = ACROSS ? threadIdx.x % ROWS : threadIdx.x / LANES;
     const int lane = ACROSS ? threadIdx.x / ROWS : threadIdx.x % LANES;
     const index_t row = (index_t)blockIdx.x * ROWS + mine;
     const bool there = row < outer * inner;
     const index_t base = there ? row / inner * axis * inner + row % inner : 0;
+    wait_for_previous();
     float v[VALUES];
     float top = minus_infinity();
 #pragma unroll
