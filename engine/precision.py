@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
@@ -18,8 +17,7 @@ from engine.graph import Graph
 from engine.importer import from_proto, skeleton
 from engine.submodel import IR_VERSION
 from kernels.errors import UnsupportedError
-
-LARGEST = float(np.finfo(np.float16).max)
+from kernels.packing import half
 
 
 def to_fp16(graph: Graph) -> Graph:
@@ -29,12 +27,6 @@ def to_fp16(graph: Graph) -> Graph:
     Raises UnsupportedError for a node with subgraphs or of unknown type.
     """
     return _Conversion(graph).converted()
-
-
-def half(array: np.ndarray) -> np.ndarray:
-    """float16 copy of a float32 array, finite values kept finite."""
-    clipped = np.where(np.isfinite(array), np.clip(array, -LARGEST, LARGEST), array)
-    return clipped.astype(np.float16)
 
 
 class _Conversion:

@@ -9,6 +9,12 @@ __device__ __forceinline__ void copy_async(float* to, const float* from, bool in
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(nbytes) : "memory");
 }
 
+// Sixteen bytes between addresses that are multiples of 16, past the first cache.
+__device__ __forceinline__ void copy_async_16(void* to, const void* from) {
+    const unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+}
+
 __device__ __forceinline__ void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 template <int NEWEST>

@@ -1,0 +1,214 @@
+/*
+op = "conv"
+rung = 21
+name = "tensor_3xtf32"
+idea = "Float32 out of TF32: each number is taken as a sum of two in TF32, and three of the four products of such pairs, the smallest first, give what float32 would, at a third of the rate."
+launch = "conv_tensor"
+precision = "fp32-tc"
+packs = true
+[defines]
+TILE_ROWS = 128     # pixels of a block
+TILE_COLUMNS = 128  # channels of a block
+WARP_ROWS = 32      # of them a warp's
+WARP_COLUMNS = 64
+RUN = 1             # channels that follow each other in the order of the taps: what divides their number
+PLANE = 0           # pixels of a channel of x, to compile them in; 0: any number
+PARTS = 1           # of the taps; with one there is no second kernel
+STAGES = 3          # slabs of weights in shared memory at once
+[needs]
+compute_capability = "8.0"
+*/
+#include "common.cuh"
+#include "mma.cuh"
+
+// What is computed in: how CHUNK values become the 16 bytes of a chunk, and how a lane's chunks of two rows are
+// multiplied by that of a column. Tensor cores cut off what they add, where float32 rounds: over thousands of steps
+// that would be the largest error of all. So they add up the steps of a slab alone, from zero, and the rest is
+// ordinary.
+struct Kind {
+    static constexpr int CHUNK = 4;
+    static __device__ __forceinline__ uint4 chunk(const float (&v)[CHUNK]) {
+        return {__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3])};
+    }
+    static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 up, uint4 down, uint4 column) {
+        float part[4] = {};
+        multiply(part, split(up.x), split(up.y), split(down.x), split(down.y), split(column.x), split(column.y));
+        multiply(part, split(up.z), split(up.w), split(down.z), split(down.w), split(column.z), split(column.w));
+#pragma unroll
+        for (int s = 0; s < 4; ++s) sum[s] += part[s];
+    }
+    static __device__ __forceinline__ void multiply(float (&part)[4], Split up0, Split up1, Split down0, Split down1,
+                                                    Split column0, Split column1) {
+        mma_tf32(part, up0.small, up1.small, down0.small, down1.small, column0.big, column1.big);
+        mma_tf32(part, up0.big, up1.big, down0.big, down1.big, column0.small, column1.small);
+        mma_tf32(part, up0.big, up1.big, down0.big, down1.big, column0.big, column1.big);
+    }
+};
+
+#define DEPTH (CHUNKS * Kind::CHUNK)  // steps of the sum in a slab
+#define WARPS_ACROSS (TILE_COLUMNS / WARP_COLUMNS)
+#define THREADS (LANES * (TILE_ROWS / WARP_ROWS) * WARPS_ACROSS)
+#define LOADS (TILE_ROWS * CHUNKS / THREADS)  // chunks that a thread gathers of a slab
+#define TABLE_SLABS 8                         // whose taps are located at once
+#define ENTRIES (DEPTH / RUN)                 // of the table for a slab
+#define SUMS (WARP_ROWS * WARP_COLUMNS / LANES)
+#define RESIDENT ((SUMS >= 96 ? 256 : SUMS >= 64 ? 384 : 512) / THREADS)  // blocks to leave registers for
+#define OUT_LEAD (WARP_ROWS + 4)
+static_assert(THREADS % TILE_ROWS == 0 && LOADS >= 1, "a thread must keep to one pixel");
+static_assert(Kind::CHUNK % RUN == 0, "a run must not pass the end of a chunk");
+static_assert(WARPS_ACROSS * MMA_COLUMNS * OUT_LEAD <= 2 * WARP_ROWS * 4 * CHUNKS,
+              "8 channels of every warp must fit where the slabs of patches were");
+
+struct __align__(16) Tap {
+    int offset, down, right;
+};
+
+// Taps are numbered by runs of channels, then down and across the window, then within the run: the order in which the
+// weights were packed.
+__device__ __forceinline__ Tap locate(int entry, int entries, int h, int w, int kh, int kw, int dilation_h,
+                                      int dilation_w) {
+    const int first_channel = entry / (kh * kw) * RUN, r = entry / kw % kh, s = entry % kw;
+    Tap t;
+    t.offset = entry < entries ? (first_channel * h + r * dilation_h) * w + s * dilation_w : 0;
+    t.down = entry < entries ? r * dilation_h : -0x40000000;
+    t.right = s * dilation_w;
+    return t;
+}
+
+// The convolution as a matrix product, its rows the pixels of the whole batch, its columns the channels of a group.
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
+    conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
+         float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh, int kw,
+         int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h,
+         int dilation_w, int group, int activation) {
+    __shared__ uint4 weights[STAGES][TILE_COLUMNS * CHUNKS];
+    __shared__ uint4 patches[2][TILE_ROWS * CHUNKS];
+    __shared__ Tap located[TABLE_SLABS * ENTRIES];
+    __shared__ index_t places[TILE_ROWS];  // of each pixel in y
+
+    const int channels = c / group, outputs = m / group;
+    const int taps = channels * kh * kw;
+    const int plane = PLANE ? PLANE : h * w, area = out_h * out_w;
+    const int pixels = n * area;
+    const int g = blockIdx.z / PARTS, part = blockIdx.z % PARTS;
+    // This block's part of the slabs, their number the same for all parts or one less.
+    const int slabs = (taps + DEPTH - 1) / DEPTH;
+    const int begin = (int)((index_t)slabs * part / PARTS);
+    const int end = (int)((index_t)slabs * (part + 1) / PARTS);
+    const int across = (outputs + TILE_COLUMNS - 1) / TILE_COLUMNS;
+    const int first_output = blockIdx.x % across * TILE_COLUMNS;
+    const int first_pixel = blockIdx.x / across * TILE_ROWS;
+    const int thread = threadIdx.x, warp = thread / LANES, lane = thread % LANES;
+    const int warp_row = warp / WARPS_ACROSS * WARP_ROWS, warp_column = warp % WARPS_ACROSS * WARP_COLUMNS;
+    // Weights come packed: by group, slab and channel (a whole number of tiles of them), a channel's chunks in order.
+    const int wide = across * TILE_COLUMNS;
+    const uint4* filters = reinterpret_cast<const uint4*>(weight) + ((index_t)g * slabs * wide + first_output) * CHUNKS;
+
+    const int patch_row = thread % TILE_ROWS, patch_chunk = thread / TILE_ROWS;
+    const int pixel = first_pixel + patch_row;
+    // A pixel beyond the last lies, like a tap beyond the last, where every read is a zero; as an unsigned number
+    // what lies above or left of the image is beyond its other end, so that one comparison an axis suffices.
+    const int top = pixel < pixels ? pixel % area / out_w * stride_h - pad_top : -0x40000000;
+    const int left = pixel % area % out_w * stride_w - pad_left;
+    const float* corner = x + ((index_t)(pixel / area) * c + g * channels) * plane + (index_t)top * w + left;
+    if (thread < TILE_ROWS)
+        places[thread] =
+            pixel < pixels ? ((index_t)(pixel / area) * m + g * outputs) * area + pixel % area : -1;
+
+    float held[LOADS][Kind::CHUNK];
+    WarpTile<Kind, WARP_ROWS, WARP_COLUMNS> tile;
+
+    auto fill_table = [&](int slab) {
+        for (int e = thread; e < TABLE_SLABS * ENTRIES; e += THREADS)
+            located[e] = locate(slab * ENTRIES + e, taps / RUN, h, w, kh, kw, dilation_h, dilation_w);
+        __syncthreads();
+    };
+    // Starts the copies of a slab of weights; a group is closed even when nothing is left, so that their number tells
+    // which have arrived.
+    auto copy_weights = [&](int slab) {
+        if (slab < end) {
+            const uint4* from = filters + (index_t)slab * wide * CHUNKS;
+            for (int e = thread; e < TILE_COLUMNS * CHUNKS; e += THREADS)
+                copy_async_16(&weights[(slab - begin) % STAGES][e], from + e);
+        }
+        close_group();
+    };
+    auto gather = [&](int slab) {
+        const Tap* here = located + (slab - begin) % TABLE_SLABS * ENTRIES;
+#pragma unroll
+        for (int i = 0; i < LOADS; ++i)
+#pragma unroll
+            for (int e = 0; e < Kind::CHUNK; e += RUN) {
+                const Tap t = here[((patch_chunk + i * (THREADS / TILE_ROWS)) * Kind::CHUNK + e) / RUN];
+                const bool inside =
+                    (unsigned)(top + t.down) < (unsigned)h && (unsigned)(left + t.right) < (unsigned)w;
+#pragma unroll
+                for (int r = 0; r < RUN; ++r) held[i][e + r] = inside ? corner[t.offset + r * plane] : 0.0f;
+            }
+    };
+    auto keep = [&](int slab) {
+#pragma unroll
+        for (int i = 0; i < LOADS; ++i)
+            patches[(slab - begin) % 2][place_in_slab(patch_row, patch_chunk + i * (THREADS / TILE_ROWS))] =
+                Kind::chunk(held[i]);
+    };
+
+#pragma unroll
+    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy_weights(begin + ahead);
+    fill_table(begin);
+    gather(begin);
+    keep(begin);
+    for (int slab = begin; slab < end; ++slab) {
+        // Of each thread's copies this slab's have arrived; after the barrier everybody's, and the slab before has been
+        // multiplied by all, so that its place is free.
+        wait_for_all_but<STAGES - 2>();
+        __syncthreads();
+        copy_weights(slab + STAGES - 1);
+        const bool more = slab + 1 < end;
+        if (more) {
+            if ((slab + 1 - begin) % TABLE_SLABS == 0) fill_table(slab + 1);
+            gather(slab + 1);
+        }
+        tile.add(patches[(slab - begin) % 2], weights[(slab - begin) % STAGES], warp_row, warp_column);
+        if (more) keep(slab + 1);
+    }
+    __syncthreads();
+
+    // Out through shared memory, 8 channels at a time: neighbouring lanes then write neighbouring pixels.
+    float* out = reinterpret_cast<float*>(patches) + warp * MMA_COLUMNS * OUT_LEAD;
+#pragma unroll
+    for (int j = 0; j < WARP_COLUMNS / MMA_COLUMNS; ++j) {
+#pragma unroll
+        for (int i = 0; i < WARP_ROWS / MMA_ROWS; ++i)
+#pragma unroll
+            for (int s = 0; s < 4; ++s)
+                out[(lane % 4 * 2 + s % 2) * OUT_LEAD + i * MMA_ROWS + lane / 4 + s / 2 * 8] = tile.sum[i][j][s];
+        __syncwarp();
+#pragma unroll 1
+        for (int e = lane; e < MMA_COLUMNS * WARP_ROWS; e += LANES) {
+            const int o = first_output + warp_column + j * MMA_COLUMNS + e / WARP_ROWS;
+            const index_t place = places[warp_row + e % WARP_ROWS];
+            if (o >= outputs || place < 0) continue;
+            const float v = out[e / WARP_ROWS * OUT_LEAD + e % WARP_ROWS];
+            if (PARTS > 1)
+                workspace[(index_t)part * n * m * area + place + (index_t)o * area] = v;
+            else
+                y[place + (index_t)o * area] = activate(bias ? v + bias[g * outputs + o] : v, activation);
+        }
+        __syncwarp();
+    }
+}
+
+extern "C" __global__ void conv_reduce(const float* __restrict__ x, const float* __restrict__ weight,
+                                       const float* __restrict__ bias, float* __restrict__ y,
+                                       float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
+                                       int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top,
+                                       int pad_left, int dilation_h, int dilation_w, int group, int activation) {
+    const index_t total = (index_t)n * m * out_h * out_w;
+    for (index_t i = first_element(); i < total; i += grid_stride()) {
+        float sum = 0.0f;
+#pragma unroll 16
+        for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
+        y[i] = activate(bias ? sum + bias[i / (out_h * out_w) % m] : sum, activation);
+    }
+}

@@ -1,0 +1,99 @@
+/*
+op = "gemm"
+rung = 15
+name = "half_columns"
+idea = "For a few rows, b in float16 halves the bytes that the time is made of: a warp streams the weights of a few columns at once, so that what it reads of a serves all of them."
+launch = "gemm_half_columns"
+precision = "fp16"
+packs = true
+[defines]
+BLOCK = 256
+COLUMNS = 4  # of a warp
+ROWS = 1     # of a and y; the launch sets it to m
+WARPS = 1    # that share the same columns, all in one block
+[needs]
+m_max = 8
+trans_a = false
+batch = 1
+*/
+#include "common.cuh"
+#include "half.cuh"
+
+#define LANES 32
+#define ALL 0xffffffffu
+#define CHUNK 8  // halves in 16 bytes
+
+// b comes packed: each column of the product a row of halves, filled up with zeros to whole chunks.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
+         float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
+         index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
+         int activation) {
+    __shared__ float shares[BLOCK / LANES][ROWS][COLUMNS];
+    const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    const int share = warp % WARPS * LANES + lane;  // where this thread begins along k
+    const index_t first_column = first_element() / (LANES * WARPS) * COLUMNS;
+    if (WARPS == 1 && first_column >= n) return;  // with more, everybody meets at the barrier
+    const int chunks = (k + CHUNK - 1) / CHUNK, last = first_column < n ? chunks : 0;
+    const uint4* weights[COLUMNS];
+#pragma unroll
+    for (int c = 0; c < COLUMNS; ++c)  // beyond the last column the last once more, to be thrown away
+        weights[c] = reinterpret_cast<const uint4*>(b) + min(first_column + c, (index_t)n - 1) * chunks;
+
+    float sum[ROWS][COLUMNS] = {};
+#pragma unroll 2
+    for (int j = share; j < last; j += LANES * WARPS) {
+        float v[COLUMNS][CHUNK];
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) {
+            const uint4 halves = weights[c][j];
+            const unsigned pairs[4] = {halves.x, halves.y, halves.z, halves.w};
+#pragma unroll
+            for (int e = 0; e < CHUNK; ++e)
+                v[c][e] = half_to_float((half_bits)(pairs[e / 2] >> e % 2 * 16));
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            const float* from = a + (index_t)r * k + j * CHUNK;
+            float u[CHUNK];
+            if (k % CHUNK == 0) {  // every row of a then begins on 16 bytes, as the tensor does
+                const float4 first = reinterpret_cast<const float4*>(from)[0];
+                const float4 second = reinterpret_cast<const float4*>(from)[1];
+                u[0] = first.x, u[1] = first.y, u[2] = first.z, u[3] = first.w;
+                u[4] = second.x, u[5] = second.y, u[6] = second.z, u[7] = second.w;
+            } else {
+#pragma unroll
+                for (int e = 0; e < CHUNK; ++e) u[e] = j * CHUNK + e < k ? from[e] : 0.0f;
+            }
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c)
+#pragma unroll
+                for (int e = 0; e < CHUNK; ++e) sum[r][c] += u[e] * v[c][e];
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) {
+            // Every lane ends with the same sum, added in the same order each time.
+#pragma unroll
+            for (int d = LANES / 2; d; d /= 2) sum[r][c] += __shfl_xor_sync(ALL, sum[r][c], d);
+            if (lane == 0) shares[warp][r][c] = sum[r][c];
+        }
+    if (WARPS > 1)
+        __syncthreads();
+    else
+        __syncwarp();
+    if (warp % WARPS != 0) return;
+    for (int e = lane; e < ROWS * COLUMNS; e += LANES) {
+        const int r = e / COLUMNS, c = e % COLUMNS;
+        const index_t column = first_column + c;
+        if (column >= n) continue;
+        float total = shares[warp][r][c];
+#pragma unroll
+        for (int s = 1; s < WARPS; ++s) total += shares[warp + s][r][c];
+        float w = alpha * total;
+        if (bias) w += beta * bias[r * bias_stride_m + column * bias_stride_n];
+        y[(index_t)r * n + column] = activate(w, activation);
+    }
+}

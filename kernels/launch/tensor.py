@@ -1,0 +1,113 @@
+"""The launch shapes of products on tensor cores; their weights are packed for the tile that is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernels import packing, tensor_tiles
+from kernels.errors import KernelError
+from kernels.launch.core import MAX_X, Launch, Pack, Stage, ceil, define, outputs, shape
+from kernels.nvrtc import Define
+from kernels.params import Conv, Gemm, Params
+from kernels.registry import Rung
+from kernels.scalars import SCALARS
+from kernels.tensor_tiles import TensorTile
+
+_WEIGHT = 1  # the place of the weights among the inputs
+_FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
+
+
+def tiles(rung: Rung) -> tuple[TensorTile, ...]:
+    """The tiles that a rung on one of these launch shapes may be given."""
+    split = rung.precision == "fp32-tc"
+    match rung.launch:
+        case "conv_tensor":
+            return tensor_tiles.SPLIT_CONV_TILES if split else tensor_tiles.CONV_TILES
+        case "gemm_tensor":
+            return tensor_tiles.SPLIT_GEMM_TILES if split else tensor_tiles.GEMM_TILES
+        case _:
+            return ()
+
+
+@shape
+def conv_tensor(params: Conv, rung: Rung) -> Launch:
+    """The convolution as a matrix product, pixels of the whole batch × channels, a tile a block; the taps in
+    PARTS parts, a block each (grid.z = group · PARTS + part). Tiles in grid.x, those of one stretch of pixels
+    beside each other. Part p writes its sums as a whole y to element p · (size of y) of the scratch memory,
+    and the stage `conv_reduce` adds them in order; with PARTS = 1 the first stage writes y itself."""
+    precision = rung.precision
+    channels, wide = params.c // params.group, params.m // params.group
+    taps, pixels = channels * params.kh * params.kw, params.n * params.out_h * params.out_w
+    if max(pixels, params.c * params.h * params.w, taps) > MAX_X - 4096:
+        raise KernelError(
+            f"{rung.label} counts pixels and the elements of an image in 32 bits; {params} has more"
+        )
+    slabs = ceil(taps, packing.depth(precision))
+    tile, parts = tensor_tiles.fit(tiles(rung), precision, pixels, wide, slabs, params.group)
+    run = packing.run(precision, channels)
+    pack = Pack(packing.conv_slabs, (params.group, run, precision, tile.columns))
+    grid = (ceil(pixels, tile.rows) * ceil(wide, tile.columns), 1, params.group * parts)
+    return _in_parts(params, tile, parts, grid, tile.defines | {"RUN": run}, pack)
+
+
+@shape
+def gemm_tensor(params: Gemm, rung: Rung) -> Launch:
+    """A block a tile of y, tiles in grid.x, those of one stretch of rows beside each other; the sum in PARTS
+    parts, a block each (grid.y). Parts as conv_tensor, added by the stage `gemm_reduce`. a is read VECTOR
+    elements at once."""
+    precision = rung.precision
+    _one_matrix(params, rung)
+    slabs = ceil(params.k, packing.depth(precision))
+    tile, parts = tensor_tiles.fit(tiles(rung), precision, params.m, params.n, slabs, 1)
+    pack = Pack(packing.gemm_slabs, (params.trans_b, precision, tile.columns))
+    grid = (ceil(params.m, tile.rows) * ceil(params.n, tile.columns), parts, 1)
+    defines = tile.defines | {"VECTOR": 4 if params.k % 4 == 0 else 1}
+    return _in_parts(params, tile, parts, grid, defines, pack)
+
+
+@shape
+def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
+    """Blocks of BLOCK threads, a warp COLUMNS columns of y, all m rows (compiled in as ROWS) at once; WARPS
+    warps of a block share the columns where these alone would leave most of the device idle. b comes in
+    float16, each column a row of whole 16 bytes."""
+    _one_matrix(params, rung)
+    block, columns = define(rung, "BLOCK"), define(rung, "COLUMNS")
+    groups = ceil(params.n, columns)
+    warps = 1
+    while 2 * warps * 32 <= block and warps * groups < _FEW_WARPS and params.k >= 512 * warps:
+        warps *= 2
+    grid = (ceil(groups * warps, block // 32), 1, 1)
+    defines = {"ROWS": params.m, "WARPS": warps}
+    packed = {_WEIGHT: Pack(packing.half_rows, (params.trans_b,))}
+    return Launch(grid, (block, 1, 1), SCALARS["gemm"](params), defines=defines, packed=packed)
+
+
+# --- helpers ---
+
+
+def _in_parts(
+    p: Params,
+    tile: TensorTile,
+    parts: int,
+    grid: tuple[int, int, int],
+    defines: Mapping[str, Define],
+    pack: Pack,
+) -> Launch:
+    """A launch whose blocks each sum one of `parts` parts, and the stage that adds the parts."""
+    total, block = outputs(p), 128
+    return Launch(
+        grid,
+        (tile.threads, 1, 1),
+        SCALARS[p.op](p),
+        defines={**defines, "PARTS": parts},
+        workspace_nbytes=4 * parts * total if parts > 1 else 0,
+        then=(Stage(f"{p.op}_reduce", (min(ceil(total, block), MAX_X), 1, 1), (block, 1, 1)),)
+        if parts > 1
+        else (),
+        packed={_WEIGHT: pack},
+    )
+
+
+def _one_matrix(p: Gemm, rung: Rung) -> None:
+    if max(p.m, p.n, p.k) > MAX_X - 4096:
+        raise KernelError(f"{rung.label} counts rows and columns in 32 bits; {p} has more")

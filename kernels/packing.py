@@ -1,0 +1,92 @@
+"""Weights laid out for tensor cores, once, when a model is prepared; kernels/cuda/mma.cuh says how they lie.
+
+The sum of a product is cut into slabs of SLAB_NBYTES a channel. Packed, a slab holds the steps of every
+channel of a group, one channel behind the other, the channels filled up with zeros to whole tiles: what a
+block needs of a slab is one contiguous stretch that begins on 16 bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+SLAB_NBYTES = 64
+CHUNK_NBYTES = 16
+_LARGEST_HALF = float(np.finfo(np.float16).max)
+
+
+def depth(precision: str) -> int:
+    """Steps of the sum in a slab."""
+    return SLAB_NBYTES // (2 if precision == "fp16" else 4)
+
+
+def run(precision: str, channels: int) -> int:
+    """How many channels follow each other in the order of the taps of a convolution with so many a group: the
+    more, the fewer times a kernel works out where a tap lies. A power of two that divides them, no more than
+    a chunk holds."""
+    most = CHUNK_NBYTES * depth(precision) // SLAB_NBYTES
+    return max(count for count in (1, 2, 4, 8) if count <= most and channels % count == 0)
+
+
+def conv_slabs(weight: np.ndarray, group: int, run: int, precision: str, tile: int) -> np.ndarray:
+    """Filters (m, c // group, kh, kw) → (group, slabs, channels in tiles of `tile`, depth), taps numbered by
+    runs of channels, then down and across the window, then within the run."""
+    m, channels, kh, kw = weight.shape[-4:]
+    taps = weight.reshape(group, m // group, channels // run, run, kh * kw).swapaxes(3, 4)
+    return slabs(taps.reshape(group, m // group, -1), precision, tile)
+
+
+def gemm_slabs(b: np.ndarray, trans_b: bool, precision: str, tile: int) -> np.ndarray:
+    """b (k, n), or (n, k) if trans_b, perhaps behind axes of 1 → (1, slabs, columns in tiles of `tile`,
+    depth)."""
+    matrix = b.reshape(b.shape[-2:])
+    return slabs((matrix if trans_b else matrix.T)[None], precision, tile)
+
+
+def slabs(columns: np.ndarray, precision: str, tile: int) -> np.ndarray:
+    """Columns of products, (group, columns, steps) → (group, slabs, columns in tiles of `tile`, depth), in
+    the element type of the precision: float32 as it is (fp32-tc), rounded to TF32, or float16."""
+    group, wide, steps = columns.shape
+    each = depth(precision)
+    count = -(-steps // each)
+    dtype = np.float16 if precision == "fp16" else np.float32
+    packed = np.zeros((group, count, -(-wide // tile) * tile, each), dtype)
+    whole = steps // each  # slabs without a gap
+    if whole:
+        full = columns[:, :, : whole * each].reshape(group, wide, whole, each)
+        packed[:, :whole, :wide] = converted(full.swapaxes(1, 2), precision)
+    if whole < count:
+        packed[:, whole, :wide, : steps - whole * each] = converted(columns[:, :, whole * each :], precision)
+    return packed
+
+
+def half_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
+    """b (k, n), or (n, k) if trans_b, perhaps behind axes of 1 → float16 (n, k filled up with zeros to whole
+    chunks): each column of the product a row that begins on 16 bytes."""
+    matrix = b.reshape(b.shape[-2:])
+    matrix = matrix if trans_b else matrix.T
+    k = b.shape[-1 if trans_b else -2]
+    each = CHUNK_NBYTES // 2
+    packed = np.zeros((len(matrix), -(-k // each) * each), np.float16)
+    packed[:, :k] = half(matrix)
+    return packed
+
+
+def converted(array: np.ndarray, precision: str) -> np.ndarray:
+    """The values that a kernel of this precision multiplies by."""
+    if precision == "fp16":
+        return half(array)
+    return tf32(array) if precision == "tf32" else array
+
+
+def tf32(array: np.ndarray) -> np.ndarray:
+    """float32 rounded to TF32's 10 bits behind the point, to nearest, ties away from zero, as the device's
+    cvt.rna does; NaN and infinity stay."""
+    array = np.ascontiguousarray(array, np.float32)
+    rounded = ((array.view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(np.isfinite(array), rounded, array)
+
+
+def half(array: np.ndarray) -> np.ndarray:
+    """float16 copy of a float32 array, finite values kept finite."""
+    clipped = np.where(np.isfinite(array), np.clip(array, -_LARGEST_HALF, _LARGEST_HALF), array)
+    return clipped.astype(np.float16)

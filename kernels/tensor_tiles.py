@@ -1,0 +1,131 @@
+"""Which tile a product on tensor cores takes, its sum in how many parts: the least of an estimate.
+
+As kernels.tiles for ordinary cores: the estimate knows the shape alone, and a device about as large as
+today's largest. Rows of a product are pixels of a convolution or rows of a, columns are channels or columns
+of b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kernels.packing import SLAB_NBYTES
+from kernels.tiles import PARTS
+
+
+class TensorTile(NamedTuple):
+    """A block's rows × columns of the product, and those of each of its warps."""
+
+    rows: int
+    columns: int
+    warp_rows: int
+    warp_columns: int
+
+    @property
+    def threads(self) -> int:
+        return 32 * (self.rows // self.warp_rows) * (self.columns // self.warp_columns)
+
+    @property
+    def defines(self) -> dict[str, int]:
+        """As the rungs are compiled for it."""
+        return {
+            "TILE_ROWS": self.rows,
+            "TILE_COLUMNS": self.columns,
+            "WARP_ROWS": self.warp_rows,
+            "WARP_COLUMNS": self.warp_columns,
+        }
+
+
+CONV_TILES: tuple[TensorTile, ...] = (
+    TensorTile(128, 128, 64, 64),
+    TensorTile(128, 96, 64, 48),
+    TensorTile(128, 64, 64, 32),
+    TensorTile(64, 128, 32, 64),
+    TensorTile(64, 64, 32, 32),
+    TensorTile(128, 32, 32, 32),
+    TensorTile(32, 128, 16, 64),
+    TensorTile(32, 64, 16, 32),
+    TensorTile(128, 16, 32, 16),
+    TensorTile(128, 8, 32, 8),
+)
+# Three products instead of one, and what they take of registers: more warps, each with less.
+SPLIT_CONV_TILES: tuple[TensorTile, ...] = (
+    TensorTile(128, 128, 32, 64),
+    TensorTile(128, 96, 32, 48),
+    TensorTile(128, 64, 32, 64),
+    *(tile for tile in CONV_TILES if tile.warp_rows * tile.warp_columns <= 1024),
+)
+GEMM_TILES: tuple[TensorTile, ...] = (
+    TensorTile(128, 128, 64, 64),
+    TensorTile(128, 64, 64, 32),
+    TensorTile(64, 128, 32, 64),
+    TensorTile(64, 64, 32, 32),
+    TensorTile(32, 128, 32, 32),
+    TensorTile(32, 64, 16, 32),
+    TensorTile(16, 128, 16, 32),
+    TensorTile(16, 64, 16, 16),
+)
+SPLIT_GEMM_TILES: tuple[TensorTile, ...] = (
+    TensorTile(128, 128, 32, 64),
+    TensorTile(128, 64, 32, 64),
+    *(tile for tile in GEMM_TILES if tile.warp_rows * tile.warp_columns <= 1024),
+)
+
+_MULTIPROCESSORS = 132
+_CLOCK = 1700.0  # cycles a microsecond
+_MMA_CYCLES = 6.3 / 4  # of a multiprocessor, from a rate of 312 (tf32) and 625 (fp16) TFLOP/s
+_SHARED_NBYTES = 128  # that move between shared memory and registers in a cycle
+_STEP_US = 0.65  # at least, for a slab to come from memory and through shared memory
+_START_US = 3.4
+_SECOND_KERNEL_US = 0.44
+_MOVED = 3.26e6  # bytes a microsecond that partial sums are written and read at
+_MOST_PARTIAL_NBYTES = 64 << 20
+_REGISTERS, _MOST_THREADS = 65536, 1536
+
+
+def fit(
+    tiles: Iterable[TensorTile],
+    precision: str,
+    rows: int,
+    columns: int,
+    slabs: int,
+    batch: int,
+    parts: tuple[int, ...] = PARTS,
+) -> tuple[TensorTile, int]:
+    """The tile and the number of parts (out of `parts`) that should take least time for `batch` products of
+    rows × columns, each a sum of so many slabs."""
+    choices = [
+        (tile, count)
+        for tile in tiles
+        for count in parts
+        if count == 1 or (slabs >= 2 * count and 4 * count * batch * rows * columns <= _MOST_PARTIAL_NBYTES)
+    ]
+
+    def cost(choice: tuple[TensorTile, int]) -> tuple[float, int]:
+        tile, count = choice
+        return microseconds(tile, precision, rows, columns, slabs, batch, count), tile.rows * tile.columns
+
+    return min(choices, key=cost)
+
+
+def microseconds(
+    tile: TensorTile, precision: str, rows: int, columns: int, slabs: int, batch: int, parts: int
+) -> float:
+    """The estimate. A multiprocessor takes its blocks' slabs in turn, each as long as its tensor cores or the
+    way through shared memory need for it; and no slab of a block takes less than one trip to memory."""
+    blocks = batch * -(-rows // tile.rows) * -(-columns // tile.columns) * parts
+    steps = -(-slabs // parts)
+    queue = -(-blocks // _MULTIPROCESSORS)
+    sums = tile.warp_rows * tile.warp_columns // 32
+    resident = min(queue, max(1, min(_MOST_THREADS, _REGISTERS // (sums + 64)) // tile.threads))
+    passes = 3 if precision == "fp32-tc" else 1
+    multiplying = 2 * passes * (tile.rows // 16) * (tile.columns // 8) * _MMA_CYCLES
+    read = tile.threads // 32 * (tile.warp_rows + tile.warp_columns)
+    gathered = tile.rows * (2 if precision == "fp16" else 1)  # out of memory in float32
+    moving = SLAB_NBYTES * (read + tile.rows + tile.columns + gathered) / _SHARED_NBYTES
+    slab_us = max(multiplying, moving) / _CLOCK
+    time = _START_US + max(queue * steps * slab_us, -(-queue // resident) * steps * _STEP_US)
+    if parts > 1:
+        time += _SECOND_KERNEL_US + 2 * 4 * parts * batch * rows * columns / _MOVED
+    return time

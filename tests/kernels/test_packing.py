@@ -1,0 +1,88 @@
+"""Weights as the tensor-core rungs read them: all in their places, rounded as on the device, zeros beside."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernels import launch, packing, params, registry
+
+RUNGS = [rung for op in ("conv", "gemm") for rung in registry.rungs("cuda", op) if rung.packs]
+TENSOR = [rung for rung in RUNGS if rung.precision != "fp32"]
+
+
+@pytest.mark.parametrize("precision", ["fp32-tc", "tf32", "fp16"])
+@pytest.mark.parametrize("channels", [1, 6, 20, 48])
+def test_every_tap_of_every_filter_has_its_place(precision: str, channels: int) -> None:
+    group, outputs, kh, kw, tile = 2, 5, 3, 2, 8
+    weight = np.arange(group * outputs * channels * kh * kw, dtype=np.float32) % 2039 + 1
+    weight = weight.reshape(group * outputs, channels, kh, kw)
+    run, depth = packing.run(precision, channels), packing.depth(precision)
+    packed = packing.conv_slabs(weight, group, run, precision, tile)
+    assert channels % run == 0
+    assert packed.shape == (group, -(-channels * kh * kw // depth), tile, depth)
+    rest = packed.astype(np.float32)
+    for g in range(group):
+        for o in range(outputs):
+            tap = 0
+            for first in range(0, channels, run):
+                for r in range(kh):
+                    for s in range(kw):
+                        for channel in range(first, first + run):
+                            slab, step = divmod(tap, depth)
+                            assert rest[g, slab, o, step] == weight[g * outputs + o, channel, r, s]
+                            rest[g, slab, o, step] = 0
+                            tap += 1
+    assert not rest.any(), "beside the weights everything is zero"
+
+
+@pytest.mark.parametrize("trans_b", [False, True])
+def test_both_layouts_of_b_pack_alike(trans_b: bool) -> None:
+    rng = np.random.default_rng(4)
+    b = rng.standard_normal((40, 7)).astype(np.float32)  # (k, n)
+    given = (b.T if trans_b else b)[None]
+    packed = packing.gemm_slabs(given, trans_b, "fp32-tc", 16)
+    assert packed.shape == (1, 3, 16, 16)
+    columns = packed[0].swapaxes(0, 1).reshape(16, 48)
+    np.testing.assert_array_equal(columns[:7, :40], b.T)
+    assert not columns[7:].any()
+    assert not columns[:, 40:].any()
+    rows = packing.half_rows(given, trans_b)
+    assert (rows.dtype, rows.shape) == (np.dtype(np.float16), (7, 40))
+    np.testing.assert_array_equal(rows, b.T.astype(np.float16))
+    assert packing.half_rows(given[..., :39, :] if not trans_b else given[..., :39], trans_b).shape == (7, 40)
+
+
+def test_tf32_is_rounded_to_nearest_with_ties_away_and_keeps_what_is_no_number() -> None:
+    one, step = np.float32(1), np.float32(2.0**-10)
+    rest = [3.0, np.nan, np.inf, -np.inf]
+    given = [one + step / 2, -one - step / 2, one + step / 4, one + step * 3 / 4, *rest]
+    wanted = [one + step, -one - step, one, one + step, *rest]
+    np.testing.assert_array_equal(packing.tf32(np.array(given, np.float32)), np.array(wanted, np.float32))
+    values = np.random.default_rng(0).standard_normal(1000).astype(np.float32)
+    rounded = packing.tf32(values)
+    assert not (rounded.view(np.uint32) & 0x1FFF).any()
+    assert np.abs(rounded / values - 1).max() <= 2.0**-11
+
+
+def test_halves_of_finite_numbers_are_finite() -> None:
+    halves = packing.half(np.array([1e6, -1e6, np.inf, np.nan, 0.1], np.float32))
+    assert halves[:2].tolist() == [65504.0, -65504.0]
+    assert np.isinf(halves[2])
+    assert np.isnan(halves[3])
+
+
+@pytest.mark.parametrize("rung", TENSOR, ids=lambda rung: rung.label.replace(" ", "-"))
+def test_a_launch_packs_its_weights_and_equal_ones_alike(rung: registry.Rung) -> None:
+    given = {
+        "conv": params.Conv(2, 16, 9, 9, 24, 3, 3, 7, 7, bias=True),
+        "gemm": params.Gemm(8 if "m_max" in rung.needs else 64, 40, 100, trans_b=True),
+    }[rung.op]
+    how = launch.launch(given, rung)
+    assert set(how.packed) == {1}
+    assert how.packed == launch.launch(given, rung).packed
+    shape = (24, 16, 3, 3) if rung.op == "conv" else (1, 40, 100)
+    packed = how.packed[1](np.ones(shape, np.float32))
+    assert packed.dtype == (np.float16 if rung.precision == "fp16" else np.float32)
+    assert packed.astype(np.float64).sum() == np.prod(shape)
+    assert packed.shape[-1] * packed.itemsize % packing.CHUNK_NBYTES == 0
