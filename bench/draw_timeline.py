@@ -128,17 +128,23 @@ def write(
     profile: Profile, cases: Sequence[tuple[CaseProfile, Events]], folder: Path, formats: Sequence[str]
 ) -> list[Path]:
     """`profile-timeline` in each format; the files written, none where no case has a pass."""
+    written = []
+    for name in formats:
+        data = render(profile, cases, name)
+        if data:
+            written.append(folder / f"profile-timeline.{name}")
+            write_atomically(written[-1], data)
+    return written
+
+
+def render(profile: Profile, cases: Sequence[tuple[CaseProfile, Events]], form: str) -> bytes:
+    """The picture in a format of bench.draw's, b"" where no case has a pass."""
     from matplotlib import rc_context
 
-    written = []
     made = figure(profile, cases)
     if made is None:
-        return []
-    for name in formats:
-        data = io.BytesIO()
-        with rc_context(dict[Any, Any](draw.STYLE)):
-            made.savefig(data, format=name, dpi=draw.DPI, metadata=draw.METADATA.get(name))
-        path = folder / f"profile-timeline.{name}"
-        write_atomically(path, data.getvalue())
-        written.append(path)
-    return written
+        return b""
+    data = io.BytesIO()
+    with rc_context(dict[Any, Any](draw.STYLE)):
+        made.savefig(data, format=form, dpi=draw.DPI, metadata=draw.METADATA.get(form))
+    return data.getvalue()

@@ -113,6 +113,11 @@ class ProfileFolder:
         write_atomically(self.path / PROFILE_FILE, data)
 
 
+def is_profile(path: Path) -> bool:
+    """Whether a folder holds a profile, and not a run."""
+    return (Path(path) / PROFILE_FILE).is_file()
+
+
 def write_events(folder: Path, key: str, events: Events) -> str:
     """Write the events of a case; the file's name in the folder. Raises InputError."""
     encoder = msgspec.json.Encoder()

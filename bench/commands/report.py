@@ -1,5 +1,5 @@
-"""`runs report`: a Markdown report of one run, or of several that are pieces of one comparison; or of
-ladders."""
+"""`runs report`: a Markdown report of one run, or of several that are pieces of one comparison; of ladders;
+or of profiles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import typer
 
 def report(
     runs: list[Path] = typer.Argument(
-        metavar="RUN…", help="Run folders (of a case in several, the latest counts), or ladders' folders."
+        metavar="RUN…",
+        help="Run folders (of a case in several, the latest counts); or ladders', or profiles'.",
     ),
     out: Path = typer.Option(..., metavar="FILE.md", help="The report."),
     charts: Path | None = typer.Option(
@@ -19,15 +20,21 @@ def report(
     title: str = typer.Option("", metavar="TEXT", help="Its heading; without it, the device's name."),
 ) -> None:
     """Write a report of saved runs: what was measured how, a table and charts a model, what falls short. Of
-    ladders: a table, charts and a sentence a rung for every batch size, and an overview of each node."""
+    ladders: a table, charts and a sentence a rung for every batch size, and an overview of each node. Of
+    profiles: where the time goes, case by case, and what starting cold costs."""
     from bench.ladder_store import is_ladder
+    from bench.profile_store import is_profile
     from kernels.errors import InputError
 
     ladders = [path for path in runs if is_ladder(path)]
-    if ladders and len(ladders) != len(runs):
-        other = next(path for path in runs if path not in ladders)
-        raise InputError(f"{ladders[0]} is a ladder and {other} is none: report the two apart")
-    if ladders:
+    profiles = [path for path in runs if is_profile(path)]
+    for what, its in (("a ladder", ladders), ("a profile", profiles)):
+        if its and len(its) != len(runs):
+            other = next(path for path in runs if path not in its)
+            raise InputError(f"{its[0]} is {what} and {other} is none: report the two apart")
+    if profiles:
+        from bench.profile_report import write
+    elif ladders:
         from bench.ladder_report import write
     else:
         from bench.report import write

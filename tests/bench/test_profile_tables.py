@@ -14,12 +14,15 @@ from bench import (
     draw_timeline,
     profile_findings,
     profile_output,
+    profile_report,
+    profile_store,
     profile_tables,
     profile_trace,
     tables,
 )
 from bench.charts import profile as profile_charts
 from bench.profile_records import Breakdown, Clock, Profile, ProfileJob, Share
+from bench.profile_store import ProfileFolder
 from kernels.errors import InputError
 from tests.bench import profile_cases
 from tests.bench.profile_cases import LIMITS, profile
@@ -291,6 +294,27 @@ def test_charts_show_the_parts_the_cold_start_and_the_roofline(tmp_path):
     assert [bar.parts[0].value for bar in waterfall[1:]] == pytest.approx(ends[:-1])
     written = draw.write(made[:3], tmp_path, ["svg"])
     assert len(written) == 3
+
+
+def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
+    paths = []
+    for name, warm_up in (("passes", 3), ("table", 0)):
+        job = msgspec.structs.replace(PROFILE.job, warm_up=warm_up)
+        folder = ProfileFolder.create(tmp_path / name, msgspec.structs.replace(PROFILE, job=job))
+        folder.append(profile(file=profile_store.write_events(folder.path, "case", EVENTS)))
+        paths.append(folder.path)
+    written = profile_report.write(paths, tmp_path / "report.md")
+    text = written[0].read_text()
+    assert "A profiled pass takes 2.50 µs: Conv 40.0%" in text
+    assert "arithmetic-bound at 80% of the measured multiply-add rate" in text
+    assert "cudaStreamSynchronize" in text
+    assert "time by batch size, from creation to close" in text
+    assert "| engine-cuda | 16 | 400 ns | 2 | 2.00 µs | 2 |" in text
+    assert "NVRTC compile" in text
+    assert all(path.is_file() for path in written)
+    with pytest.raises(InputError, match="there is no case"):
+        empty = ProfileFolder.create(tmp_path / "empty", PROFILE)
+        profile_report.write([empty.path], tmp_path / "empty.md")
 
 
 def test_a_timeline_is_drawn_of_every_case(tmp_path):
