@@ -12,6 +12,7 @@ from bench.judge import Wrong
 from bench.ladder_records import RungMeasurement
 from bench.ladder_store import LadderFolder
 from kernels import nvrtc, registry
+from kernels.params import Gemm, Params
 from tests.ladder.test_judge import CONV, NAMES, PLANTED
 
 DEADLY = {"illegal": "crashed", "endless": "timed_out"}
@@ -45,14 +46,15 @@ def test_a_planted_fault_is_caught_named_and_placed(rung: registry.Rung) -> None
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("op", ["conv", "gemm"])
-def test_our_rungs_pass(op: str) -> None:
-    from kernels.params import Gemm, Params
-
-    params: Params = CONV if op == "conv" else Gemm(3, 50, 40, trans_b=True, bias=True, activation="relu")
-    for rung in registry.rungs("cuda", op):
+@pytest.mark.parametrize(
+    "params",
+    [CONV, *(Gemm(m, 50, 40, trans_b=True, bias=True, activation="relu") for m in (3, 20))],
+    ids=lambda params: params.op,
+)
+def test_our_rungs_pass(params: Params) -> None:
+    for rung in registry.rungs("cuda", params.op):
         if rung.refusal(params, (9, 0)) is None:
-            with judge.examine(rung, params) as trial:
+            with judge.examine(rung, params, rung.precision) as trial:
                 assert trial.time_runs(20) > 0
                 assert trial.spot_check("during timing") is None
                 assert trial.check("after timing") is None
