@@ -143,7 +143,11 @@ def _order(op: str) -> str:
 
 def _shapes(op: str) -> list[str]:
     """Launch shapes for this operator: its own, and those for any."""
-    return sorted(name for name in SHAPES if name.startswith((f"{op}_", "one_")))
+
+    def owner(name: str) -> str:
+        return max((known for known in OPS if name.startswith(f"{known}_")), key=len, default="")
+
+    return sorted(name for name in SHAPES if owner(name) == op or name.startswith("one_"))
 
 
 def _toml(value: object) -> str:

@@ -22,7 +22,7 @@ def one_thread_an_output(params: Params, rung: Rung) -> Launch:
 
 
 @shape
-def quads(params: Unary, rung: Rung) -> Launch:
+def unary_quads(params: Unary, rung: Rung) -> Launch:
     """Blocks of BLOCK threads, four outputs a thread, with the grid-stride loop of one_thread_an_output."""
     return _strided(params, rung, ceil(params.size, 4), {})
 

@@ -15,7 +15,7 @@ _WARP, _BLOCK = 32, 1024
 
 
 @shape
-def one_thread_a_row(params: Softmax, rung: Rung) -> Launch:
+def softmax_rows(params: Softmax, rung: Rung) -> Launch:
     """Blocks of BLOCK threads, a thread a row (outer × inner of them), several where the grid would be too
     long."""
     return _lanes(params, rung, 1, {})
@@ -23,7 +23,7 @@ def one_thread_a_row(params: Softmax, rung: Rung) -> Launch:
 
 @shape
 def one_warp_a_row(params: Softmax, rung: Rung) -> Launch:
-    """As one_thread_a_row, a warp a row."""
+    """As softmax_rows, a warp a row."""
     return _lanes(params, rung, _WARP, {})
 
 

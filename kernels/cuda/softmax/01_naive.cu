@@ -3,7 +3,7 @@ op = "softmax"
 rung = 1
 name = "naive"
 idea = "One thread a row: the maximum, then the sum of the exponentials below it, then each of them over the sum."
-launch = "one_thread_a_row"
+launch = "softmax_rows"
 */
 #include "common.cuh"
 

@@ -3,7 +3,7 @@ op = "unary"
 rung = 2
 name = "quads"
 idea = "Four elements a thread, read and written in one access of 16 bytes each."
-launch = "quads"
+launch = "unary_quads"
 */
 #include "common.cuh"
 
