@@ -126,14 +126,38 @@ class Painter:
                 painter.drawLine(rect.topRight(), rect.bottomRight())
             event = row.events[index]
             if event is selected:
-                painter.setPen(QPen(QColor(self.theme.ink), 2))
-                painter.drawRect(rect.adjusted(1, 1, -1, -1))
+                for tone, wide in ((self.theme.paper, 4), (self.theme.ink, 2)):  # seen on any colour
+                    painter.setPen(QPen(QColor(tone), wide))
+                    painter.drawRect(rect.adjusted(1, 1, -1, -1))
             if rect.width() >= LABELLED:
                 inner = rect.intersected(QRectF(TITLES, top, width, height)).adjusted(4, 0, -3, 0)
                 words = self.metrics.elidedText(short(event), Qt.TextElideMode.ElideRight, inner.width())
                 if len(words) > 1:
                     painter.setPen(ink_on(fill))
                     painter.drawText(inner, Qt.AlignmentFlag.AlignVCenter, words)
+
+    def mark(self, start_ns: float, end_ns: float, place: Place) -> None:
+        """Show where the selected event is, also where it is too narrow for a frame."""
+        x0, x1 = TITLES + self.axis.x(start_ns), TITLES + self.axis.x(end_ns)
+        if x1 - x0 < 4:
+            middle = (x0 + x1) / 2
+            self.painter.fillRect(
+                QRectF(middle - 1.5, place.top - 1, 3, place.height + 2), QColor(self.theme.ink)
+            )
+
+    def arrow(self, call_ns: float, call: Place, started_ns: float, started: Place) -> None:
+        """From the beginning of a call to that of what it started."""
+        ends = [
+            QPointF(TITLES + self.axis.x(ns), place.top + place.height / 2)
+            for ns, place in ((call_ns, call), (started_ns, started))
+        ]
+        if min(end.x() for end in ends) > TITLES + self.axis.width or max(end.x() for end in ends) < TITLES:
+            return
+        self.painter.setPen(QPen(QColor(self.theme.ink), 1.2))
+        self.painter.drawLine(*ends)
+        self.painter.setBrush(QColor(self.theme.ink))
+        self.painter.drawEllipse(ends[1], 3, 3)
+        self.painter.setBrush(Qt.BrushStyle.NoBrush)
 
     def measure(self, start: float, end: float, height: float) -> None:
         """The range that was measured, with its length."""

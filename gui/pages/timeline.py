@@ -266,15 +266,12 @@ class TimelinePage(Page):
         self._measured.setText(f"measured: {length_text(span[1] - span[0])}" if span is not None else "")
 
     def _on_event(self, event: Event | None) -> None:
-        from gui.timeline_words import facts, full_name
-
         if event is None:
             self._facts.setText(
                 "Drag to measure, wheel to zoom, Shift and drag to move, click for the figures."
             )
             return
-        known = ", ".join(f"{what} {value}".strip() for what, value in facts(event, self.view.zero_of(event)))
-        self._facts.setText(f"{full_name(event)}: {known}")
+        self._facts.setText(self.view.words(event))
 
     def _on_bar(self, case: CaseProfile) -> None:
         box = self._choices["batch"]

@@ -40,7 +40,7 @@ def view(qtbot):
 
 def place(view, event):
     """Where the middle of an event lies in the viewport."""
-    found = view._place_of(event)
+    found = view.place_of(event)
     zero = view.zero_of(event)
     x = TITLES + view.axis.x((event.start_ns + event.end_ns) / 2 - zero)
     return QPointF(x, TICKS + 1 + found.top + found.height / 2 - view.verticalScrollBar().value())
@@ -186,6 +186,19 @@ def test_a_click_selects_and_a_double_click_shows_it_all(qtbot, view):
     assert view.selected is None
     qtbot.keyClick(view, Qt.Key.Key_0)
     assert (view.axis.start, view.axis.end) == (view.axis.low, view.axis.high)
+
+
+def test_what_is_selected_is_joined_to_the_call_that_started_it(view):
+    kernel = kernels(view)[2]
+    view.select(kernel)
+    ((call, place),) = view._partners
+    assert (call.name, call.correlation) == ("cudaLaunchKernel_v7000", kernel.correlation)
+    assert place.group is view.groups[0]
+    view.select(call)
+    assert [event for event, _ in view._partners] == [kernel]
+    view.grab()
+    view.select(view.groups[0].lanes[0].rows[0].events[0])
+    assert view._partners == []
 
 
 def test_dragging_measures_and_takes_the_edges_that_are_near(qtbot, view):
