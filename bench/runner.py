@@ -145,10 +145,10 @@ class Runner:
             tuning.tune(case, self._material, self._job, begin, self._progress)
         except Stopped:
             raise
+        except DeviceLost as error:  # what did it is noted: the case itself goes on without it
+            raise Restart(f"{error}; a new process goes on without it") from error
         except Exception as error:
             self._abandon(case, error)
-            if isinstance(error, DeviceLost):
-                raise Restart(f"{error}; the rest goes on in a new process") from error
             return False
         return True
 

@@ -261,7 +261,7 @@ class ReferenceSweep:
         self._keep(self._sweep)
 
     def _say(self, text: str, fraction: float | None) -> None:
-        self._progress(f"tuning {self._subject.words}: {text}", fraction)
+        self._progress(text, fraction)
 
 
 def _with_layers(material: Material) -> oracle.Golden | None:

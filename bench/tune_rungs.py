@@ -39,6 +39,7 @@ TOO_SLOW = 20.0  # a first pass that takes so many times the best's is enough
 HOPELESS, IN_A_ROW = 4.0, 3  # after so many in a row that are so much slower, those below are not tried
 WORTH_IT = 0.02  # a rung that gains less on the ladder's own is not taken: that is noise
 ENDED = "the process ended while it was tried"
+BROKE = "it broke the device's context"
 EDGE = 4  # images looked at, at each end and in the middle of a batch that repeats the oracle's
 
 
@@ -147,7 +148,9 @@ class RungTuner:
     def _try(self, rung: Rung) -> Tried:
         before = self._choice.of(rung.name)
         attempts = self._attempts + 1 if rung.name == self._suspect else 1
-        if attempts > ATTEMPTS or (before is not None and before.refused == ENDED):
+        if before is not None and before.refused.startswith((ENDED, BROKE)):
+            return before
+        if attempts > ATTEMPTS:
             return Tried(rung=rung.name, refused=ENDED)
         self._put(trying=rung.name, attempts=attempts)
         session = None
@@ -157,7 +160,8 @@ class RungTuner:
                 session.close()
                 return Tried(rung=rung.name, refused=reason)
             first_ns = float(session.time_runs(1))
-            if not self._ready or first_ns <= TOO_SLOW * self._ready[0].first_ns:
+            long = first_ns > 1e9 * FIRST_S  # of a short one, a single pass says little
+            if not (long and self._ready and first_ns > TOO_SLOW * self._ready[0].first_ns):
                 first_ns = warm_up(session, 3, FIRST_S)
             self._hold(_Ready(rung, session, first_ns))
             return Tried(rung=rung.name, first_ns=first_ns)
@@ -238,13 +242,15 @@ class RungTuner:
         return accuracy.error_stats(got[rows], sample.expected[sample.rows[rows]], self.precision)
 
     def _note(self, tried: Tried) -> None:
-        """Put what is known of a rung in the place of what was. Raises DeviceLost."""
+        """Put what is known of a rung in the place of what was. Raises DeviceLost, the rung being known."""
+        before = self._choice.of(tried.rung)
+        broke = bool(tried.refused) and tried != before and self.lost()
+        if broke:
+            tried = msgspec.structs.replace(tried, refused=f"{BROKE}: {tried.refused}")
         known = [t for t in self._choice.tried if t.rung != tried.rung]
         self._put(tried=(*known, tried), trying="", attempts=0)
-        if tried.refused and self.lost():
-            raise DeviceLost(
-                f"{self.item.params.op} {tried.rung} broke the device's context: {tried.refused}"
-            )
+        if broke:
+            raise DeviceLost(f"{self.item.params.op} {tried.rung}: {tried.refused}")
 
     def _put(self, **fields: object) -> None:
         self._choice = msgspec.structs.replace(self._choice, **fields)
@@ -254,8 +260,7 @@ class RungTuner:
         )
 
     def _say(self, text: str, fraction: float | None) -> None:
-        step = f"{self.item.node} ({words(self.item.params)}, {self.precision})"
-        self.progress(f"choosing the fastest kernel for {step}: {text}", fraction)
+        self.progress(f"a kernel for {self.item.node}: {text}", fraction)
 
 
 def _ns(tried: Tried) -> float:

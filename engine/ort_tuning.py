@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 
 import msgspec
@@ -53,19 +54,30 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def key(backend: str, graph: Graph, batch: int, precision: str) -> dict[str, str]:
     """What a sweep holds for: this machine's GPU, driver and libraries, the model's content, the case."""
     device = cuda_driver.device()
-    found = {
+    return {
         "backend": backend,
         "gpu": device.name if device else "",
         "driver": cuda_driver.driver_version(),
         "model": graph.sha256,
         "batch": str(batch),
         "precision": precision,
+        **_packages(),
     }
+
+
+def machine() -> str:
+    """What a sweep of this machine is made on, in words."""
+    device = cuda_driver.device()
+    libraries = [f"{package} {version}" for package, version in _packages().items()]
+    driver = cuda_driver.driver_version()
+    return ", ".join(filter(None, (device.name if device else "", driver and f"driver {driver}", *libraries)))
+
+
+def _packages() -> dict[str, str]:
+    found = {}
     for package in _PACKAGES:
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return found
 
 

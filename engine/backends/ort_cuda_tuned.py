@@ -56,7 +56,8 @@ class Tuned:
         session.backend = self.name
         sweep = ort_tuning.read(self.variant_of, graph, batch, precision)
         if sweep is not None:
-            session.facts = {**session.facts, **facts(sweep, options.ort)}
+            on = ort_tuning.machine()
+            session.facts = {**session.facts, **facts(sweep, options.ort), "tuned_on": on}
         return session
 
     def _configuration(self, graph: Graph, batch: int, precision: str) -> Configuration:

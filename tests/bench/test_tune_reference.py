@@ -261,6 +261,7 @@ def test_default_and_tuned_are_rows_each_and_the_sweep_is_made_once(model, tuned
         assert (one.disposition, one.reason, one.reference) == ("ok", "", "ort-cpu")
         assert one.facts["tuned_among"] == "4 configurations"
         assert one.facts["tuned_at"].startswith("20")
+        assert "onnxruntime" in one.facts["tuned_on"]
         assert "relative L2 error" in one.facts["tuned_worst_layer"]
         assert one.facts["configuration"]
         assert one.accuracy.output.rel_l2 < 1e-5
