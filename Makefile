@@ -8,11 +8,12 @@ UV := $(BIN)/uv
 # Asked once a make; the driver does not change in between. `make help` and `make clean` need no answer.
 EXTRA = $(eval EXTRA := $(shell $(PYTHON) bench/pick_extra.py))$(EXTRA)
 
-.PHONY: run test test-gpu lint lock clean help
+.PHONY: run test test-gpu sanitize lint lock clean help
 
 help:
 	@echo "make run    the window; without a display, the default comparison in the terminal"
 	@echo "make test   the tests        make lint   style, types, import order"
+	@echo "make sanitize   every CUDA rung under compute-sanitizer's memcheck and racecheck"
 	@echo "make lock   resolve the dependencies anew        make clean  remove what was set up"
 
 run: $(VENV)/run.stamp
@@ -23,6 +24,9 @@ test: $(VENV)/dev.stamp
 
 test-gpu: $(VENV)/dev.stamp
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -m gpu -q
+
+sanitize: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.kernels.sanitize --under memcheck,racecheck
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
