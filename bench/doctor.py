@@ -132,6 +132,8 @@ def _backends() -> Iterable[Check]:
     from bench.environment import backend_infos
 
     for info in backend_infos():
+        if info.variant_of:
+            continue  # it can run where the one that it is a variant of can
         text = info.unavailable or f"can run ({', '.join(info.precisions)})"
         yield Check("backends", info.name, "note" if info.unavailable else "ok", text)
     if importlib.util.find_spec("onnxruntime") is not None:

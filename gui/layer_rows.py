@@ -168,7 +168,7 @@ def columns(measurements: Sequence[Measurement], focus: Measurement) -> list[Lay
         ),
         LayerColumn("GFLOP/s", "gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), units.digits, who),
         LayerColumn("GB/s", "gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), units.digits, who),
-        LayerColumn("kernel", "rung", lambda r: _kernel(r.layer), str, f"{who}; timed: the fastest here"),
+        LayerColumn("kernel", "rung", lambda r: kernel(r.layer), str, f"{who}; timed: the fastest here"),
         *_error_columns("isolated", "fed right inputs"),
         *_error_columns("propagated", "fed what it computed before"),
         LayerColumn("parameters", "parameters", lambda r: r.layer.parameters or None, "{:,}".format),
@@ -179,7 +179,7 @@ def columns(measurements: Sequence[Measurement], focus: Measurement) -> list[Lay
     ]
 
 
-def _kernel(layer: Layer) -> str | None:
+def kernel(layer: Layer) -> str | None:
     """The rung, with what chose it where that is not the ladder's order."""
     told = f" ({layer.chosen})" if layer.chosen in ("timed", "named") else ""
     return f"{layer.rung}{told}" if layer.rung else None

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 from bench.records import Case, ErrorStats, Layer, Measurement
 from gui import layer_rows
 from gui.graph_items import Box
+from gui.inspector import layer_facts
 from gui.model_graph import GraphView
 from gui.pages.layers import LayersPage
 from gui.theme import DARK, LIGHT
@@ -27,6 +28,14 @@ def shown(qtbot):
     made = Shown(qtbot, LayersPage)
     made.open()
     return made
+
+
+def test_what_chose_a_layers_kernel_is_shown_beside_it():
+    layer = Layer(nodes=("conv1",), op_type="Conv", output="y", rung="tiled", chosen="timed")
+    assert ("kernel", "tiled (the fastest of ours, as timed on this machine)") in layer_facts(layer)
+    assert layer_rows.kernel(layer) == "tiled (timed)"
+    assert layer_rows.kernel(msgspec.structs.replace(layer, chosen="ladder")) == "tiled"
+    assert layer_rows.kernel(msgspec.structs.replace(layer, rung="", chosen="")) is None
 
 
 def heading(table, name):
