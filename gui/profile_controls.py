@@ -79,7 +79,7 @@ class ProfileControls(QWidget):
             ("Pre&cision", self.precision),
             ("Pa&sses", self.runs),
         ):
-            line.addWidget(_pair(words, field))
+            line.addWidget(pair(words, field))
         line.addWidget(self.run_button)
         line.addWidget(self.cancel_button)
         for words, tip, do in (
@@ -223,14 +223,15 @@ class _Staying(QMenu):
             super().mouseReleaseEvent(event)  # type: ignore[arg-type]  # a mouse event
 
 
-def _pair(words: str, field: QWidget) -> QWidget:
+def pair(words: str, field: QWidget) -> QWidget:
+    """A field after its name, of which "&" marks the key that leads there."""
     field.setAccessibleName(words.replace("&", ""))
     label = QLabel(words)
     label.setBuddy(field)
-    pair = QWidget()
-    line = QHBoxLayout(pair)
+    made = QWidget()
+    line = QHBoxLayout(made)
     line.setContentsMargins(0, 0, 4, 0)
     line.setSpacing(5)
     line.addWidget(label)
     line.addWidget(field)
-    return pair
+    return made

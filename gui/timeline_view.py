@@ -10,8 +10,8 @@ that is selected, Escape to let go.
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QKeyEvent, QKeySequence, QMouseEvent, QWheelEvent
-from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence, QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QLabel, QMenu, QWidget
 
 from gui.theme import Theming
 from gui.timeline_canvas import TimelineCanvas
@@ -107,13 +107,35 @@ class TimelineView(TimelineCanvas):
         self.viewport().update()
         event.accept()
 
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = QMenu(self)
+        for words, do, able in (
+            ("&Copy what is known of the selection", self.copy_words, self.selected is not None),
+            ("Copy as &picture", self.copy_picture, bool(self.groups)),
+            ("Show what is &measured", self.zoom_to_measure, self.measure is not None),
+            ("Show &everything", self.fit, True),
+        ):
+            action = menu.addAction(words)
+            action.triggered.connect(do)
+            action.setEnabled(able)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(event.globalPos())
+
+    def copy_words(self) -> None:
+        if self.selected is not None:
+            QApplication.clipboard().setText(self.words(self.selected))
+
+    def copy_picture(self) -> None:
+        self.readout.hide()
+        QApplication.clipboard().setPixmap(self.viewport().grab())
+
     def leaveEvent(self, event: QEvent) -> None:
         self.readout.hide()
         super().leaveEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Copy) and self.selected is not None:
-            QApplication.clipboard().setText(self.words(self.selected))
+            self.copy_words()
             return
         key, bar = Qt.Key(event.key()), self.verticalScrollBar()
         if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):

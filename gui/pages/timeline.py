@@ -65,6 +65,7 @@ class TimelinePage(Page):
         return self.session is not None
 
     def build(self) -> QWidget:
+        from gui.labels import Elided
         from gui.profile_controls import ProfileControls
         from gui.profile_details import ProfileDetails
         from gui.timeline_view import TimelineView
@@ -90,10 +91,11 @@ class TimelinePage(Page):
         strip.addWidget(self._words, 1)
         self.view = TimelineView(self.theming)
         self.view.picked.connect(self._on_event)
-        self.view.measured.connect(self._on_measured)
         self._facts = QLabel()
         self._facts.setWordWrap(True)
         self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._notes = Elided()
+        self._notes.setProperty("role", "muted")
         self.details = ProfileDetails(self.theming, session.background)
         self.details.tables.picked.connect(self.view.select)
         self.details.parts.picked.connect(self._on_bar)
@@ -101,9 +103,10 @@ class TimelinePage(Page):
         column = QVBoxLayout(top)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(3)
-        column.addLayout(self._bar())
+        column.addWidget(self._bar())
         column.addWidget(self.view, 1)
         column.addWidget(self._facts)
+        column.addWidget(self._notes)
         self.split = QSplitter(Qt.Orientation.Vertical)
         self.split.setChildrenCollapsible(False)
         self.split.addWidget(top)
@@ -126,20 +129,19 @@ class TimelinePage(Page):
         self._on_standing(session.standing)
         return body
 
-    def _bar(self) -> QHBoxLayout:
+    def _bar(self) -> QWidget:
         """What is shown, and from where it is counted."""
-        bar = QHBoxLayout()
+        from gui.flow_layout import FlowLayout
+        from gui.profile_controls import pair
+
+        made = QWidget()
+        bar = FlowLayout(made, spacing=6)
         for key, words in (("batch", "&Batch"), ("anchor", "&0 is where"), ("span", "&Go to")):
             box = QComboBox()
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-            box.setAccessibleName(words.replace("&", ""))
             box.activated.connect(self._on_span if key == "span" else self._on_chosen)
             self._choices[key] = box
-            label = QLabel(words)
-            label.setBuddy(box)
-            bar.addWidget(label)
-            bar.addWidget(box)
-            bar.addSpacing(8)
+            bar.addWidget(pair(words, box))
         for anchor in (STEADY, FIRST_PASS, PROCESS):
             self._choices["anchor"].addItem(anchor, anchor)
         for sign, words, do in (
@@ -155,10 +157,7 @@ class TimelinePage(Page):
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.clicked.connect(do)
             bar.addWidget(button)
-        self._measured = QLabel()
-        self._measured.setProperty("role", "muted")
-        bar.addWidget(self._measured, 1)
-        return bar
+        return made
 
     # --------------------------------------------------------------------------------------------- showing
 
@@ -180,6 +179,10 @@ class TimelinePage(Page):
         session.read(cases)
         reads = [read for case in cases if (read := state.read(case)) is not None]
         self._show_lanes(reads)
+        # What is missing is said here and not hidden in a tab.
+        notes = dict.fromkeys(f"{case.case.backend}: {note}" for case in cases for note in case.notes)
+        self._notes.setText(".  ".join(notes))
+        self._notes.setVisible(bool(notes))
         assert state.profile is not None
         self.details.show_cases(
             state.profile, state.fine, cases, {read.case.case.key: read for read in reads}
@@ -259,11 +262,6 @@ class TimelinePage(Page):
         data = self._choices["span"].currentData()
         if data is not None:
             self.view.look_at(*data)
-
-    def _on_measured(self, span: tuple[float, float] | None) -> None:
-        from gui.timeline_axis import length_text
-
-        self._measured.setText(f"measured: {length_text(span[1] - span[0])}" if span is not None else "")
 
     def _on_event(self, event: Event | None) -> None:
         if event is None:

@@ -180,6 +180,8 @@ def test_a_click_selects_and_a_double_click_shows_it_all(qtbot, view):
     assert (
         QApplication.clipboard().text().startswith("void kernel::conv<float>(float const*, float*): time 70")
     )
+    view.copy_picture()
+    assert QApplication.clipboard().image().width() == view.viewport().width()
     qtbot.mouseDClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place(view, kernel).toPoint())
     assert kernel.time_ns / (view.axis.end - view.axis.start) == pytest.approx(1 / 1.16)
     qtbot.keyClick(view, Qt.Key.Key_Escape)

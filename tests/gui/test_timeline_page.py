@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 
 from bench import profile_trace
 from bench.ladder_records import Limits
+from bench.profile_records import ProfileJob
 from bench.profile_store import ProfileFolder
 from bench.records import BackendInfo
 from gui.pages.timeline import TimelinePage
@@ -126,6 +127,23 @@ def test_a_profile_is_taken_and_shown_as_it_comes(qtbot, made):
     assert page.view.groups[0].spans[-1].title == "profiled pass 2"
     assert "kept in runs/" in page._words.text()
     assert controls.run_button.isVisible()
+
+
+def test_a_profile_by_the_worker_itself(qtbot, tmp_path):
+    session = ProfileSession(None, tmp_path / "runs")
+    told = []
+    session.told.connect(told.append)
+    job = ProfileJob(model="lenet5-digits", backends=("engine-cpu",), runs=2, budget_s=0.1)
+    with qtbot.waitSignal(session.ended, timeout=60_000):
+        session.run(job)
+    session.quit()
+    assert told == []
+    assert [case.disposition for case in session.state.cases] == ["ok"]
+    session.read(session.state.fine)
+    (case,) = session.state.fine
+    qtbot.waitUntil(lambda: session.state.read(case) is not None, timeout=10_000)
+    lanes = [lane.title.partition(",")[0] for lane in session.state.read(case).lanes.lanes]
+    assert lanes == ["cold start", "passes", "steps"]
 
 
 def test_a_case_that_fails_is_told_and_the_other_shown(qtbot, made):
@@ -290,6 +308,7 @@ def test_a_profile_of_cpus_has_steps_and_no_calls(made, tmp_path):
     tables = page.details.tables
     assert tables.heading("activities").startswith("Steps")
     assert not tables.calls.isVisible()
+    assert "engine-cpu: on a GPU the profile" in page._notes.text()
     assert "On a GPU the profile would also show every kernel." in page.details._remarks.text()
     assert [lane.title for lane in page.view.groups[0].lanes][-1] == "steps, thread 1"
 
