@@ -20,7 +20,7 @@ _ALLOC = re.compile(
     r"^cu(da)?(Malloc|Free|Mem(Alloc|Free|HostAlloc|HostRegister|HostUnregister|Create|Release|Map|Unmap|Address|"
     r"Pool)|Host(Alloc|Register|Unregister))"
 )
-_SYNC = re.compile(r"^cu(da)?(Device|Stream|Event|Ctx|Thread)(Synchronize|WaitEvent|Query)")
+_SYNC = re.compile(r"^cu(da)?(Device|Stream|Event|Ctx|Thread)Synchronize")
 _LOAD = re.compile(
     r"^cu(da)?(Module|Library|Link|FuncLoad|KernelGet|GetFuncBySymbol|FuncGet|FuncSet|GetExportTable|"
     r"GraphInstantiate|GraphUpload|StreamBeginCapture|StreamEndCapture)"

@@ -200,7 +200,7 @@ def clock_words(clock: Clock) -> str:
     """How a foreign clock was brought onto ours."""
     way = "ahead of" if clock.offset_ns >= 0 else "behind"
     words = (
-        f"the clock of {clock.name} is {units.duration(abs(clock.offset_ns))} {way} the profile's, "
+        f"the clock of {clock.name} is {abs(clock.offset_ns):,} ns {way} the profile's, "
         f"± {units.duration(clock.error_ns)}"
     )
     moved = f", and moved by {units.duration(abs(clock.drift_ns))} during the session"

@@ -47,6 +47,10 @@ WINDOWS = ("pass", "create", "close", "all")
 _KERNEL, _COPY, _PROFILER, _LAUNCH, _ALLOC, _SYNC, _API, _HOST = range(8)
 _CALLS = {"alloc": (_ALLOC, "alloc"), "sync": (_SYNC, "sync")}
 _HOST_STAGES = ("bind", "fetch")
+# What CUPTI tells of as overhead and is CUDA's own doing, with a profiler or without one.
+CUDAS_OWN = frozenset(
+    {"driver compiler", "lazy function loading", "runtime triggered module loading", "command buffer full"}
+)
 
 
 @dataclass(frozen=True, order=True)
@@ -108,7 +112,9 @@ def activity_key(activity: Activity) -> str:
 def _interval(interval: Interval) -> Claim:
     span = (interval.start_ns, interval.end_ns)
     if interval.kind == "overhead":
-        return Claim(_PROFILER, *span, "profiler")
+        return (
+            Claim(_API, *span, "api") if interval.name in CUDAS_OWN else Claim(_PROFILER, *span, "profiler")
+        )
     if interval.kind == "step" or interval.provider.startswith("CPU"):
         return Claim(_KERNEL, *span, OP + interval.op_type)
     return Claim(_HOST, *span, "host")

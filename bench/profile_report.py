@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import draw, draw_timeline, profile_findings, profile_output, profile_tables, units
+from bench import draw, draw_timeline, profile_course, profile_findings, profile_output, profile_tables, units
 from bench.charts import profile as profile_charts
 from bench.profile_names import short
 from bench.profile_parts import label
@@ -90,8 +90,8 @@ def section(
     found: list[Table] = []
     parts: tuple[Part, ...] = ()
     if is_table(profile):
-        rows = [profile_tables.report_row(made, events[made.case.key]) for made in fine]
-        found.append(profile_tables.report(rows, profile.job.runs))
+        rows = [profile_course.row(made, events[made.case.key]) for made in fine]
+        found.append(profile_course.table(rows, profile.job.runs))
         heading = f"{name}: time by batch size, from creation to close"
     else:
         parts = tuple(part(profile, made, events[made.case.key]) for made in fine)

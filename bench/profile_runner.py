@@ -74,6 +74,7 @@ class ProfileRunner:
             made = CaseProfile(case=case, disposition=disposition, reason=reason, started_at=self._started_at)
         finally:
             peak.close()
+        self._say(Hello(environment=environment.collect()))
         self._say(Profiled(measurement=made))
 
     def _profile(self, case: Case, peak: GpuPeak) -> CaseProfile:
@@ -97,8 +98,6 @@ class ProfileRunner:
         try:
             self._first_passes(session, inputs)
             cold.steady(passes(session, inputs, STEADY_S))
-            self._say(Hello(environment=environment.collect()))
-            self._say(ProfileModel(model=material.info()))
             self._go_on()
             self._say(ProfileStarted(case=case, stage="time"))
             samples, telemetry, warnings = self._samples(session, backend.device)
@@ -118,6 +117,8 @@ class ProfileRunner:
         self._say(ProfileStarted(case=case, stage="profile"))
         recorded = profile_session.record(backend, material, case, profiled, inputs, self._job, self._origin)
         use = process_use(self._origin, peak.peak_nbytes)
+        # Only now: what this imports to look at the machine is no part of what the case used.
+        self._say(ProfileModel(model=material.info()))
         self._limits(backend.device)
         file = ""
         if self._folder is not None:

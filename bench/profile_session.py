@@ -99,13 +99,11 @@ def record(
     origin_ns: int,
 ) -> Recorded:
     """Profile a session of the case: `job.warm_up` passes, then `job.runs` that count. Raises what `prepare`
-    and the passes raise, and UnavailableError where the device's profiler cannot run."""
+    and the passes raise; where the device's profiler cannot run, a note says so."""
     taking = _Taking(backend, material.graph, case, inputs, job, origin_ns)
-    recorder = cupti.Recorder() if backend.device == "cuda" else None
+    recorder = taking.recorder()
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
         profile = OrtProfile(Path(folder)) if is_ort(backend) else None
-        if recorder is not None:
-            recorder.start()
         try:
             with profile.recording() if profile else contextlib.nullcontext():
                 session = taking.create(options)
@@ -143,6 +141,19 @@ class _Taking:
         self._op_types = {node.name: node.op_type for node in graph.nodes}
 
     # ------------------------------------------------------------------------------------------- what is run
+
+    def recorder(self) -> cupti.Recorder | None:
+        """The device's profiler, started; None on a CPU, and where it cannot run, which is noted."""
+        if self._backend.device != "cuda":
+            self._notes.append(NO_GPU)
+            return None
+        made = cupti.Recorder()
+        try:
+            made.start()
+        except KernelscopeError as error:
+            self._notes.append(f"no kernel, copy or call is recorded: {error}")
+            return None
+        return made
 
     def create(self, options: Options) -> Session:
         with self._mark("create", "window"):
@@ -228,8 +239,6 @@ class _Taking:
                 self._notes.append(
                     f"the profiler had no room for {told.dropped} records: what they tell is missing here"
                 )
-        else:
-            self._notes.append(NO_GPU)
         if profile is not None:
             clocks += self._nodes(profile, marks)
         steps = [step for step, _ in order] or [step for step, *_ in self._any_pass()]
@@ -298,7 +307,9 @@ class _Taking:
             self._notes.append(str(error))
             return []
         covered = ort_profile.covered_nodes(self._graph, profile.optimized)
-        self._intervals += profile_ort.intervals(runs, clock, self._numbers, covered, self._op_types)
+        # Those before our passes belong to the creation: the first run, the search for algorithms.
+        numbers = [*[None] * (len(runs) - len(self._numbers)), *self._numbers]
+        self._intervals += profile_ort.intervals(runs, clock, numbers, covered, self._op_types)
         return [clock]
 
     def _groups(self) -> dict[str, groups.Group]:

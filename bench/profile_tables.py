@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bench import profile_api, profile_names, profile_parts
-from bench.profile_records import Activity, ApiCall, CaseProfile, Events, Interval
+from bench.profile_records import Activity, CaseProfile, Events, Interval
 
 Kind = Literal["text", "ns", "share", "count", "nbytes", "seconds", "rate"]
 By = Literal["name", "operator", "node"]
@@ -326,54 +326,6 @@ def process(profiles: Sequence[CaseProfile]) -> Table:
         "its used memory rose.",
     )
     return Table("process", "Whole program", columns, tuple(rows), notes)
-
-
-# ----------------------------------------------------------------------------- the course report's big table
-
-_KERNELS = {"conv": ("Conv",), "fc": ("Gemm", "MatMul"), "maxpool": ("MaxPool",)}
-_COPIES = {"htod": "HtoD", "dtoh": "DtoH"}
-_REPORT = ("htod", "conv", "fc", "dtoh", "maxpool", *profile_api.FAMILIES)
-_REPORT_TITLES = {
-    "htod": "HtoD",
-    "conv": "conv kernels",
-    "fc": "FC kernels",
-    "dtoh": "DtoH",
-    "maxpool": "max-pool kernels",
-}
-
-
-def report_row(made: CaseProfile, events: Events) -> dict[str, Any]:
-    """One line of the table: each column's time and number of events, from creation to close."""
-    found = in_window(events, "all")
-    picked: dict[str, Sequence[Activity | ApiCall | Interval]] = {}
-    steps = device_events(found)
-    for key, op_types in _KERNELS.items():
-        picked[key] = [e for e in steps if e.op_type in op_types and getattr(e, "kind", "") != "memcpy"]
-    for key, way in _COPIES.items():
-        picked[key] = [a for a in found.activities if a.copy == way]
-    for family in profile_api.FAMILIES:
-        picked[family] = profile_api.variants(found.calls, family)
-    row: dict[str, Any] = {"backend": made.case.backend, "batch": made.case.batch}
-    for key in _REPORT:
-        row[f"{key}_ns"] = sum(event.time_ns for event in picked[key])
-        row[f"{key}_calls"] = len(picked[key])
-    return row
-
-
-def report(rows: Sequence[dict[str, Any]], passes: int) -> Table:
-    """AlexNet's table of the course report: batch × (copies, kernels by layer, API calls), `rows` of
-    report_row."""
-    columns = [Column("backend", "backend"), Column("batch", "batch", "count")]
-    for key in _REPORT:
-        title = _REPORT_TITLES.get(key, key)
-        columns.append(Column(f"{key}_ns", title, "ns"))
-        columns.append(Column(f"{key}_calls", "calls", "count"))
-    notes = (
-        "Each column sums every variant of its call (Memcpy and MemcpyAsync, of the runtime and the driver), "
-        "from the creation of the session to its close: the weights' copies, the first runs and "
-        f"{passes} forward {'pass' if passes == 1 else 'passes'}. A call never made shows 0 calls.",
-    )
-    return Table("report", "Time by batch size, from creation to close", tuple(columns), tuple(rows), notes)
 
 
 def _rows(found: Sequence[Line], match: str) -> tuple[dict[str, Any], ...]:

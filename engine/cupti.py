@@ -96,7 +96,7 @@ class Recorder:
                 cupti.activity_register_callbacks(lambda: (BUFFER_NBYTES, 0), self._take)
                 self._offset, self._error = self._clock()
                 self._began = perf_counter_ns()
-                with contextlib.suppress(AttributeError):
+                with contextlib.suppress(Exception):  # without it, threads are not told apart as well
                     # As the system numbers threads, and as ONNX Runtime's profile and Python do.
                     cupti.set_thread_id_type(int(cupti.ActivityThreadIdType.SYSTEM))
                 for name in KINDS:

@@ -144,7 +144,7 @@ def again(path: Path, shown: Shown, trace: Path | None) -> int:
 
 def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> list[Table]:
     """The tables that were asked for, case by case those of events."""
-    from bench import profile_findings, profile_tables
+    from bench import profile_course, profile_findings, profile_tables
 
     fine = [made for made in measurements if made.disposition == "ok"]
     found: list[Table] = []
@@ -159,9 +159,9 @@ def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown:
             limits = folder.profile.limits.get(made.device)
             found.append(profile_findings.table(made, events, limits))
         if shown.table == "report":
-            rows.append(profile_tables.report_row(made, events))
+            rows.append(profile_course.row(made, events))
     if shown.table == "report":
-        found.append(profile_tables.report(rows, folder.profile.job.runs))
+        found.append(profile_course.table(rows, folder.profile.job.runs))
     if shown.table in ("all", "breakdown", "report"):
         found.append(profile_tables.breakdown(fine, shown.window))
     if shown.table in ("all", "cold"):

@@ -45,9 +45,10 @@ def test_there_are_as_many_records_as_launches(cuda_graph: bool) -> None:
     session.close()
     kernels = [a for a in told.activities if a["kind"] == "kernel"]
     assert len(kernels) == 50 * sum(1 for _, name in order if name != "memcpy")
-    launches = [c for c in told.calls if profile_api.purpose(c["name"]) == "launch"]
-    assert len(launches) == 50 * (1 if cuda_graph else sum(1 for _, name in order if name != "memcpy"))
-    assert {a["correlation"] for a in kernels} == {c["correlation"] for c in launches}
+    launches = {c["correlation"] for c in told.calls if profile_api.purpose(c["name"]) == "launch"}
+    recorded = {a["correlation"] for a in kernels}
+    assert len(recorded) == 50 * (1 if cuda_graph else sum(1 for _, name in order if name != "memcpy"))
+    assert recorded <= launches
     assert told.dropped in (0, None)
 
 

@@ -17,6 +17,7 @@ from engine.backend import Options
 from engine.cuda_session import EngineCudaSession
 from engine.cupti import Told
 from kernels import launch, registry
+from kernels.errors import UnavailableError
 from models import catalogue
 
 BATCH = 2
@@ -170,3 +171,14 @@ def test_records_that_are_missing_are_said(gpu, graph):
     found, _ = recorded(gpu, graph)
     assert found.dropped == 6
     assert any("no room for 6 records" in note for note in found.notes)
+
+
+def test_a_profiler_that_is_refused_costs_the_kernels_and_not_the_case(monkeypatch, gpu, graph):
+    def refuse() -> None:
+        raise UnavailableError("the GPU cannot be profiled: another profiler is attached")
+
+    monkeypatch.setattr(profile_session.cupti, "Recorder", lambda: SimpleNamespace(start=refuse))
+    found, _ = recorded(gpu, graph)
+    assert len(found.pass_ns) == 2
+    assert found.attributed is None
+    assert any("another profiler is attached" in note for note in found.notes)

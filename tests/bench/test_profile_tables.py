@@ -12,6 +12,7 @@ import pytest
 from bench import (
     draw,
     draw_timeline,
+    profile_course,
     profile_findings,
     profile_output,
     profile_report,
@@ -113,7 +114,7 @@ def test_the_parts_of_a_pass_add_up_beside_the_unprofiled_median():
 
 
 def test_the_course_reports_table_sums_every_variant_from_creation_to_close():
-    row = profile_tables.report_row(profile(), EVENTS)
+    row = profile_course.row(profile(), EVENTS)
     times = {key.removesuffix("_ns"): value for key, value in row.items() if key.endswith("_ns")}
     assert times == {
         "htod": 400,
@@ -127,7 +128,7 @@ def test_the_course_reports_table_sums_every_variant_from_creation_to_close():
         "cudaMalloc": 2000,
     }
     assert row["cudaDeviceSynchronize_calls"] == 0
-    table = profile_tables.report([row], 2)
+    table = profile_course.table([row], 2)
     assert "a call never made" in table.notes[0].lower()
     assert "| 16 | 400 ns | 2 |" in profile_output.to_markdown([table])
 
@@ -213,7 +214,10 @@ def test_remarks_tell_the_profilers_share_and_the_clocks():
     said = profile_findings.remarks(profile(clocks=(clock,), notes=("something is missing",)))
     assert "something is missing" in said
     assert any("2.50 µs and one without the profiler 2.41 µs: 90.0 ns more" in text for text in said)
-    assert "the clock of CUPTI is 5.00 s ahead of the profile's, ± 120 ns, and moved by 40.0 ns" in said[-1]
+    assert (
+        "the clock of CUPTI is 5,000,000,000 ns ahead of the profile's, ± 120 ns, and moved by 40.0 ns"
+        in said[-1]
+    )
     failed = profile(disposition="unsupported", reason="no GPU", breakdowns=(), clocks=())
     assert profile_findings.remarks(failed) == ["no GPU"]
 
@@ -312,8 +316,8 @@ def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
     assert "| engine-cuda | 16 | 400 ns | 2 | 2.00 µs | 2 |" in text
     assert "NVRTC compile" in text
     assert all(path.is_file() for path in written)
+    empty = ProfileFolder.create(tmp_path / "empty", PROFILE)
     with pytest.raises(InputError, match="there is no case"):
-        empty = ProfileFolder.create(tmp_path / "empty", PROFILE)
         profile_report.write([empty.path], tmp_path / "empty.md")
 
 
