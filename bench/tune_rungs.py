@@ -155,7 +155,7 @@ class RungTuner:
         self._put(trying=rung.name, attempts=attempts)
         session = None
         try:
-            session = self.prepare(rung, self.item.params, self._inputs, self.options.threads)
+            session = self._prepared(rung)
             if reason := self._wrong(session):
                 session.close()
                 return Tried(rung=rung.name, refused=reason)
@@ -169,6 +169,16 @@ class RungTuner:
             if session is not None:
                 session.close()
             return Tried(rung=rung.name, refused=str(error) or type(error).__name__)
+
+    def _prepared(self, rung: Rung) -> RungSession:
+        """Its session; where memory does not suffice beside those that are held, the slowest of them go."""
+        while True:
+            try:
+                return self.prepare(rung, self.item.params, self._inputs, self.options.threads)
+            except (OutOfMemoryError, MemoryError):
+                if not self._ready:
+                    raise
+                self._ready.pop().session.close()
 
     def _hold(self, ready: _Ready) -> None:
         """Keep a session where it is among the best, beside the ladder's own; close those that are not."""

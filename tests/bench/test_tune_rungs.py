@@ -24,7 +24,7 @@ from engine.backends import get
 from engine.cuda_driver import Device
 from engine.planner import plan
 from engine.rung_session import Stray
-from kernels.errors import KernelError
+from kernels.errors import KernelError, OutOfMemoryError
 from kernels.params import Conv
 from tests.backends.nets import small_net
 
@@ -157,7 +157,7 @@ def right(array):
     return array
 
 
-def tuner(deeds, **how):
+def tuner(deeds, room=99, **how):
     """Rungs named in `deeds`, best guess first: name → (ns, change, strays) or what preparing it raises."""
     template = item().rungs[0]
     rungs = tuple(replace(template, name=name, number=90 - i) for i, name in enumerate(deeds))
@@ -166,6 +166,8 @@ def tuner(deeds, **how):
 
     def prepare(rung, params, inputs, threads):
         deed = deeds[rung.name]
+        if sum(not session.closed for session in sessions.values()) >= room:
+            raise OutOfMemoryError("no memory is left on the device")
         if isinstance(deed, Exception):
             raise deed
         sessions[rung.name] = Fake(expected, *deed)
@@ -205,6 +207,17 @@ def test_the_fastest_right_one_is_taken_and_every_session_closed():
     assert (choice.of("fast").time_ns, choice.of("ladder").time_ns) == (200_000, 300_000)
     assert choice.of("slow").time_ns is None
     assert all(session.closed for session in sessions.values())
+
+
+def test_memory_for_one_session_alone_is_enough():
+    deeds = {"ladder": (300_000, right), "fast": (200_000, right), "mid": (250_000, right)}
+    made, sessions = tuner(deeds, room=1)
+    choice = made.run()
+    assert choice.rung == "fast"
+    assert not any(tried.refused for tried in choice.tried)
+    assert all(session.closed for session in sessions.values())
+    made, _ = tuner(deeds, room=0)
+    assert "no memory is left" in made.run().of("ladder").refused
 
 
 def test_what_is_hardly_faster_is_not_taken():
