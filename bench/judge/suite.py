@@ -7,10 +7,24 @@ from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 from kernels import launch
-from kernels.params import Conv, Gemm, Lrn, LrnPool, Params, Pool, Softmax
+from kernels.params import Binary, Cast, Conv, Gemm, Lrn, LrnPool, Params, Pool, Softmax, Transpose, Unary
 from kernels.registry import Rung
 
 _Window = TypeVar("_Window", Conv, Pool)
+_Ints = tuple[int, ...]
+# Shapes and strides of both operands: dense, a column, a constant a channel, a scalar, rows of fours.
+_BROADCASTS: tuple[tuple[_Ints, _Ints, _Ints], ...] = (
+    ((37,), (1,), (1,)),
+    ((5, 7), (7, 1), (1, 0)),
+    ((2, 3, 8), (24, 8, 1), (0, 1, 0)),
+    ((45,), (1,), (0,)),
+    ((6, 12), (0, 1), (12, 1)),
+)
+_TURNS: tuple[tuple[_Ints, _Ints], ...] = (
+    ((37, 45), (1, 0)),
+    ((3, 9, 10), (2, 0, 1)),
+    ((2, 3, 4, 5), (0, 2, 1, 3)),
+)
 
 
 @dataclass(frozen=True)
@@ -58,13 +72,30 @@ def _drawn(p: Params) -> Iterator[Shape]:
             yield Shape("activation", replace(few, activation="tanh"))
             yield from (Shape(tag, shape) for tag, shape in _pools(few).items())
         case Lrn():
-            yield Shape("own", replace(p, n=2, c=min(p.c, 19), inner=min(p.inner, 35)))
+            less = replace(p, n=2, c=min(p.c, 19), inner=min(p.inner, 35))
+            yield Shape("own", less)
+            yield from (Shape("size", replace(less, c=7, inner=16, size=size)) for size in (1, 4, 9))
+            yield Shape("all", replace(less, n=3, c=33, inner=40, size=3, alpha=0.5, beta=0.6, bias=2.0))
         case LrnPool():
             both = replace(p, n=2, c=min(p.c, 19))
             yield Shape("own", both)
             yield from (Shape(tag, LrnPool.of(both.lrn, shape)) for tag, shape in _pools(both.pool).items())
         case Softmax():
             yield Shape("own", replace(p, outer=min(p.outer, 3)))
+            yield from (Shape("size", replace(p, outer=3, axis=axis, inner=1)) for axis in (1, 7, 1030))
+            several = replace(p, outer=2, axis=33, inner=19)
+            yield from (Shape("all", replace(several, log=log)) for log in (False, True))
+        case Unary() | Cast():
+            yield from (Shape("size", replace(p, size=size)) for size in (1, 7, 1030))
+        case Binary():
+            for dims, a, b in _BROADCASTS:
+                yield Shape("size", replace(p, shape=dims, strides_a=a, strides_b=b))
+            if p.dtype == "float32":
+                dense = replace(p, shape=(37,), strides_a=(1,), strides_b=(1,))
+                yield Shape("activation", replace(dense, activation="tanh"))
+        case Transpose():
+            for dims, perm in _TURNS:
+                yield Shape("size", replace(p, shape=dims, perm=perm))
 
 
 def _pools(p: Pool) -> dict[str, Pool]:
@@ -124,10 +155,25 @@ sized = _sized
 
 def words(p: Params) -> str:
     """Params as one reads them: "2×3×9×9 → 4×7×7, kernel 3×3, stride 2, pad 1, bias"."""
+    if isinstance(p, LrnPool):
+        return f"{words(p.pool)}, of LRN over {p.size} channels"
+    if isinstance(p, Pool):
+        parts = [f"{p.n}×{p.c}×{p.h}×{p.w} → {p.out_h}×{p.out_w}", f"{p.kind} of {p.kh}×{p.kw}", *_windows(p)]
+        parts += ["padding counted"] if p.count_include_pad else []
+        return ", ".join(parts + ([p.activation] if p.activation else []))
     if not isinstance(p, Conv):
         told = [(f.name, getattr(p, f.name)) for f in fields(p) if getattr(p, f.name) != f.default]
         return f"{p.op} " + ", ".join(f"{name} {_word(value)}" for name, value in told)
-    parts = [f"{p.n}×{p.c}×{p.h}×{p.w} → {p.m}×{p.out_h}×{p.out_w}", f"kernel {p.kh}×{p.kw}"]
+    parts = [f"{p.n}×{p.c}×{p.h}×{p.w} → {p.m}×{p.out_h}×{p.out_w}", f"kernel {p.kh}×{p.kw}", *_windows(p)]
+    parts += [f"group {p.group}"] if p.group > 1 else []
+    parts += ["bias"] if p.bias else []
+    parts += [p.activation] if p.activation else []
+    return ", ".join(parts)
+
+
+def _windows(p: Conv | Pool) -> list[str]:
+    """Stride, dilation and padding in words, where there are any."""
+    parts = []
     for name in ("stride", "dilation"):
         pair = getattr(p, f"{name}_h"), getattr(p, f"{name}_w")
         if pair != (1, 1):
@@ -135,10 +181,7 @@ def words(p: Params) -> str:
     pads = (p.pad_top, p.pad_left, p.pad_bottom, p.pad_right)
     if any(pads):
         parts.append(f"pad {pads[0]}" if len(set(pads)) == 1 else f"pad {', '.join(map(str, pads))}")
-    parts += [f"group {p.group}"] if p.group > 1 else []
-    parts += ["bias"] if p.bias else []
-    parts += [p.activation] if p.activation else []
-    return ", ".join(parts)
+    return parts
 
 
 def _word(value: object) -> str:
