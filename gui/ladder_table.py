@@ -29,8 +29,8 @@ HEADINGS = {
     "gain": ("gain", "The time of the rung below over this one's"),
     "model_s": ("whole model", "Median time of the whole model with this rung at the node"),
     "model_speedup": ("its vs ref.", "The time of the reference's whole model over that"),
-    "flops_per_s": ("GFLOP/s", "Operations a second"),
-    "bytes_per_s": ("GB/s", "Bytes a second of the least traffic possible"),
+    "flops_per_s": ("FLOP/s", "Operations a second"),
+    "bytes_per_s": ("B/s", "Bytes a second of the least traffic possible"),
     "share_of_limit": ("of limit", "The time that the measured limits ask at least, over the time taken"),
     "rel_l2_error": ("error", "Relative L2 error against the float64 oracle"),
     "registers": ("regs", "Registers a thread"),
@@ -111,7 +111,7 @@ class LadderModel(QAbstractTableModel):
         # Of the whole model: see `Shown.whole`.
         known["model_s"] = known["model_speedup"] = (lambda r: None, str)
         for name in ("flops_per_s", "bytes_per_s"):
-            known[name] = (known[name][0], lambda v: units.digits(v / 1e9))
+            known[name] = (known[name][0], lambda v: units.si(v, ""))
         self.columns = [(name, *known[name]) for name in HEADINGS]
 
     def show_rows(self, rows: Sequence[Shown]) -> None:
@@ -231,6 +231,8 @@ class LadderTable(QTableView):
         self.customContextMenuRequested.connect(self._on_menu)
 
     def show_rows(self, rows: Sequence[Shown]) -> None:
+        if list(rows) == self.source.rows:
+            return
         self._following = True
         self.source.show_rows(rows)
         self._following = False

@@ -15,6 +15,7 @@ from gui.theme import Theming
 ICON = QSize(26, 14)
 SQUARE = QSize(14, 14)
 SPACING = 2
+LINE = "-"  # a marker: none on the line
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,17 @@ class Entry:
 
 
 def entries(chart: Chart) -> tuple[Entry, ...]:
-    """One a category of bars, or one a series that has something to show."""
-    if chart.categories:
-        return tuple(Entry(c.key, c.label, c.colour) for c in chart.categories)
+    """One a category of bars and a level they are held to, or one a series that has something to show."""
+    if chart.categories or any(panel.baselines for panel in chart.panels):
+        levels = {line.label: line for panel in chart.panels for line in panel.baselines}
+        return (
+            *(Entry(c.key, c.label, c.colour) for c in chart.categories),
+            *(Entry(b.label, b.label, b.colour, dashed=True, marker=LINE) for b in levels.values()),
+        )
     found: dict[str, Entry] = {}
     for panel in chart.panels:
         for s in panel.series:
-            if s.points or s.marks or s.provisional:
+            if not s.named and (s.points or s.marks or s.provisional):
                 found.setdefault(s.label, Entry(s.label, s.label, s.colour, s.dashed, s.marker, s.overlay))
     return tuple(found.values())
 
@@ -155,7 +160,8 @@ class Legend(QWidget):
             painter.setPen(QPen(colour, 0.8 if entry.overlay else 1.3))
             hollow = entry.dashed or entry.overlay
             painter.setBrush(QColor(self._theming.theme.paper) if hollow else colour)
-            _marker(painter, entry.marker, middle, 2.6 if entry.overlay else 3.4)
+            if entry.marker != LINE:
+                _marker(painter, entry.marker, middle, 2.6 if entry.overlay else 3.4)
         painter.end()
         return QIcon(picture)
 

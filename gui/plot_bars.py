@@ -124,38 +124,18 @@ class BarPlot(PanelPlot):
         )
 
     def _rule(self, baselines: Sequence[Baseline]) -> None:
-        """A dashed line a baseline, what it is written on it."""
-        theme = self.theming.theme
-        small = self.font()
-        small.setPointSizeF(max(6.5, small.pointSizeF() - 2))
+        """A dashed line a baseline; the legend says what it is."""
         while len(self._lines) < len(baselines):
-            line = pg.InfiniteLine(
-                angle=0, movable=False, label="", labelOpts={"position": 0.02, "anchors": [(0, 1), (0, 1)]}
-            )
+            line = pg.InfiniteLine(angle=0, movable=False)
             line.setZValue(5)
             self.addItem(line, ignoreBounds=True)
             self._lines.append(line)
         for line in self._lines[len(baselines) :]:
             line.setVisible(False)
         for line, baseline in zip(self._lines, baselines, strict=False):
-            line.setVisible(True)
+            line.setVisible(baseline.label not in self.hidden)
             line.setPos(baseline.y)
-            line.setPen(pg.mkPen(theme.ink, width=self.pixels(1), style=Qt.PenStyle.DashLine))
-            line.label.setColor(QColor(theme.ink))
-            line.label.setFont(small)
-            line.label.setFormat(baseline.label)
-            at_left = self._gap(baseline.y, first=True) >= self._gap(baseline.y, first=False)
-            x = 0.0 if at_left else 1.0
-            line.label.anchors = [(x, 1), (x, 1)]
-            line.label.setPosition(0.01 if at_left else 0.99)
-
-    def _gap(self, y: float, first: bool) -> float:
-        """How far the bars of the first or the last third are from a height: where there is room to write."""
-        assert self.panel is not None
-        bars = self.panel.bars
-        third = max(1, len(bars) // 3)
-        some = bars[:third] if first else bars[-third:]
-        return min((abs(sum(p.value for p in bar.parts) - y) for bar in some), default=0.0)
+            line.setPen(pg.mkPen(baseline.colour, width=self.pixels(1.6), style=Qt.PenStyle.DashLine))
 
     def _label(self, bars: tuple[Bar, ...], bases: dict[float, float]) -> float:
         """Totals above the bars, turned where they have no room; how many pixels high they are."""

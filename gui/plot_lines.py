@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QWidget
 from bench.charts import Mark, Panel, Point, Series
 from gui.plot_axes import place
 from gui.plot_base import SYMBOLS, PanelPlot, failure_line, line_of
+from gui.plot_names import PointNames
 from gui.theme import Theming
 
 _DASHES = {"tf32": Qt.PenStyle.DashDotLine, "fp16": Qt.PenStyle.DotLine, "floor": Qt.PenStyle.DotLine}
@@ -42,9 +43,13 @@ class LinePlot(PanelPlot):
         self.log_y: bool | None = None
         self.ticks: tuple[float, ...] = ()  # batch sizes that will be measured, beside those that were
         super().__init__(theming, parent)
+        self._names = PointNames(self)
         self._baseline.hide()
         self.addItem(self._baseline, ignoreBounds=True)
-        self.getPlotItem().getViewBox().sigYRangeChanged.connect(self._place_marks)
+        box = self.getPlotItem().getViewBox()
+        box.sigYRangeChanged.connect(self._place_marks)
+        box.sigRangeChanged.connect(self._place_names)
+        box.sigResized.connect(self._place_names)
 
     @property
     def logs(self) -> tuple[bool, bool]:
@@ -77,6 +82,7 @@ class LinePlot(PanelPlot):
             self._baseline.setPen(pg.mkPen(theme.muted, width=self.pixels(1), style=Qt.PenStyle.DashLine))
         self._fit(panel, ticks)
         self._place_marks()
+        self._place_names()
 
     def nearest(self, position: QPointF) -> float | None:
         log_x, _ = self.logs
@@ -218,6 +224,20 @@ class LinePlot(PanelPlot):
                 pen=pg.mkPen(series.colour, width=2),
                 brush=None,
             )
+
+    def _place_names(self, *_: object) -> None:
+        """Labels of series that stand at their last point and in no legend."""
+        if self.panel is None:
+            return
+        log_x, log_y = self.logs
+        places = [
+            (s.label, s.colour, place(s.points[-1].x, log_x, 2.0), place(s.points[-1].y, log_y))
+            for s in self._visible()
+            if s.named and s.points
+        ]
+        font = self.font()
+        font.setPointSizeF(max(6.5, font.pointSizeF() - 2))
+        self._names.show(places, font, self.theming.theme.ink)
 
     def _mark_height(self, series: Series) -> float:
         assert self.panel is not None

@@ -94,6 +94,7 @@ class Baseline(Definition, frozen=True):
     y: float
     label: str
     precision: str = "fp32"
+    colour: str = "#4D4D4D"
 
 
 class Panel(Definition, frozen=True):

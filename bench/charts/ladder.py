@@ -89,6 +89,7 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
             y=rate(row),
             label=f"{ladder.reference}{_in(row.case.precision)}, {units.duration(row.time.value)}",
             precision=row.case.precision,
+            colour=REFERENCE if row.case.precision == "fp32" else KINDS[row.case.precision][1],
         )
         for row in references
         if row.time

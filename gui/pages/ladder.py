@@ -40,6 +40,7 @@ class LadderPage(Page):
         self._key = ""  # of the case selected
         self._problem = ""  # path of the file selected that is no rung
         self._narrow: bool | None = None
+        self._charted: object = None  # what the charts show
         super().__init__(state, theming, parent)
 
     def connect_to(
@@ -144,13 +145,16 @@ class LadderPage(Page):
         self.bar.show_choice(state.question, state.answer, self._models(), session.active)
         refused = {info.case.rung: info.refused for info in state.rungs if info.refused}
         self._shown = shown_rows(state.rows, refused, state.going, state.models)
-        if state.ladder is not None and (state.derived or state.going):
-            speed, roofline = charts(state.ladder, state.derived, state.going)
-            self.speed.show_chart(speed)
-            self.roofline.show_chart(roofline)
-        else:
-            self.speed.show_chart(None)
-            self.roofline.show_chart(None)
+        now = (state.ladder, state.derived, dict(state.going))
+        if now != self._charted:
+            self._charted = now
+            if state.ladder is not None and (state.derived or state.going):
+                speed, roofline = charts(state.ladder, state.derived, state.going)
+                self.speed.show_chart(speed)
+                self.roofline.show_chart(roofline)
+            else:
+                self.speed.show_chart(None)
+                self.roofline.show_chart(None)
         self.table.show_rows(self._shown)
         self._show_selected()
         self._on_standing(session.standing)

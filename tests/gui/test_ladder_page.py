@@ -1,5 +1,7 @@
 """The ladder page with real CPU workers: planned, run, read, used in a comparison; a kernel of one's own."""
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
@@ -11,6 +13,7 @@ from bench.records import Job
 from gui import screenshots
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
+from gui.plot_names import spread
 from tests.gui.recorded import RECORDED
 
 CRASH = """import os
@@ -204,3 +207,11 @@ def test_a_ladder_and_a_comparison_do_not_run_at_once(make_window, qtbot):
     with qtbot.waitSignal(page.session.ended, timeout=30_000):
         page.session.cancel()
     assert "Cancelled" in page._words.text()
+
+
+def test_labels_at_points_are_set_apart():
+    assert spread([1.0, 5.0, 9.0], 1, 0, 10) == [1.0, 5.0, 9.0]
+    crowded = spread([5.0, 5.1, 9.9, 9.9], 1, 0, 10)
+    assert crowded == sorted(crowded)
+    assert all(b - a >= 1 - 1e-9 for a, b in pairwise(crowded))
+    assert crowded[-1] <= 10
