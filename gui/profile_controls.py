@@ -74,7 +74,7 @@ class ProfileControls(QWidget):
         line = FlowLayout(self, spacing=6)
         for words, field in (
             ("&Model", self.model),
-            ("B&ackends", self.backends),
+            ("Bac&kends", self.backends),
             ("Batch si&zes", self.batches),
             ("Pre&cision", self.precision),
             ("Pa&sses", self.runs),
@@ -85,7 +85,7 @@ class ProfileControls(QWidget):
         for words, tip, do in (
             ("&Open…", "Show a profile that was taken before", self.open_wanted.emit),
             ("Save &trace…", "A trace for Perfetto (ui.perfetto.dev) or Chrome", self.trace_wanted.emit),
-            ("Co&py as command", "The command line that takes the same profile", self.copy_command),
+            ("Cop&y as command", "The command line that takes the same profile", self.copy_command),
         ):
             button = QPushButton(words)
             button.setToolTip(tip)

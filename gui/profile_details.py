@@ -66,11 +66,11 @@ class ProfileDetails(QTabWidget):
             label.setWordWrap(True)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._note.setProperty("role", "muted")
-        self.addTab(self.tables, "T&ables")
+        self.addTab(self.tables, "Tab&les")
         self.addTab(self._parts_tab(), "Breakdo&wn")
         self.addTab(self._diagnosis_tab(), "&Diagnosis")
-        self.addTab(self.roofline, "R&oofline")
-        self.addTab(self._cold_tab(), "Cold start and &process")
+        self.addTab(self.roofline, "Roofline")
+        self.addTab(self._cold_tab(), "Cold start and process")
 
     def show_cases(
         self,

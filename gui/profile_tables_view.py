@@ -91,7 +91,7 @@ class ProfileTables(QWidget):
         self.calls = ProfileTable(theming, "API calls")
         self.calls.picked.connect(self._on_picked_call)
         self._heads: dict[str, tuple[QLabel, Elided]] = {}
-        for number, words in enumerate(("&GPU activities", "AP&I calls")):
+        for number, words in enumerate(("GP&U activities", "AP&I calls")):
             button = QToolButton()
             button.setText(words)
             button.setCheckable(True)
@@ -164,7 +164,7 @@ class ProfileTables(QWidget):
             note.setText(" ".join(table.notes) if table is not None else "")
         self._calls = tables[1] is not None
         steps = tables[0] is not None and "GPU" not in tables[0].title
-        self._which.button(0).setText("&Steps" if steps else "&GPU activities")
+        self._which.button(0).setText("&Steps" if steps else "GP&U activities")
         self._fold()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -180,8 +180,11 @@ class TimelinePage(Page):
         reads = [read for case in cases if (read := state.read(case)) is not None]
         self._show_lanes(reads)
         # What is missing is said here and not hidden in a tab.
-        notes = dict.fromkeys(f"{case.case.backend}: {note}" for case in cases for note in case.notes)
-        self._notes.setText(".  ".join(notes))
+        notes: dict[str, list[str]] = {}
+        for case in cases:
+            for note in case.notes:
+                notes.setdefault(note, []).append(case.case.backend)
+        self._notes.setText(".  ".join(f"{', '.join(of)}: {note}" for note, of in notes.items()))
         self._notes.setVisible(bool(notes))
         assert state.profile is not None
         self.details.show_cases(
