@@ -91,10 +91,11 @@ def _runs(events: Sequence[Mapping[str, Any]]) -> list[OrtRun]:
     return runs
 
 
-def align(runs: Sequence[OrtRun], spans: Sequence[tuple[int, int]]) -> Clock:
+def align(runs: Sequence[OrtRun], spans: Sequence[tuple[int, int]], zeros: Sequence[int] = ()) -> Clock:
     """What has to be taken from the profile's readings to have ours: `spans` are the last len(spans) runs as
-    we saw them. error_ns: half of what the spans leave open. Raises InputError where a run does not fit its
-    span."""
+    we saw them. zeros: moments of ours at which the profile may have begun, of which one is taken that the
+    spans allow; without one, the middle of what they leave open. Raises InputError where a run does not fit
+    its span."""
     if len(runs) < len(spans) or not spans:
         raise InputError(
             f"ONNX Runtime's profile tells of {len(runs)} runs where {len(spans)} were made: profile the "
@@ -109,6 +110,9 @@ def align(runs: Sequence[OrtRun], spans: Sequence[tuple[int, int]]) -> Clock:
             "ONNX Runtime's profile does not fit the runs that were made, by "
             f"{(low - high) / 1000:.0f} µs: profile the case again"
         )
+    for zero in zeros:
+        if low - US <= zero <= high + US:
+            return Clock(name="ONNX Runtime's profile", offset_ns=-zero, error_ns=2 * US)
     return Clock(
         name="ONNX Runtime's profile",
         offset_ns=-(low + high) // 2,

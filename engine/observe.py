@@ -107,6 +107,7 @@ class OrtProfile:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._session: Any = None
+        self.zeros_ns: tuple[int, ...] = ()  # when it may have begun, in perf_counter_ns; after `end`
 
     @property
     def optimized(self) -> Path | None:
@@ -140,4 +141,20 @@ class OrtProfile:
     def end(self) -> Path | None:
         """Stop; the file that was written, None where no session was made. The session has to live still."""
         session, self._session = self._session, None
-        return None if session is None else Path(session.end_profiling())
+        if session is None:
+            return None
+        self.zeros_ns = _zeros(session)
+        return Path(session.end_profiling())
+
+
+def _zeros(session: Any) -> tuple[int, ...]:
+    """When a session's profile began, in perf_counter_ns: by the system's clock, or by the steady one. Which
+    of them a build of ONNX Runtime reads shows where the runs are known."""
+    try:
+        began = int(session.get_profiling_start_time_ns())
+    except AttributeError:
+        return ()
+    before = time.perf_counter_ns()
+    wall, steady = time.time_ns(), time.monotonic_ns()
+    now = (before + time.perf_counter_ns()) // 2
+    return (began - (wall - now), began - (steady - now))

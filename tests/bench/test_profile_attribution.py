@@ -188,6 +188,13 @@ def test_the_offset_puts_every_run_into_its_span(tmp_path):
     assert abs(made[0].start_ns - (offset + 110_000)) <= clock.error_ns
 
 
+def test_the_moment_at_which_the_profile_began_is_taken_where_the_runs_allow_it(tmp_path):
+    found = profile_ort.read(written(tmp_path, [(100, 50, []), (200, 50, [])]))
+    spans = [(1_090_000, 1_170_000), (1_190_000, 1_260_000)]
+    assert profile_ort.align(found, spans, (77, 1_002_500)).offset_ns == -1_002_500
+    assert profile_ort.align(found, spans, (77, 1_500_000)).error_ns > 5000
+
+
 def test_runs_that_do_not_fit_are_told(tmp_path):
     found = profile_ort.read(written(tmp_path, [(100, 50, []), (200, 50, [])]))
     with pytest.raises(InputError, match="does not fit"):
