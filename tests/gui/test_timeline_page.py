@@ -308,7 +308,7 @@ def test_a_profile_of_cpus_has_steps_and_no_calls(made, tmp_path):
     tables = page.details.tables
     assert tables.heading("activities").startswith("Steps")
     assert not tables.calls.isVisible()
-    assert "engine-cpu: on a GPU the profile" in page._notes.text()
+    assert "engine-cpu, ort-cpu: on a GPU the profile" in page._notes.text()
     assert "On a GPU the profile would also show every kernel." in page.details._remarks.text()
     assert [lane.title for lane in page.view.groups[0].lanes][-1] == "steps, thread 1"
 
