@@ -27,10 +27,11 @@ ORACLE_FLOPS = 3e9
 CHUNK_NBYTES = 8 << 20  # of float64 compared at once: little enough to stay in the caches
 # An output beyond this is looked at as a whole once a check, and otherwise in its first and last images and
 # some between, drawn anew each time.
-LARGE_NBYTES = 256 << 20
-PART_NBYTES = 48 << 20
+LARGE_NBYTES = 64 << 20
+PART_NBYTES = 24 << 20
 COMPARING = 8  # threads at most
 UNLIKELY = 1e30  # larger than any answer here: a sentinel was read
+
 
 Images = Conv | Pool | Lrn | LrnPool  # operators whose first axis is the batch
 
