@@ -211,9 +211,13 @@ def _shortened(table: Table) -> Table:
 def _draw(folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Path) -> list[tuple[str, Path]]:
     """Title and file of each chart, the timelines of a batch size together."""
     profile = folder.profile
+    largest = max(made.case.batch for made in measurements)
+    # The other batch sizes' roofs are in their tables.
+    left_out = {f"profile-roofline-{m.case.key}" for m in measurements if m.case.batch != largest}
     made = [
         (chart.title, _save(target, _stem(profile, chart.name), draw.render(chart, ("png",))["png"]))
         for chart in profile_charts.charts(profile, measurements, folder.events)
+        if chart.name not in left_out
     ]
     fine = [case for case in measurements if case.disposition == "ok"]
     for batch in dict.fromkeys(case.case.batch for case in fine):

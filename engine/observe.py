@@ -57,7 +57,6 @@ class Watched:
 # What preparing a session spends its time on, by what it is in words.
 PREPARING = {
     "engine-cuda": (
-        Watched("planning", "engine.planner", "plan"),
         Watched("NVRTC compile", "kernels.nvrtc", "compile_rung"),
         Watched("module load", "cupy", "RawModule"),
     ),
