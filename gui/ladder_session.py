@@ -102,6 +102,7 @@ class LadderSession(QObject):
         self._seen: dict[str, str] = {}  # path of a rung of the user's → its text when it was last looked at
         self._fresh = False  # the next answer may bring rungs that were saved or added
         self._touched = False  # a file was saved, whichever
+        self._wanted = False  # to be run as soon as it is planned
         self._due: set[str] = set()  # rungs of the user's to be run when nothing else is
         self._over = False
 
@@ -126,6 +127,8 @@ class LadderSession(QObject):
         if question.kernel_dirs != before.kernel_dirs:
             self._fresh = True
             self._what = "Your kernels were run"
+            question = msgspec.structs.replace(question, rungs=())  # those of the folder among them
+            self.state.question = question
             self._watch.watch([Path(folder) for folder in question.kernel_dirs])
         self._describer.ask(question)
         self.state.changed.emit()
@@ -141,18 +144,22 @@ class LadderSession(QObject):
             return
         known = self.state.question.kernel_dirs
         dirs = known if str(folder) in known else (*known, str(folder))
-        self.state.question = msgspec.structs.replace(self.state.question, kernel_dirs=dirs)
+        self.state.question = msgspec.structs.replace(self.state.question, kernel_dirs=dirs, rungs=())
         self._fresh = True
         self._describer.ask(msgspec.structs.replace(self.state.question, new_in=str(folder)))
         self.state.changed.emit()
 
     def run(self) -> None:
-        """The whole ladder, into a folder of its own. What hinders it is told."""
-        ladder = self.state.ladder
-        if ladder is None or self.active:
+        """The whole ladder, into a folder of its own; one that is being planned, once it is. What hinders it
+        is told."""
+        if self.active:
             return
         if reason := self._blocked():
             self.told.emit(reason)
+            return
+        self._wanted = self.planning
+        ladder = self.state.ladder
+        if ladder is None or self._wanted:
             return
         stamp = datetime.datetime.now().astimezone()
         ladder = msgspec.structs.replace(
@@ -233,10 +240,13 @@ class LadderSession(QObject):
         self._seen.update((path, info.source) for path, info in own.items())
         if not self._describer.busy:
             self._fresh = self._touched = False
+        if self._wanted and not self.planning:
+            self.run()
         self.run_due()
         self.warm_up()
 
     def _on_no_answer(self, reason: str) -> None:
+        self._wanted = False
         self.state.fail(reason)
         self.told.emit(reason)
 

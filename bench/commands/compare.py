@@ -73,7 +73,11 @@ def compare(
         "--tune-reference",
         help="Also ONNX Runtime (CUDA) tuned: its options swept once for each case, and kept.",
     ),
-    rung: list[str] = typer.Option([], metavar="NODE=RUNG", help="Kernel for a node; may be repeated."),
+    rung: list[str] = typer.Option(
+        [],
+        metavar="[MODEL:]NODE=[cpu/|cuda/]RUNG",
+        help="Kernel for a node, in one model or in all, on one device or on both; may be repeated.",
+    ),
     kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
     resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished run."),
     out: Path | None = typer.Option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +47,7 @@ class LadderActions:
         self.session = LadderSession(question, window, window.session.runs, self._comparing)
         self._asked = False
         page.connect_to(self.session, lambda: window.form.models.keys, self._used)
-        page.asked.connect(self._first)
+        page.asked.connect(self._begin)
         page.use_wanted.connect(self._use)
         page.folder_wanted.connect(self.add_folder)
         page.template_wanted.connect(self.new_kernel)
@@ -67,10 +66,7 @@ class LadderActions:
     def run(self) -> None:
         """Go to the page and climb; where its ladder is not planned yet, as soon as it is."""
         self._show()
-        if self.session.state.ladder is not None:
-            self.session.run()
-        else:
-            _once(self.session.state.changed, self._run_when_planned)
+        self.session.run()
 
     def add_folder(self, folder: str = "") -> None:
         folder = folder or QFileDialog.getExistingDirectory(
@@ -86,7 +82,7 @@ class LadderActions:
             self._window, "The folder for the new kernel", str(self._window.settings.value("folder", ""))
         )
         if folder:
-            self._asked = True
+            self._begin()
             self._window.tabs.setCurrentWidget(self._page)
             self.session.write_template(Path(folder).absolute())
 
@@ -112,22 +108,17 @@ class LadderActions:
     # ------------------------------------------------------------------------------------------ the inside
 
     def _show(self, question: LadderQuestion | None = None) -> None:
-        if question is not None or not self._asked:
-            self._asked = True
-            self.session.ask(question or self.session.state.question)
+        self._begin()
+        if question is not None:
+            self.session.ask(question)
         self._window.tabs.setCurrentWidget(self._page)
 
-    def _first(self) -> None:
+    def _begin(self) -> None:
+        """The first question, once."""
         if not self._asked:
             self._asked = True
             self.session.start_watching()
             self.session.ask(self.session.state.question)
-
-    def _run_when_planned(self) -> bool:
-        if self.session.state.ladder is not None:
-            self.session.run()
-            return True
-        return bool(self.session.state.error)
 
     def _use(self, case: RungCase) -> None:
         ladder = self.session.state.ladder
@@ -137,6 +128,9 @@ class LadderActions:
         if job.model not in form.models.keys:
             form.add_model(job.model)
         form.models.check([*form.models.checked, job.model])
+        backend = f"engine-{job.device}"
+        if backend in form.backends.usable and backend not in form.backends.checked:
+            form.backends.check([*form.backends.checked, backend])
         form.rungs.choose(
             chosen_rungs.key(job.model, job.node),
             chosen_rungs.value(job.device, case.rung),
@@ -173,13 +167,3 @@ class LadderActions:
     def _end(self) -> None:
         self._window.settings.setValue(_DIRS, list(self.session.state.question.kernel_dirs))
         self.session.quit()
-
-
-def _once(signal: object, done: Callable[[], bool]) -> None:
-    """Call `done` at each emission until it says that it is."""
-
-    def hear() -> None:
-        if done():
-            signal.disconnect(hear)  # type: ignore[attr-defined]
-
-    signal.connect(hear)  # type: ignore[attr-defined]

@@ -215,3 +215,15 @@ def test_labels_at_points_are_set_apart():
     assert crowded == sorted(crowded)
     assert all(b - a >= 1 - 1e-9 for a, b in pairwise(crowded))
     assert crowded[-1] <= 10
+
+
+def test_a_ladder_asked_for_before_it_is_planned_runs_as_soon_as_it_is(make_window, qtbot):
+    window = make_window("ok")
+    window.menu_actions.by_name["ladder"].trigger()
+    page = window.tabs.currentWidget()
+    assert isinstance(page, LadderPage)
+    qtbot.waitUntil(lambda: page.session.active, timeout=30_000)
+    assert page.session.state.ladder.job.node == "conv1"
+    assert window.menu_actions.by_name["cancel-ladder"].isEnabled()
+    with qtbot.waitSignal(page.session.ended, timeout=30_000):
+        window.menu_actions.by_name["cancel-ladder"].trigger()
