@@ -97,6 +97,23 @@ def test_pool(backend: Backend, data: st.DataObject, op_type: str) -> None:
 
 
 @drawn
+@given(st.data(), st.sampled_from(["MaxPool", "AveragePool"]))
+def test_pool_behind_an_activation_or_a_normalisation(
+    backend: Backend, data: st.DataObject, op_type: str
+) -> None:
+    spatial, attributes = data.draw(windows())
+    shape = (data.draw(small), data.draw(st.integers(1, 9)), *spatial)
+    # ONNX Runtime takes odd sizes alone.
+    lrn = {"size": data.draw(st.sampled_from([1, 3, 5])), "alpha": 0.5}
+    kind, given = data.draw(st.sampled_from([("Tanh", {}), ("Sigmoid", {}), ("LRN", lrn)]))
+    before = helper.make_node(kind, ["x"], ["before"], "before", **given)
+    pool = helper.make_node(op_type, ["before"], ["y"], "pool", **attributes)
+    nodes, output = followed([before, pool], data.draw(activations))
+    model = make_model(nodes, {"x": ("N", *shape[1:])}, [output], opset=19, ranks={output: 4})
+    check(backend, from_proto(model, "pool"), {"x": random(shape)})
+
+
+@drawn
 @given(st.data())
 def test_gemm(backend: Backend, data: st.DataObject) -> None:
     m, k, n = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 200)), data.draw(st.integers(1, 70))
