@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
+from bench.profile_store import PROFILE_FILE
+from gui.drop_run import RunDrop
 from gui.pages.timeline import TimelinePage
 from gui.profile_session import ProfileSession
 
@@ -14,12 +16,13 @@ if TYPE_CHECKING:
     from gui.actions import Actions
     from gui.main_window import MainWindow
 
-ORDER = 17
+ORDER = 25  # after gui.menus.runs: a folder that is dropped is a profile first
 
 
 def add_to(window: MainWindow, actions: Actions) -> None:
     page = next(page for page in window.pages if isinstance(page, TimelinePage))
     profiles = ProfileActions(window, page)
+    RunDrop(window, profiles.open, PROFILE_FILE)
     window.profiles = profiles
     actions.add("run", "profile", "&Take a profile…", profiles.show)
     actions.add("run", "cancel-profile", "Cancel the pro&file", profiles.session.cancel, enabled=False)
@@ -53,8 +56,12 @@ class ProfileActions:
             self._window, "A profile's folder", str(self._window.session.runs)
         )
         if folder:
-            self.show()
-            self.session.open(Path(folder))
+            self.open(Path(folder))
+
+    def open(self, folder: Path) -> None:
+        """Show a profile that was taken before."""
+        self.show()
+        self.session.open(folder)
 
     def ask_trace(self) -> None:
         if not self.session.state.fine or self.session.state.folder is None:

@@ -20,6 +20,7 @@ from gui.profile_session import ProfileSession
 from gui.timeline_lanes import PROCESS
 from tests.gui import profiled
 from tests.gui.recorded import Shown
+from tests.gui.test_runs_page import drop
 
 FAKE = Path(__file__).parent / "fake_profiler.py"
 INFOS = tuple(
@@ -352,6 +353,9 @@ def test_the_window_has_the_page_and_its_actions(make_window, monkeypatch, tmp_p
     qtbot.waitUntil(lambda: bool(window.profiles.session.state.fine), timeout=10_000)
     window.redraw.flush()
     assert page.stack.currentIndex() == 1
+    other = profiled.two_gpus(tmp_path / "other", (16,))
+    assert drop(window, other / "results.jsonl")
+    qtbot.waitUntil(lambda: window.profiles.session.state.batches == [16], timeout=10_000)
     window.profiles.session._supervisor = object()  # as while one is taken
     try:
         assert "profile is being taken" in next(filter(None, (b() for b in window.session.blockers)))
