@@ -3,14 +3,23 @@ their nodes, and what is missing is said."""
 
 from __future__ import annotations
 
+import json
 import time
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from bench import profile_parts, profile_session
-from bench.profile_records import ProfileJob
+from bench import (
+    profile_findings,
+    profile_merge,
+    profile_parts,
+    profile_runner,
+    profile_session,
+    profile_store,
+)
+from bench.profile_records import ProfileJob, ProfileLimits, ProfileStart, planned
 from bench.records import Case
 from engine import importer, planner
 from engine.backend import Options
@@ -19,6 +28,7 @@ from engine.cupti import Told
 from kernels import launch, registry
 from kernels.errors import UnavailableError
 from models import catalogue
+from tests.bench.profile_cases import LIMITS
 
 BATCH = 2
 
@@ -182,3 +192,117 @@ def test_a_profiler_that_is_refused_costs_the_kernels_and_not_the_case(monkeypat
     assert len(found.pass_ns) == 2
     assert found.attributed is None
     assert any("another profiler is attached" in note for note in found.notes)
+
+
+def test_a_case_on_a_gpu_from_its_cold_start_to_its_profile(monkeypatch, gpu, graph, tmp_path):
+    """The whole worker but for its process: the backend and CuPy are played too."""
+    plan = planner.plan(graph, BATCH, "cuda", "fp32")
+    rungs = [registry.find("cuda", step.op, step.rung) for step in plan.steps]
+    shapes = [(rung, launch.launch(step.params, rung)) for step, rung in zip(plan.steps, rungs, strict=True)]
+    order = EngineCudaSession.launch_order(SimpleNamespace(_plan=plan, _shapes=shapes))
+
+    class Timed(Session):
+        phases: ClassVar = {"load": 1000, "alloc": 1000, "upload": 1000, "compile": 1000}
+        facts: ClassVar = {"gpu": "a GPU"}
+
+        def time_runs(self, count: int, cold: bool = False) -> int:
+            return 20_000 * count
+
+    backend = SimpleNamespace(
+        name="engine-cuda",
+        device="cuda",
+        unavailable=lambda: None,
+        prepare=lambda *arguments: Timed(gpu, order),
+    )
+    device = SimpleNamespace(synchronize=lambda: None)
+    cupy = SimpleNamespace(
+        cuda=SimpleNamespace(runtime=SimpleNamespace(free=lambda pointer: None), Device=lambda: device)
+    )
+    monkeypatch.setattr(profile_runner.backends, "get", lambda name: backend)
+    monkeypatch.setattr(profile_session, "import_cupy", lambda: cupy)
+    monkeypatch.setattr(profile_runner.limits, "limits", lambda *arguments, **named: LIMITS)
+    job = ProfileJob(
+        model="lenet5-digits", backends=("engine-cuda",), batches=(BATCH,), runs=2, budget_s=0.02
+    )
+    said: list = []
+    start = ProfileStart(
+        job=job, cases=planned(job), folder=str(tmp_path), started_ns=time.perf_counter_ns() - 5000
+    )
+    profile_runner.ProfileRunner(start, said.append, lambda: False, time.perf_counter_ns()).run()
+    made = said[-1].measurement
+    assert made.reason == ""
+    assert made.disposition == "ok"
+    assert made.attributed == 1
+    phases = [mark.name for mark in made.cold]
+    assert phases[:6] == ["interpreter", "program", "libraries", "model and images", "NVML", "CUDA context"]
+    assert made.samples_ns[0] == 20_000
+    assert made.pass_ns
+    assert len(made.profiled_ns) == 2
+    assert made.facts["profiled_cuda_graph"] == "yes"
+    assert any(isinstance(message, ProfileLimits) for message in said)
+    events = profile_store.read_events(tmp_path / made.file)
+    assert made.events == {
+        "activities": len(events.activities),
+        "calls": len(events.calls),
+        "intervals": len(events.intervals),
+    }
+    found = {f.nodes for f in profile_findings.findings(made, events, LIMITS)}
+    assert found == {step.nodes for step, _ in order}
+
+
+def test_onnx_runtimes_kernels_come_together_with_its_own_profile(graph, tmp_path):
+    zero, origin = 7_000_000, 5_000_000  # of ONNX Runtime's profile and of ours, on perf_counter
+    taken = profile_merge.Taken(graph, BATCH, origin, writing=(zero + 900_000, zero + 950_000))
+    events, activities, calls = [], [], []
+    for number, run in enumerate((None, 0)):
+        start = zero + 200_000 * (number + 1)
+        taken.numbers.append(run)
+        for name, kind, low, high in (("pass", "window", -9, 160), ("run", "stage", -5, 105)):
+            taken.spans.append((name, kind, run, start + 1000 * low, start + 1000 * high))
+        events.append(
+            {"cat": "Session", "name": "model_run", "ts": (start - zero) // 1000, "dur": 100, "tid": 9}
+        )
+        for place, (node, op) in enumerate((("conv1", "Conv"), ("pool1", "MaxPool"))):
+            at = start + 1000 * (10 + 40 * place)
+            arguments = {"op_name": op, "provider": "CUDAExecutionProvider"}
+            events.append(
+                {
+                    "cat": "Node",
+                    "name": f"{node}_kernel_time",
+                    "ts": (at - zero) // 1000,
+                    "dur": 30,
+                    "tid": 9,
+                    "args": arguments,
+                }
+            )
+            for each in range(2):  # two kernels a node, all of one name, late on the device
+                correlation = len(calls) + 1
+                call = {"name": "cudaLaunchKernel", "domain": "runtime", "thread": 9}
+                began = at + 1000 * (5 + 10 * each)
+                calls.append({**call, "correlation": correlation, "start_ns": began, "end_ns": began + 4000})
+                activities.append(
+                    {
+                        "name": "cudnn",
+                        "kind": "kernel",
+                        "correlation": correlation,
+                        "start_ns": began + 60_000,
+                        "end_ns": began + 65_000,
+                    }
+                )
+    taken.ort_file = tmp_path / "ort.json"
+    taken.ort_file.write_text(json.dumps(events))
+    taken.ort_zeros = (3, zero)
+    told = Told(activities, calls, [], 0, 5, 0, 0, {"name": "a GPU", "multiprocessors": 132, "warp": 32})
+    found = profile_merge.merged(taken, told, ())
+    assert found.attributed == 1
+    assert [clock.name for clock in found.clocks] == ["CUPTI", "ONNX Runtime's profile"]
+    assert found.clocks[1].offset_ns == -(zero - origin)
+    by_run = [(a.run, a.op_type) for a in found.events.activities]
+    assert by_run == [(run, op) for run in (None, 0) for op in ("Conv", "Conv", "MaxPool", "MaxPool")]
+    assert all("conv1" in a.nodes for a in found.events.activities if a.op_type == "Conv")
+    assert {operator.op_type for operator in found.operators} >= {"Conv", "MaxPool", "Gemm"}
+    taken.ort_file.write_text(json.dumps(events)[:-30])
+    again = profile_merge.merged(profile_merge.Taken(**vars(taken) | {"notes": []}), told, ())
+    assert again.attributed == 0
+    assert any("broken or cut short" in note for note in again.notes)
+    assert any("100.0% of the kernels' time could not be attributed" in note for note in again.notes)
