@@ -182,14 +182,16 @@ def value_text(value: float) -> str:
 
 
 def sentences(finding: Finding) -> str:
-    """A finding in words: what, where, when, on what, and how much of it."""
-    told = [f"{finding.reason[:1].upper()}{finding.reason[1:]}."]
-    if finding.index:
+    """A finding in words: what, where, when, on what, and how much of it; nothing that its reason says."""
+    reason = finding.reason
+    told = [f"{reason[:1].upper()}{reason[1:]}."]
+    if finding.index and not (finding.expected in reason and finding.got in reason):
         place = ", ".join(map(str, finding.index))
         told.append(f"At element ({place}): expected {finding.expected}, got {finding.got}.")
     if finding.elements:
         share = units.percent(finding.wrong / finding.elements, 1)
-        told.append(f"{finding.wrong:,} of {finding.elements:,} elements are wrong ({share}).")
+        count = f"{finding.wrong:,} of {finding.elements:,} elements"
+        told.append(f"That is {share} of them." if count in reason else f"{count} are wrong ({share}).")
     seen = [f"seen {finding.when}" if finding.when else "", f"on {finding.params}" if finding.params else ""]
     if any(seen):
         words = " ".join(part for part in seen if part)
