@@ -188,7 +188,9 @@ def sentences(finding: Finding) -> str:
     if finding.index and not (finding.expected in reason and finding.got in reason):
         place = ", ".join(map(str, finding.index))
         told.append(f"At element ({place}): expected {finding.expected}, got {finding.got}.")
-    if finding.elements:
+    if finding.elements and not finding.wrong:
+        told.append("The answer itself is right.")
+    elif finding.elements:
         share = units.percent(finding.wrong / finding.elements, 1)
         count = f"{finding.wrong:,} of {finding.elements:,} elements"
         told.append(f"That is {share} of them." if count in reason else f"{count} are wrong ({share}).")
