@@ -128,6 +128,7 @@ def render(found: Sequence[Climbed], sections: Sequence[Section], heading: str =
         .render(
             heading=heading or f"Ladders on {env.gpu or env.cpu or 'an unknown machine'}",
             count=len(found),
+            above=ladder_tables.ABOVE,
             machines=list(dict.fromkeys(line for one in found for line in machine(one.ladder))),
             limits=list(dict.fromkeys(line for one in found for line in limits(one.ladder))),
             pieces=[piece(one) for one in found],

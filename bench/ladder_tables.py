@@ -12,6 +12,12 @@ from bench.ladder_rows import RungRow
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+# Why something can be beyond what was measured as the limit.
+ABOVE = (
+    "the work was done with fewer operations than it counts (as Winograd's and Fourier's ways do), or by "
+    "units of which the probe asks less (mma.sync does not reach what wgmma does), or the machine was busy "
+    "while it was probed"
+)
 WORDS = {"unsupported": "refused"} | tables.WORDS
 
 
@@ -176,7 +182,10 @@ def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     lines.append(f"reference: {ladder.reference}, the same work as a model of one node")
     if beside := next((row for row in rows if row.beside), None):
         lines.append(f"* beside the ladder: over {beside.below}, the highest rung that is right in fp32")
-    return [*lines, *limit_lines(ladder)]
+    lines += limit_lines(ladder)
+    if any(row.limit and row.limit > 1 for row in rows):
+        lines.append(f"a share above 100 %: {ABOVE}")
+    return lines
 
 
 def limit_lines(ladder: Ladder) -> list[str]:

@@ -13,6 +13,7 @@ from bench import draw, draw_panels, ladder_plan, ladder_tables
 from bench.charts import ladder as ladder_charts
 from bench.ladder_records import REFERENCE, Ladder, RungMeasurement
 from bench.ladder_rows import RungRow, reference_of, rows
+from engine import backends, probe
 from kernels.errors import InputError
 from tests.ladder.test_ladder import HEADER, example, measured, small_job
 
@@ -81,6 +82,7 @@ def test_precisions_are_told_apart_in_tables_and_charts() -> None:
     text = screen.export_text()
     assert "03 cublas (library)" in text
     assert "* beside the ladder: over tiles" in text
+    assert "a share above 100 %" not in text
     assert [r["precision"] for r in ladder_tables.records(made)].count("tf32") == 3
     speed, roofline = ladder_charts.charts(ladder, made)
     (panel,) = speed.panels
@@ -123,3 +125,13 @@ def test_the_ladder_has_a_reference_a_precision_that_a_rung_computes_in(tmp_path
     assert told(rungs=("im2col", "thrice")) == ["im2col", "thrice", "reference"]
     with pytest.raises(InputError, match="no rung of conv on cpu computes in tf32; they compute in fp32"):
         ladder_plan.plan(small_job(precision="tf32"))
+
+
+@pytest.mark.gpu
+def test_a_gpus_matrix_units_do_more_than_its_float32_cores() -> None:
+    if reason := backends.get("engine-cuda").unavailable():
+        pytest.skip(reason)
+    reached = probe.cuda()
+    if reached.matrix_missing:
+        pytest.skip(reached.matrix_missing)
+    assert reached.flops_per_s < reached.matrix_flops_per_s["tf32"] < reached.matrix_flops_per_s["fp16"]
