@@ -55,10 +55,8 @@ class LadderDescriber(QObject):
         self._asked = self._next = None
         if process is not None:
             process.blockSignals(True)
-            process.closeWriteChannel()
-            if not process.waitForFinished(END_MS):
-                process.kill()
-                process.waitForFinished(END_MS)
+            process.kill()  # it has nothing to bring in order; a template is written whole or not at all
+            process.waitForFinished(END_MS)
 
     # ------------------------------------------------------------------------------------------ the inside
 

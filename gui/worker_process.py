@@ -98,6 +98,8 @@ class WorkerProcess(QObject):
             return
         process.blockSignals(True)
         process.closeWriteChannel()
+        if self._warm:  # it has nothing to bring in order
+            process.kill()
         if not process.waitForFinished(QUIT_MS):
             process.kill()
             process.waitForFinished(QUIT_MS)
