@@ -42,12 +42,15 @@ def conv_tensor(params: Conv, rung: Rung) -> Launch:
         raise KernelError(
             f"{rung.label} counts pixels and the elements of an image in 32 bits; {params} has more"
         )
+    if max((params.kh - 1) * params.dilation_h, (params.kw - 1) * params.dilation_w) >= 2**15:
+        raise KernelError(f"{rung.label} counts the pixels of a window in 16 bits; {params} has more")
     slabs = ceil(taps, packing.depth(precision))
     tile, parts = tensor_tiles.fit(tiles(rung), precision, pixels, wide, slabs, params.group)
     run = packing.run(precision, channels)
     pack = Pack(packing.conv_slabs, (params.group, run, precision, tile.columns))
     grid = (ceil(pixels, tile.rows) * ceil(wide, tile.columns), 1, params.group * parts)
-    return _in_parts(params, tile, parts, grid, tile.defines | {"RUN": run}, pack)
+    padded = any((params.pad_top, params.pad_left, params.pad_bottom, params.pad_right))
+    return _in_parts(params, tile, parts, grid, tile.defines | {"RUN": run, "PADDED": int(padded)}, pack)
 
 
 @shape

@@ -12,6 +12,7 @@ TILE_COLUMNS = 128  # channels of a block
 WARP_ROWS = 64      # of them a warp's
 WARP_COLUMNS = 64
 RUN = 1             # channels that follow each other in the order of the taps: what divides their number
+PADDED = 1          # whether there is any padding
 PLANE = 0           # pixels of a channel of x, to compile them in; 0: any number
 PARTS = 1           # of the taps; with one there is no second kernel
 STAGES = 3          # slabs of weights in shared memory at once
@@ -40,6 +41,7 @@ struct Kind {
 #define LOADS (TILE_ROWS * CHUNKS / THREADS)  // chunks that a thread gathers of a slab
 #define TABLE_SLABS 8                         // whose taps are located at once
 #define ENTRIES (DEPTH / RUN)                 // of the table for a slab
+#define GROUP (Kind::CHUNK / RUN < 4 ? Kind::CHUNK / RUN : 4)  // read from the table at once
 #define SUMS (WARP_ROWS * WARP_COLUMNS / LANES)
 #define RESIDENT ((SUMS >= 96 ? 256 : SUMS >= 64 ? 384 : 512) / THREADS)  // blocks to leave registers for
 #define OUT_LEAD (WARP_ROWS + 4)
@@ -48,21 +50,9 @@ static_assert(Kind::CHUNK % RUN == 0, "a run must not pass the end of a chunk");
 static_assert(WARPS_ACROSS * MMA_COLUMNS * OUT_LEAD <= 2 * WARP_ROWS * 4 * CHUNKS,
               "8 channels of every warp must fit where the slabs of patches were");
 
-struct __align__(16) Tap {
-    int offset, down, right;
+struct __align__(4 * GROUP) Group {
+    int v[GROUP];
 };
-
-// Taps are numbered by runs of channels, then down and across the window, then within the run: the order in which the
-// weights were packed.
-__device__ __forceinline__ Tap locate(int entry, int entries, int h, int w, int kh, int kw, int dilation_h,
-                                      int dilation_w) {
-    const int first_channel = entry / (kh * kw) * RUN, r = entry / kw % kh, s = entry % kw;
-    Tap t;
-    t.offset = entry < entries ? (first_channel * h + r * dilation_h) * w + s * dilation_w : 0;
-    t.down = entry < entries ? r * dilation_h : -0x40000000;
-    t.right = s * dilation_w;
-    return t;
-}
 
 // The convolution as a matrix product, its rows the pixels of the whole batch, its columns the channels of a group.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
@@ -72,7 +62,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
          int dilation_w, int group, int activation) {
     __shared__ uint4 weights[STAGES][TILE_COLUMNS * CHUNKS];
     __shared__ uint4 patches[2][TILE_ROWS * CHUNKS];
-    __shared__ Tap located[TABLE_SLABS * ENTRIES];
+    // Of each run of taps: how far from a pixel's corner it lies (-1: it is beyond the last); with padding, too,
+    // how far down and right of it, 16 bits each.
+    __shared__ __align__(16) int offsets[TABLE_SLABS * ENTRIES];
+    __shared__ __align__(16) int windows[PADDED ? TABLE_SLABS * ENTRIES : GROUP];
     __shared__ index_t places[TILE_ROWS];  // of each pixel in y
 
     const int channels = c / group, outputs = m / group;
@@ -95,9 +88,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
 
     const int patch_row = thread % TILE_ROWS, patch_chunk = thread / TILE_ROWS;
     const int pixel = first_pixel + patch_row;
-    // A pixel beyond the last lies, like a tap beyond the last, where every read is a zero; as an unsigned number
-    // what lies above or left of the image is beyond its other end, so that one comparison an axis suffices.
-    const int top = pixel < pixels ? pixel % area / out_w * stride_h - pad_top : -0x40000000;
+    const int top = pixel % area / out_w * stride_h - pad_top;
     const int left = pixel % area % out_w * stride_w - pad_left;
     const float* corner = x + ((index_t)(pixel / area) * c + g * channels) * plane + (index_t)top * w + left;
     if (thread < TILE_ROWS)
@@ -108,8 +99,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
     WarpTile<Kind, WARP_ROWS, WARP_COLUMNS> tile;
 
     auto fill_table = [&](int slab) {
-        for (int e = thread; e < TABLE_SLABS * ENTRIES; e += THREADS)
-            located[e] = locate(slab * ENTRIES + e, taps / RUN, h, w, kh, kw, dilation_h, dilation_w);
+        // Taps are numbered by runs of channels, then down and across the window, then within the run: the order in
+        // which the weights were packed.
+        for (int e = thread; e < TABLE_SLABS * ENTRIES; e += THREADS) {
+            const int entry = slab * ENTRIES + e;
+            const int first_channel = entry / (kh * kw) * RUN, r = entry / kw % kh, s = entry % kw;
+            const int down = r * dilation_h, right = s * dilation_w;
+            offsets[e] = entry * RUN < taps ? first_channel * plane + down * w + right : -1;
+            if (PADDED) windows[e] = down << 16 | right;
+        }
         __syncthreads();
     };
     // Starts the copies of a slab of weights; a group is closed even when nothing is left, so that their number tells
@@ -123,17 +121,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
         close_group();
     };
     auto gather = [&](int slab) {
-        const Tap* here = located + (slab - begin) % TABLE_SLABS * ENTRIES;
 #pragma unroll
-        for (int i = 0; i < LOADS; ++i)
+        for (int e = 0; e < LOADS * Kind::CHUNK; e += GROUP * RUN) {
+            const int chunk = patch_chunk + e / Kind::CHUNK * (THREADS / TILE_ROWS);
+            const int entry = (slab - begin) % TABLE_SLABS * ENTRIES + (chunk * Kind::CHUNK + e % Kind::CHUNK) / RUN;
+            const Group offset = *reinterpret_cast<const Group*>(offsets + entry);
+            const Group window = *reinterpret_cast<const Group*>(windows + (PADDED ? entry : 0));
 #pragma unroll
-            for (int e = 0; e < Kind::CHUNK; e += RUN) {
-                const Tap t = here[((patch_chunk + i * (THREADS / TILE_ROWS)) * Kind::CHUNK + e) / RUN];
-                const bool inside =
-                    (unsigned)(top + t.down) < (unsigned)h && (unsigned)(left + t.right) < (unsigned)w;
+            for (int i = 0; i < GROUP; ++i) {
+                // As an unsigned number what lies above or left of the image is beyond its other end, so that one
+                // comparison an axis suffices.
+                bool inside = pixel < pixels && offset.v[i] >= 0;
+                if (PADDED)
+                    inside = inside && (unsigned)(top + (window.v[i] >> 16)) < (unsigned)h &&
+                             (unsigned)(left + (window.v[i] & 0xffff)) < (unsigned)w;
 #pragma unroll
-                for (int r = 0; r < RUN; ++r) held[i][e + r] = inside ? corner[t.offset + r * plane] : 0.0f;
+                for (int r = 0; r < RUN; ++r)
+                    held[e / Kind::CHUNK][e % Kind::CHUNK + i * RUN + r] =
+                        inside ? corner[offset.v[i] + r * plane] : 0.0f;
             }
+        }
     };
     auto keep = [&](int slab) {
 #pragma unroll
