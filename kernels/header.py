@@ -10,6 +10,7 @@ key that fits no field of the op's params is an error, and so is any key that is
     activation = ["none"]        the fused activations it takes, "none" for no activation
     group = 1, dilation = 1, stride = 1, pad = 0, batch = 1
                                  exactly this value, on both axes (pad: on all four sides)
+    side_by_side = 2             pool: windows of so many columns lie side by side and cover whole rows
     kernel = 3                   exactly this kernel size on both axes; kernel_max = 7: at most
     bias = false, trans_a = false, trans_b = false, log = false
                                  exactly this flag
@@ -78,6 +79,7 @@ _EXACTLY: dict[str, tuple[str, ...]] = {
     "pad": ("pad_top", "pad_left", "pad_bottom", "pad_right"),
     "batch": ("batch",),
     "kernel": ("kh", "kw"),
+    "side_by_side": ("side_by_side",),
 }
 _FLAGS = ("bias", "trans_a", "trans_b", "log")
 _AT_MOST: dict[str, tuple[str, ...]] = {

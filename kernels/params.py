@@ -166,6 +166,13 @@ class Pool:
     dtype: str = "float32"
 
     @property
+    def side_by_side(self) -> int:
+        """The columns of a window, where windows lie side by side from the first pixel of a row to its last;
+        else 0."""
+        beside = self.kw == self.stride_w and self.dilation_w == 1 and self.pad_left == 0
+        return self.kw if beside and self.out_w * self.kw == self.w else 0
+
+    @property
     def flops(self) -> int:
         return self.n * self.c * self.out_h * self.out_w * self.kh * self.kw
 

@@ -35,16 +35,12 @@ def pool_compiled(params: Pool, rung: Rung) -> Launch:
 
 @shape
 def pool_runs(params: Pool, rung: Rung) -> Launch:
-    """As pool_compiled, but RUN outputs below each other a thread, fewer where threads would be few. VECTOR:
-    the columns of a window that one access reads: all where windows lie side by side on its boundaries."""
+    """As pool_compiled, but RUN outputs below each other a thread, fewer where threads would be few."""
     p = params
     run = min(define(rung, "RUN"), p.out_h)
     while run > 1 and outputs(p) < _ENOUGH_WARPS * _WARP * run:
         run //= 2
-    side_by_side = p.kw == p.stride_w and p.dilation_w == 1 and p.pad_left == 0 and p.w % p.kw == 0
-    vector = p.kw if side_by_side and p.kw in (2, 4) and p.out_w * p.kw <= p.w else 1
-    units = p.n * p.c * ceil(p.out_h, run) * p.out_w
-    return _pool_launch(p, rung, units, {"RUN": run, "VECTOR": vector})
+    return _pool_launch(p, rung, p.n * p.c * ceil(p.out_h, run) * p.out_w, {"RUN": run})
 
 
 @shape

@@ -2,13 +2,12 @@
 op = "pool"
 rung = 3
 name = "output_runs"
-idea = "A thread takes RUN outputs one below the other: a row of the image is reduced once for all windows that it lies in, and where windows do not overlap it is read in one access a window."
+idea = "A thread takes RUN outputs one below the other: a row of the image is read and reduced once for all the windows that it lies in."
 launch = "pool_runs"
 overlaps = true
 [defines]
-RUN = 4    # outputs a thread, fewer where threads would be few
-VECTOR = 1  # columns of a window in one access; this line and those below: the launch sets them
-KIND = 0
+RUN = 4   # outputs a thread, fewer where threads would be few
+KIND = 0  # this line and those below: the launch sets them to the parameters
 H = 8
 W = 8
 OUT_H = 4
@@ -31,49 +30,15 @@ kernel_max = 8
 */
 #include "common.cuh"
 #include "overlap.cuh"
-
-#if WIDE
-typedef index_t place_t;
-#else
-typedef unsigned place_t;
-#endif
-
-#define RUNS ((OUT_H + RUN - 1) / RUN)
-#define ROWS ((RUN - 1) * STRIDE_H + (KH - 1) * DILATION_H + 1)  // of the image that a thread's windows cover
-
-// Whether window `o` of the run holds row `row`: known at compile time, for the loops over both are unrolled.
-__device__ __forceinline__ constexpr bool holds(int o, int row) {
-    return row >= o * STRIDE_H && (row - o * STRIDE_H) % DILATION_H == 0 && (row - o * STRIDE_H) / DILATION_H < KH;
-}
-
-__device__ __forceinline__ float start() { return KIND == POOL_MAX ? minus_infinity() : 0.0f; }
-__device__ __forceinline__ float joined(float a, float b) { return KIND == POOL_MAX ? larger(a, b) : a + b; }
+#include "pool.cuh"
 
 // The part of one row that lies in the windows whose left edge is `left`.
 __device__ __forceinline__ float reduced(const float* __restrict__ row, int left) {
-#if VECTOR == 4
-    const float4 v = *reinterpret_cast<const float4*>(row + left);
-    return joined(joined(v.x, v.y), joined(v.z, v.w));
-#elif VECTOR == 2
-    const float2 v = *reinterpret_cast<const float2*>(row + left);
-    return joined(v.x, v.y);
-#else
     float found = start();
 #pragma unroll
     for (int s = 0; s < KW; ++s) {
         const int ix = left + s * DILATION_W;
         if (ix >= 0 && ix < W) found = joined(found, row[ix]);
-    }
-    return found;
-#endif
-}
-
-// How many of `taps` places from `first` on count in an average, along an axis of `size` with `after` behind it.
-__device__ __forceinline__ int counted(int first, int taps, int dilation, int size, int after) {
-    int found = 0;
-    for (int k = 0; k < taps; ++k) {
-        const int place = first + k * dilation;
-        found += COUNT_PAD ? place < size + after : place >= 0 && place < size;
     }
     return found;
 }

@@ -1,8 +1,8 @@
 /*
 op = "lrn"
-rung = 3
+rung = 4
 name = "quads"
-idea = "Four neighbouring pixels a thread in one access of 16 bytes, and the power as a reciprocal root times its own root: a quarter of the instructions for addresses, no division."
+idea = "Four neighbouring pixels a thread, read and written in one access of 16 bytes: a quarter of the instructions for addresses."
 launch = "lrn_runs"
 [defines]
 RUN = 8     # channels a thread

@@ -1,0 +1,75 @@
+/*
+op = "pool"
+rung = 4
+name = "pairs"
+idea = "Where windows of two columns lie side by side, both pixels of a row of a window are read in one access."
+launch = "pool_runs"
+overlaps = true
+[defines]
+RUN = 4   # outputs a thread, fewer where threads would be few
+KIND = 0  # this line and those below: the launch sets them to the parameters
+H = 8
+W = 8
+OUT_H = 4
+OUT_W = 4
+KH = 2
+KW = 2
+STRIDE_H = 2
+STRIDE_W = 2
+PAD_TOP = 0
+PAD_LEFT = 0
+PAD_BOTTOM = 0
+PAD_RIGHT = 0
+DILATION_H = 1
+DILATION_W = 1
+COUNT_PAD = 0
+AFTER = 0  # the activation
+WIDE = 0  # more outputs than 32 bits count
+[needs]
+side_by_side = 2
+kernel_max = 8
+*/
+#include "common.cuh"
+#include "overlap.cuh"
+#include "pool.cuh"
+
+// The part of one row that lies in the window whose left edge is `left`.
+__device__ __forceinline__ float reduced(const float* __restrict__ row, int left) {
+    const float2 v = *reinterpret_cast<const float2*>(row + left);
+    return joined(v.x, v.y);
+}
+
+extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__ y, int kind, int n, int c, int h,
+                                int w, int kh, int kw, int out_h, int out_w, int stride_h, int stride_w,
+                                int pad_top, int pad_left, int pad_bottom, int pad_right, int dilation_h,
+                                int dilation_w, int count_include_pad, int activation) {
+    let_next_begin();
+    const place_t i = (place_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= (place_t)n * c * (RUNS * OUT_W)) return;
+    const int ox = i % OUT_W, first = (int)(i / OUT_W % RUNS) * RUN;
+    const int left = ox * STRIDE_W - PAD_LEFT, top = first * STRIDE_H - PAD_TOP;
+    const index_t plane = i / (RUNS * OUT_W);
+    wait_for_previous();
+    const float* in = x + plane * (H * W);
+    float found[RUN];
+#pragma unroll
+    for (int o = 0; o < RUN; ++o) found[o] = start();
+#pragma unroll
+    for (int row = 0; row < ROWS; ++row) {
+        const int iy = top + row;
+        const float part = iy >= 0 && iy < H ? reduced(in + iy * W, left) : start();
+#pragma unroll
+        for (int o = 0; o < RUN; ++o) {
+            if (holds(o, row)) found[o] = joined(found[o], part);
+        }
+    }
+    float* out = y + plane * (OUT_H * OUT_W) + first * OUT_W + ox;
+    const int columns = KIND == POOL_MAX ? 1 : counted(left, KW, DILATION_W, W, PAD_RIGHT);
+#pragma unroll
+    for (int o = 0; o < RUN; ++o) {
+        if (first + o >= OUT_H) break;
+        float v = found[o];
+        if (KIND != POOL_MAX) v /= columns * counted(top + o * STRIDE_H, KH, DILATION_H, H, PAD_BOTTOM);
+        out[o * OUT_W] = activate(v, AFTER);
+    }
+}
