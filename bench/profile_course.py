@@ -27,8 +27,8 @@ def row(made: CaseProfile, events: Events) -> dict[str, Any]:
     found = in_window(events, "all")
     picked: dict[str, Sequence[Activity | ApiCall | Interval]] = {}
     steps = device_events(found)
-    for key, op_types in _KERNELS.items():
-        picked[key] = [e for e in steps if e.op_type in op_types and getattr(e, "kind", "") != "memcpy"]
+    for key in _KERNELS:
+        picked[key] = [event for event in steps if event.kind != "memcpy" and _layer(event.op_type) == key]
     for key, way in _COPIES.items():
         picked[key] = [a for a in found.activities if a.copy == way]
     for family in profile_api.FAMILIES:
@@ -38,6 +38,12 @@ def row(made: CaseProfile, events: Events) -> dict[str, Any]:
         made_row[f"{key}_ns"] = sum(event.time_ns for event in picked[key])
         made_row[f"{key}_calls"] = len(picked[key])
     return made_row
+
+
+def _layer(op_type: str) -> str:
+    """The column of an operator, "" for none; of one that is several, the first that has a column."""
+    parts = op_type.split("+")
+    return next((key for key, types in _KERNELS.items() if any(part in types for part in parts)), "")
 
 
 def table(rows: Sequence[dict[str, Any]], passes: int) -> Table:

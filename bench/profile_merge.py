@@ -4,12 +4,10 @@ missing."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from bench import profile_attribution, profile_ort
 from bench.profile_attribution import Launched
@@ -24,10 +22,25 @@ from bench.profile_records import (
     Operator,
 )
 from bench.profile_store import events_of
-from engine import cupti, groups, ort_profile
+from engine import cupti, groups, ort_profile, submodel
 from engine.graph import Graph
 from engine.plan import Step
 from kernels.errors import KernelscopeError
+
+# Operators that take time of their own; the others end in a step of theirs, or begin it.
+MAIN = frozenset(
+    {
+        "Conv",
+        "Gemm",
+        "MatMul",
+        "MaxPool",
+        "AveragePool",
+        "GlobalAveragePool",
+        "GlobalMaxPool",
+        "LRN",
+        "Softmax",
+    }
+)
 
 
 @dataclass
@@ -112,22 +125,15 @@ class _Merging:
         if self._taken.writing is not None:
             clocks += self._nodes(marks)
         steps = [step for step, _ in order] or [step for step, *_ in self._any_pass()]
-        # Our engine's steps are what runs; ONNX Runtime's nodes are told in the terms of our groups.
-        groups_of = {} if steps else self._groups()
         if order:
-            launched = [Launched(name, step.nodes, self._op_type(step)) for step, name in order]
+            launched = [
+                Launched(name, step.nodes, self._op_type(step.nodes) or step.op) for step, name in order
+            ]
             activities = list(profile_attribution.by_order(activities, calls, launched))
         elif len(clocks) > 1 and activities:
             error = clocks[-1].error_ns
             activities = list(profile_attribution.by_nodes(activities, calls, self._intervals, error))
-        events = events_of(
-            [
-                *marks,
-                *calls,
-                *[_in_group(a, groups_of) for a in activities],
-                *[_in_group(i, groups_of) for i in self._intervals],
-            ]
-        )
+        events = events_of([*marks, *calls, *activities, *self._intervals])
         made.events = events = profile_attribution.with_runs(events)
         made.attributed = profile_attribution.attributed_share(events.activities)
         if made.attributed is not None and made.attributed < 1:
@@ -135,7 +141,8 @@ class _Merging:
                 f"{1 - made.attributed:.1%} of the kernels' time could not be attributed to a node"
             )
         made.pass_ns = tuple(float(m.time_ns) for m in events.marks if m.name == "pass" and m.run is not None)
-        made.operators = self._operators_of(steps) if steps else _operators_of_groups(groups_of)
+        covered = [interval.nodes for interval in self._intervals if interval.nodes]
+        made.operators = self._operators_of(steps) if steps else self._operators_of_nodes(covered)
         made.clocks, made.notes = tuple(clocks), tuple(self._notes)
         return made
 
@@ -157,7 +164,7 @@ class _Merging:
                 thread=thread,
                 rung=step.rung,
                 nodes=step.nodes,
-                op_type=self._op_type(step),
+                op_type=self._op_type(step.nodes) or step.op,
                 run=number,
             )
             for number, steps in self._taken.steps
@@ -194,15 +201,35 @@ class _Merging:
         covered = ort_profile.covered_nodes(self._taken.graph, self._taken.optimized)
         # Those before our passes belong to the creation: the first run, the search for algorithms.
         numbers = [*[None] * (len(runs) - len(self._taken.numbers)), *self._taken.numbers]
-        self._intervals += profile_ort.intervals(runs, clock, numbers, covered, self._op_types)
+        self._intervals += profile_ort.intervals(runs, clock, numbers, covered, self._op_type)
         return [clock]
 
-    def _groups(self) -> dict[str, groups.Group]:
+    def _operators_of_nodes(self, found: Iterable[tuple[str, ...]]) -> tuple[Operator, ...]:
+        """Of sets of nodes that run as one, with what each would cost our engine."""
         try:
-            found = groups.groups(self._taken.graph, self._taken.batch)
+            known = {g.nodes: g for g in groups.groups(self._taken.graph, self._taken.batch)}
         except KernelscopeError:
-            return {}
-        return {name: group for group in found for name in group.nodes}
+            known = {}
+        made = []
+        for nodes in dict.fromkeys(found):
+            its = [known[nodes]] if nodes in known else self._alone(nodes)
+            made.append(
+                Operator(
+                    nodes=nodes,
+                    op_type=self._op_type(nodes),
+                    flops=sum(group.flops for group in its),
+                    nbytes=sum(group.nbytes for group in its),
+                )
+            )
+        return tuple(made)
+
+    def _alone(self, nodes: tuple[str, ...]) -> tuple[groups.Group, ...]:
+        try:
+            return groups.groups(
+                submodel.extract(self._taken.graph, nodes, self._taken.batch), self._taken.batch
+            )
+        except KernelscopeError:
+            return ()
 
     def _any_pass(self) -> Sequence[tuple[Step, int, int]]:
         return self._taken.steps[0][1] if self._taken.steps else ()
@@ -213,15 +240,18 @@ class _Merging:
             before = found.get(step.nodes)
             found[step.nodes] = Operator(
                 nodes=step.nodes,
-                op_type=self._op_type(step),
+                op_type=self._op_type(step.nodes) or step.op,
                 rung=step.rung,
                 flops=step.params.flops + (before.flops if before else 0),
                 nbytes=step.params.nbytes + (before.nbytes if before else 0),
             )
         return tuple(found.values())
 
-    def _op_type(self, step: Step) -> str:
-        return self._op_types.get(step.nodes[0], step.op)
+    def _op_type(self, nodes: Sequence[str]) -> str:
+        """What nodes that run as one are called: their main operators ("LRN+MaxPool"), else the first's; ""
+        for names that the model does not have."""
+        types = [self._op_types[name] for name in nodes if name in self._op_types]
+        return "+".join(dict.fromkeys(t for t in types if t in MAIN)) or (types[0] if types else "")
 
     def _moved(self, fields: Mapping[str, Any], kind: type[Any]) -> Any:
         """An event from the device's profiler, whose times are perf_counter's, on the profile's clock."""
@@ -231,19 +261,3 @@ class _Merging:
             "end_ns": fields["end_ns"] - self._origin,
         }
         return kind(**shifted)
-
-
-def _operators_of_groups(groups_of: Mapping[str, groups.Group]) -> tuple[Operator, ...]:
-    return tuple(
-        Operator(nodes=group.nodes, op_type=group.op_type, flops=group.flops, nbytes=group.nbytes)
-        for group in dict.fromkeys(groups_of.values())
-    )
-
-
-def _in_group(event: Any, groups_of: Mapping[str, groups.Group]) -> Any:
-    """The event with all nodes of the group that its nodes lie in, so that two backends' are of the same
-    nodes."""
-    group = groups_of.get(event.nodes[0]) if event.nodes else None
-    if group is None or not set(event.nodes) <= set(group.nodes):
-        return event
-    return msgspec.structs.replace(event, nodes=group.nodes, op_type=group.op_type)

@@ -8,7 +8,7 @@ offset is what puts each of the former into its span of the latter.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,14 +125,14 @@ def intervals(
     clock: Clock,
     numbers: Sequence[int | None],
     nodes: Mapping[str, tuple[str, ...]],
-    op_types: Mapping[str, str],
+    op_type_of: Callable[[Sequence[str]], str],
 ) -> tuple[Interval, ...]:
     """The nodes of the last len(numbers) runs on our clock. nodes: an optimised node → the model's nodes that
-    it computes; op_types: of the model's nodes."""
+    it computes; op_type_of: what such nodes are called together, "" for names that the model does not have."""
     found: list[Interval] = []
     for run, number in zip(runs[len(runs) - len(numbers) :], numbers, strict=True):
         for node in run.nodes:
-            covered = nodes.get(node.name) or ((node.name,) if node.name in op_types else ())
+            covered = nodes.get(node.name) or ((node.name,) if op_type_of((node.name,)) else ())
             found.append(
                 Interval(
                     name=node.name,
@@ -142,7 +142,7 @@ def intervals(
                     thread=node.thread,
                     provider=node.provider,
                     nodes=covered,
-                    op_type=op_types.get(covered[0], node.op_type) if covered else node.op_type,
+                    op_type=op_type_of(covered) or node.op_type,
                     run=number,
                 )
             )

@@ -81,8 +81,8 @@ class Activity(Event, frozen=True, tag="activity"):
     """Something that the GPU did. name: a kernel's as compiled (mangled where it is), "memcpy HtoD" or
     "memset". correlation: that of the API call which started it. graph, graph_node: ids where it ran in a
     CUDA graph, else 0. from_memory, to_memory: "pageable", "pinned", "device", "array", "managed" or "".
-    nodes: the ONNX nodes it computes, () where not known; op_type: the first node's. run: the number of the
-    profiled pass it belongs to, None outside."""
+    nodes: the ONNX nodes it computes, () where not known; op_type: their main operators ("Conv",
+    "LRN+MaxPool"). run: the number of the profiled pass it belongs to, None outside."""
 
     kind: ActivityKind
     stream: int = 0
