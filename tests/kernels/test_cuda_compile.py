@@ -45,12 +45,12 @@ def test_every_rung_compiles(rung: registry.Rung, arch: str) -> None:
     assert used.shared_nbytes <= 48 << 10
 
 
-@pytest.mark.parametrize("rung", [r for r in RUNGS if tensor.tiles(r)], ids=lambda r: f"{r.op}-{r.number}")
-def test_every_tensor_tile_compiles_and_fits_its_block(
-    rung: registry.Rung, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case = next(c for c in cuda_cases.cases(rung.op) if not rung.refusal(c.params))
-    for tile in tensor.tiles(rung):
+@pytest.mark.parametrize("op", ["conv", "gemm"])
+def test_every_tensor_tile_compiles_and_fits_its_block(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each with one of the precisions that take it: the last, which has most to hold in registers.
+    found = {tile: rung for rung in RUNGS if rung.op == op for tile in tensor.tiles(rung)}
+    for tile, rung in found.items():
+        case = next(c for c in cuda_cases.cases(op) if not rung.refusal(c.params))
         monkeypatch.setattr(tensor_tiles, "fit", lambda *_, tile=tile: (tile, 2))
         how = launch.launch(case.params, rung)
         used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines))
