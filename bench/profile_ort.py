@@ -128,7 +128,7 @@ def intervals(
     op_type_of: Callable[[Sequence[str]], str],
 ) -> tuple[Interval, ...]:
     """The nodes of the last len(numbers) runs on our clock. nodes: an optimised node → the model's nodes that
-    it computes; op_type_of: what such nodes are called together, "" for names that the model does not have."""
+    it computes; op_type_of: what such nodes are called together, "" for names that the model has not."""
     found: list[Interval] = []
     for run, number in zip(runs[len(runs) - len(numbers) :], numbers, strict=True):
         for node in run.nodes:
