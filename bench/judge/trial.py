@@ -1,88 +1,30 @@
-"""One rung on one shape: samples of inputs with their float64 answers, and checks of what the rung makes of
-them."""
+"""One rung on one shape: checks of what it makes of inputs never seen before, before, during and after it is
+timed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from bench import one_node, oracle
-from bench.accuracy import BOUNDS, ELEMENT_FACTOR
+from bench import one_node
+from bench.judge.comparison import Comparison, compare, error_map, first_difference, raw, value_at
+from bench.judge.samples import Sample, distinct, draw
 from bench.judge.suite import words
 from bench.ladder_records import Finding
 from bench.records import ErrorStats
-from engine import host
 from engine.rung_session import POISONS, RungSession, data_inputs, output_shape, prepare
-from kernels.params import Conv, Lrn, LrnPool, Params, Pool
+from kernels.params import Params
 from kernels.registry import Rung
 
-# An oracle's evaluation is kept below this (at about a GFLOP/s); a batch beyond repeats the images that it
-# had.
-ORACLE_FLOPS = 3e9
-CHUNK_NBYTES = 8 << 20  # of float64 compared at once: little enough to stay in the caches
 # An output beyond this is looked at as a whole once a check, and otherwise in its first and last images and
 # some between, drawn anew each time.
 LARGE_NBYTES = 64 << 20
 PART_NBYTES = 24 << 20
-COMPARING = 8  # threads at most
 UNLIKELY = 1e30  # larger than any answer here: a sentinel was read
-
-
-Images = Conv | Pool | Lrn | LrnPool  # operators whose first axis is the batch
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Inputs and what they should give. params: of the distinct images; rows: which of them lies at each
-    place of the batch (None: each once, in order). inputs: of the distinct images; expected: float64."""
-
-    params: Params
-    inputs: tuple[np.ndarray, ...]
-    expected: np.ndarray
-    rows: np.ndarray | None = None
-
-    def whole(self, array: np.ndarray) -> np.ndarray:
-        """An input or the answer at the full batch."""
-        return array if self.rows is None else array[self.rows]
-
-    def at(self, rows: np.ndarray) -> Sample:
-        """What these rows of the full batch should give."""
-        return replace(self, rows=rows if self.rows is None else self.rows[rows])
-
-    @property
-    def whole_inputs(self) -> list[np.ndarray]:
-        """All inputs at the full batch, weights among them."""
-        data = data_inputs(self.params, len(self.inputs))
-        return [self.whole(a) if i in data else a for i, a in enumerate(self.inputs)]
-
-
-def distinct(p: Params) -> Params:
-    """The params of the images that the oracle answers for; a batch beyond repeats them."""
-    if not isinstance(p, Images):
-        return p
-    most = min(oracle.MAX_IMAGES, int(ORACLE_FLOPS / max(1, p.flops / p.n)))
-    return replace(p, n=min(p.n, max(2, most)))
-
-
-def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] = ()) -> Sample:
-    """New inputs for `p` and their answer; `weights`: inputs out of which those that are weights are
-    taken."""
-    few = distinct(p)
-    drawn = one_node.draw(few, random)
-    data = data_inputs(few, len(drawn))
-    inputs = tuple(a if i in data or not weights else weights[i] for i, a in enumerate(drawn))
-    rows = None
-    if isinstance(p, Images) and isinstance(few, Images) and few.n < p.n:
-        rows = random.integers(0, few.n, p.n)
-        rows[: few.n] = np.arange(few.n)
-    made = one_node.graph(few, inputs)
-    answer = oracle.run(made, {f"in{i}": inputs[i] for i in data}, [one_node.OUTPUT])[one_node.OUTPUT]
-    return Sample(few, inputs, answer, rows)
 
 
 @dataclass(frozen=True)
@@ -150,7 +92,7 @@ class Trial:
                 0 <= strays[0].offset < strays[0].size
             ) else "stray_write"  # fmt: skip
             return self._fail(when, fault, strays[0].words, sample, first)
-        differs = _first_difference(first, second)
+        differs = first_difference(first, second)
         if differs is not None:
             return self._unsteady(when, sample, first, second, differs)
         return self._judged(when, sample, first, last)
@@ -203,7 +145,9 @@ class Trial:
     def _right(self, sample: Sample, part: Sequence[slice]) -> bool:
         """Whether a part of the answer of the last pass is right."""
         for rows in part:
-            found = compare(self.session.output(rows), sample.at(_places(rows)), self.precision)
+            found = compare(
+                self.session.output(rows), sample.at(np.arange(rows.start, rows.stop)), self.precision
+            )
             if not found.stats.ok:
                 return False
             self._note(found.stats)
@@ -219,7 +163,7 @@ class Trial:
             return False
         self._start(POISONS[1])
         again = (self.session.output(rows) for rows in part)
-        return all(_first_difference(*both) is None for both in zip(held, again, strict=True))
+        return all(first_difference(*both) is None for both in zip(held, again, strict=True))
 
     def _note(self, stats: ErrorStats) -> None:
         if self.error is None or stats.rel_l2 > self.error.rel_l2:
@@ -232,7 +176,7 @@ class Trial:
     ) -> Failure | None:
         """Two passes over the same inputs gave different answers."""
         left = [
-            (_bytes(out) == byte).reshape(out.size, -1).all(axis=1)
+            (raw(out) == byte).reshape(out.size, -1).all(axis=1)
             for out, byte in zip((first, second), POISONS, strict=True)
         ]
         unwritten = left[0] & left[1]
@@ -263,7 +207,7 @@ class Trial:
         """Whether each poison gives the same answer every time; a race would have to fall out alike eight
         times."""
         return all(
-            _first_difference(before, self._pass(byte)) is None
+            first_difference(before, self._pass(byte)) is None
             for _ in range(4)
             for before, byte in zip((first, second), POISONS, strict=True)
         )
@@ -280,7 +224,7 @@ class Trial:
             return self._fail(when, "nan", found.stats.reason, sample, got, found.index, found)
         for _ in range(3):
             again = self._pass(POISONS[0])
-            differs = _first_difference(got, again)
+            differs = first_difference(got, again)
             if differs is not None:
                 reason = (
                     f"repeated runs on the same inputs differ, first at element {differs}: "
@@ -313,7 +257,7 @@ class Trial:
             when=when,
             params=words(self.params),
             index=place,
-            expected=f"{_at(sample, place):.6g}" if place else "",
+            expected=f"{value_at(sample, place):.6g}" if place else "",
             got=f"{got[place]:.6g}" if place else "",
             wrong=found.wrong,
             elements=int(got.size),
@@ -321,173 +265,6 @@ class Trial:
         )
         self.failure = Failure(finding, self.params, sample, got, error_map(got, sample))
         return self.failure
-
-
-# ----------------------------------------------------------------------------------------------- comparison
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """An answer against the oracle's. index: the first element that is off by more than the bound × the
-    largest value; wrong: how many are; broken: it is NaN or infinite."""
-
-    stats: ErrorStats
-    index: tuple[int, ...] = ()
-    expected: str = ""
-    got: str = ""
-    wrong: int = 0
-    broken: bool = False
-
-
-def compare(got: np.ndarray, sample: Sample, precision: str) -> Comparison:
-    """The rule of bench.accuracy.error_stats, in pieces, so that a batch of any size fits beside its
-    answers."""
-    bound = BOUNDS[precision]
-    largest = float(np.abs(sample.expected).max(initial=0.0)) or 1.0
-    squares = reference = total = worst = 0.0
-    wrong = 0
-    index: tuple[int, ...] = ()
-    broken = False
-    for piece in _compared(got, sample, bound * largest):
-        if piece.index and not index:
-            index, broken = piece.index, piece.broken
-        wrong += piece.wrong
-        squares += piece.squares
-        total += piece.total
-        reference += piece.reference
-        worst = max(worst, piece.worst)
-    norm = math.sqrt(reference) or math.sqrt(max(1, got.size))
-    rel_l2 = math.sqrt(squares) / norm
-    reason = ""
-    if broken:
-        word = "NaN" if np.isnan(got[index]) else "infinity"
-        reason = f"{word} at element {index}, where {_at(sample, index):.6g} should be"
-        rel_l2 = worst = float(np.finfo(np.float64).max)
-    elif rel_l2 > bound:
-        reason = f"relative L2 error {rel_l2:.2e} is above {bound:.0e}"
-    elif worst > ELEMENT_FACTOR * bound * largest:
-        reason = f"element {index} is off by more than {ELEMENT_FACTOR:.0f} × {bound:.0e} of the largest"
-    stats = ErrorStats(
-        rel_l2=rel_l2,
-        max_abs=worst,
-        mean_abs=total / max(1, got.size),
-        max_rel=worst / largest if not broken else worst,
-        bound=bound,
-        ok=not reason,
-        reason=reason,
-    )
-    if not index:
-        return Comparison(stats)
-    return Comparison(stats, index, f"{_at(sample, index):.6g}", f"{got[index]:.6g}", wrong, broken)
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Some rows compared: sums over them; index: the first element that is wrong."""
-
-    squares: float
-    total: float
-    reference: float
-    worst: float
-    wrong: int
-    index: tuple[int, ...] = ()
-    broken: bool = False
-
-
-def _compared(got: np.ndarray, sample: Sample, allowed: float) -> Iterator[_Piece]:
-    """Every piece of an answer, in order; of a large one several at a time."""
-
-    def one(rows: slice) -> _Piece:
-        part, expected = _side_by_side(got, sample, rows)
-        with np.errstate(all="ignore"):
-            values = part.astype(np.float64)
-            difference = np.abs(values - expected)
-            bad = ~(difference <= allowed)
-        finite = np.isfinite(difference)
-        index: tuple[int, ...] = ()
-        broken = False
-        if bad.any():
-            broken = not np.isfinite(values).all()
-            chosen = ~np.isfinite(values) if broken else bad
-            at = np.unravel_index(int(chosen.argmax()), part.shape)
-            index = (int(at[0]) + rows.start, *(int(i) for i in at[1:]))
-        clean = difference if finite.all() else difference[finite]
-        return _Piece(
-            squares=float(np.square(clean).sum()),
-            total=float(clean.sum()),
-            reference=float(np.square(expected).sum()),
-            worst=float(clean.max(initial=0.0)),
-            wrong=int(bad.sum()),
-            index=index,
-            broken=broken,
-        )
-
-    pieces = _pieces(got)
-    if len(pieces) < 4:
-        yield from map(one, pieces)
-        return
-    with ThreadPoolExecutor(min(COMPARING, host.physical_cores())) as pool:
-        yield from pool.map(one, pieces)
-
-
-def error_map(got: np.ndarray, sample: Sample) -> np.ndarray:
-    """The largest |error| over everything but the last two axes: where on the image it is wrong. NaN where an
-    answer is no number."""
-    found = np.zeros(got.shape[-2:] if got.ndim > 1 else (1, *got.shape))
-    for rows in _pieces(got):
-        part, expected = _side_by_side(got, sample, rows)
-        with np.errstate(all="ignore"):
-            difference = np.abs(part.astype(np.float64) - expected)
-        difference[~np.isfinite(part.astype(np.float64))] = np.nan
-        folded = difference.reshape(-1, *found.shape)
-        found = np.maximum(found, folded.max(axis=0, initial=0.0))
-    return found
-
-
-def _pieces(got: np.ndarray) -> list[slice]:
-    """An answer's rows in pieces that are compared at once."""
-    if got.ndim < 2:
-        return [slice(0, len(got))]
-    a_row = max(1, math.prod(got.shape[1:])) * 8
-    step = max(1, CHUNK_NBYTES // a_row)
-    return [slice(start, start + step) for start in range(0, got.shape[0], step)]
-
-
-def _side_by_side(got: np.ndarray, sample: Sample, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-    """These rows of an answer, and what they should be in float64."""
-    part = got[rows]
-    if sample.rows is None:
-        wanted = sample.expected.reshape(got.shape)[rows]
-    else:
-        wanted = sample.expected[sample.rows[rows]]
-    return part, wanted.reshape(part.shape).astype(np.float64, copy=False)
-
-
-def _places(rows: slice) -> np.ndarray:
-    return np.arange(rows.start, rows.stop)
-
-
-def _at(sample: Sample, index: tuple[int, ...]) -> float:
-    if sample.rows is not None:
-        index = (int(sample.rows[index[0]]), *index[1:])
-        return float(sample.expected[index])
-    flat = sample.expected.reshape(-1)
-    return float(sample.expected[index]) if len(index) == sample.expected.ndim else float(flat[index[-1]])
-
-
-def _bytes(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def _first_difference(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:
-    """The first element whose bytes differ."""
-    left, right = _bytes(a), _bytes(b)
-    for start in range(0, left.size, CHUNK_NBYTES):
-        changed = left[start : start + CHUNK_NBYTES] != right[start : start + CHUNK_NBYTES]
-        if changed.any():
-            element = (start + int(changed.argmax())) // a.itemsize
-            return tuple(int(i) for i in np.unravel_index(element, a.shape))
-    return None
 
 
 __all__ = ["Comparison", "Failure", "Sample", "Trial", "compare", "draw", "error_map"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.judge import comparison
 from bench.judge import trial as trials
 from bench.judge.trial import Trial
 from kernels import registry
@@ -46,7 +47,7 @@ def bind(p, inputs, output, workspace):
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "LARGE_NBYTES", 100 * A_ROW)
     monkeypatch.setattr(trials, "PART_NBYTES", 3 * PART * A_ROW)
-    monkeypatch.setattr(trials, "CHUNK_NBYTES", 8 * A_ROW)  # several pieces a part
+    monkeypatch.setattr(comparison, "CHUNK_NBYTES", 8 * A_ROW)  # several pieces a part
 
 
 def trial(folder: Path, params: Conv = IMAGES, image: int = 0, what: str = "7", first: int = 0) -> Trial:

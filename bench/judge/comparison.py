@@ -1,0 +1,178 @@
+"""An answer against the oracle's, in pieces, and where it is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.accuracy import BOUNDS, ELEMENT_FACTOR
+from bench.judge.samples import Sample
+from bench.records import ErrorStats
+from engine import host
+
+CHUNK_NBYTES = 8 << 20  # of float64 compared at once: little enough to stay in the caches
+COMPARING = 8  # threads at most
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An answer against the oracle's. index: the first element that is off by more than the bound × the
+    largest value; wrong: how many are; broken: it is NaN or infinite."""
+
+    stats: ErrorStats
+    index: tuple[int, ...] = ()
+    expected: str = ""
+    got: str = ""
+    wrong: int = 0
+    broken: bool = False
+
+
+def compare(got: np.ndarray, sample: Sample, precision: str) -> Comparison:
+    """The rule of bench.accuracy.error_stats, in pieces, so that a batch of any size fits beside its
+    answers."""
+    bound = BOUNDS[precision]
+    largest = float(np.abs(sample.expected).max(initial=0.0)) or 1.0
+    squares = reference = total = worst = 0.0
+    wrong = 0
+    index: tuple[int, ...] = ()
+    broken = False
+    for piece in _compared(got, sample, bound * largest):
+        if piece.index and not index:
+            index, broken = piece.index, piece.broken
+        wrong += piece.wrong
+        squares += piece.squares
+        total += piece.total
+        reference += piece.reference
+        worst = max(worst, piece.worst)
+    norm = math.sqrt(reference) or math.sqrt(max(1, got.size))
+    rel_l2 = math.sqrt(squares) / norm
+    reason = ""
+    if broken:
+        word = "NaN" if np.isnan(got[index]) else "infinity"
+        reason = f"{word} at element {index}, where {value_at(sample, index):.6g} should be"
+        rel_l2 = worst = float(np.finfo(np.float64).max)
+    elif rel_l2 > bound:
+        reason = f"relative L2 error {rel_l2:.2e} is above {bound:.0e}"
+    elif worst > ELEMENT_FACTOR * bound * largest:
+        reason = f"element {index} is off by more than {ELEMENT_FACTOR:.0f} × {bound:.0e} of the largest"
+    stats = ErrorStats(
+        rel_l2=rel_l2,
+        max_abs=worst,
+        mean_abs=total / max(1, got.size),
+        max_rel=worst / largest if not broken else worst,
+        bound=bound,
+        ok=not reason,
+        reason=reason,
+    )
+    if not index:
+        return Comparison(stats)
+    return Comparison(stats, index, f"{value_at(sample, index):.6g}", f"{got[index]:.6g}", wrong, broken)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Some rows compared: sums over them; index: the first element that is wrong."""
+
+    squares: float
+    total: float
+    reference: float
+    worst: float
+    wrong: int
+    index: tuple[int, ...] = ()
+    broken: bool = False
+
+
+def _compared(got: np.ndarray, sample: Sample, allowed: float) -> Iterator[_Piece]:
+    """Every piece of an answer, in order; of a large one several at a time."""
+
+    def one(rows: slice) -> _Piece:
+        part, expected = _side_by_side(got, sample, rows)
+        with np.errstate(all="ignore"):
+            values = part.astype(np.float64)
+            difference = np.abs(values - expected)
+            bad = ~(difference <= allowed)
+        finite = np.isfinite(difference)
+        index: tuple[int, ...] = ()
+        broken = False
+        if bad.any():
+            broken = not np.isfinite(values).all()
+            chosen = ~np.isfinite(values) if broken else bad
+            at = np.unravel_index(int(chosen.argmax()), part.shape)
+            index = (int(at[0]) + rows.start, *(int(i) for i in at[1:]))
+        clean = difference if finite.all() else difference[finite]
+        return _Piece(
+            squares=float(np.square(clean).sum()),
+            total=float(clean.sum()),
+            reference=float(np.square(expected).sum()),
+            worst=float(clean.max(initial=0.0)),
+            wrong=int(bad.sum()),
+            index=index,
+            broken=broken,
+        )
+
+    pieces = _pieces(got)
+    if len(pieces) < 4:
+        yield from map(one, pieces)
+        return
+    with ThreadPoolExecutor(min(COMPARING, host.physical_cores())) as pool:
+        yield from pool.map(one, pieces)
+
+
+def error_map(got: np.ndarray, sample: Sample) -> np.ndarray:
+    """The largest |error| over everything but the last two axes: where on the image it is wrong. NaN where an
+    answer is no number."""
+    found = np.zeros(got.shape[-2:] if got.ndim > 1 else (1, *got.shape))
+    for rows in _pieces(got):
+        part, expected = _side_by_side(got, sample, rows)
+        with np.errstate(all="ignore"):
+            difference = np.abs(part.astype(np.float64) - expected)
+        difference[~np.isfinite(part.astype(np.float64))] = np.nan
+        folded = difference.reshape(-1, *found.shape)
+        found = np.maximum(found, folded.max(axis=0, initial=0.0))
+    return found
+
+
+def _pieces(got: np.ndarray) -> list[slice]:
+    """An answer's rows in pieces that are compared at once."""
+    if got.ndim < 2:
+        return [slice(0, len(got))]
+    a_row = max(1, math.prod(got.shape[1:])) * 8
+    step = max(1, CHUNK_NBYTES // a_row)
+    return [slice(start, start + step) for start in range(0, got.shape[0], step)]
+
+
+def _side_by_side(got: np.ndarray, sample: Sample, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+    """These rows of an answer, and what they should be in float64."""
+    part = got[rows]
+    if sample.rows is None:
+        wanted = sample.expected.reshape(got.shape)[rows]
+    else:
+        wanted = sample.expected[sample.rows[rows]]
+    return part, wanted.reshape(part.shape).astype(np.float64, copy=False)
+
+
+def value_at(sample: Sample, index: tuple[int, ...]) -> float:
+    if sample.rows is not None:
+        index = (int(sample.rows[index[0]]), *index[1:])
+        return float(sample.expected[index])
+    flat = sample.expected.reshape(-1)
+    return float(sample.expected[index]) if len(index) == sample.expected.ndim else float(flat[index[-1]])
+
+
+def raw(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def first_difference(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:
+    """The first element whose bytes differ."""
+    left, right = raw(a), raw(b)
+    for start in range(0, left.size, CHUNK_NBYTES):
+        changed = left[start : start + CHUNK_NBYTES] != right[start : start + CHUNK_NBYTES]
+        if changed.any():
+            element = (start + int(changed.argmax())) // a.itemsize
+            return tuple(int(i) for i in np.unravel_index(element, a.shape))
+    return None
