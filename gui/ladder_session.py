@@ -268,6 +268,8 @@ class LadderSession(QObject):
         self._writer.closed.connect(self._on_closed)
         self._supervisor = Supervisor(ladder.job, ladder.cases, str(self._folder), ladder_client.VOCABULARY)
         self.state.begin(ladder.cases)
+        if not quick:
+            self.state.keep(self._folder)
         self.standing = LadderStanding()
         self._stand(phase="running", words="starting the worker", total=len(ladder.cases))
         self._worker.run(self._supervisor)

@@ -30,6 +30,7 @@ class _Shelf:
     folders: dict[str, Path] = field(default_factory=dict)
     rows: tuple[RungRow, ...] = ()
     models: tuple[RungRow, ...] = ()
+    kept: Path | None = None  # the folder of the last whole ladder
 
 
 class LadderState(QObject):
@@ -81,6 +82,14 @@ class LadderState(QObject):
     def up_to_date(self) -> bool:
         """Whether every measurement has its row."""
         return not self._deriver.busy
+
+    @property
+    def kept(self) -> Path | None:
+        """The folder of the last whole ladder on what is shown; what was run alone since is not in it."""
+        return self._shelf.kept
+
+    def keep(self, folder: Path) -> None:
+        self._shelf.kept = folder
 
     def measurement(self, key: str) -> RungMeasurement | None:
         return self._shelf.measured.get(key)

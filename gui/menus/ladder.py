@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from bench import chosen_rungs, defaults
 from bench.ladder_command import command_line
 from bench.ladder_questions import LadderQuestion
 from bench.ladder_records import RungCase
 from bench.records import Case, Layer, stem
+from gui.export import Exporter, Order
 from gui.ladder_session import LadderSession
+from gui.library import reveal
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
 
@@ -52,6 +54,12 @@ class LadderActions:
         page.folder_wanted.connect(self.add_folder)
         page.template_wanted.connect(self.new_kernel)
         page.command_wanted.connect(self.copy_command)
+        page.chart_menu.connect(self._on_chart_menu)
+        self.exporter = Exporter(window)
+        self.exporter.made.connect(
+            lambda order, _: self.session.note(f"The ladder is drawn in {order.where}.")
+        )
+        self.exporter.failed.connect(window.tell)
         self.session.told.connect(window.tell)
         self.session.logged.connect(window.problems.logged)
         window.form.changed.connect(page.invalidate)
@@ -105,7 +113,34 @@ class LadderActions:
         if ladder is not None:
             QApplication.clipboard().setText(command_line(ladder.job))
 
+    def export(self, target: str = "") -> None:
+        """The last whole ladder's charts and table into a folder."""
+        folder = self.session.state.kept
+        if folder is None:
+            return
+        target = target or QFileDialog.getExistingDirectory(
+            self._window, "Export the ladder into a folder", str(folder)
+        )
+        if target:
+            made = ("export", str(folder), "--charts", "png,svg,pdf,csv", "--csv", "--out", target)
+            self.exporter.start(Order(made, "the ladder", Path(target)))
+
+    def reveal(self) -> None:
+        """The last whole ladder's folder in the system's file manager."""
+        if (folder := self.session.state.kept) is not None:
+            reveal(folder)
+
     # ------------------------------------------------------------------------------------------ the inside
+
+    def _on_chart_menu(self, menu: QMenu, _chart: object) -> None:
+        folder = self.session.state.kept
+        for text, slot in (
+            ("&Export the ladder…", self.export),
+            ("&Show the ladder's folder", self.reveal),
+        ):
+            action = menu.addAction(text)
+            action.setEnabled(folder is not None)
+            action.triggered.connect(lambda _=False, slot=slot: slot())
 
     def _show(self, question: LadderQuestion | None = None) -> None:
         self._begin()
@@ -167,3 +202,4 @@ class LadderActions:
     def _end(self) -> None:
         self._window.settings.setValue(_DIRS, list(self.session.state.question.kernel_dirs))
         self.session.quit()
+        self.exporter.quit()

@@ -32,6 +32,7 @@ class LadderPage(Page):
     folder_wanted = Signal()
     template_wanted = Signal()
     command_wanted = Signal()
+    chart_menu = Signal(object, object)  # the context menu of a chart, and the chart, before it is shown
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
         self.session: LadderSession | None = None
@@ -91,6 +92,8 @@ class LadderPage(Page):
         self.roofline = ChartView(
             self.theming, "How near each rung comes to what this machine can do appears here."
         )
+        for view in (self.speed, self.roofline):
+            view.menu_opened.connect(self.chart_menu)
         self.speed.picked.connect(self._on_bar)
         self.roofline.picked.connect(self._on_point)
         self.table = LadderTable(self.theming)

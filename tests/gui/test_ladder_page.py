@@ -100,7 +100,7 @@ def test_at_first_the_default_model_s_first_convolution_is_ready_to_run(make_win
     qtbot.waitUntil(lambda: page.session.state.ladder.job.node == "conv2", timeout=30_000)
 
 
-def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qtbot):
+def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qtbot, monkeypatch, tmp_path):
     window = make_window("ok")
     page = planned(window, qtbot)
     climb(window, page, qtbot, "shift_and_add", "im2col")
@@ -113,6 +113,10 @@ def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qt
     assert [bool(bar.parts) for bar in panel.bars] == [True, True]
     assert panel.baselines  # the reference's line
     assert page.roofline.chart is not None
+    orders = []
+    monkeypatch.setattr(window.ladders.exporter, "start", orders.append)
+    window.ladders.export(str(tmp_path / "drawn"))
+    assert orders[0].arguments[:2] == ("export", str(kept.absolute()))
     page.speed.picked.emit("", 1.0)  # its bar clicked
     window.redraw.flush()
     assert page.reader.title.text() == "02 im2col"
