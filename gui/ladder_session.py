@@ -32,7 +32,7 @@ from gui.kernel_watch import KernelWatch
 from gui.ladder_describer import LadderDescriber
 from gui.ladder_state import LadderState
 from gui.run_writer import RunWriter
-from gui.session import RUNS
+from gui.session import RUNS, new_folder
 from gui.worker_process import WorkerProcess
 from kernels.errors import InputError
 
@@ -166,7 +166,7 @@ class LadderSession(QObject):
             ladder, command=command_line(ladder.job), created_at=stamp.isoformat(timespec="seconds")
         )
         try:
-            folder = LadderFolder.create(_new_folder(self._runs, stamp, ladder.job.op), ladder)
+            folder = LadderFolder.create(new_folder(self._runs, stamp, f"ladder-{ladder.job.op}"), ladder)
         except InputError as error:
             self.told.emit(str(error))
             return
@@ -345,12 +345,3 @@ class LadderSession(QObject):
         if new != self.standing:
             self.standing = new
             self.stands.emit(new)
-
-
-def _new_folder(runs: Path, stamp: datetime.datetime, op: str) -> Path:
-    base = runs / f"{stamp:%Y%m%d-%H%M%S}-ladder-{op}"
-    number, path = 1, base
-    while path.exists():
-        number += 1
-        path = base.with_name(f"{base.name}-{number}")
-    return path

@@ -147,7 +147,7 @@ class Session(QObject):
         run = Run(
             job=job, cases=(), command=command_line(job), created_at=stamp.isoformat(timespec="seconds")
         )
-        held = RunFolder.create(folder or _new_folder(self._runs, stamp, job.models[0]), run)
+        held = RunFolder.create(folder or new_folder(self._runs, stamp, title(job.models[0])), run)
         self._begin(held, (), ())
         return held.path
 
@@ -327,8 +327,9 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _new_folder(runs: Path, stamp: datetime.datetime, model: str) -> Path:
-    base = runs / f"{stamp:%Y%m%d-%H%M%S}-{title(model)}"
+def new_folder(runs: Path, stamp: datetime.datetime, name: str) -> Path:
+    """A path in `runs` that nothing has yet, by the time and the name."""
+    base = runs / f"{stamp:%Y%m%d-%H%M%S}-{name}"
     number, path = 1, base
     while path.exists():
         number += 1
