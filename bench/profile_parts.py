@@ -18,7 +18,9 @@ on then; of two alike, the one that began earlier:
 
 from __future__ import annotations
 
+import bisect
 import heapq
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -126,8 +128,11 @@ def divide(claimed: Iterable[Claim], windows: Sequence[tuple[int, int]]) -> dict
     times: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     by_start = sorted(claimed, key=lambda claim: claim.start)
+    starts = [claim.start for claim in by_start]
+    reach = list(itertools.accumulate((claim.end for claim in by_start), max))  # the latest end so far
     for low, high in windows:
-        waiting = [claim for claim in by_start if claim.start < high and claim.end > low]
+        near = by_start[bisect.bisect_right(reach, low) : bisect.bisect_left(starts, high)]
+        waiting = [claim for claim in near if claim.end > low]
         active: list[Claim] = []
         seen: set[int] = set()
         now, index = low, 0

@@ -113,7 +113,7 @@ def measured(backend, events, batch=1, model="lenet5-digits", **others):
         "pass_ns": tuple(0.9 * ns for ns in passes),
         "profiled_ns": tuple(map(float, passes)),
         "cold": tuple(m for m in events.marks if m.kind == "cold"),
-        "breakdowns": breakdowns(events) if len(events.calls) < 10_000 else (),
+        "breakdowns": breakdowns(events),
         "operators": tuple(Operator(nodes=(n,), op_type=o, flops=10**7, nbytes=10**5) for n, o, _ in OPS),
         "attributed": 1.0 if events.activities else None,
         "process": ProcessUse(1.2, 1.9, 0.3, 512 << 20, 10_000, 2, 300 << 20),
