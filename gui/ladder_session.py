@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QObject, QTemporaryDir, Signal
+from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
 from bench import ladder_client
 from bench.ladder_command import command_line
@@ -37,6 +37,7 @@ from gui.worker_process import WorkerProcess
 from kernels.errors import InputError
 
 STAGES = {"prepare": "preparing", "check": "checking", "time": "timing"}
+RETRY_MS = 1000  # until what was saved is tried again, while something else is timed
 QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
 
 
@@ -103,6 +104,8 @@ class LadderSession(QObject):
         self._fresh = False  # the next answer may bring rungs that were saved or added
         self._touched = False  # a file was saved, whichever
         self._wanted = False  # to be run as soon as it is planned
+        self._retry = QTimer(self, singleShot=True, interval=RETRY_MS)
+        self._retry.timeout.connect(self.run_due)
         self._due: set[str] = set()  # rungs of the user's to be run when nothing else is
         self._over = False
 
@@ -184,7 +187,8 @@ class LadderSession(QObject):
         if self._over or not self._due or ladder is None or self.active:
             return
         if self._blocked():
-            self._stand(ended="Saved. It is run as soon as the comparison is over.")
+            self._stand(ended="Saved. It is run as soon as nothing else is timed.")
+            self._retry.start()
             return
         cases = tuple(case for case in ladder.cases if case.user and case.rung in self._due)
         self._due.clear()
@@ -210,6 +214,7 @@ class LadderSession(QObject):
 
     def quit(self) -> None:
         self._over = True
+        self._retry.stop()
         self._describer.quit()
         self._worker.quit()
         self._supervisor = None

@@ -46,7 +46,7 @@ class LadderActions:
     def __init__(self, window: MainWindow, page: LadderPage) -> None:
         self._window, self._page = window, page
         question = LadderQuestion(number=0, model=defaults.JOB.models[0], kernel_dirs=self._kept_dirs())
-        self.session = LadderSession(question, window, window.session.runs, self._comparing)
+        self.session = LadderSession(question, window, window.session.runs, self._blocked)
         self._asked = False
         page.connect_to(self.session, lambda: window.form.models.keys, self._used)
         page.asked.connect(self._begin)
@@ -63,7 +63,7 @@ class LadderActions:
         self.session.told.connect(window.tell)
         self.session.logged.connect(window.problems.logged)
         window.form.changed.connect(page.invalidate)
-        window.session.ended.connect(self._free)
+        window.session.ended.connect(self.session.run_due)
         window.session.blockers.append(self._climbing)
         window.closing.connect(self._end)
         for other in window.pages:
@@ -180,18 +180,19 @@ class LadderActions:
     def _used(self, node: str, model: str) -> str:
         return self._window.form.rungs.rungs.get(chosen_rungs.key(model, node), "")
 
-    def _comparing(self) -> str:
+    def _blocked(self) -> str:
+        """Why no ladder may be timed now: a comparison is, or what else blocks one."""
         if self._window.session.active:
-            return "A comparison is running; the ladder waits, so that neither disturbs the other's times."
-        return ""
+            return (
+                "A comparison is running; cancel it or wait for its end, so that neither disturbs the other."
+            )
+        others = (blocked() for blocked in self._window.session.blockers if blocked != self._climbing)
+        return next(filter(None, others), "")
 
     def _climbing(self) -> str:
         if self.session.active:
             return "A ladder is running; cancel it or wait for its end, so that neither disturbs the other."
         return ""
-
-    def _free(self) -> None:
-        self.session.run_due()
 
     def _kept_dirs(self) -> tuple[str, ...]:
         found: Any = self._window.settings.value(_DIRS, [])

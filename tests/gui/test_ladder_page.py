@@ -16,6 +16,7 @@ from gui.pages.layers import LayersPage
 from gui.plot_names import spread
 from tests.gui.recorded import RECORDED
 
+HEADER = '# op = "conv"\n# rung = 90\n# name = "mine"\n# idea = "Of a test."\n'
 CRASH = """import os
 import signal
 
@@ -193,7 +194,8 @@ def test_a_layer_is_opened_in_the_ladder(make_window, qtbot):
     assert (job.node, job.op, job.batch) == ("conv2", "conv", window.state.case.batch)
 
 
-def test_a_ladder_and_a_comparison_do_not_run_at_once(make_window, qtbot):
+def test_a_ladder_and_a_comparison_do_not_run_at_once(make_window, qtbot, tmp_path):
+    (tmp_path / "90_mine.py").write_text(HEADER + "raise ValueError\n")
     window = make_window("hang")
     window.start(Job(models=("lenet5-digits",), backends=("engine-cpu",)))
     ladder, cancel = (window.menu_actions.by_name[name] for name in ("ladder", "cancel-ladder"))
@@ -202,10 +204,20 @@ def test_a_ladder_and_a_comparison_do_not_run_at_once(make_window, qtbot):
     assert isinstance(page, LadderPage)
     assert not page.session.active
     assert "comparison is running" in window.banner.text
+    qtbot.waitUntil(lambda: page.session.state.ladder is not None, timeout=30_000)
+    device = msgspec.structs.replace(page.session.state.question, device="cpu")
+    page.session.ask(device)
+    window.ladders.add_folder(str(tmp_path))
+    qtbot.waitUntil(lambda: "as soon as" in page.session.standing.ended, timeout=30_000)
     with qtbot.waitSignal(window.session.ended, timeout=30_000):
         window.session.cancel()
+    # What was saved meanwhile is run now.
+    qtbot.waitUntil(lambda: result(page, "mine") == "failed", timeout=30_000)
+    settled(window, page, qtbot)
+    page.session.ask(msgspec.structs.replace(page.session.state.question, batch=2))
     ladder.trigger()  # before it is planned: it runs as soon as it is
     qtbot.waitUntil(lambda: page.session.active, timeout=30_000)
+    assert page.session.state.ladder.job.batch == 2
     window.start(Job(models=("lenet5-digits",), backends=("engine-cpu",)))
     assert not window.session.active
     assert "ladder is running" in window.banner.text
