@@ -71,28 +71,33 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_no_text_leaves_the_page_or_lies_on_another(name: str) -> None:
     for chart in drawn(name):
-        with matplotlib.rc_context({**matplotlib.rcParamsDefault, **draw.STYLE}):  # type: ignore[dict-item]
-            figure = draw.figure(chart)
-            figure.canvas.draw()
-            page = figure.bbox
-            renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
-            unseen = set(map(id, _beyond_the_axes(figure)))
-            texts = [
-                (text.get_text(), text.get_window_extent(renderer))
-                for text in figure.findobj(Text)
-                if isinstance(text, Text) and id(text) not in unseen and text.get_text().strip()
-            ]
-        for words, box in texts:
-            assert page.x0 <= box.x0, (chart.name, words)
-            assert box.x1 <= page.x1, (chart.name, words)
-            assert page.y0 <= box.y0, (chart.name, words)
-            assert box.y1 <= page.y1, (chart.name, words)
-        for (a, first), (b, second) in itertools.combinations(texts, 2):
-            # Boxes hold the font's whole line, so neighbours may touch; a real overlap is more than a pixel
-            # or two.
-            width = min(first.x1, second.x1) - max(first.x0, second.x0)
-            height = min(first.y1, second.y1) - max(first.y0, second.y0)
-            assert width <= 1 or height <= 2.5, (chart.name, a, b)
+        assert_texts_apart(chart)
+
+
+def assert_texts_apart(chart: Chart) -> None:
+    """No text of the chart, drawn for paper, leaves the page or lies on another."""
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **draw.STYLE}):  # type: ignore[dict-item]
+        figure = draw.figure(chart)
+        figure.canvas.draw()
+        page = figure.bbox
+        renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+        unseen = set(map(id, _beyond_the_axes(figure)))
+        texts = [
+            (text.get_text(), Text.get_window_extent(text, renderer))  # of a note without its line
+            for text in figure.findobj(Text)
+            if isinstance(text, Text) and id(text) not in unseen and text.get_text().strip()
+        ]
+    for words, box in texts:
+        assert page.x0 <= box.x0, (chart.name, words)
+        assert box.x1 <= page.x1, (chart.name, words)
+        assert page.y0 <= box.y0, (chart.name, words)
+        assert box.y1 <= page.y1, (chart.name, words)
+    for (a, first), (b, second) in itertools.combinations(texts, 2):
+        # Boxes hold the font's whole line, so neighbours may touch; a real overlap is more than a pixel
+        # or two.
+        width = min(first.x1, second.x1) - max(first.x0, second.x0)
+        height = min(first.y1, second.y1) - max(first.y0, second.y0)
+        assert width <= 1 or height <= 2.5, (chart.name, a, b)
 
 
 def _beyond_the_axes(figure: Figure) -> Iterator[Text]:

@@ -15,6 +15,7 @@ from bench.ladder_records import REFERENCE, Ladder, RungMeasurement
 from bench.ladder_rows import RungRow, reference_of, rows
 from engine import backends, probe
 from kernels.errors import InputError
+from tests.bench.test_draw import assert_texts_apart
 from tests.ladder.test_ladder import HEADER, example, measured, small_job
 
 
@@ -103,6 +104,14 @@ def test_labels_of_near_points_stand_apart() -> None:
     crowded = draw_panels.spread([5.0] * 30, 5, 0, 100)
     assert crowded[0] == pytest.approx(0)
     assert crowded[-1] == pytest.approx(100)
+
+
+def test_the_roofline_of_a_long_ladder_can_be_read() -> None:
+    ladder, found = mixed()
+    more = [measured(f"rung_of_a_name_{i}", 10 + i, 1e6 * 1.03**i) for i in range(16)]
+    roofline = ladder_charts.roofline(ladder, rows(ladder, [*more, *found]))
+    assert roofline is not None
+    assert_texts_apart(roofline)
 
 
 OTHER = HEADER + '# precision = "{precision}"\n'
