@@ -1,5 +1,6 @@
 """The ladder page with real CPU workers: planned, run, read, used in a comparison; a kernel of one's own."""
 
+import time
 from itertools import pairwise
 
 import msgspec
@@ -173,6 +174,38 @@ def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qt
     settled(window, page, qtbot)
     assert result(page, "mine") is None
     assert "header" in page.reader.state.text()
+
+
+@pytest.mark.gpu
+def test_a_cuda_kernel_of_one_s_own_is_blamed_at_its_line_and_costs_itself_alone(
+    make_window, qtbot, tmp_path
+):
+    window = make_window("ok")
+    page = next(page for page in window.pages if isinstance(page, LadderPage))
+    window.tabs.setCurrentWidget(page)
+    qtbot.waitUntil(lambda: page.session.state.ladder is not None and page.at_rest, timeout=60_000)
+    assert page.session.state.ladder.job.device == "cuda"
+    folder = tmp_path / "kernels"
+    page.session.write_template(folder)
+    qtbot.waitUntil(lambda: result(page, "mine") == "ok", timeout=120_000)
+    settled(window, page, qtbot)
+    (file,) = folder.glob("*.cu")
+    right = file.read_text()
+
+    def save(text, wanted):
+        started = time.monotonic()
+        file.write_text(text)
+        qtbot.waitUntil(lambda: result(page, "mine") == wanted, timeout=60_000)
+        print(f"{wanted} {time.monotonic() - started:.2f} s after saving")
+        settled(window, page, qtbot)
+
+    save(right + "\nint broken = ;\n", "failed")
+    line = len(right.splitlines()) + 2
+    page.reader.tabs.setCurrentIndex(0)
+    assert page.reader.source.errors.item(0).text().startswith(f"line {line}:")
+    body = right.index("{", right.index('extern "C" __global__')) + 1
+    save(right[:body] + " *(volatile float*)16 = 1.0f; " + right[body:], "crashed")
+    save(right, "ok")
 
 
 def test_a_layer_is_opened_in_the_ladder(make_window, qtbot):
