@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-from bench.records import Measurement, Run
+from bench.records import Environment, Measurement, Run
 
 
 def footer(runs: Sequence[Run], measurements: Sequence[Measurement]) -> tuple[str, ...]:
@@ -16,14 +17,21 @@ def footer(runs: Sequence[Run], measurements: Sequence[Measurement]) -> tuple[st
     return tuple(line for line in (*lines, commands) if line)
 
 
-def machine(run: Run) -> str:
+class Recorded(Protocol):
+    """What was measured somewhere: a run, a ladder."""
+
+    @property
+    def environment(self) -> Environment: ...
+
+
+def machine(run: Recorded) -> str:
     """Host, processors, driver and system, as far as they are known."""
     env = run.environment
     cpu = f"{env.cpu or 'CPU'} ({env.cores} cores)" if env.cores else env.cpu
     return _joined([env.machine, cpu, env.gpu, f"driver {env.driver}" if env.driver else "", env.os])
 
 
-def versions(run: Run) -> str:
+def versions(run: Recorded) -> str:
     """Versions of the software that what was measured depends on."""
     env = run.environment
     packages = [f"{name} {version}" for name, version in env.packages.items() if name in SHOWN_PACKAGES]

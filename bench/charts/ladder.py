@@ -19,6 +19,7 @@ from bench.charts.definitions import (
     Point,
     Series,
 )
+from bench.charts.footer import machine, versions
 from bench.ladder_records import Ladder, Limits, RungCase
 from bench.ladder_rows import RungRow, reference_of
 
@@ -265,15 +266,10 @@ def _machine(ladder: Ladder) -> str:
 
 def footer(ladder: Ladder) -> tuple[str, ...]:
     """The machine, what it ran, how and when, and the command, as lines."""
-    machine, *software = machine_lines(ladder) or ("",)
-    how = (*software, f"L2 {ladder.job.l2}", ladder.created_at.replace("T", " ")[:16])
-    return tuple(filter(None, (machine, " · ".join(filter(None, how)), ladder.command)))
+    how = (versions(ladder), f"L2 {ladder.job.l2}", ladder.created_at.replace("T", " ")[:16])
+    return tuple(filter(None, (machine(ladder), " · ".join(filter(None, how)), ladder.command)))
 
 
 def machine_lines(ladder: Ladder) -> tuple[str, ...]:
     """The machine, and the software that what was measured depends on."""
-    env = ladder.environment
-    driver = f"driver {env.driver}" if env.driver else ""
-    software = [f"{n} {v}" for n, v in env.packages.items() if n.startswith(("numpy", "onnxr", "cupy"))]
-    lines = (env.machine, env.cpu, env.gpu, driver, env.os), software
-    return tuple(filter(None, (" · ".join(filter(None, line)) for line in lines)))
+    return tuple(filter(None, (machine(ladder), versions(ladder))))
