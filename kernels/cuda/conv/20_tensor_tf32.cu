@@ -39,11 +39,12 @@ struct Kind {
 #define WARPS_ACROSS (TILE_COLUMNS / WARP_COLUMNS)
 #define THREADS (LANES * (TILE_ROWS / WARP_ROWS) * WARPS_ACROSS)
 #define LOADS (TILE_ROWS * CHUNKS / THREADS)  // chunks that a thread gathers of a slab
+#define COPIES ((TILE_COLUMNS * CHUNKS + THREADS - 1) / THREADS)  // and copies of the weights
 #define TABLE_SLABS 8                         // whose taps are located at once
 #define ENTRIES (DEPTH / RUN)                 // of the table for a slab
 #define GROUP (Kind::CHUNK / RUN < 4 ? Kind::CHUNK / RUN : 4)  // read from the table at once
-#define SUMS (WARP_ROWS * WARP_COLUMNS / LANES)
-#define RESIDENT ((SUMS >= 96 ? 256 : SUMS >= 64 ? 384 : 512) / THREADS)  // blocks to leave registers for
+#define HELD (WARP_ROWS * WARP_COLUMNS / LANES + LOADS * Kind::CHUNK)      // registers for sums and inputs
+#define RESIDENT ((HELD >= 100 ? 256 : HELD >= 64 ? 384 : 512) / THREADS)  // blocks to leave registers for
 #define OUT_LEAD (WARP_ROWS + 4)
 static_assert(THREADS % TILE_ROWS == 0 && LOADS >= 1, "a thread must keep to one pixel");
 static_assert(Kind::CHUNK % RUN == 0, "a run must not pass the end of a chunk");
@@ -115,8 +116,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
     auto copy_weights = [&](int slab) {
         if (slab < end) {
             const uint4* from = filters + (index_t)slab * wide * CHUNKS;
-            for (int e = thread; e < TILE_COLUMNS * CHUNKS; e += THREADS)
+#pragma unroll
+            for (int l = 0; l < COPIES; ++l) {
+                const int e = thread + l * THREADS;
+                if (TILE_COLUMNS * CHUNKS % THREADS != 0 && e >= TILE_COLUMNS * CHUNKS) break;
                 copy_async_16(&weights[(slab - begin) % STAGES][e], from + e);
+            }
         }
         close_group();
     };

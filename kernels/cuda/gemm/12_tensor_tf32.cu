@@ -40,8 +40,9 @@ struct Kind {
 #define WARPS_ACROSS (TILE_COLUMNS / WARP_COLUMNS)
 #define THREADS (LANES * (TILE_ROWS / WARP_ROWS) * WARPS_ACROSS)
 #define LOADS ((TILE_ROWS * CHUNKS + THREADS - 1) / THREADS)  // chunks of a that a thread fetches of a slab
-#define SUMS (WARP_ROWS * WARP_COLUMNS / LANES)
-#define RESIDENT ((SUMS >= 96 ? 256 : SUMS >= 64 ? 384 : 512) / THREADS)  // blocks to leave registers for
+#define COPIES ((TILE_COLUMNS * CHUNKS + THREADS - 1) / THREADS)          // and copies of b
+#define HELD (WARP_ROWS * WARP_COLUMNS / LANES + LOADS * Kind::CHUNK)      // registers for sums and inputs
+#define RESIDENT ((HELD >= 100 ? 256 : HELD >= 64 ? 384 : 512) / THREADS)  // blocks to leave registers for
 #define OUT_ROWS 8
 #define OUT_LEAD (WARP_COLUMNS + 8)
 static_assert((TILE_ROWS / WARP_ROWS) * WARPS_ACROSS * OUT_ROWS * OUT_LEAD <= STAGES * TILE_COLUMNS * 4 * CHUNKS,
@@ -76,8 +77,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
     auto copy_right = [&](int slab) {
         if (slab < end) {
             const uint4* from = columns + (index_t)slab * wide * CHUNKS;
-            for (int e = thread; e < TILE_COLUMNS * CHUNKS; e += THREADS)
+#pragma unroll
+            for (int l = 0; l < COPIES; ++l) {
+                const int e = thread + l * THREADS;
+                if (TILE_COLUMNS * CHUNKS % THREADS != 0 && e >= TILE_COLUMNS * CHUNKS) break;
                 copy_async_16(&right[(slab - begin) % STAGES][e], from + e);
+            }
         }
         close_group();
     };
