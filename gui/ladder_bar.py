@@ -96,9 +96,15 @@ class LadderBar(QWidget):
         self.whole_model.blockSignals(False)
         if answer is not None:
             self._show_answer(question, answer)
-        self.run_button.setVisible(not active)
         self.run_button.setEnabled(answer is not None and answer.ladder is not None)
-        self.cancel_button.setVisible(active)
+        before, after = self.run_button, self.cancel_button
+        if not active:
+            before, after = after, before
+        focused = before.hasFocus()
+        before.hide()
+        after.show()
+        if focused:  # the one key that starts a ladder ends it too
+            after.setFocus()
         for field in (self.model, self.op, self.node, self.device, self.precision):
             field.setEnabled(not active and field.count() > 0)
         for other in (self.batch, self.rungs, self.kernels, self.whole_model):
