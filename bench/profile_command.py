@@ -20,6 +20,8 @@ def arguments(job: ProfileJob) -> list[str]:
         words += ["--precision", job.precision]
     if job.runs != _PLAIN.runs:
         words += ["--runs", str(job.runs)]
+    if job.counters:
+        words += ["--counters"]
     if job.dataset is not None:
         words += ["--dataset", job.dataset]
     if job.preprocess is not None:

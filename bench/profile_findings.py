@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench import profile_names, profile_parts, profile_tables, units
+from bench import profile_counters, profile_names, profile_parts, profile_tables, units
 from bench.ladder_records import Limits
-from bench.profile_records import Activity, CaseProfile, Clock, Events, Interval, Operator
+from bench.profile_records import Activity, CaseProfile, Clock, Counters, Events, Interval, Operator
 from bench.profile_tables import Column, Table
 
-FAR = 0.05  # of the roof: below this share neither limit is what holds an operator back
+NEAR, FAR = 0.5, 0.05  # of the roof: what it bounds; what it holds back not at all
+OVER = 1.1  # beyond the roof by more than a limit measured another day, or reads faster than copies, explain
+SCATTERED, MOVED = 1.25, 1.5  # as many sectors or bytes as needed: above, it is put into words
+WIDEST = 16  # sectors of a warp's widest access, 16 bytes a thread, side by side
+IDLE = 0.5  # of a multiprocessor's warps: fewer are told where the roof is far
 REST = 0.05  # a larger share that nothing explains is put into words
 DEVICE_PARTS = ("h2d", "d2h", "d2d", "memset")
 
@@ -25,8 +30,9 @@ DEVICE_PARTS = ("h2d", "d2h", "d2d", "memset")
 @dataclass(frozen=True)
 class Finding:
     """An operator in the profiled passes. time_ns, launches: a pass; launch_ns: the mean time of a call that
-    started one of its kernels (None where a graph started them); blocks: of its smallest grid. Rates are of
-    the least work and traffic possible; roof: the share of the most that they could be."""
+    started one of its kernels (None where a graph started them); blocks: of the smallest grid of the kernel
+    that takes most of its time. Rates are of the least work and traffic possible; roof: the share of the most
+    that they could be. counters: what the hardware counted, of a pass (None: it did not)."""
 
     nodes: tuple[str, ...]
     op_type: str
@@ -42,7 +48,33 @@ class Finding:
     bound: str = ""
     launch_ns: float | None = None
     blocks: int | None = None
+    counters: Counters | None = None
     sentence: str = ""
+
+    @property
+    def dram_nbytes(self) -> float | None:
+        """Bytes that went to and from device memory, as counted."""
+        return self.counters.dram_nbytes if self.counters else None
+
+    @property
+    def moved(self) -> float | None:
+        """Those bytes for each that it needs at least."""
+        return self.dram_nbytes / self.nbytes if self.dram_nbytes is not None and self.nbytes else None
+
+    @property
+    def load_sectors(self) -> float | None:
+        """Pieces of 32 bytes that one load of a warp takes."""
+        return self.counters.sectors_a_load if self.counters else None
+
+    @property
+    def scattered(self) -> float | None:
+        """Pieces of 32 bytes for each that accesses side by side would take."""
+        return self.counters.scattered if self.counters else None
+
+    @property
+    def warps_share(self) -> float | None:
+        """Of the warps that a multiprocessor has room for, those that were there."""
+        return self.counters.warps_share if self.counters else None
 
     @property
     def label(self) -> str:
@@ -66,7 +98,7 @@ def findings(made: CaseProfile, events: Events, limits: Limits | None) -> list[F
             for kernel in kernels
             if not kernel.graph and kernel.correlation in calls
         ]
-        blocks = [math.prod(kernel.grid) for kernel in kernels if kernel.grid]
+        first = [kernel for kernel in kernels if kernel.run == min(k.run or 0 for k in kernels)]
         base = Finding(
             nodes=nodes,
             op_type=its[0].op_type,
@@ -74,10 +106,20 @@ def findings(made: CaseProfile, events: Events, limits: Limits | None) -> list[F
             launches=len(its) / passes,
             time_ns=sum(event.time_ns for event in its) / passes,
             launch_ns=statistics.fmean(launches) if launches else None,
-            blocks=min(blocks) if blocks else None,
+            blocks=_blocks(kernels),
+            counters=profile_counters.together(first),
         )
         found.append(_judged(base, costs.get(nodes), limits, made))
     return sorted(found, key=lambda finding: -finding.time_ns)
+
+
+def _blocks(kernels: Sequence[Activity]) -> int | None:
+    """Of the smallest grid of the kernel that takes most of the time: what only helps it may be small."""
+    times: dict[str, int] = {}
+    for kernel in kernels:
+        times[kernel.name] = times.get(kernel.name, 0) + kernel.time_ns
+    main = max(times, key=lambda name: times[name], default="")
+    return min((math.prod(k.grid) for k in kernels if k.grid and k.name == main), default=None)
 
 
 def _judged(base: Finding, cost: Operator | None, limits: Limits | None, made: CaseProfile) -> Finding:
@@ -122,25 +164,53 @@ def sentence(finding: Finding, limits: Limits | None, made: CaseProfile) -> str:
             f"the grid of {finding.blocks} block{'s' if finding.blocks != 1 else ''} is smaller than the "
             f"chip: at least {idle:.0%} of its {multiprocessors} multiprocessors have nothing to do"
         )
-    if finding.roof is not None and limits is not None and finding.bytes_per_s is not None:
-        if finding.roof > 1:
-            said.append(
-                f"{units.times(finding.roof)} what device memory alone allows: its data came out of a cache"
-                if finding.bound == "memory"
-                else f"{units.times(finding.roof)} the measured rate of arithmetic: it is done in fewer or "
-                "cheaper operations than were counted"
-            )
-        elif finding.roof < FAR:
-            said.append(
-                f"at {finding.roof:.1%} of what its {finding.bound} allows: neither limit holds it back, its "
-                "latency and the little there is to do are its time"
-            )
-        elif finding.bound == "memory":
-            share = finding.bytes_per_s / limits.bytes_per_s
-            said.append(f"memory-bound at {share:.0%} of the measured copy rate")
-        else:
-            said.append(f"arithmetic-bound at {finding.roof:.0%} of the measured multiply-add rate")
+    said += _counted(finding)
+    if finding.roof is not None:
+        said.append(_under_the_roof(finding.roof, finding.bound))
     return "; ".join(said)
+
+
+def _counted(finding: Finding) -> list[str]:
+    """What the hardware's counters show, where it is much."""
+    said = []
+    if finding.scattered is not None and finding.scattered > SCATTERED:
+        said.append(
+            f"uncoalesced: its accesses to global memory take {units.times(finding.scattered)} the sectors "
+            "of 32 bytes that they would if the threads of a warp accessed neighbouring bytes"
+        )
+    elif finding.load_sectors is not None and finding.load_sectors > WIDEST:
+        said.append(
+            f"uncoalesced: a load of a warp takes {finding.load_sectors:.1f} sectors of 32 bytes, and never "
+            f"more than {WIDEST} where its threads access neighbouring bytes"
+        )
+    if finding.moved is not None and finding.dram_nbytes is not None and finding.moved > MOVED:
+        said.append(
+            f"device memory moves {units.times(finding.moved)} the bytes needed "
+            f"({units.nbytes(finding.dram_nbytes)} for {units.nbytes(finding.nbytes)})"
+        )
+    if finding.warps_share is not None and finding.warps_share < IDLE and (finding.roof or 1) < NEAR:
+        said.append(f"{finding.warps_share:.0%} of the warps that a multiprocessor has room for are there")
+    return said
+
+
+def _under_the_roof(roof: float, bound: str) -> str:
+    """Where an operator stands under the nearer of its two limits, `bound`."""
+    memory = bound == "memory"
+    if roof > OVER:
+        return (
+            f"{units.times(roof)} what device memory alone allows: its data came out of a cache"
+            if memory
+            else f"{units.times(roof)} the measured rate of arithmetic: it is done in fewer or cheaper "
+            "operations than were counted"
+        )
+    limit = "measured copy rate" if memory else "measured multiply-add rate"
+    if roof >= NEAR:
+        return f"{bound}-bound at {roof:.0%} of the {limit}"
+    if roof >= FAR:
+        return (
+            f"at {roof:.0%} of the {limit}, the nearer of its two limits: neither is what it waits for most"
+        )
+    return f"at {roof:.1%} of the {limit}, the nearer of its two limits: neither holds it back"
 
 
 COLUMNS = (
@@ -155,22 +225,38 @@ COLUMNS = (
     Column("roof", "of the roof", "share"),
     Column("sentence", "diagnosis"),
 )
+# What the hardware counted, where it did.
+COUNTED = (
+    Column("nbytes", "bytes needed", "nbytes"),
+    Column("dram_nbytes", "DRAM bytes", "nbytes"),
+    Column("moved", "of needed", "factor"),
+    Column("load_sectors", "sectors a load", "factor"),
+    Column("scattered", "of side by side", "factor"),
+    Column("warps_share", "warps", "share"),
+)
 
 
 def table(made: CaseProfile, events: Events, limits: Limits | None) -> Table:
     """The findings of a case."""
     rows: list[dict[str, Any]] = []
-    for finding in findings(made, events, limits):
-        row = {column.name: getattr(finding, column.name, None) for column in COLUMNS}
+    found = findings(made, events, limits)
+    columns: tuple[Column, ...] = COLUMNS
+    if any(finding.counters is not None for finding in found):
+        columns = (*COLUMNS[:-1], *COUNTED, COLUMNS[-1])
+    for finding in found:
+        row = {column.name: getattr(finding, column.name) for column in columns}
         rows.append(row | {"nodes": finding.label, "launches": round(finding.launches)})
     notes: tuple[str, ...] = ()
+    if columns != COLUMNS:
+        notes = (profile_counters.NOTE,)
     if limits is not None:
         notes = (
+            *notes,
             f"Measured here: {units.si(limits.flops_per_s, 'FLOP/s')} ({limits.multiplied_by}), "
             f"{units.si(limits.bytes_per_s, 'B/s')} ({limits.copied_by}). Rates count the least work and "
             "traffic that the operator needs.",
         )
-    return Table("findings", f"What holds {made.case.words} back", COLUMNS, tuple(rows), notes)
+    return Table("findings", f"What holds {made.case.words} back", columns, tuple(rows), notes)
 
 
 # --------------------------------------------------------------------------------------------- the whole case
@@ -226,16 +312,16 @@ def rest(made: CaseProfile) -> str:
             f"{head}: its {count:g} steps take {each} on average, and what calls them one after the other, "
             "with the clock that is read round each, takes the rest"
         )
-    gaps = found.part("launch", "api", "sync", "host")
-    if copying > max(computing, gaps):
+    waiting = found.part("launch", "api", "sync", "host", "rest")
+    own = "the host's own code between its calls into CUDA"
+    if copying > max(computing, waiting):
         return (
-            f"{head}: the pass is copy-bound ({copying / found.wall:.0%} of it are copies), and the host "
-            "works on what it copies meanwhile"
+            f"{head}: the pass is copy-bound ({copying / found.wall:.0%} of it are copies), and this is {own}"
         )
-    if computing < found.wall / 2:
+    if waiting > max(computing, copying):
         return (
             f"{head}: the pass is launch-bound, the device computes for {computing / found.wall:.0%} of it "
-            f"in {count:g} kernels of {each} on average, and the host's code between its calls is the rest"
+            f"in {count:g} kernels of {each} on average, and this is {own}"
         )
     return f"{head}: the device was idle then and the host made no call into CUDA"
 

@@ -32,6 +32,8 @@ def text(column: Column, value: Any) -> str:
             return units.nbytes(value)
         case "count":
             return f"{value:,}"
+        case "factor":
+            return f"{value:.2f}"
         case _:
             return str(value)
 

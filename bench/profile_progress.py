@@ -9,7 +9,12 @@ from bench import tables, units
 from bench.profile_records import CaseProfile, ProfileStarted
 from bench.records import Log, Progress
 
-STAGES = {"prepare": "starting cold", "time": "timing, unprofiled", "profile": "profiling"}
+STAGES = {
+    "prepare": "starting cold",
+    "time": "timing, unprofiled",
+    "profile": "profiling",
+    "count": "counting",
+}
 
 
 class ProfileProgress:

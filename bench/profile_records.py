@@ -43,7 +43,8 @@ class ProfileJob(Record, frozen=True):
     """What the user asked for: a model on backends × batches. runs: how many forward passes are profiled;
     warm_up: how many go before them in the profiled session. budget_s: the most seconds of unprofiled
     samples a case; timeout_s: seconds after which a case is given up. cuda_graph: replay as one graph, where
-    the backend's profile allows it. The others as in bench.records.Job."""
+    the backend's profile allows it. counters: one more pass, in which the GPU's hardware counts. The others
+    as in bench.records.Job."""
 
     model: str
     backends: tuple[str, ...]
@@ -60,6 +61,7 @@ class ProfileJob(Record, frozen=True):
     budget_s: float = 2.0
     timeout_s: float = 600.0
     seed: int = 0
+    counters: bool = False
 
 
 # ------------------------------------------------------------------------------------------------- the events
@@ -77,12 +79,59 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_de
         return self.end_ns - self.start_ns
 
 
+class Counters(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the hardware counted while one kernel ran alone, its caches empty before it; None for what it did
+    not count. dram: what went between device memory and the L2 cache; l2: what went through that cache.
+    sectors: pieces of 32 bytes that L1 looked up, of global memory, for so many requests (a warp's loads or
+    stores by one instruction). global_sectors: those of all its instructions on global memory;
+    ideal_sectors: what they would be if the threads of a warp accessed neighbouring bytes. compute_share:
+    of the most that its multiprocessors could do; warps_share: warps that were there, of the most there is
+    room for."""
+
+    dram_read_nbytes: float | None = None
+    dram_write_nbytes: float | None = None
+    l2_nbytes: float | None = None
+    load_requests: float | None = None
+    load_sectors: float | None = None
+    store_requests: float | None = None
+    store_sectors: float | None = None
+    global_sectors: float | None = None
+    ideal_sectors: float | None = None
+    compute_share: float | None = None
+    warps_share: float | None = None
+
+    @property
+    def dram_nbytes(self) -> float | None:
+        """Bytes between device memory and the L2 cache, both ways."""
+        if self.dram_read_nbytes is None or self.dram_write_nbytes is None:
+            return None
+        return self.dram_read_nbytes + self.dram_write_nbytes
+
+    @property
+    def sectors_a_load(self) -> float | None:
+        return _ratio(self.load_sectors, self.load_requests)
+
+    @property
+    def sectors_a_store(self) -> float | None:
+        return _ratio(self.store_sectors, self.store_requests)
+
+    @property
+    def scattered(self) -> float | None:
+        """global_sectors for each of ideal_sectors."""
+        return _ratio(self.global_sectors, self.ideal_sectors)
+
+
+def _ratio(over: float | None, under: float | None) -> float | None:
+    return over / under if over is not None and under else None
+
+
 class Activity(Event, frozen=True, tag="activity"):
     """Something that the GPU did. name: a kernel's as compiled (mangled where it is), "memcpy HtoD" or
     "memset". correlation: that of the API call which started it. graph, graph_node: ids where it ran in a
     CUDA graph, else 0. from_memory, to_memory: "pageable", "pinned", "device", "array", "managed" or "".
     nodes: the ONNX nodes it computes, () where not known; op_type: their main operators ("Conv",
-    "LRN+MaxPool"). run: the number of the profiled pass it belongs to, None outside."""
+    "LRN+MaxPool"). run: the number of the profiled pass it belongs to, None outside. counters: of the same
+    kernel in a pass in which the hardware counted."""
 
     kind: ActivityKind
     stream: int = 0
@@ -103,6 +152,7 @@ class Activity(Event, frozen=True, tag="activity"):
     nodes: tuple[str, ...] = ()
     op_type: str = ""
     run: int | None = None
+    counters: Counters | None = None
 
     @property
     def bytes_per_s(self) -> float | None:
@@ -291,7 +341,7 @@ class ProfileStart(Record, frozen=True):
 
 
 class ProfileStarted(Message, frozen=True, tag="profile_started"):
-    """The worker turns to this case. stage: "prepare", "time", "profile"."""
+    """The worker turns to this case. stage: "prepare", "time", "profile", "count"."""
 
     case: Case
     stage: str

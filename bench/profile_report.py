@@ -11,7 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import draw, draw_timeline, profile_course, profile_findings, profile_output, profile_tables, units
+from bench import (
+    draw,
+    draw_timeline,
+    profile_counters,
+    profile_course,
+    profile_findings,
+    profile_output,
+    profile_tables,
+    units,
+)
 from bench.charts import profile as profile_charts
 from bench.profile_names import short
 from bench.profile_parts import label
@@ -122,6 +131,8 @@ def part(profile: Profile, made: CaseProfile, events: Events) -> Part:
         _first(profile_tables.activities(made, events)),
         profile_findings.table(made, events, limits),
     ]
+    if (counted := profile_counters.table(made, events)).rows:
+        found.append(counted)
     if events.calls:
         found += [
             _first(profile_tables.calls(made, events)),

@@ -14,14 +14,25 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from bench import environment, limits, profile_parts, profile_session, profile_store, tuning
+from bench import (
+    counters_run,
+    environment,
+    limits,
+    profile_counters,
+    profile_parts,
+    profile_session,
+    profile_store,
+    tuning,
+)
 from bench.contender import is_bug, outcome, trace
 from bench.material import Material
 from bench.profile_cold import ColdStart
+from bench.profile_merge import Recorded
 from bench.profile_process import GpuPeak, process_use
 from bench.profile_records import (
     CaseProfile,
     Profiled,
+    ProfileJob,
     ProfileLimits,
     ProfileMessage,
     ProfileModel,
@@ -120,6 +131,7 @@ class ProfileRunner:
         # Only now: what this imports to look at the machine is no part of what the case used.
         self._say(ProfileModel(model=material.info()))
         self._limits(backend.device)
+        self._count(backend, case, recorded)
         file = ""
         if self._folder is not None:
             file = profile_store.write_events(self._folder, case.key, recorded.events)
@@ -154,22 +166,8 @@ class ProfileRunner:
     # ------------------------------------------------------------------------------------------------ stages
 
     def _material(self, case: Case) -> Material:
-        job = self._job
-        self._asked = asked = Job(
-            models=(job.model,),
-            backends=(case.backend,),
-            precisions=(job.precision,),
-            batches=(case.batch,),
-            dataset=job.dataset,
-            preprocess=job.preprocess,
-            threads=job.threads,
-            layers=False,
-            cuda_graph=job.cuda_graph,
-            rungs=dict(job.rungs),
-            kernel_dirs=job.kernel_dirs,
-            seed=job.seed,
-        )
-        return Material(job.model, asked, (case.batch,), self._progress)
+        self._asked = asked(self._job, case)
+        return Material(self._job.model, self._asked, (case.batch,), self._progress)
 
     def _prepare_cold(self, backend: Backend, material: Material, case: Case, options: Options) -> Session:
         ort = profile_session.is_ort(backend)
@@ -207,6 +205,21 @@ class ProfileRunner:
         except KernelscopeError as error:
             self._say(Log(level="warning", text=f"the machine's limits are not known: {error}"))
 
+    def _count(self, backend: Backend, case: Case, recorded: Recorded) -> None:
+        """Where it was asked for, have the hardware count in a pass of another process."""
+        if not self._job.counters or backend.device != "cuda":
+            return
+        self._say(ProfileStarted(case=case, stage="count"))
+        try:
+            counted = counters_run.take(self._job, case, self._stopped)
+        except KernelscopeError as error:
+            self._go_on()
+            recorded.notes = (*recorded.notes, str(error))
+            return
+        self._go_on()
+        recorded.events, words = profile_counters.attached(recorded.events, counted)
+        recorded.facts["counters"] = words
+
     def _progress(self, text: str, fraction: float | None) -> None:
         self._go_on()
         self._say(Progress(text=text, fraction=fraction))
@@ -214,6 +227,24 @@ class ProfileRunner:
     def _go_on(self) -> None:
         if self._stopped():
             raise Stopped
+
+
+def asked(job: ProfileJob, case: Case) -> Job:
+    """A profile's job as one of comparisons, for one case."""
+    return Job(
+        models=(job.model,),
+        backends=(case.backend,),
+        precisions=(job.precision,),
+        batches=(case.batch,),
+        dataset=job.dataset,
+        preprocess=job.preprocess,
+        threads=job.threads,
+        layers=False,
+        cuda_graph=job.cuda_graph,
+        rungs=dict(job.rungs),
+        kernel_dirs=job.kernel_dirs,
+        seed=job.seed,
+    )
 
 
 def batch_inputs(material: Material, batch: int) -> dict[str, np.ndarray]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from bench import profile_api, profile_names, profile_parts
 from bench.profile_records import Activity, CaseProfile, Events, Interval
 
-Kind = Literal["text", "ns", "share", "count", "nbytes", "seconds", "rate"]
+Kind = Literal["text", "ns", "share", "count", "nbytes", "seconds", "rate", "factor"]
 By = Literal["name", "operator", "node"]
 MOST = 0.9  # the lines that take this share of the time come first, and are told
 

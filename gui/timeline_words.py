@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor
 
 from bench import palette, profile_api, profile_names, profile_parts, units
 from bench.charts.profile import PARTS
-from bench.profile_records import Activity, ApiCall, Event, Interval, Mark
+from bench.profile_records import Activity, ApiCall, Counters, Event, Interval, Mark
 from gui.colour_scale import blend
 from gui.theme import Theme
 from gui.timeline_lanes import CALL, MARK
@@ -135,7 +135,23 @@ def _of_activity(event: Activity) -> list[tuple[str, str]]:
         found.append(("memory", f"{event.from_memory or 'unknown'} to {event.to_memory or 'unknown'}"))
     if event.graph:
         found.append(("CUDA graph", f"{event.graph}, node {event.graph_node}"))
+    if event.counters is not None:
+        found += _counted(event.counters)
     return [*found, *_nodes(event)]
+
+
+def _counted(counters: Counters) -> list[tuple[str, str]]:
+    """What the hardware counted in another pass, each kernel alone."""
+    found = []
+    if (moved := counters.dram_nbytes) is not None:
+        found.append(("DRAM bytes counted", f"{moved:,.0f} ({units.nbytes(moved)})"))
+    if (sectors := counters.sectors_a_load) is not None:
+        found.append(("sectors a load", f"{sectors:.2f}"))
+    if (scattered := counters.scattered) is not None:
+        found.append(("sectors of side by side", units.times(scattered)))
+    if counters.warps_share is not None:
+        found.append(("warps there", units.percent(counters.warps_share, 1)))
+    return found
 
 
 def _nodes(event: Activity | Interval) -> list[tuple[str, str]]:

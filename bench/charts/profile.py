@@ -192,11 +192,12 @@ def cold(profile: Profile, profiles: Sequence[CaseProfile]) -> Chart | None:
 
 
 def roofline(profile: Profile, made: CaseProfile, events: Events, limits: Limits | None) -> Chart | None:
-    """Each operator at its operations a byte, under what the machine was measured to reach."""
+    """Each operator at its operations a byte, under what the machine was measured to reach; where the
+    hardware counted, a line leads to where it stands by the bytes that were moved."""
     found = [f for f in profile_findings.findings(made, events, limits) if f.flops_per_s and f.intensity]
     if limits is None or not found:
         return None
-    intensities = [f.intensity or 0.0 for f in found]
+    intensities = [point.x for f in found for point in _places(f)]
     rate = profile_findings.rate_of(limits, made)
     ridge = rate / limits.bytes_per_s
     low = 2.0 ** math.floor(math.log2(min(*intensities, ridge)) - 1)
@@ -220,13 +221,7 @@ def roofline(profile: Profile, made: CaseProfile, events: Events, limits: Limits
             colour=tints[profile_parts.OP + f.op_type],
             dashed=False,
             marker=MARKERS[op_types.index(f.op_type) % len(MARKERS)],
-            points=(
-                Point(
-                    x=f.intensity or 0.0,
-                    y=f.flops_per_s or 0.0,
-                    text=f"{f.label}: {units.si(f.flops_per_s or 0.0, 'FLOP/s')}. {f.sentence}",
-                ),
-            ),
+            points=_places(f),
         )
         for f in found
     ]
@@ -245,9 +240,37 @@ def roofline(profile: Profile, made: CaseProfile, events: Events, limits: Limits
                 series=(roof, *series),
             ),
         ),
-        notes=(f"Limits measured on this machine: {limits.multiplied_by}; {limits.copied_by}.",),
+        notes=(
+            f"Limits measured on this machine: {limits.multiplied_by}; {limits.copied_by}.",
+            *([COUNTED] if any(f.dram_nbytes for f in found) else []),
+        ),
         footer=footer(profile),
     )
+
+
+def _places(finding: profile_findings.Finding) -> tuple[Point, ...]:
+    """An operator by the least bytes, and by those that were counted; to the right with more work a byte."""
+    rate = finding.flops_per_s or 0.0
+    least = Point(
+        x=finding.intensity or 0.0,
+        y=rate,
+        text=f"{finding.label}: {units.si(rate, 'FLOP/s')}. {finding.sentence}",
+    )
+    if not finding.dram_nbytes:
+        return (least,)
+    moved = units.nbytes(finding.dram_nbytes)
+    counted = Point(
+        x=finding.flops / finding.dram_nbytes,
+        y=rate,
+        text=f"{finding.label} by the {moved} counted at device memory; least {units.nbytes(finding.nbytes)}",
+    )
+    return tuple(sorted((least, counted), key=lambda point: point.x))
+
+
+COUNTED = (
+    "A line joins where an operator stands by the least bytes it needs and by those that the hardware "
+    "counted at device memory, with empty caches before each kernel."
+)
 
 
 def footer(profile: Profile) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 RUNS = Path("runs")
 CANCELLED = 130
 WINDOWS = ("pass", "all", "create", "close")
-TABLES = ("all", "activities", "calls", "breakdown", "cold", "process", "findings", "report")
+TABLES = ("all", "activities", "calls", "breakdown", "cold", "process", "findings", "counters", "report")
 PICTURED = 4  # cases in the picture of the timeline
 GROUPS = ("name", "operator", "node")
 
@@ -48,6 +48,9 @@ def profile(
         False, "--report", help="The course report's table: one pass each, time by batch and by call."
     ),
     trace: Path | None = typer.Option(None, metavar="FILE", help="Also a trace for Perfetto or Chrome."),
+    counters: bool = typer.Option(
+        False, "--counters", help="Also what the GPU's hardware counts, by Nsight Compute (ncu)."
+    ),
     dataset: str = typer.Option("", metavar="NAME|folder:DIR|random", help="Images; else the model's own."),
     preprocess: str = typer.Option("", metavar="P", help="raw, unit (0 to 1) or MEAN,STD."),
     threads: int = typer.Option(0, metavar="N", show_default=False, help="CPU threads; else one a core."),
@@ -99,6 +102,7 @@ def profile(
         kernel_dirs=tuple(str(Path(folder).expanduser().absolute()) for folder in kernels),
         budget_s=budget,
         timeout_s=timeout,
+        counters=counters,
     )
     raise typer.Exit(run(job, out, shown, formats, trace))
 
@@ -144,7 +148,7 @@ def again(path: Path, shown: Shown, trace: Path | None) -> int:
 
 def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> list[Table]:
     """The tables that were asked for, case by case those of events."""
-    from bench import profile_course, profile_findings, profile_tables
+    from bench import profile_counters, profile_course, profile_findings, profile_tables
 
     fine = [made for made in measurements if made.disposition == "ok"]
     found: list[Table] = []
@@ -158,6 +162,8 @@ def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown:
         if shown.table in ("all", "findings"):
             limits = folder.profile.limits.get(made.device)
             found.append(profile_findings.table(made, events, limits))
+        if shown.table in ("all", "counters") and (table := profile_counters.table(made, events)).rows:
+            found.append(table)
         if shown.table == "report":
             rows.append(profile_course.row(made, events))
     if shown.table == "report":

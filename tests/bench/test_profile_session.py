@@ -19,7 +19,8 @@ from bench import (
     profile_session,
     profile_store,
 )
-from bench.profile_records import ProfileJob, ProfileLimits, ProfileStart, planned
+from bench.profile_counters import Counted
+from bench.profile_records import Counters, ProfileJob, ProfileLimits, ProfileStart, planned
 from bench.records import Case
 from engine import importer, planner
 from engine.backend import Options
@@ -222,8 +223,15 @@ def test_a_case_on_a_gpu_from_its_cold_start_to_its_profile(monkeypatch, gpu, gr
     monkeypatch.setattr(profile_session, "import_cupy", lambda: cupy)
     monkeypatch.setattr(profile_runner.limits, "limits", lambda *arguments, **named: LIMITS)
     job = ProfileJob(
-        model="lenet5-digits", backends=("engine-cuda",), batches=(BATCH,), runs=2, budget_s=0.02
+        model="lenet5-digits",
+        backends=("engine-cuda",),
+        batches=(BATCH,),
+        runs=2,
+        budget_s=0.02,
+        counters=True,
     )
+    kernels = [Counted(name, None, Counters(l2_nbytes=32.0)) for _, name in order if name != "memcpy"]
+    monkeypatch.setattr(profile_runner.counters_run, "take", lambda *arguments: tuple(kernels))
     said: list = []
     start = ProfileStart(
         job=job, cases=planned(job), folder=str(tmp_path), started_ns=time.perf_counter_ns() - 5000
@@ -246,6 +254,10 @@ def test_a_case_on_a_gpu_from_its_cold_start_to_its_profile(monkeypatch, gpu, gr
         "calls": len(events.calls),
         "intervals": len(events.intervals),
     }
+    count = len(kernels)
+    assert made.facts["counters"] == f"{count} of the {count} kernels of a pass, {count} seen by ncu"
+    profiled = [a for a in events.activities if a.kind == "kernel" and a.run is not None]
+    assert all(kernel.counters.l2_nbytes == 32 for kernel in profiled)
     found = {f.nodes for f in profile_findings.findings(made, events, LIMITS)}
     assert found == {step.nodes for step, _ in order}
 
@@ -308,3 +320,17 @@ def test_onnx_runtimes_kernels_come_together_with_its_own_profile(graph, tmp_pat
     assert again.attributed == 0
     assert any("broken or cut short" in note for note in again.notes)
     assert any("100.0% of the kernels' time could not be attributed" in note for note in again.notes)
+
+
+def test_counters_that_cannot_be_read_cost_a_sentence_and_not_the_case(monkeypatch):
+    def refuse(*arguments):
+        raise UnavailableError("hardware counters are not read: there is no `ncu` here")
+
+    monkeypatch.setattr(profile_runner.counters_run, "take", refuse)
+    job = ProfileJob(model="lenet5-digits", backends=("engine-cuda",), counters=True)
+    runner = profile_runner.ProfileRunner(
+        ProfileStart(job=job, cases=planned(job)), lambda message: None, lambda: False, 0
+    )
+    recorded = profile_merge.Recorded(notes=("before",))
+    runner._count(SimpleNamespace(device="cuda"), planned(job)[0], recorded)
+    assert recorded.notes == ("before", "hardware counters are not read: there is no `ncu` here")
