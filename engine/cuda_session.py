@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from kernels.params import Params
 
 _TRAIN_NS = 500_000  # a train of launches of one step lasts about so long, far above the clock's resolution
 _LONGEST_TRAIN = 100
+_LONG_NS = 2_000_000  # a pass so long that a few µs at its kernels' starts do not show
 _FEWEST_TRAINS, _MOST_TRAINS = 5, 200
 
 
@@ -97,7 +99,7 @@ class EngineCudaSession:
         allocated = clock()
         self._upload_weights(constants)
         uploaded = clock()
-        self._compile(self._plan, capability)
+        self._calls, early = self._compile(self._plan, capability)
         self._facts |= {"kernels": self._plan.chosen_words, **_machine(cupy, capability)}
         # The first run loads the code onto the device and shows a launch that fails, before any capture.
         self._launch_all()
@@ -105,6 +107,8 @@ class EngineCudaSession:
         if options.cuda_graph:
             self._graph, reason = self._capture(self._calls)
             self._facts["cuda_graph"] = f"no: {reason}" if reason else "yes"
+            if self._graph is not None and early:
+                self._begin_early(early)
         else:
             self._facts["cuda_graph"] = "no: not asked for"
         self._phases |= {
@@ -143,12 +147,15 @@ class EngineCudaSession:
             self._staging.upload(np.ascontiguousarray(array), self._pointers[name])
         self._stream.synchronize()
 
-    def _compile(self, plan: Plan, capability: tuple[int, int]) -> None:
-        """Every step's kernel, from the disk cache or compiled now, and its launch."""
+    def _compile(self, plan: Plan, capability: tuple[int, int]) -> tuple[list[_Call], list[_Call]]:
+        """Every step's kernel, from the disk cache or compiled now, and its launch; and the launches again
+        with those that can begin early doing so (empty where none can)."""
         arch = f"sm_{capability[0]}{capability[1]}"
         modules: dict[str, Any] = {}
         library = Library(self._cupy)
-        self._calls = []
+        calls: list[_Call] = []
+        early: list[_Call] = []
+        overlaps = False
         for step, (rung, shape), constants in zip(plan.steps, self._shapes, self._packed, strict=True):
             path = str(nvrtc.compile_rung(rung, arch, shape.defines))
             if path not in modules:
@@ -159,18 +166,14 @@ class EngineCudaSession:
             ]
             scratch = int(self._workspace.ptr) if self._workspace is not None else 0
             output = int(self._pointer(step.output))
-            ready = starts(
-                self._cupy,
-                modules[path],
-                rung,
-                shape,
-                pointers,
-                output,
-                scratch,
-                library,
-                overlap=capability >= cuda_overlap.CAPABILITY,
+            ready = partial(
+                starts, self._cupy, modules[path], rung, shape, pointers, output, scratch, library
             )
-            self._calls.append(_Call(ready))
+            calls.append(_Call(ready()))
+            can = rung.overlaps and capability >= cuda_overlap.CAPABILITY
+            overlaps |= can
+            early.append(_Call(ready(overlap=True)) if can else calls[-1])
+        return calls, early if overlaps else []
 
     def _pointer(self, name: str) -> np.uint64:
         while name in self._plan.aliases:
@@ -202,6 +205,30 @@ class EngineCudaSession:
             self._staging.move_to(self._stream)
             return None, f"the capture failed ({str(error).strip()})"
         return graph, ""
+
+    def _begin_early(self, calls: list[_Call]) -> None:
+        """Replay with kernels that begin before the one in front has ended, if that is the faster way: blocks
+        that wait take room, and only trying tells what that costs."""
+        both = [(self._graph, self._calls), (self._capture(calls)[0], calls)]
+        if both[1][0] is None:
+            return
+
+        def replays(graph: Any, count: int) -> float:
+            def work() -> None:
+                for _ in range(count):
+                    graph.launch(self._stream)
+
+            return self._elapsed(work)
+
+        once = min(replays(self._graph, 1) for _ in range(3))
+        if once > _LONG_NS:
+            return
+        count = math.ceil(_TRAIN_NS / once)
+        times = [[replays(graph, count) for graph, _ in both] for _ in range(_FEWEST_TRAINS)]
+        plain, early = (min(column) for column in zip(*times, strict=True))
+        if early < plain:
+            self._graph, self._calls = both[1]
+            self._facts["cuda_graph"] = "yes, its kernels begin early"
 
     # --------------------------------------------------------------------------------------------- running
 
