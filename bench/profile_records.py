@@ -161,12 +161,16 @@ class Activity(Event, frozen=True, tag="activity"):
 
 
 class ApiCall(Event, frozen=True, tag="call"):
-    """A call into CUDA. code: what it returned (0 is success)."""
+    """A call into CUDA. code: what it returned (0 is success). nbytes, memory: of memory that it got or
+    released ("device", "pinned", …); waited_for: "stream 13", "an event", …, where it waited."""
 
     domain: Domain
     thread: int = 0
     correlation: int = 0
     code: int = 0
+    nbytes: int = 0
+    memory: str = ""
+    waited_for: str = ""
 
 
 class Interval(Event, frozen=True, tag="interval"):

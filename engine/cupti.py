@@ -15,28 +15,27 @@ from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any
 
+from engine import cupti_words
 from engine.cuda_runtime import import_cupy
 from kernels.errors import KernelError, UnavailableError
 
 BUFFER_NBYTES = 8 << 20
-KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET", "RUNTIME", "DRIVER", "OVERHEAD")
-DISPENSABLE = frozenset({"OVERHEAD"})  # what a profile does without where CUPTI does not offer it
+KINDS = (
+    "CONCURRENT_KERNEL",
+    "MEMCPY",
+    "MEMSET",
+    "RUNTIME",
+    "DRIVER",
+    "OVERHEAD",
+    "SYNCHRONIZATION",
+    "MEMORY2",
+)
+# What a profile does without where CUPTI does not offer it.
+DISPENSABLE = frozenset({"OVERHEAD", "SYNCHRONIZATION", "MEMORY2"})
 _FORCED = 1  # CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
 _READINGS = 50
 _COPIES = {"HTOD": "HtoD", "DTOH": "DtoH", "DTOD": "DtoD", "HTOH": "HtoH", "PTOP": "PtoP"}
 _MEMORY = {"DEVICE_STATIC": "device", "MANAGED_STATIC": "managed", "UNKNOWN": ""}
-# What CUPTI's refusals mean to whoever reads them.
-_REFUSALS = {
-    "MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED": "another profiler (nsys, ncu, a debugger) is attached to this "
-    "process, and CUDA allows one: run without it",
-    "INSUFFICIENT_PRIVILEGES": "the driver allows profiling to administrators alone: set "
-    "NVreg_RestrictProfilingToAdminUsers=0 for the kernel module nvidia, or run as root",
-    "NOT_INITIALIZED": "CUPTI does not start: the installed cupti-python is for a newer CUDA than the driver "
-    "speaks",
-    "NOT_COMPATIBLE": "the installed cupti-python does not fit the driver",
-    "VIRTUALIZED_DEVICE_NOT_SUPPORTED": "this virtual GPU does not allow profiling",
-    "CMP_DEVICE_NOT_SUPPORTED": "this GPU does not allow profiling",
-}
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,7 @@ class Recorder:
         self._activities: list[dict[str, Any]] = []
         self._calls: list[dict[str, Any]] = []
         self._overheads: list[dict[str, Any]] = []
+        self._details: list[dict[str, Any]] = []  # of calls, by their correlation
         self._timeless = 0
         self._fault: Exception | None = None
         self._readers: dict[int, tuple[Callable[[Any], dict[str, Any]], list[dict[str, Any]]]] = {}
@@ -101,8 +101,8 @@ class Recorder:
                     # As the system numbers threads, and as ONNX Runtime's profile and Python do.
                     cupti.set_thread_id_type(int(cupti.ActivityThreadIdType.SYSTEM))
                 for name in KINDS:
-                    kind = getattr(cupti.ActivityKind, name)
                     try:
+                        kind = getattr(cupti.ActivityKind, name)
                         cupti.activity_enable(int(kind))
                     except Exception:
                         if name not in DISPENSABLE:
@@ -127,6 +127,7 @@ class Recorder:
         if self._fault is not None:
             raise KernelError(f"a record of CUPTI cannot be read ({self._fault})") from self._fault
         self._on_our_clock(ended, later - self._offset)
+        cupti_words.add_details(self._calls, self._details)
         return self._told(later - self._offset, dropped)
 
     # ------------------------------------------------------------------------------------------- the inside
@@ -140,7 +141,13 @@ class Recorder:
     def _all_readers(self) -> dict[int, tuple[Callable[[Any], dict[str, Any]], list[dict[str, Any]]]]:
         """By kind of record: how it is read, and where that goes."""
         kinds = self._cupti.ActivityKind
+        details = {"SYNCHRONIZATION": self._wait, "MEMORY2": self._allocation}
         return {
+            **{
+                int(getattr(kinds, name)): (read, self._details)
+                for name, read in details.items()
+                if hasattr(kinds, name)
+            },
             int(kinds.CONCURRENT_KERNEL): (self._kernel, self._activities),
             int(kinds.KERNEL): (self._kernel, self._activities),
             int(kinds.MEMCPY): (self._memcpy, self._activities),
@@ -158,10 +165,14 @@ class Recorder:
                 found = self._readers.get(int(record.kind))
                 if found is None:
                     continue
+                read, into = found
+                if into is self._details:
+                    with contextlib.suppress(Exception):  # what only adds to a call costs no profile
+                        into.append(read(record))
+                    continue
                 if not record.start or not record.end:
                     self._timeless += 1
                     continue
-                read, into = found
                 into.append(read(record))
         except Exception as error:
             self._fault = error
@@ -293,6 +304,17 @@ class Recorder:
             "thread": _thread_of(record),
         }
 
+    def _wait(self, record: Any) -> dict[str, Any]:
+        kind = self._word("ActivitySynchronizationType", record.type)
+        return cupti_words.wait(kind, int(record.stream_id), int(record.correlation_id))
+
+    def _allocation(self, record: Any) -> dict[str, Any]:
+        return {
+            "correlation": int(record.correlation_id),
+            "nbytes": int(record.bytes),
+            "memory": self._memory(record.memory_kind),
+        }
+
     def _memory(self, value: int) -> str:
         word = self._word("ActivityMemoryKind", value)
         return _MEMORY.get(word, word.lower())
@@ -314,7 +336,7 @@ class Recorder:
         except Exception as error:
             text = (str(error).strip() or type(error).__name__).splitlines()[0]
             name = self._word("Result", getattr(error, "status", -1)) or text
-            for mark, words in _REFUSALS.items():
+            for mark, words in cupti_words.REFUSALS.items():
                 if mark in name or mark in text:
                     raise UnavailableError(f"the GPU cannot be profiled: {words}") from error
             raise KernelError(f"CUPTI fails where it {what}: {text}") from error

@@ -108,6 +108,10 @@ def facts(event: Event, zero_ns: int) -> list[tuple[str, str]]:
         found += _of_activity(event)
     elif isinstance(event, ApiCall):
         found += [("into", f"the {event.domain}"), ("thread", str(event.thread))]
+        if event.nbytes:
+            found.append((f"{event.memory} memory".strip(), units.nbytes(event.nbytes)))
+        if event.waited_for:
+            found.append(("waited for", event.waited_for))
         if event.code:
             found.append(("returned", f"error {event.code}"))
     elif isinstance(event, Interval):

@@ -22,7 +22,7 @@ from bench import (
     tables,
 )
 from bench.charts import profile as profile_charts
-from bench.profile_records import Breakdown, Clock, Profile, ProfileJob, Share
+from bench.profile_records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
 from bench.profile_store import ProfileFolder
 from kernels.errors import InputError
 from tests.bench import profile_cases
@@ -187,6 +187,32 @@ def test_faster_than_the_roof_is_put_into_words():
     assert "its data came out of a cache" in found["Gemm"].sentence
 
 
+@pytest.mark.parametrize(
+    ("flops", "nbytes", "said"),
+    [
+        (10, 970, "memory-bound at 97% of the measured copy rate"),
+        (10, 1050, "memory-bound at 105% of the measured copy rate"),
+        (10, 2000, "2.00× what memory alone allows: its data came out of a cache"),
+        (9000, 10, "arithmetic-bound at 90% of the measured multiply-add rate"),
+        (20_000, 10, "done in fewer or cheaper operations than were counted"),
+        (3000, 10, "at 30% of the measured multiply-add rate, the nearer of its two limits: neither is what"),
+        (10, 30, "at 3.0% of the measured copy rate, the nearer of its two limits: neither holds it back"),
+    ],
+)
+def test_a_limit_is_said_to_bind_where_it_is_near_alone(flops, nbytes, said):
+    conv = Operator(nodes=profile_cases.CONV, op_type="Conv", flops=flops, nbytes=nbytes)
+    found = profile_findings.findings(profile(operators=(conv,)), EVENTS, LIMITS)[0].sentence
+    assert said in found
+    assert ("bound" in found) == ("-bound at" in said)
+
+
+def test_a_small_kernel_that_helps_a_large_one_is_no_small_grid():
+    helps = next(a for a in EVENTS.activities if a.name == "pool")
+    with_conv = msgspec.structs.replace(helps, nodes=profile_cases.CONV, op_type="Conv")
+    events = msgspec.structs.replace(EVENTS, activities=(*EVENTS.activities, with_conv))
+    assert profile_findings.findings(profile(), events, LIMITS)[0].blocks == 200
+
+
 def broken_down(wall, device="cuda", passes=1, **parts):
     shares = tuple(Share(key=key.replace("op_", "op:"), time_ns=ns, count=4) for key, ns in parts.items())
     return profile(
@@ -200,6 +226,7 @@ def broken_down(wall, device="cuda", passes=1, **parts):
         (broken_down(1000, op_Conv=900, rest=50), ""),
         (broken_down(1000, op_Conv=200, launch=500, rest=300), "launch-bound"),
         (broken_down(1000, op_Conv=100, h2d=600, rest=300), "copy-bound (60% of it are copies)"),
+        (broken_down(1000, op_Conv=400, h2d=380, launch=20, rest=200), "the host made no"),
         (broken_down(1000, op_Conv=700, rest=300), "the host made no call into CUDA"),
         (broken_down(1000, "cpu", op_Conv=700, rest=300), "its 4 steps take 175 ns on average"),
         (broken_down(1000, rest=1000), "no kernel and no step"),

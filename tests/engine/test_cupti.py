@@ -26,6 +26,8 @@ class Kind(enum.IntEnum):
     CONCURRENT_KERNEL = 10
     OVERHEAD = 17
     STREAM = 37
+    SYNCHRONIZATION = 38
+    MEMORY2 = 49
 
 
 class Failure(Exception):
@@ -44,6 +46,9 @@ class FakeCupti(types.ModuleType):
         self.ActivityMemcpyKind = enum.IntEnum("ActivityMemcpyKind", {"UNKNOWN": 0, "HTOD": 1, "DTOH": 2})
         self.ActivityMemoryKind = enum.IntEnum(
             "ActivityMemoryKind", {"UNKNOWN": 0, "PAGEABLE": 1, "PINNED": 2, "DEVICE": 3, "DEVICE_STATIC": 6}
+        )
+        self.ActivitySynchronizationType = enum.IntEnum(
+            "ActivitySynchronizationType", {"UNKNOWN": 0, "STREAM_SYNCHRONIZE": 3, "CONTEXT_SYNCHRONIZE": 4}
         )
         self.ActivityOverheadKind = enum.IntEnum("ActivityOverheadKind", {"CUPTI_BUFFER_FLUSH": 65536})
         self.ActivityThreadIdType = enum.IntEnum("ActivityThreadIdType", {"DEFAULT": 0, "SYSTEM": 1})
@@ -180,6 +185,38 @@ def test_a_clock_that_drifts_is_followed(fake, monkeypatch):
     told = recorder.stop()
     assert told.drift_ns == 2000
     assert abs(told.activities[0]["start_ns"] - (began + 500_000_000)) <= 1
+
+
+def test_calls_are_told_what_they_waited_for_and_what_memory_they_got(fake):
+    recorder = cupti.Recorder()
+    recorder.start()
+    named = {"cbid": 7, "thread_id": 3, "return_value": 0}
+    calls = [
+        Record(kind=int(Kind.RUNTIME), start=AHEAD_NS + 10, end=AHEAD_NS + 90, correlation_id=1, **named),
+        Record(kind=int(Kind.DRIVER), start=AHEAD_NS + 20, end=AHEAD_NS + 80, correlation_id=2, **named),
+        Record(kind=int(Kind.RUNTIME), start=AHEAD_NS + 100, end=AHEAD_NS + 200, correlation_id=3, **named),
+        Record(kind=int(Kind.RUNTIME), start=AHEAD_NS + 300, end=AHEAD_NS + 400, correlation_id=4, **named),
+    ]
+    memory = Record(kind=int(Kind.MEMORY2), correlation_id=2, bytes=4096, memory_kind=3, timestamp=30)
+    waited = Record(kind=int(Kind.SYNCHRONIZATION), correlation_id=3, type=3, stream_id=13, start=0, end=0)
+    broken = Record(kind=int(Kind.MEMORY2), correlation_id=4)
+    fake.hand_over = [[memory, waited, broken, *calls]]
+    outer, inner, waiting, plain = recorder.stop().calls
+    for one in (outer, inner):
+        assert (one["nbytes"], one["memory"]) == (4096, "device")
+    assert waiting["waited_for"] == "stream 13"
+    assert "waited_for" not in outer
+    assert not {"nbytes", "memory", "waited_for"} & set(plain)
+
+
+def test_kinds_that_this_cupti_does_not_offer_are_done_without(fake):
+    fake.ActivityKind = enum.IntEnum(
+        "Kind", {kind.name: kind.value for kind in Kind if kind not in (Kind.SYNCHRONIZATION, Kind.MEMORY2)}
+    )
+    recorder = cupti.Recorder()
+    recorder.start()
+    assert len(fake.enabled) == len(cupti.KINDS) - 2
+    recorder.stop()
 
 
 def test_dropped_records_are_counted_and_a_record_that_cannot_be_read_is_told(fake):
