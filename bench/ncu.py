@@ -44,8 +44,8 @@ UNITS = {
 # Where installers put it without putting it on the path.
 PLACES = ("/usr/local/cuda/bin/ncu", "/usr/local/cuda-*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
 INSTALL = (
-    "install Nsight Compute (it comes with the CUDA toolkit, or alone as the package nsight-compute), with "
-    "`ncu` on the PATH"
+    "install Nsight Compute (it comes with the CUDA toolkit, or alone as NVIDIA's package nsight-compute), "
+    "with `ncu` on the PATH"
 )
 # What ncu's refusals mean to whoever reads them.
 REFUSALS = {

@@ -29,10 +29,10 @@ class Counted:
     counters: Counters
 
 
-def attached(events: Events, counted: Sequence[Counted]) -> tuple[Events, str]:
-    """The events with counters at the kernels of each profiled pass, and how many of a pass have them, in
-    words. Kernels are matched in the order of their launches; one that the other side does not have is left
-    out, and those behind it are found again."""
+def attached(events: Events, counted: Sequence[Counted]) -> tuple[Events, str, str]:
+    """The events with counters at the kernels of each profiled pass; how many of a pass have them, in words;
+    and a note where not all do. Kernels are matched in the order of their launches; one that the other side
+    does not have is left out, and those behind it are found again."""
     called = {call.correlation: call.start_ns for call in events.calls if call.correlation}
     passes: dict[int, list[int]] = {}
     for index, activity in enumerate(events.activities):
@@ -53,7 +53,12 @@ def attached(events: Events, counted: Sequence[Counted]) -> tuple[Events, str]:
         shares.append((matched, len(places)))
     matched, of = min(shares, key=lambda share: share[0] / share[1], default=(0, 0))
     words = f"{matched} of the {of} kernels of a pass, {len(counted)} seen by ncu"
-    return msgspec.structs.replace(events, activities=tuple(found)), words
+    note = (
+        f"{of - matched} of the {of} kernels of a pass have no counters: with `ncu` watching, others ran"
+        if matched < of
+        else ""
+    )
+    return msgspec.structs.replace(events, activities=tuple(found)), words, note
 
 
 def _key(name: str, grid: tuple[int, ...] | None) -> tuple[str, tuple[int, ...] | None]:

@@ -217,8 +217,9 @@ class ProfileRunner:
             recorded.notes = (*recorded.notes, str(error))
             return
         self._go_on()
-        recorded.events, words = profile_counters.attached(recorded.events, counted)
+        recorded.events, words, note = profile_counters.attached(recorded.events, counted)
         recorded.facts["counters"] = words
+        recorded.notes = (*recorded.notes, *filter(None, [note]))
 
     def _progress(self, text: str, fraction: float | None) -> None:
         self._go_on()

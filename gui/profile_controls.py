@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QApplication,
+    QCheckBox,
     QComboBox,
     QHBoxLayout,
     QLabel,
@@ -65,6 +66,11 @@ class ProfileControls(QWidget):
         self.precision.addItem("fp32")
         self.runs = QSpinBox(minimum=1, maximum=MOST_RUNS, value=ProfileJob(model="", backends=()).runs)
         self.runs.setToolTip("Forward passes that are profiled, after one that warms up")
+        self.counters = QCheckBox("Cou&nters")
+        self.counters.setToolTip(
+            "Also what the GPU's hardware counts of each kernel, bytes moved and sectors accessed, by Nsight "
+            "Compute (ncu) in a pass of its own"
+        )
         self.run_button = QPushButton("&Profile")
         self.run_button.setProperty("role", "primary")
         self.run_button.setToolTip("Take the profile: every kernel, copy, call and step, and the cold start")
@@ -80,6 +86,7 @@ class ProfileControls(QWidget):
             ("Pa&sses", self.runs),
         ):
             line.addWidget(pair(words, field))
+        line.addWidget(self.counters)
         line.addWidget(self.run_button)
         line.addWidget(self.cancel_button)
         for words, tip, do in (
@@ -114,6 +121,7 @@ class ProfileControls(QWidget):
             batches=numbers(self.batches.currentText().strip(), "batch", bounds.MAX_BATCH),
             precision=self.precision.currentText(),
             runs=self.runs.value(),
+            counters=self.counters.isChecked(),
         )
 
     def set_job(self, job: ProfileJob) -> None:
@@ -124,6 +132,7 @@ class ProfileControls(QWidget):
         self._show_backends()
         self.batches.setCurrentText(",".join(map(str, job.batches)))
         self.runs.setValue(job.runs)
+        self.counters.setChecked(job.counters)
         if (at := self.precision.findText(job.precision)) >= 0:
             self.precision.setCurrentIndex(at)
 

@@ -109,19 +109,21 @@ def test_broken_tables_are_told():
 
 def test_counters_go_to_the_kernels_of_every_pass_by_order_name_and_grid():
     stray = ("_Z5strayv", "(1, 1, 1)", CONV)
-    events, words = profile_counters.attached(EVENTS, ncu.parse(table([stray, *KERNELS])))
+    events, words, note = profile_counters.attached(EVENTS, ncu.parse(table([stray, *KERNELS])))
+    assert note == ""
     assert words == "3 of the 3 kernels of a pass, 4 seen by ncu"
     reads = [a.counters.dram_read_nbytes for a in events.activities if a.kind == "kernel"]
     assert reads == [1_234_000, 8, 300] * 2
     assert all(a.counters is None for a in events.activities if a.kind != "kernel")
     lost = [Counted(SGEMM, (7, 1, 1), Counters()), *ncu.parse(table(KERNELS[1:]))]
-    events, words = profile_counters.attached(EVENTS, lost)
+    events, words, note = profile_counters.attached(EVENTS, lost)
+    assert note.startswith("1 of the 3 kernels of a pass have no counters")
     assert words == "2 of the 3 kernels of a pass, 3 seen by ncu"
     assert [a.counters is None for a in events.activities if a.kind == "kernel"] == [True, False, False] * 2
 
 
 def test_what_was_counted_is_written_read_shown_and_diagnosed(tmp_path):
-    events, _ = profile_counters.attached(EVENTS, ncu.parse(table(KERNELS)))
+    events, *_ = profile_counters.attached(EVENTS, ncu.parse(table(KERNELS)))
     name = profile_store.write_events(tmp_path, "case", events)
     assert profile_store.read_events(tmp_path / name) == events
     profile_trace.write(tmp_path / "trace.json", [(profile(), events)])

@@ -97,11 +97,13 @@ def test_an_empty_page_offers_what_this_machine_can_profile(made):
     actions["ort-cuda"].trigger()
     assert controls.chosen == ("engine-cuda",)
     controls.batches.setCurrentText("1..8")
+    controls.counters.click()
     job = controls.job()
+    assert job.counters
     assert (job.model, job.backends, job.batches) == ("lenet5-digits", ("engine-cuda",), (1, 2, 4, 8))
     controls.copy_command()
     assert QApplication.clipboard().text() == (
-        "python main.py profile lenet5-digits --backend engine-cuda --batch 1..8"
+        "python main.py profile lenet5-digits --backend engine-cuda --batch 1..8 --counters"
     )
     actions["engine-cuda"].trigger()
     controls.run_button.click()
@@ -277,7 +279,7 @@ def test_what_holds_an_operator_back_is_said(made, tmp_path):
     page = made().open_profile(path)
     table = page.details.findings
     assert cells(table, "nodes") == ["conv2", "conv1", "fc1", "pool1"]
-    assert "arithmetic-bound at 14%" in cells(table, "sentence")[0]
+    assert "at 14% of the measured multiply-add rate" in cells(table, "sentence")[0]
     assert "1.00 T" in page.details._note.text()
 
 
