@@ -171,3 +171,44 @@ def test_both_backends_are_profiled_from_the_command_line(tmp_path) -> None:
         assert case.attributed > 0.95
         assert case.dropped in (0, None)
         assert not any("no record" in note for note in case.notes)
+
+
+def test_calls_tell_what_memory_they_got_and_what_they_waited_for() -> None:
+    runtime = import_cupy().cuda.runtime
+    stream = import_cupy().cuda.Stream(non_blocking=True)
+    runtime.free(0)
+    recorder = cupti.Recorder()
+    recorder.start()
+    pointer = runtime.malloc(3 << 20)
+    runtime.memsetAsync(pointer, 0, 3 << 20, stream.ptr)
+    stream.synchronize()
+    runtime.free(pointer)
+    told = recorder.stop()
+    got = [c["name"] for c in told.calls if (c.get("nbytes"), c.get("memory")) == (3 << 20, "device")]
+    waits = [c["name"] for c in told.calls if c.get("waited_for", "").startswith("stream")]
+    print(f"got or released: {got}; waited for a stream: {waits}")
+    assert any(profile_api.purpose(name) == "alloc" for name in got)
+    assert any(profile_api.purpose(name) == "sync" for name in waits)
+
+
+@pytest.mark.parametrize("backend", [ENGINE, "ort-cuda"])
+def test_the_hardware_counts_every_kernel_or_it_is_said_why_not(backend: str, tmp_path) -> None:
+    if reason := backends.get(backend).unavailable():
+        pytest.skip(reason)
+    arguments = ["profile", "lenet5-digits", "--backend", backend, "--batch", "64", "--budget", "0.2"]
+    options = ["--counters", "--charts", "none", "--format", "md", "--table", "counters"]
+    assert main.main([*arguments, *options, "--out", str(tmp_path / "p")]) == 0
+    folder = ProfileFolder.open(tmp_path / "p")
+    (case,) = folder.measurements()
+    kernels = [a for a in folder.events(case).activities if a.kind == "kernel" and a.run == 0]
+    counted = [a.counters for a in kernels if a.counters is not None]
+    if not counted:
+        (reason,) = [note for note in case.notes if "hardware counters are not read" in note]
+        pytest.skip(reason)
+    print(case.facts["counters"])
+    assert len(counted) >= (1.0 if backend == ENGINE else 0.9) * len(kernels)
+    for counters in counted:
+        assert counters.dram_nbytes is not None
+        assert 0 < (counters.warps_share or 0) <= 1
+    images_nbytes = 64 * 28 * 28 * 4
+    assert max(counters.dram_read_nbytes or 0 for counters in counted) > images_nbytes / 2
