@@ -207,7 +207,10 @@ class ProfileRunner:
 
     def _count(self, backend: Backend, case: Case, recorded: Recorded) -> None:
         """Where it was asked for, have the hardware count in a pass of another process."""
-        if not self._job.counters or backend.device != "cuda":
+        if not self._job.counters:
+            return
+        if backend.device != "cuda":
+            recorded.notes = (*recorded.notes, "hardware counters are not read: it takes an NVIDIA GPU")
             return
         self._say(ProfileStarted(case=case, stage="count"))
         try:

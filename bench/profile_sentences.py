@@ -14,7 +14,7 @@ from bench.profile_records import Device
 if TYPE_CHECKING:
     from bench.profile_findings import Finding
 
-NEAR, FAR = 0.5, 0.05  # of the roof: what it bounds; what it holds back not at all
+NEAR, FAR = 0.5, 0.05  # of the roof: from where it binds; below which a decimal is shown
 OVER = 1.1  # beyond the roof by more than a limit measured another day, or reads faster than copies, explain
 SCATTERED, MOVED = 1.25, 1.5  # as many sectors or bytes as needed: above, it is put into words
 WIDEST = 16  # sectors of a warp's widest access, 16 bytes a thread, side by side
@@ -80,8 +80,5 @@ def _under_the_roof(roof: float, bound: str) -> str:
     limit = "measured copy rate" if memory else "measured multiply-add rate"
     if roof >= NEAR:
         return f"{bound}-bound at {roof:.0%} of the {limit}"
-    if roof >= FAR:
-        return (
-            f"at {roof:.0%} of the {limit}, the nearer of its two limits: neither is what it waits for most"
-        )
-    return f"at {roof:.1%} of the {limit}, the nearer of its two limits: neither holds it back"
+    share = f"{roof:.1%}" if roof < FAR else f"{roof:.0%}"
+    return f"at {share} of the {limit}, the nearer of its two limits: bound by neither"
