@@ -196,7 +196,7 @@ def parse(text: str) -> tuple[Counted, ...]:
 
 def _number(cell: str, unit: str) -> float | None:
     """A value in base units; None where there is none ("n/a") or its unit is none that is known."""
-    factor = UNITS.get(unit.strip().lower())
+    factor = UNITS.get(unit.strip().lower().removesuffix("s"))
     try:
         return None if factor is None else float(cell.replace(",", "")) * factor
     except ValueError:

@@ -93,8 +93,10 @@ def test_a_table_is_read_kernel_by_kernel():
 
 
 def test_units_are_heeded_and_unknown_ones_are_not_guessed():
-    (found,) = ncu.parse(table([KERNELS[0]], UNITS | {"dram_read_nbytes": "Kbyte", "l2_nbytes": "furlong"}))
+    changed = {"dram_read_nbytes": "Kbyte", "l2_nbytes": "furlong", "global_sectors": "sectors"}
+    (found,) = ncu.parse(table([KERNELS[0]], UNITS | changed))
     assert found.counters.dram_read_nbytes == 1_234_000_000
+    assert found.counters.global_sectors == 32_040
     assert found.counters.l2_nbytes is None
 
 
