@@ -41,8 +41,10 @@ def is_ort(backend: Backend) -> bool:
 
 
 def options_of(backend: Backend, options: Options) -> Options:
-    """What the profiled session is prepared with."""
-    return replace(options, cuda_graph=False) if is_ort(backend) and backend.device == "cuda" else options
+    """What the profiled session is prepared with: kernels one after another, so that each one's time is its
+    own, and those of ONNX Runtime started by calls that can be seen."""
+    graph = options.cuda_graph and not (is_ort(backend) and backend.device == "cuda")
+    return replace(options, cuda_graph=graph, early=options.early and backend.device != "cuda")
 
 
 def load_libraries(backend: Backend) -> None:

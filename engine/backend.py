@@ -27,6 +27,8 @@ class Options:
 
     threads: CPU threads for ONNX Runtime and BLAS alike (None: one a physical core).
     cuda_graph: replay the forward pass as one CUDA graph where the backend can.
+    early: let kernels begin before the one in front has ended, where a backend can and it is faster; their
+    times then overlap.
     rungs: chosen rung (its name) by node name; others get the backend's default.
     tuned: the default is the rung that was timed to be the fastest on this machine, where one was.
     kernel_dirs: folders of the user's own rungs.
@@ -36,6 +38,7 @@ class Options:
 
     threads: int | None = None
     cuda_graph: bool = True
+    early: bool = True
     rungs: Mapping[str, str] = field(default_factory=dict)
     tuned: bool = True
     kernel_dirs: tuple[Path, ...] = ()

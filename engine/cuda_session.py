@@ -107,7 +107,7 @@ class EngineCudaSession:
         if options.cuda_graph:
             self._graph, reason = self._capture(self._calls)
             self._facts["cuda_graph"] = f"no: {reason}" if reason else "yes"
-            if self._graph is not None and early:
+            if self._graph is not None and early and options.early:
                 self._begin_early(early)
         else:
             self._facts["cuda_graph"] = "no: not asked for"
