@@ -11,6 +11,7 @@ from bench import profile_client, profile_cold, profile_trace
 from bench.profile_records import Profile, ProfileJob, planned
 from bench.profile_store import ProfileFolder
 from engine.observe import Taken
+from kernels import registry
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,12 @@ def made(tmp_path_factory):
     out, trace = base / "made", base / "trace.json"
     arguments = ["profile", "lenet5-digits", "--backend", "engine-cpu,ort-cpu", "--batch", "4", "--runs", "3"]
     options = ["--budget", "0.05", "--charts", "svg", "--format", "json", "--table", "breakdown"]
-    status = main.main([*arguments, *options, "--out", str(out), "--trace", str(trace)])
+    (base / "mine" / "cpu" / "conv").mkdir(parents=True)
+    source = registry.find("cpu", "conv", "shift_and_add").source
+    source = source.replace('"shift_and_add"', '"my_own"').replace("rung = 1", "rung = 90")
+    (base / "mine" / "cpu" / "conv" / "90_my_own.py").write_text(source)
+    chosen = ["--kernels", str(base / "mine"), "--rung", "conv2=cpu/my_own", "--rung", "conv1=cuda/naive"]
+    status = main.main([*arguments, *options, *chosen, "--out", str(out), "--trace", str(trace)])
     assert status == 0
     return ProfileFolder.open(out), trace
 
@@ -53,6 +59,13 @@ def test_each_backend_is_profiled_in_a_process_of_its_own(made):
         assert nodes == {"conv1", "conv2"}  # ONNX Runtime's own names are told in the model's
     assert ours.operators[0].rung
     assert ours.operators[0].flops > 0
+
+
+def test_a_rung_chosen_for_a_device_is_profiled_there_a_kernel_of_ones_own_too(made):
+    folder, _ = made
+    rungs = {o.nodes[0]: o.rung for o in folder.measurements()[0].operators if o.op_type == "Conv"}
+    assert rungs["conv2"] == "my_own"
+    assert rungs["conv1"] in {rung.name for rung in registry.rungs("cpu", "conv")}  # not CUDA's
 
 
 def test_onnx_runtimes_nodes_lie_in_the_passes_that_ran_them(made):
