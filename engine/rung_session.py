@@ -38,13 +38,22 @@ class Stray:
 
     @property
     def words(self) -> str:
+        """Where it wrote, in words."""
         if self.offset < 0:
-            place = f"{-self.offset} bytes in front of the {self.buffer}"
-        elif self.offset >= self.size:
-            place = f"{self.offset - self.size} bytes behind the end of the {self.buffer}"
+            place = f"{_bytes(-self.offset)} in front of the {self.buffer}"
+        elif self.offset == self.size:
+            place = f"right behind the end of the {self.buffer}"
+        elif self.offset > self.size:
+            place = f"{_bytes(self.offset - self.size)} behind the end of the {self.buffer}"
+        elif self.offset == 0:
+            place = f"at the beginning of the {self.buffer}, which is only to be read"
         else:
-            place = f"{self.offset} bytes into the {self.buffer}, which is only to be read"
-        return f"wrote {place}, {self.nbytes} bytes in all"
+            place = f"{_bytes(self.offset)} into the {self.buffer}, which is only to be read"
+        return f"wrote {place}: {_bytes(self.nbytes)} changed there"
+
+
+def _bytes(count: int) -> str:
+    return f"{count:,} byte{'s' if count != 1 else ''}"
 
 
 class RungSession(Protocol):

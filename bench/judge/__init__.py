@@ -26,7 +26,7 @@ __all__ = ["Failure", "Trial", "Wrong", "examine"]
 
 # What a tag of the suite means where it alone fails.
 _TAGS = {
-    "batch": ("batch_one_only", "right at batch 1 and wrong beyond: where n is above 1"),
+    "batch": ("batch_one_only", "right at batch 1, and wrong at every larger batch"),
     "bias": ("bias", "wrong only where there is a bias"),
     "pad": ("pad", "wrong only where there is padding"),
     "stride": ("stride", "wrong only where the stride is above 1"),

@@ -115,7 +115,7 @@ def _mistakes(
         right = made()
         same = np.broadcast_to(right[:1], right.shape)
         yield "batch_one_only", "every image gets the first image's answer", same
-        for value, words in ((0.0, "zeros"), (np.nan, "nothing")):
+        for value, words in ((0.0, "zeros"), (np.nan, "NaN")):
             only = np.full_like(right, value)
             only[0] = right[0]
             yield "batch_one_only", f"right for the first image, {words} for the others", only

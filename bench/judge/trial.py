@@ -183,10 +183,8 @@ class Trial:
         if unwritten.any():
             at = np.unravel_index(int(unwritten.argmax()), first.shape)
             place = tuple(int(i) for i in at)
-            share = f"{int(unwritten.sum())} of {unwritten.size} elements"
-            return self._fail(
-                when, "unwritten", f"never writes element {place}, one of {share}", sample, first, place
-            )
+            share = f"{int(unwritten.sum()):,} of {unwritten.size:,} elements"
+            return self._fail(when, "unwritten", f"never writes {share}, first {place}", sample, first, place)
         if self._follows_poison(first, second):
             reason = f"element {index} depends on what output or workspace held before the pass"
             return self._fail(when, "unwritten", reason, sample, first, index)

@@ -25,7 +25,7 @@ NAMES = {
     "missing_bias": ("bias", "missing"),
     "ignored_group": ("group", "first group"),
     "race": ("race", "repeated runs"),
-    "stray_write": ("stray_write", "0 bytes behind the end of the output"),
+    "stray_write": ("stray_write", "wrote right behind the end of the output: "),
     "unwritten_edge": ("unwritten", "never writes"),
     "stale": ("stale", "inputs of the pass before"),
     "batch_one": ("batch_one_only", "first image"),
