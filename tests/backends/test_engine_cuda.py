@@ -16,7 +16,7 @@ from engine.backend import Options
 from engine.backends import engine_cuda
 from engine.backends.engine_cuda import BACKEND
 from engine.graph import Graph
-from kernels import nvrtc, registry
+from kernels import launch, nvrtc, registry
 from kernels.errors import InputError, OutOfMemoryError, UnavailableError
 from kernels.params import PRECISIONS
 
@@ -68,6 +68,19 @@ def graph() -> Graph:
     return importer.from_proto(_model(), "small")
 
 
+CONV_RUNGS = registry.rungs("cuda", "conv")
+
+
+def _taken(graph: Graph, rung: registry.Rung) -> list[str]:
+    """The nodes of the net's convolutions that a rung takes."""
+    steps = planner.plan(graph, 3, "cuda", rung.precision).steps
+    return [
+        step.name
+        for step in steps
+        if step.op == rung.op and not (rung.refusal(step.params) or launch.refusal(step.params, rung))
+    ]
+
+
 def _images(batch: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((batch, 1, WIDTH, WIDTH)).astype(np.float32)
 
@@ -116,6 +129,14 @@ def test_products_of_every_precision_run_in_it(graph: Graph, precision: str, bat
     if batch == 16 or precision == "fp16":  # a few rows in float32 take no longer
         assert found["fc3"].precision == found["fc4"].precision == precision
     assert {rung.precision for rung in found.values()} <= {"fp32", precision}
+
+
+@pytest.mark.parametrize("rung", CONV_RUNGS, ids=lambda rung: rung.name)
+def test_every_rung_of_convolution_has_a_node_to_be_chosen_for(graph: Graph, rung: registry.Rung) -> None:
+    nodes = _taken(graph, rung)
+    assert nodes == (["conv2"] if "kernel" in rung.needs else ["conv1", "conv2"])
+    chosen = planner.plan(graph, 3, "cuda", rung.precision, Options(rungs=dict.fromkeys(nodes, rung.name)))
+    assert {step.rung for step in chosen.steps if step.name in nodes} == {rung.name}
 
 
 def test_supports_names_the_node_it_refuses(graph: Graph) -> None:
@@ -215,16 +236,16 @@ def test_a_capture_that_fails_falls_back_and_says_why(gpu: None, graph: Graph) -
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("rung", registry.rungs("cuda", "conv"), ids=lambda rung: rung.name)
+@pytest.mark.parametrize("rung", CONV_RUNGS, ids=lambda rung: rung.name)
 def test_a_chosen_rung_is_the_one_that_runs(gpu: None, graph: Graph, rung: registry.Rung) -> None:
-    options = Options(rungs={"conv1": rung.name, "conv2": rung.name})
-    session = BACKEND.prepare(graph, 3, rung.precision, options)
+    chosen = dict.fromkeys(_taken(graph, rung), rung.name)
+    session = BACKEND.prepare(graph, 3, rung.precision, Options(rungs=chosen))
     images = _images(3)
     session.bind({"x": images})
     session.run()
     _assert_close(session.fetch(), _expected(images), rung.precision)
     times = {time.nodes[0]: time for time in session.op_times(0.05)}
-    assert times["conv1"].rung == times["conv2"].rung == rung.name
+    assert {node: times[node].rung for node in chosen} == chosen
     session.close()
 
 
