@@ -21,6 +21,7 @@ from models import catalogue
 pytestmark = pytest.mark.gpu
 ENGINE = "engine-cuda"
 KERNELS, LEAST_NS = 100, 100_000
+REPLAYS = 10  # of a graph without the recorder, of which the fastest counts
 
 
 @pytest.fixture(autouse=True)
@@ -84,21 +85,31 @@ def test_the_sum_of_kernels_is_what_events_say() -> None:
         for _ in range(KERNELS):
             launch(rounds)
         graph = stream.end_capture()
-    graph.launch(stream)
-    stream.synchronize()
+
+    def events_ns() -> float:
+        start.record(stream)
+        graph.launch(stream)
+        stop.record(stream)
+        stop.synchronize()
+        return float(cupy.cuda.get_elapsed_time(start, stop)) * 1e6
+
+    events_ns()  # the first replay uploads the graph
+    before = min(events_ns() for _ in range(REPLAYS))
     recorder = cupti.Recorder()
     recorder.start()
-    start.record(stream)
-    graph.launch(stream)
-    stop.record(stream)
-    stop.synchronize()
+    recorded = events_ns()
     told = recorder.stop()
-    events_ns = cupy.cuda.get_elapsed_time(start, stop) * 1e6
+    after = min(events_ns() for _ in range(REPLAYS))
     times = [a["end_ns"] - a["start_ns"] for a in told.activities if a["kind"] == "kernel"]
-    print(f"{len(times)} kernels, sum {sum(times) / 1e6:.4f} ms, events {events_ns / 1e6:.4f} ms")
+    # While it is recorded, gaps between a graph's kernels are wider: the profiler's doing, not the kernels'.
+    print(
+        f"{len(times)} kernels, sum {sum(times) / 1e6:.4f} ms; events without the recorder "
+        f"{before / 1e6:.4f} ms before and {after / 1e6:.4f} ms after, with it {recorded / 1e6:.4f} ms"
+    )
     assert len(times) == KERNELS
     assert min(times) >= LEAST_NS
-    assert sum(times) == pytest.approx(events_ns, rel=0.03)
+    assert sum(times) == pytest.approx(min(before, after), rel=0.03)
+    assert recorded >= 0.97 * sum(times)
     assert {a["name"] for a in told.activities if a["kind"] == "kernel"} == {"probe"}
 
 
