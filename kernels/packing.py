@@ -1,8 +1,9 @@
 """Weights laid out for tensor cores, once, when a model is prepared; kernels/cuda/mma.cuh says how they lie.
 
 The sum of a product is cut into slabs of SLAB_NBYTES a channel. Packed, a slab holds the steps of every
-channel of a group, one channel behind the other, the channels filled up with zeros to whole tiles: what a
-block needs of a slab is one contiguous stretch that begins on 16 bytes.
+channel of a group, the channels filled up with zeros to whole tiles: what a block needs of a slab is one
+contiguous stretch that begins on 16 bytes. Within a slab sixteen channels at a time lie as the lanes of a
+warp read them: for the first and the second instruction, by lane, two words of channel g and two of g + 8.
 """
 
 from __future__ import annotations
@@ -56,7 +57,15 @@ def slabs(columns: np.ndarray, precision: str, tile: int) -> np.ndarray:
         packed[:, :whole, :wide] = converted(full.swapaxes(1, 2), precision)
     if whole < count:
         packed[:, whole, :wide, : steps - whole * each] = converted(columns[:, :, whole * each :], precision)
-    return packed
+    return as_lanes_read(packed)
+
+
+def as_lanes_read(packed: np.ndarray) -> np.ndarray:
+    """Slabs with each channel's steps in order → the same shape, every 16 channels × depth in fragments of
+    mma.sync: (instruction, channel % 8, lane % 4, word of the two, channel // 8, value of the word)."""
+    group, count, wide, each = packed.shape
+    words = packed.reshape(group, count, wide // 16, 2, 8, 4, 2, 2, each // 16)
+    return np.ascontiguousarray(words.transpose(0, 1, 2, 6, 4, 5, 7, 3, 8)).reshape(packed.shape)
 
 
 def half_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:

@@ -47,7 +47,6 @@ CONV_TILES: tuple[TensorTile, ...] = (
     TensorTile(32, 128, 16, 64),
     TensorTile(32, 64, 16, 32),
     TensorTile(128, 16, 32, 16),
-    TensorTile(128, 8, 32, 8),
 )
 # Three products instead of one, and what they take of registers: more warps, each with less.
 SPLIT_CONV_TILES: tuple[TensorTile, ...] = (

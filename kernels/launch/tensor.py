@@ -50,7 +50,8 @@ def conv_tensor(params: Conv, rung: Rung) -> Launch:
     pack = Pack(packing.conv_slabs, (params.group, run, precision, tile.columns))
     grid = (ceil(pixels, tile.rows) * ceil(wide, tile.columns), 1, params.group * parts)
     padded = any((params.pad_top, params.pad_left, params.pad_bottom, params.pad_right))
-    return _in_parts(params, tile, parts, grid, tile.defines | {"RUN": run, "PADDED": int(padded)}, pack)
+    defines = tile.defines | {"RUN": run, "PADDED": int(padded), "PLANE": params.h * params.w}
+    return _in_parts(params, tile, parts, grid, defines, pack)
 
 
 @shape

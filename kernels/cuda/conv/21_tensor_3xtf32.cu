@@ -22,8 +22,8 @@ compute_capability = "8.0"
 #include "common.cuh"
 #include "mma.cuh"
 
-// What is computed in: how CHUNK values become the 16 bytes of a chunk, and how a lane's chunks of two rows are
-// multiplied by that of a column. Tensor cores cut off what they add, where float32 rounds: over thousands of steps
+// What is computed in: how CHUNK values become the 16 bytes of a chunk, and how a lane's chunk of a row is multiplied
+// by its two of the columns. Tensor cores cut off what they add, where float32 rounds: over thousands of steps
 // that would be the largest error of all. So they add up the steps of a slab alone, from zero, and the rest is
 // ordinary.
 struct Kind {
@@ -31,18 +31,19 @@ struct Kind {
     static __device__ __forceinline__ uint4 chunk(const float (&v)[CHUNK]) {
         return {__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3])};
     }
-    static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 up, uint4 down, uint4 column) {
+    static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 first, uint4 second, uint4 row) {
         float part[4] = {};
-        multiply(part, split(up.x), split(up.y), split(down.x), split(down.y), split(column.x), split(column.y));
-        multiply(part, split(up.z), split(up.w), split(down.z), split(down.w), split(column.z), split(column.w));
+        multiply(part, first, split(row.x), split(row.y));
+        multiply(part, second, split(row.z), split(row.w));
 #pragma unroll
         for (int s = 0; s < 4; ++s) sum[s] += part[s];
     }
-    static __device__ __forceinline__ void multiply(float (&part)[4], Split up0, Split up1, Split down0, Split down1,
-                                                    Split column0, Split column1) {
-        mma_tf32(part, up0.small, up1.small, down0.small, down1.small, column0.big, column1.big);
-        mma_tf32(part, up0.big, up1.big, down0.big, down1.big, column0.small, column1.small);
-        mma_tf32(part, up0.big, up1.big, down0.big, down1.big, column0.big, column1.big);
+    static __device__ __forceinline__ void multiply(float (&part)[4], uint4 columns, Split row0, Split row1) {
+        const Split x = split(columns.x), y = split(columns.y), z = split(columns.z), w = split(columns.w);
+        const uint4 big = {x.big, y.big, z.big, w.big};
+        mma_tf32(part, {x.small, y.small, z.small, w.small}, row0.big, row1.big);
+        mma_tf32(part, big, row0.small, row1.small);
+        mma_tf32(part, big, row0.big, row1.big);
     }
 };
 
@@ -51,15 +52,16 @@ struct Kind {
 #define THREADS (LANES * (TILE_ROWS / WARP_ROWS) * WARPS_ACROSS)
 #define LOADS (TILE_ROWS * CHUNKS / THREADS)  // chunks that a thread gathers of a slab
 #define COPIES ((TILE_COLUMNS * CHUNKS + THREADS - 1) / THREADS)  // and copies of the weights
-#define TABLE_SLABS 8                         // whose taps are located at once
-#define ENTRIES (DEPTH / RUN)                 // of the table for a slab
+#define ENTRIES (DEPTH / RUN)                 // of the table of taps for a slab
+#define TABLE_SLABS (256 / ENTRIES)           // whose taps are located at once
 #define GROUP (Kind::CHUNK / RUN < 4 ? Kind::CHUNK / RUN : 4)  // read from the table at once
 #define HELD (WARP_ROWS * WARP_COLUMNS / LANES + LOADS * Kind::CHUNK)      // registers for sums and inputs
 #define RESIDENT ((HELD >= 100 ? 256 : HELD >= 64 ? 384 : 512) / THREADS)  // blocks to leave registers for
-#define OUT_LEAD (WARP_ROWS + 4)
+#define OUT_COLUMNS 8
+#define OUT_LEAD (WARP_ROWS + 8)
 static_assert(THREADS % TILE_ROWS == 0 && LOADS >= 1, "a thread must keep to one pixel");
 static_assert(Kind::CHUNK % RUN == 0, "a run must not pass the end of a chunk");
-static_assert(WARPS_ACROSS * MMA_COLUMNS * OUT_LEAD <= 2 * WARP_ROWS * 4 * CHUNKS,
+static_assert(WARPS_ACROSS * OUT_COLUMNS * OUT_LEAD <= 2 * WARP_ROWS * 4 * CHUNKS,
               "8 channels of every warp must fit where the slabs of patches were");
 
 struct __align__(4 * GROUP) Group {
@@ -94,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
     const int first_pixel = blockIdx.x / across * TILE_ROWS;
     const int thread = threadIdx.x, warp = thread / LANES, lane = thread % LANES;
     const int warp_row = warp / WARPS_ACROSS * WARP_ROWS, warp_column = warp % WARPS_ACROSS * WARP_COLUMNS;
-    // Weights come packed: by group, slab and channel (a whole number of tiles of them), a channel's chunks in order.
+    // Weights come packed: by group, slab and channel (a whole number of tiles of them).
     const int wide = across * TILE_COLUMNS;
     const uint4* filters = reinterpret_cast<const uint4*>(weight) + ((index_t)g * slabs * wide + first_output) * CHUNKS;
 
@@ -187,18 +189,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
     __syncthreads();
 
     // Out through shared memory, 8 channels at a time: neighbouring lanes then write neighbouring pixels.
-    float* out = reinterpret_cast<float*>(patches) + warp * MMA_COLUMNS * OUT_LEAD;
+    float* out = reinterpret_cast<float*>(patches) + warp * OUT_COLUMNS * OUT_LEAD;
 #pragma unroll
-    for (int j = 0; j < WARP_COLUMNS / MMA_COLUMNS; ++j) {
+    for (int j = 0; j < WARP_COLUMNS / OUT_COLUMNS; ++j) {
 #pragma unroll
         for (int i = 0; i < WARP_ROWS / MMA_ROWS; ++i)
 #pragma unroll
-            for (int s = 0; s < 4; ++s)
-                out[(lane % 4 * 2 + s % 2) * OUT_LEAD + i * MMA_ROWS + lane / 4 + s / 2 * 8] = tile.sum[i][j][s];
+            for (int s = 0; s < 2; ++s)
+                out[lane / 4 * OUT_LEAD + i * MMA_ROWS + lane % 4 * 2 + s] = tile.sum[j / 2][i][j % 2 * 2 + s];
         __syncwarp();
 #pragma unroll 1
-        for (int e = lane; e < MMA_COLUMNS * WARP_ROWS; e += LANES) {
-            const int o = first_output + warp_column + j * MMA_COLUMNS + e / WARP_ROWS;
+        for (int e = lane; e < OUT_COLUMNS * WARP_ROWS; e += LANES) {
+            const int o = first_output + warp_column + j * OUT_COLUMNS + e / WARP_ROWS;
             const index_t place = places[warp_row + e % WARP_ROWS];
             if (o >= outputs || place < 0) continue;
             const float v = out[e / WARP_ROWS * OUT_LEAD + e % WARP_ROWS];

@@ -23,8 +23,8 @@ compute_capability = "8.0"
 #include "common.cuh"
 #include "mma.cuh"
 
-// What is computed in: how CHUNK values become the 16 bytes of a chunk, and how a lane's chunks of two rows are
-// multiplied by that of a column. Tensor cores cut off what they add, where float32 rounds: over thousands of steps
+// What is computed in: how CHUNK values become the 16 bytes of a chunk, and how a lane's chunk of a row is multiplied
+// by its two of the columns. Tensor cores cut off what they add, where float32 rounds: over thousands of steps
 // that would be the largest error of all. So they add up the steps of a slab alone, from zero, and the rest is
 // ordinary.
 struct Kind {
@@ -32,18 +32,19 @@ struct Kind {
     static __device__ __forceinline__ uint4 chunk(const float (&v)[CHUNK]) {
         return {__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3])};
     }
-    static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 up, uint4 down, uint4 column) {
+    static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 first, uint4 second, uint4 row) {
         float part[4] = {};
-        multiply(part, split(up.x), split(up.y), split(down.x), split(down.y), split(column.x), split(column.y));
-        multiply(part, split(up.z), split(up.w), split(down.z), split(down.w), split(column.z), split(column.w));
+        multiply(part, first, split(row.x), split(row.y));
+        multiply(part, second, split(row.z), split(row.w));
 #pragma unroll
         for (int s = 0; s < 4; ++s) sum[s] += part[s];
     }
-    static __device__ __forceinline__ void multiply(float (&part)[4], Split up0, Split up1, Split down0, Split down1,
-                                                    Split column0, Split column1) {
-        mma_tf32(part, up0.small, up1.small, down0.small, down1.small, column0.big, column1.big);
-        mma_tf32(part, up0.big, up1.big, down0.big, down1.big, column0.small, column1.small);
-        mma_tf32(part, up0.big, up1.big, down0.big, down1.big, column0.big, column1.big);
+    static __device__ __forceinline__ void multiply(float (&part)[4], uint4 columns, Split row0, Split row1) {
+        const Split x = split(columns.x), y = split(columns.y), z = split(columns.z), w = split(columns.w);
+        const uint4 big = {x.big, y.big, z.big, w.big};
+        mma_tf32(part, {x.small, y.small, z.small, w.small}, row0.big, row1.big);
+        mma_tf32(part, big, row0.small, row1.small);
+        mma_tf32(part, big, row0.big, row1.big);
     }
 };
 
@@ -55,7 +56,7 @@ struct Kind {
 #define HELD (WARP_ROWS * WARP_COLUMNS / LANES + LOADS * Kind::CHUNK)      // registers for sums and inputs
 #define RESIDENT ((HELD >= 100 ? 256 : HELD >= 64 ? 384 : 512) / THREADS)  // blocks to leave registers for
 #define OUT_ROWS 8
-#define OUT_LEAD (WARP_COLUMNS + 8)
+#define OUT_LEAD (WARP_COLUMNS + 4)
 static_assert((TILE_ROWS / WARP_ROWS) * WARPS_ACROSS * OUT_ROWS * OUT_LEAD <= STAGES * TILE_COLUMNS * 4 * CHUNKS,
               "8 rows of every warp must fit where the slabs of b were");
 
@@ -76,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
     const int first_column = blockIdx.x % across * TILE_COLUMNS;
     const int thread = threadIdx.x, warp = thread / LANES, lane = thread % LANES;
     const int warp_row = warp / WARPS_ACROSS * WARP_ROWS, warp_column = warp % WARPS_ACROSS * WARP_COLUMNS;
-    // b comes packed: by slab and column (a whole number of tiles of them), a column's chunks in order.
+    // b comes packed: by slab and column (a whole number of tiles of them).
     const int wide = across * TILE_COLUMNS;
     const uint4* columns = reinterpret_cast<const uint4*>(b) + (index_t)first_column * CHUNKS;
 
@@ -151,8 +152,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
 #pragma unroll
         for (int j = 0; j < WARP_COLUMNS / MMA_COLUMNS; ++j)
 #pragma unroll
-            for (int s = 0; s < 2; ++s)
-                out[lane / 4 * OUT_LEAD + j * MMA_COLUMNS + lane % 4 * 2 + s] = tile.sum[i / 2][j][i % 2 * 2 + s];
+            for (int s = 0; s < 4; ++s)
+                out[(lane % 4 * 2 + s % 2) * OUT_LEAD + j * MMA_COLUMNS + lane / 4 + s / 2 * 8] = tile.sum[j][i][s];
         __syncwarp();
 #pragma unroll 1
         for (int e = lane; e < OUT_ROWS * WARP_COLUMNS; e += LANES) {

@@ -22,16 +22,16 @@ compute_capability = "8.0"
 #include "common.cuh"
 #include "mma.cuh"
 
-// What is computed in: how CHUNK values become the 16 bytes of a chunk, and how a lane's chunks of two rows are
-// multiplied by that of a column.
+// What is computed in: how CHUNK values become the 16 bytes of a chunk, and how a lane's chunk of a row is multiplied
+// by its two of the columns.
 struct Kind {
     static constexpr int CHUNK = 8;
     static __device__ __forceinline__ uint4 chunk(const float (&v)[CHUNK]) {
         return {to_halves(v[0], v[1]), to_halves(v[2], v[3]), to_halves(v[4], v[5]), to_halves(v[6], v[7])};
     }
-    static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 up, uint4 down, uint4 column) {
-        mma_half(sum, up.x, up.y, down.x, down.y, column.x, column.y);
-        mma_half(sum, up.z, up.w, down.z, down.w, column.z, column.w);
+    static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 first, uint4 second, uint4 row) {
+        mma_half(sum, first, row.x, row.y);
+        mma_half(sum, second, row.z, row.w);
     }
 };
 
@@ -43,7 +43,7 @@ struct Kind {
 #define HELD (WARP_ROWS * WARP_COLUMNS / LANES + LOADS * Kind::CHUNK)      // registers for sums and inputs
 #define RESIDENT ((HELD >= 100 ? 256 : HELD >= 64 ? 384 : 512) / THREADS)  // blocks to leave registers for
 #define OUT_ROWS 8
-#define OUT_LEAD (WARP_COLUMNS + 8)
+#define OUT_LEAD (WARP_COLUMNS + 4)
 static_assert((TILE_ROWS / WARP_ROWS) * WARPS_ACROSS * OUT_ROWS * OUT_LEAD <= STAGES * TILE_COLUMNS * 4 * CHUNKS,
               "8 rows of every warp must fit where the slabs of b were");
 
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
     const int first_column = blockIdx.x % across * TILE_COLUMNS;
     const int thread = threadIdx.x, warp = thread / LANES, lane = thread % LANES;
     const int warp_row = warp / WARPS_ACROSS * WARP_ROWS, warp_column = warp % WARPS_ACROSS * WARP_COLUMNS;
-    // b comes packed: by slab and column (a whole number of tiles of them), a column's chunks in order.
+    // b comes packed: by slab and column (a whole number of tiles of them).
     const int wide = across * TILE_COLUMNS;
     const uint4* columns = reinterpret_cast<const uint4*>(b) + (index_t)first_column * CHUNKS;
 
@@ -139,8 +139,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
 #pragma unroll
         for (int j = 0; j < WARP_COLUMNS / MMA_COLUMNS; ++j)
 #pragma unroll
-            for (int s = 0; s < 2; ++s)
-                out[lane / 4 * OUT_LEAD + j * MMA_COLUMNS + lane % 4 * 2 + s] = tile.sum[i / 2][j][i % 2 * 2 + s];
+            for (int s = 0; s < 4; ++s)
+                out[(lane % 4 * 2 + s % 2) * OUT_LEAD + j * MMA_COLUMNS + lane / 4 + s / 2 * 8] = tile.sum[j][i][s];
         __syncwarp();
 #pragma unroll 1
         for (int e = lane; e < OUT_ROWS * WARP_COLUMNS; e += LANES) {
