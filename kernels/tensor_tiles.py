@@ -74,13 +74,17 @@ SPLIT_GEMM_TILES: tuple[TensorTile, ...] = (
 _MULTIPROCESSORS = 132
 _CLOCK = 1700.0  # cycles a microsecond
 _MMA_CYCLES = 6.3 / 4  # of a multiprocessor, from a rate of 312 (tf32) and 625 (fp16) TFLOP/s
-_SHARED_NBYTES = 128  # that move between shared memory and registers in a cycle
+_SPLIT = 3.0  # times as many of them for float32 out of TF32
+_SHARED_NBYTES = 128.0  # that move between shared memory and registers in a cycle
+_GATHERED = 2.0  # times what a convolution's patches take of them, for each of their bytes in memory
+_SLAB_CYCLES = 20.0  # of a slab beside that
+_WARPS = 10.0  # of a multiprocessor that hide all waiting
 _STEP_US = 0.65  # at least, for a slab to come from memory and through shared memory
 _START_US = 3.4
 _SECOND_KERNEL_US = 0.44
 _MOVED = 3.26e6  # bytes a microsecond that partial sums are written and read at
 _MOST_PARTIAL_NBYTES = 64 << 20
-_REGISTERS, _MOST_THREADS = 65536, 1536
+_REGISTERS, _OTHER_REGISTERS, _MOST_THREADS = 65536, 64, 1536
 
 
 def fit(
@@ -116,14 +120,16 @@ def microseconds(
     blocks = batch * -(-rows // tile.rows) * -(-columns // tile.columns) * parts
     steps = -(-slabs // parts)
     queue = -(-blocks // _MULTIPROCESSORS)
-    sums = tile.warp_rows * tile.warp_columns // 32
-    resident = min(queue, max(1, min(_MOST_THREADS, _REGISTERS // (sums + 64)) // tile.threads))
-    passes = 3 if precision == "fp32-tc" else 1
-    multiplying = 2 * passes * (tile.rows // 16) * (tile.columns // 8) * _MMA_CYCLES
-    read = tile.threads // 32 * (tile.warp_rows + tile.warp_columns)
-    gathered = tile.rows * (2 if precision == "fp16" else 1)  # out of memory in float32
-    moving = SLAB_NBYTES * (read + tile.rows + tile.columns + gathered) / _SHARED_NBYTES
-    slab_us = max(multiplying, moving) / _CLOCK
+    registers = tile.warp_rows * tile.warp_columns // 32 + _OTHER_REGISTERS
+    resident = min(queue, max(1, min(_MOST_THREADS, _REGISTERS // registers) // tile.threads))
+    multiplying = 2 * (tile.rows // 16) * (tile.columns // 8) * _MMA_CYCLES
+    if precision == "fp32-tc":
+        multiplying *= _SPLIT
+    warps = tile.threads // 32
+    gathered = tile.rows * (2 if precision == "fp16" else 1) * _GATHERED  # out of memory in float32
+    moved = warps * (tile.warp_rows + tile.warp_columns) + tile.rows + tile.columns + gathered
+    busy = min(1.0, resident * warps / _WARPS)
+    slab_us = (max(multiplying, SLAB_NBYTES * moved / _SHARED_NBYTES) + _SLAB_CYCLES) / busy / _CLOCK
     time = _START_US + max(queue * steps * slab_us, -(-queue // resident) * steps * _STEP_US)
     if parts > 1:
         time += _SECOND_KERNEL_US + 2 * 4 * parts * batch * rows * columns / _MOVED
