@@ -83,13 +83,16 @@ def test_a_folder_of_ones_own(tmp_path: Path, below: str) -> None:
     assert not registry.default("cpu", Unary("relu", 4)).user
 
 
-def test_a_side_rung_is_found_and_never_taken_by_default(tmp_path: Path) -> None:
-    ladder = registry.rungs("cpu", "conv")
-    side = [rung for rung in ladder if rung.side]
-    assert side
-    assert side[-1].number > registry.default("cpu", CONV).number
-    assert not registry.default("cpu", CONV).side
-    assert registry.find("cpu", "conv", side[0].name) == side[0]
+def test_a_side_rung_is_found_and_never_taken_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "ROOT", tmp_path)
+    write(tmp_path / "cpu" / "unary", 1, "plain")
+    write(tmp_path / "cpu" / "unary", 2, "beside", "# side = true")
+    write(tmp_path / "cpu" / "unary", 3, "library", "# yardstick = true")
+    assert registry.default("cpu", Unary("relu", 4)).name == "plain"
+    for name in ("beside", "library"):
+        assert registry.find("cpu", "unary", name).side
 
 
 def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
