@@ -15,6 +15,7 @@ from bench.store import LOG_FILE, RESULTS_FILE, write_atomically
 from kernels.errors import InputError
 
 LADDER_FILE = "ladder.json"
+OWN = (LADDER_FILE, RESULTS_FILE, LOG_FILE, "errors", "charts")  # what a ladder consists of
 
 
 class LadderFolder:

@@ -30,6 +30,7 @@ from kernels.errors import InputError
 
 PROFILE_FILE = "profile.json"
 EVENTS = "events"
+OWN = (PROFILE_FILE, RESULTS_FILE, LOG_FILE, EVENTS, "charts")  # what a profile consists of
 
 
 class ProfileFolder:

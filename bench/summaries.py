@@ -1,143 +1,76 @@
-"""What a list of runs says of each, read quickly: of every measurement only its case and how it ended."""
+"""What a list of runs, ladders and profiles says of each, read quickly: of every measurement only its case
+and how it ended."""
 
 from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+from typing import Literal, TypeVar
 
 import msgspec
 
-from bench.ladder_records import Ladder
-from bench.ladder_store import LadderFolder, list_ladders
-from bench.records import Case, Run
+from bench import ladder_store, profile_store, store
+from bench.ladder_records import RungCase
+from bench.ladder_store import LadderFolder, is_ladder
+from bench.profile_store import ProfileFolder, is_profile
+from bench.records import Case
 from bench.rows import FAILURES, title
-from bench.store import RESULTS_FILE, RunFolder, list_runs
+from bench.store import RESULTS_FILE, RUN_FILE, RunFolder
+from kernels.errors import InputError
 
 SAMPLE = Path(__file__).parent / "sample_run"  # the run that comes with the program, thinned
+
+Kind = Literal["comparison", "ladder", "profile"]
+# The files and folders that one of a kind consists of.
+OWN: dict[Kind, tuple[str, ...]] = {
+    "comparison": (*store.OWN, "charts"),
+    "ladder": ladder_store.OWN,
+    "profile": profile_store.OWN,
+}
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A run folder as one line. cases: how many the run means (0: not known yet); measured: how many are
-    done; ok: as they should be; failed: failures of the comparison (neither refusals nor cancelled)."""
+    """A folder as one line. created_at: ISO, in the zone it was measured in; models: their titles; node: of a
+    ladder, "" else; what: all that it is of, in words. cases: how many are meant (0: not known yet); ended:
+    how each of them that is done did."""
 
     path: Path
-    run: Run
-    measured: int
-    ok: int
-    failed: int
+    kind: Kind
+    created_at: str
+    what: str
+    models: tuple[str, ...]
     backends: tuple[str, ...]
     batches: tuple[int, ...]
+    machine: str
+    cases: int
+    ended: tuple[str, ...]
+    node: str = ""
+    command: str = ""
 
     @property
     def name(self) -> str:
         return self.path.absolute().name
+
+    @property
+    def measured(self) -> int:
+        return len(self.ended)
+
+    @property
+    def ok(self) -> int:
+        """As they should be."""
+        return self.ended.count("ok")
+
+    @property
+    def failed(self) -> int:
+        """Failures: neither refusals nor cancelled."""
+        return sum(self.ended.count(name) for name in FAILURES)
 
     @property
     def started(self) -> str:
         """Year to minute, in the zone it was measured in."""
-        return self.run.created_at.replace("T", " ")[:16]
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        return tuple(title(name) for name in self.run.job.models)
-
-    @property
-    def what(self) -> str:
-        return ", ".join(self.models)
-
-    @property
-    def cases(self) -> int:
-        return len(self.run.cases)
-
-    @property
-    def machine(self) -> str:
-        return self.run.environment.gpu or self.run.environment.cpu
-
-
-@dataclass(frozen=True)
-class LadderSummary:
-    """A ladder's folder as one line; the words mean what Summary's do."""
-
-    folder: LadderFolder
-
-    @property
-    def ladder(self) -> Ladder:
-        return self.folder.ladder
-
-    @property
-    def path(self) -> Path:
-        return self.folder.path
-
-    @property
-    def name(self) -> str:
-        return self.path.absolute().name
-
-    @property
-    def started(self) -> str:
-        return self.ladder.created_at.replace("T", " ")[:16]
-
-    @property
-    def what(self) -> str:
-        job = self.ladder.job
-        where = f"{title(job.model)} {job.node}, batch {job.batch:,}" if job.model else job.title
-        return f"{job.op} ladder: {where}"
-
-    @property
-    def machine(self) -> str:
-        env = self.ladder.environment
-        return env.gpu if self.ladder.job.device == "cuda" else env.cpu
-
-    @property
-    def cases(self) -> int:
-        return len(self.ladder.cases)
-
-    @cached_property
-    def _ended(self) -> list[str]:
-        return [m.disposition for m in self.folder.measurements()]
-
-    @property
-    def measured(self) -> int:
-        return len(self._ended)
-
-    @property
-    def failed(self) -> int:
-        return sum(self._ended.count(name) for name in FAILURES)
-
-
-def everything(directory: Path) -> tuple[Summary | LadderSummary, ...]:
-    """Runs and ladders that lie in `directory`, oldest first."""
-    found: list[Summary | LadderSummary] = [*summaries(directory)]
-    found += [LadderSummary(folder) for folder in list_ladders(directory)]
-    return tuple(sorted(found, key=lambda item: (item.started, item.name)))
-
-
-def summary(path: Path) -> Summary:
-    """One run folder. Raises InputError where it is none or cannot be read; lines that are broken are passed
-    over, as opening the run names them."""
-    return _summary(RunFolder.open(path))
-
-
-def summaries(directory: Path) -> tuple[Summary, ...]:
-    """The runs that lie in `directory`, oldest first; what is no run, or a broken one, is passed over."""
-    return tuple(_summary(folder) for folder in list_runs(directory))
-
-
-def _summary(folder: RunFolder) -> Summary:
-    ended = _ended(folder.path / RESULTS_FILE)
-    cases = folder.run.cases or tuple(ended)
-    dispositions = list(ended.values())
-    return Summary(
-        path=folder.path,
-        run=folder.run,
-        measured=len(ended),
-        ok=dispositions.count("ok"),
-        failed=sum(dispositions.count(name) for name in FAILURES),
-        backends=tuple(dict.fromkeys(case.backend for case in cases)),
-        batches=tuple(sorted({case.batch for case in cases})),
-    )
+        return self.created_at.replace("T", " ")[:16]
 
 
 class _Ended(msgspec.Struct):
@@ -145,16 +78,118 @@ class _Ended(msgspec.Struct):
     disposition: str
 
 
-def _ended(path: Path) -> dict[Case, str]:
-    """How each case ended, the last of it counting; samples and layers are skipped, not read."""
+class _EndedRung(msgspec.Struct):
+    case: RungCase
+    disposition: str
+
+
+_E = TypeVar("_E", _Ended, _EndedRung)
+
+
+def kind_of(path: Path) -> Kind | None:
+    """What a folder holds; None where it holds none of them."""
+    if is_ladder(path):
+        return "ladder"
+    if is_profile(path):
+        return "profile"
+    return "comparison" if (Path(path) / RUN_FILE).is_file() else None
+
+
+def summary(path: Path) -> Summary:
+    """One folder. Raises InputError where it is none or cannot be read; lines that are broken are passed
+    over, as opening it names them."""
+    path = Path(path)
+    match kind_of(path):
+        case "ladder":
+            return _ladder(LadderFolder.open(path))
+        case "profile":
+            return _profile(ProfileFolder.open(path))
+        case _:
+            return _comparison(RunFolder.open(path))
+
+
+def summaries(directory: Path) -> tuple[Summary, ...]:
+    """Those that lie in `directory`, oldest first; what is none, or a broken one, is passed over."""
+    found: list[Summary] = []
+    if Path(directory).is_dir():
+        for path in Path(directory).iterdir():
+            if kind_of(path) is not None:
+                with contextlib.suppress(InputError):
+                    found.append(summary(path))
+    return tuple(sorted(found, key=lambda item: (item.started, item.name)))
+
+
+def _comparison(folder: RunFolder) -> Summary:
+    run = folder.run
+    ended = _ended(folder.path, _Ended)
+    cases = run.cases or tuple(line.case for line in ended.values())
+    models = tuple(title(name) for name in run.job.models)
+    return Summary(
+        path=folder.path,
+        kind="comparison",
+        created_at=run.created_at,
+        what=", ".join(models),
+        models=models,
+        backends=tuple(dict.fromkeys(case.backend for case in cases)),
+        batches=tuple(sorted({case.batch for case in cases})),
+        machine=run.environment.gpu or run.environment.cpu,
+        cases=len(run.cases),
+        command=run.command,
+        ended=tuple(line.disposition for line in ended.values()),
+    )
+
+
+def _ladder(folder: LadderFolder) -> Summary:
+    ladder = folder.ladder
+    job, environment = ladder.job, ladder.environment
+    where = f"{title(job.model)} {job.node}, batch {job.batch:,}" if job.model else job.title
+    return Summary(
+        path=folder.path,
+        kind="ladder",
+        created_at=ladder.created_at,
+        what=f"{job.op} ladder: {where}",
+        models=(title(job.model),) if job.model else (),
+        node=job.node or job.title,
+        backends=(f"engine-{job.device}",),
+        batches=(job.batch,),
+        machine=environment.gpu if job.device == "cuda" else environment.cpu,
+        cases=len(ladder.cases),
+        command=ladder.command,
+        ended=tuple(line.disposition for line in _ended(folder.path, _EndedRung).values()),
+    )
+
+
+def _profile(folder: ProfileFolder) -> Summary:
+    profile = folder.profile
+    backends = tuple(dict.fromkeys(case.backend for case in profile.cases))
+    environment = profile.environment
+    on_gpu = any(name.endswith("-cuda") for name in backends)
+    return Summary(
+        path=folder.path,
+        kind="profile",
+        created_at=profile.created_at,
+        what=f"profile: {title(profile.job.model)}",
+        models=(title(profile.job.model),),
+        backends=backends,
+        batches=tuple(sorted({case.batch for case in profile.cases})),
+        machine=(environment.gpu if on_gpu else "") or environment.cpu,
+        cases=len(profile.cases),
+        command=profile.command,
+        ended=tuple(line.disposition for line in _ended(folder.path, _Ended).values()),
+    )
+
+
+def _ended(folder: Path, line_type: type[_E]) -> dict[str, _E]:
+    """How each case ended, by its key, the last line of a case counting; samples and layers are skipped, not
+    read."""
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = (folder / RESULTS_FILE).read_bytes().split(b"\n")
     except OSError:
         return {}
-    decoder = msgspec.json.Decoder(_Ended)
-    found: dict[Case, str] = {}
+    decoder = msgspec.json.Decoder(line_type)
+    found: dict[str, _E] = {}
     for line in lines[:-1]:
         with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
             ended = decoder.decode(line)
-            found[ended.case] = ended.disposition
+            found[ended.case.key] = ended
     return found

@@ -28,6 +28,7 @@ from bench.ladder_records import (
 from bench.ladder_store import LadderFolder
 from bench.records import Hello, Log, Progress
 from bench.supervisor import Supervisor
+from gui.background import Background
 from gui.kernel_watch import KernelWatch
 from gui.ladder_describer import LadderDescriber
 from gui.ladder_state import LadderState
@@ -83,6 +84,7 @@ class LadderSession(QObject):
         self.standing = LadderStanding()
         self._runs = runs
         self._blocked = blocked
+        self.background = Background(self.told.emit, self)
         self._describer = LadderDescriber(self, describer)
         self._describer.answered.connect(self._on_answer)
         self._describer.failed.connect(self._on_no_answer)
@@ -114,9 +116,14 @@ class LadderSession(QObject):
         return self._supervisor is not None
 
     @property
+    def writing(self) -> Path | None:
+        """The folder that a whole ladder is measured into now."""
+        return self._folder if self.active and not self._quick else None
+
+    @property
     def planning(self) -> bool:
-        """Whether an answer is awaited."""
-        return self._describer.busy
+        """Whether an answer is awaited, or a folder is read."""
+        return self._describer.busy or self.background.busy
 
     # ------------------------------------------------------------------------------------ what the user wants
 
@@ -127,6 +134,7 @@ class LadderSession(QObject):
             self.state.changed.emit()  # whoever shows the choice shows the old one again
             return
         before, self.state.question = self.state.question, question
+        self.state.leave()
         if question.kernel_dirs != before.kernel_dirs:
             self._fresh = True
             self._what = "Your kernels were run"
@@ -145,12 +153,35 @@ class LadderSession(QObject):
         if self.active:
             self.told.emit("A ladder is running; cancel it or wait for its end.")
             return
+        self.state.leave()
         known = self.state.question.kernel_dirs
         dirs = known if str(folder) in known else (*known, str(folder))
         self.state.question = msgspec.structs.replace(self.state.question, kernel_dirs=dirs, rungs=())
         self._fresh = True
         self._describer.ask(msgspec.structs.replace(self.state.question, new_in=str(folder)))
         self.state.changed.emit()
+
+    def open(self, path: Path) -> None:
+        """Show a ladder that was climbed before, as it was recorded. What is wrong with it is told."""
+        if self.active:
+            self.told.emit("A ladder is running; cancel it or wait for its end to look at another.")
+            return
+
+        def work() -> tuple[LadderFolder, tuple[RungMeasurement, ...]]:
+            folder = LadderFolder.open(path)
+            return folder, folder.measurements()
+
+        def then(found: tuple[LadderFolder, tuple[RungMeasurement, ...]]) -> None:
+            if self.active or self._over:
+                return  # started meanwhile
+            ladder = found[0].ladder
+            self._wanted = False
+            self.state.show(path.absolute(), ladder, found[1])
+            when = ladder.created_at.replace("T", " ")[:16]
+            self.note(f"Opened from {path.absolute().name}, of {when}. Run climbs what is chosen above anew.")
+            self._describer.ask(self.state.question)
+
+        self.background.start("open a ladder", work, then)
 
     def run(self) -> None:
         """The whole ladder, into a folder of its own; one that is being planned, once it is. What hinders it
@@ -160,6 +191,8 @@ class LadderSession(QObject):
         if reason := self._blocked():
             self.told.emit(reason)
             return
+        if self.state.opened is not None:
+            self.ask(self.state.question)  # as it is here and now, not as it was recorded
         self._wanted = self.planning
         ladder = self.state.ladder
         if ladder is None or self._wanted:
@@ -184,7 +217,7 @@ class LadderSession(QObject):
     def run_due(self) -> None:
         """The rungs that were saved while something else was measured, if that is over."""
         ladder = self.state.ladder
-        if self._over or not self._due or ladder is None or self.active:
+        if self._over or not self._due or ladder is None or self.active or self.state.opened:
             return
         if self._blocked():
             self._stand(ended="Saved. It is run as soon as nothing else is timed.")
@@ -261,6 +294,7 @@ class LadderSession(QObject):
             self._what = f"{names} was saved, and run again"
             self._fresh = self._touched = True
             if not self.active:
+                self.state.leave()
                 self._describer.ask(self.state.question)
 
     # ---------------------------------------------------------------------------------------- the measuring

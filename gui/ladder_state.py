@@ -43,6 +43,7 @@ class LadderState(QObject):
         self.question = question
         self.answer: LadderAnswer | None = None
         self.error = ""  # why there is no ladder
+        self.opened: Path | None = None  # the folder of the ladder shown, where it was climbed before
         self.ladder: Ladder | None = None
         self.going: dict[str, Going] = {}
         self._environment = Environment()
@@ -104,8 +105,39 @@ class LadderState(QObject):
 
     # ------------------------------------------------------------------------------------------ to be changed
 
+    def show(self, folder: Path, ladder: Ladder, measurements: Iterable[RungMeasurement]) -> None:
+        """A ladder that was climbed before, as it was recorded. Nothing of it mixes with what is measured
+        now."""
+        job = ladder.job
+        self.opened, self.error, self.answer, self.ladder = folder, "", None, ladder
+        self.question = msgspec.structs.replace(
+            self.question,
+            model=job.model or self.question.model,
+            op=job.op,
+            node=job.node,
+            nodes=(),
+            batch=job.batch,
+            device=job.device,
+            precision=job.precision,
+            rungs=(),
+            whole_model=job.whole_model,
+        )
+        measured = {m.case.key: m for m in measurements if m.disposition != "cancelled"}
+        self._shelf = _Shelf(measured, dict.fromkeys(measured, folder), kept=folder)
+        self._derive()
+        self.changed.emit()
+
     def take(self, answer: LadderAnswer) -> None:
-        """Show what was answered. A choice that could not be met is replaced by what was answered."""
+        """Show what was answered. A choice that could not be met is replaced by what was answered; beside a
+        ladder that was climbed before, only what there is to choose from and to read."""
+        if self.opened is not None and self.ladder is not None:
+            job, now = self.ladder.job, answer.ladder.job if answer.ladder is not None else None
+            same = now is not None and (now.op, now.device) == (job.op, job.device)
+            self.answer = msgspec.structs.replace(
+                answer, error="", ladder=self.ladder, rungs=answer.rungs if same else (), problems=()
+            )
+            self.changed.emit()
+            return
         self.answer, self.error, self.ladder = answer, answer.error, answer.ladder
         if answer.ladder is not None:
             job = answer.ladder.job
@@ -135,6 +167,10 @@ class LadderState(QObject):
         """What a worker told of the machine."""
         if self.ladder is None:
             return
+        if self.opened is not None:  # recorded elsewhere, perhaps
+            if isinstance(message, Hello):
+                self._environment = message.environment
+            return
         if isinstance(message, Hello):
             self._environment = message.environment
             self.ladder = msgspec.structs.replace(self.ladder, environment=message.environment)
@@ -143,6 +179,10 @@ class LadderState(QObject):
             self.ladder = msgspec.structs.replace(self.ladder, limits=message.limits)
             self._derive()
         self.changed.emit()
+
+    def leave(self) -> None:
+        """What is asked next is shown in the place of a ladder that was climbed before."""
+        self.opened = None
 
     def begin(self, cases: Iterable[RungCase]) -> None:
         """These are measured anew: what was known of them goes."""

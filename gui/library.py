@@ -1,4 +1,5 @@
-"""What the window does with run folders: lists, opens, lays over, shows on the disk, deletes.
+"""What the window does with folders of runs, ladders and profiles: lists, opens on their pages, lays over,
+shows on the disk, deletes.
 
 Everything that reads a run's files does so off the GUI thread; a folder that is none is told in a sentence.
 """
@@ -15,8 +16,8 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from bench.records import Measurement, Run
-from bench.store import OWN, RUN_FILE, RunFolder
-from bench.summaries import SAMPLE, Summary, summaries, summary
+from bench.store import RunFolder
+from bench.summaries import OWN, SAMPLE, Summary, kind_of, summaries, summary
 from gui.background import Background
 from gui.overlay import Overlay
 from gui.pages.runs import RunsPage, same
@@ -66,8 +67,16 @@ class Library(QObject):
         self._open(SAMPLE)
 
     def open(self, path: Path) -> None:
-        """Show a run folder on every page; what is wrong with it is told."""
-        self._open(path, lambda: self._remember(path))
+        """Show a run on every page, a ladder or a profile on its own; what is wrong with it is told."""
+        match kind_of(path), self._window.ladders, self._window.profiles:
+            case "ladder", ladders, _ if ladders is not None:
+                self._remember(path)
+                ladders.open(path)
+            case "profile", _, profiles if profiles is not None:
+                self._remember(path)
+                profiles.open(path)
+            case _:
+                self._open(path, lambda: self._remember(path))
 
     def lay_over(self, path: Path | None) -> None:
         """Draw a run over the one shown, None to take it away; what is wrong with it is told."""
@@ -122,10 +131,10 @@ class Library(QObject):
         self.background.start("list", lambda: found(runs, known), self._on_list)
 
     def delete(self, path: Path) -> None:
-        """Ask once, then move a run to the trash, or where there is none, delete what the run consists of."""
+        """Ask once, then move a folder to the trash, or where there is none, delete what it consists of."""
         window = self._window
-        if window.session.active and window.state.folder is not None and same(window.state.folder, path):
-            window.tell("This run is being measured; cancel it before deleting it.")
+        if any(same(folder, path) for folder in self._being_written()):
+            window.tell(f"{path.absolute().name} is being measured; cancel it before deleting it.")
             return
         name = path.absolute().name
         buttons = QMessageBox.StandardButton
@@ -138,6 +147,16 @@ class Library(QObject):
         )
         if answer == buttons.Yes:
             self.background.start("delete", lambda: discard(path), lambda _: self.refresh())
+
+    def _being_written(self) -> list[Path]:
+        """The folders that something is measured into now."""
+        window = self._window
+        found = [window.state.folder if window.session.active else None]
+        if window.ladders is not None:
+            found.append(window.ladders.session.writing)
+        if window.profiles is not None and window.profiles.session.active:
+            found.append(window.profiles.session.state.folder)
+        return [folder for folder in found if folder is not None]
 
     def _on_list(self, listed: tuple[Summary, ...]) -> None:
         for page in self._pages:
@@ -172,10 +191,10 @@ def read(path: Path) -> RunFiles:
 
 
 def found(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:
-    """The runs in a folder, and those known from elsewhere that are still there."""
+    """What lies in a folder, and what is known from elsewhere and still there."""
     listed = {item.path.absolute(): item for item in summaries(runs)}
     for path in known:
-        if path not in listed and (path / RUN_FILE).is_file():
+        if path not in listed and kind_of(path) is not None:
             try:
                 listed[path] = summary(path)
             except InputError:
@@ -184,17 +203,18 @@ def found(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:
 
 
 def discard(path: Path) -> None:
-    """To the trash; without one, delete what the run consists of and the folder if nothing else is in it.
+    """To the trash; without one, delete what it consists of and the folder if nothing else is in it.
 
     Raises InputError where that fails.
     """
-    if not (path / RUN_FILE).is_file():
+    kind = kind_of(path)
+    if kind is None:
         raise InputError(f"{path} is no run folder any more")
     moved = QFile.moveToTrash(str(path.absolute()))
     if moved[0] if isinstance(moved, tuple) else moved:
         return
     try:
-        for name in (*OWN, "charts"):
+        for name in OWN[kind]:
             part = path / name
             if part.is_dir():
                 shutil.rmtree(part)

@@ -75,6 +75,8 @@ class MainWindow(QMainWindow):
         self.session = Session(self.state, self, command, runs)
         self.redraw = Redraw(self.state, self)
         self._ended = False
+        # Each: what runs, in words, which closing the window would end; "" where nothing does.
+        self.running: list[Callable[[], str]] = [lambda: "A run is active" if self.session.active else ""]
         self.ladders: LadderActions | None = None  # gui.menus.ladder
         self.profiles: ProfileActions | None = None  # gui.menus.timeline
         self._build()
@@ -133,7 +135,8 @@ class MainWindow(QMainWindow):
     # ------------------------------------------------------------------------------------------ events
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        if self.session.active and not self._ended and not self._may_end():
+        running = next(filter(None, (words() for words in self.running)), "")
+        if running and not self._ended and not self._may_end(running):
             event.ignore()
             return
         self._ended = True
@@ -243,11 +246,12 @@ class MainWindow(QMainWindow):
         self.settings.setValue("theme", self.theming.choice)
         self.settings.sync()
 
-    def _may_end(self) -> bool:
+    def _may_end(self, running: str) -> bool:
+        later = ", and the run can go on later" if self.session.active else ""
         answer = QMessageBox.question(
             self,
-            "A run is active",
-            "End the run? What was measured is kept, and the run can go on later.",
+            running,
+            f"End it? What was measured is kept{later}.",
             QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No,
             QMessageBox.StandardButton.Yes,
         )

@@ -1,4 +1,5 @@
-"""The table of saved runs: newest first unless sorted otherwise; Enter or a double click opens one."""
+"""The table of saved runs, ladders and profiles: newest first unless sorted otherwise; Enter or a double
+click opens one."""
 
 from __future__ import annotations
 
@@ -52,8 +53,10 @@ def _done(summary: Summary) -> str:
 
 
 COLUMNS = (
-    Column("started", lambda s: s.started, lambda s: s.run.created_at),
+    Column("started", lambda s: s.started, lambda s: s.created_at),
+    Column("kind", lambda s: s.kind),
     Column("models", lambda s: ", ".join(s.models)),
+    Column("node", lambda s: s.node),
     Column("backends", lambda s: ", ".join(s.backends)),
     Column("batches", _batches, lambda s: s.batches),
     Column("machine", lambda s: s.machine),
@@ -107,7 +110,7 @@ class RunsModel(QAbstractTableModel):
             font.setBold(True)
             return font
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{summary.path.absolute()}\n{summary.run.command}".rstrip()
+            return f"{summary.path.absolute()}\n{summary.command}".rstrip()
         return None
 
 
@@ -153,8 +156,12 @@ class RunsTable(QTableView):
             self._fit()
 
     def chosen_path(self) -> Path | None:
+        return self.chosen_run.path if self.chosen_run is not None else None
+
+    @property
+    def chosen_run(self) -> Summary | None:
         rows = self.selectionModel().selectedRows()
-        return self.source.runs[self._proxy.mapToSource(rows[0]).row()].path if rows else None
+        return self.source.runs[self._proxy.mapToSource(rows[0]).row()] if rows else None
 
     def choose(self, path: Path | None) -> None:
         """Select a run, the topmost where it is not there."""

@@ -1,4 +1,5 @@
-"""`runs list` and `runs show`: the folders of runs and ladders there are, and one of them in the terminal."""
+"""`runs list` and `runs show`: the folders of runs, ladders and profiles there are, and one of them in the
+terminal."""
 
 from __future__ import annotations
 
@@ -6,22 +7,22 @@ from pathlib import Path
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Saved runs and ladders.", rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, help="Saved runs, ladders and profiles.", rich_markup_mode=None)
 
 
 @app.command("list")
 def list_command(
     folder: Path = typer.Argument(Path("runs"), metavar="[DIR]", help="Where the run folders lie."),
 ) -> None:
-    """Every run and every ladder in a folder, oldest first."""
+    """Every run, ladder and profile in a folder, oldest first."""
     from rich import box
     from rich.table import Table
 
     from bench.commands.terminal import console
-    from bench.summaries import everything
+    from bench.summaries import summaries
     from kernels.errors import InputError
 
-    found = everything(folder)
+    found = summaries(folder)
     if not found:
         raise InputError(f"there is no run in {folder}; `python main.py compare` makes one")
     table = Table("run", "started", "what", "machine", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
@@ -46,19 +47,23 @@ def show_command(
     layers: bool = typer.Option(False, "--layers", help="Print every layer's time and errors too."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
 ) -> None:
-    """The table of a saved run or ladder, with its machine and settings."""
+    """The tables of a saved run, ladder or profile, with its machine and settings."""
     from bench.charts.footer import footer
     from bench.commands import parsing
     from bench.commands.compare import Output, show
     from bench.commands.terminal import console
-    from bench.ladder_store import is_ladder
     from bench.rows import in_order
     from bench.store import RunFolder
+    from bench.summaries import kind_of
     from bench.tables import FORMATS
 
     wanted = parsing.one_of(output, FORMATS, "format")
-    if is_ladder(run):
+    kind = kind_of(run)
+    if kind == "ladder":
         _show_ladder(run, wanted)
+        return
+    if kind == "profile":
+        _show_profile(run, wanted)
         return
     folder = RunFolder.open(run)
     measurements = in_order(folder.run, folder.measurements())
@@ -84,6 +89,21 @@ def _show_ladder(path: Path, wanted: str) -> None:
         if left := len(folder.missing()):
             count = len(folder.ladder.cases)
             console().print(f"{left} of {count} cases are not measured yet", style="yellow")
+
+
+def _show_profile(path: Path, wanted: str) -> None:
+    from bench.charts.footer import machine
+    from bench.commands.profile import Shown, show
+    from bench.commands.terminal import console
+    from bench.profile_store import ProfileFolder
+
+    folder = ProfileFolder.open(path)
+    measurements = folder.measurements()
+    show(folder, measurements, Shown(format=wanted))
+    if wanted == "table":
+        console().print(machine(folder.profile), style="dim", markup=False)
+        if left := len(folder.profile.cases) - len(measurements):
+            console().print(f"{left} of {len(folder.profile.cases)} cases were not profiled", style="yellow")
 
 
 @app.command("thin")

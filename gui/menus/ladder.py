@@ -36,6 +36,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     ladders.session.stands.connect(
         lambda standing: actions.by_name["cancel-ladder"].setEnabled(standing.active)
     )
+    actions.add("file", "open-ladder", "Open la&dder…", ladders.ask_open)
     actions.add("file", "add-kernels", "Add &kernel folder…", ladders.add_folder)
     actions.add("file", "new-kernel", "&New kernel from template…", ladders.new_kernel)
 
@@ -65,6 +66,7 @@ class LadderActions:
         window.form.changed.connect(page.invalidate)
         window.session.ended.connect(self.session.run_due)
         window.session.blockers.append(self._climbing)
+        window.running.append(lambda: "A ladder is running" if self.session.writing else "")
         window.closing.connect(self._end)
         for other in window.pages:
             if isinstance(other, LayersPage):
@@ -75,6 +77,18 @@ class LadderActions:
         """Go to the page and climb; where its ladder is not planned yet, as soon as it is."""
         self._show()
         self.session.run()
+
+    def open(self, folder: Path) -> None:
+        """Show a ladder that was climbed before."""
+        self._show()
+        self.session.open(folder)
+
+    def ask_open(self) -> None:
+        folder = QFileDialog.getExistingDirectory(
+            self._window, "A ladder's folder", str(self._window.session.runs)
+        )
+        if folder:
+            self.open(Path(folder))
 
     def add_folder(self, folder: str = "") -> None:
         folder = folder or QFileDialog.getExistingDirectory(

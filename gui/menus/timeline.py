@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
-from bench.profile_store import PROFILE_FILE
-from gui.drop_run import RunDrop
 from gui.pages.timeline import TimelinePage
 from gui.profile_session import ProfileSession
 
@@ -16,13 +14,12 @@ if TYPE_CHECKING:
     from gui.actions import Actions
     from gui.main_window import MainWindow
 
-ORDER = 25  # after gui.menus.runs: a folder that is dropped is a profile first
+ORDER = 25
 
 
 def add_to(window: MainWindow, actions: Actions) -> None:
     page = next(page for page in window.pages if isinstance(page, TimelinePage))
     profiles = ProfileActions(window, page)
-    RunDrop(window, profiles.open, PROFILE_FILE)
     window.profiles = profiles
     actions.add("run", "profile", "&Take a profile…", profiles.show)
     actions.add("run", "cancel-profile", "Cancel the pro&file", profiles.session.cancel, enabled=False)
@@ -46,6 +43,7 @@ class ProfileActions:
         window.session.greeted.connect(lambda hello: page.show_backends(hello.environment.backends))
         window.form.changed.connect(page.invalidate)
         window.session.blockers.append(self._profiling)
+        window.running.append(lambda: "A profile is being taken" if self.session.active else "")
         window.closing.connect(self.session.quit)
 
     def show(self) -> None:

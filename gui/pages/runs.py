@@ -1,4 +1,5 @@
-"""Runs: the saved runs, to open, to lay over the one shown, to find on the disk, to delete."""
+"""Runs: the saved runs, ladders and profiles, to open, to find on the disk, to delete; runs to lay over the
+one shown."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ class RunsPage(Page):
         self._summaries: tuple[Summary, ...] = ()
         self._where: Path | None = None
         super().__init__(state, theming, parent)
-        self.open_action = self._action("&Open", "Show this run on every page (Enter)", self._open)
+        self.open_action = self._action(
+            "&Open", "Show this run, ladder or profile on its pages (Enter)", self._open
+        )
         self.overlay_action = self._action(
             "Lay o&ver", "Draw this run thin over the one shown, on the Compare page (Space)", self._overlay
         )
@@ -43,7 +46,7 @@ class RunsPage(Page):
     def empty_text(self) -> str:
         where = f" in {self._where}" if self._where is not None else ""
         return (
-            f"There is no saved run{where}: every comparison leaves one here.\n"
+            f"There is no saved run{where}: every comparison, ladder and profile leaves one here.\n"
             "Press F5 to run one, open a run folder from elsewhere (File → Open run…, or drop it on the "
             "window), or see the sample that comes along (File → Open sample run)."
         )
@@ -126,7 +129,9 @@ class RunsPage(Page):
         )
         self.overlay_action.setText("Take o&ff" if over else "Lay o&ver")
         shown = chosen is not None and self.state.folder is not None and same(self.state.folder, chosen)
-        self.overlay_action.setEnabled(chosen is not None and not shown)
+        run = self.table.chosen_run if self._body is not None else None
+        comparison = run is not None and run.kind == "comparison"
+        self.overlay_action.setEnabled(comparison and not shown)
 
     def _open(self) -> None:
         if self.chosen is not None:

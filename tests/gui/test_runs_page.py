@@ -1,4 +1,5 @@
-"""Saved runs in the window: listed, opened, laid over each other, dropped, deleted; and what is no run."""
+"""Saved runs, ladders and profiles in the window: listed, opened, laid over each other, dropped, deleted; and
+what is none."""
 
 from __future__ import annotations
 
@@ -10,12 +11,15 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
+from bench.ladder_store import LADDER_FILE
 from bench.summaries import SAMPLE
 from gui import library
 from gui.hint import FirstStart
 from gui.library import Library
 from tests.bench import synthetic
 from tests.bench.test_thin import saved
+from tests.gui import profiled
+from tests.ladder import test_ladder_folders
 
 CPU = ("engine-cpu", "ort-cpu")
 
@@ -64,7 +68,9 @@ def test_runs_are_listed_and_enter_opens_one(qtbot, window, runs):
     lines = {line[-1]: line for line in listed(page)}
     assert set(lines) == {"first", "second", "other"}
     assert lines["first"][1:-1] == [
+        "comparison",
         "lenet5-digits",
+        "",
         "engine-cpu, ort-cpu",
         "1–4",
         "Example GPU 80 GB",
@@ -162,6 +168,73 @@ def test_a_dropped_run_opens_and_stays_in_the_list(qtbot, window, runs, tmp_path
     note = tmp_path / "note.txt"
     note.write_text("")
     assert not drop(window, note)
+
+
+@pytest.fixture
+def others(runs):
+    """A ladder and a profile beside the runs."""
+    climbed = test_ladder_folders.saved(runs / "climbed")
+    profiled.two_gpus(runs / "where time goes", batches=(16,))
+    return climbed
+
+
+def until(qtbot, window, reached):
+    settle(qtbot, window)
+    qtbot.waitUntil(reached, timeout=20_000)
+    window.redraw.flush()
+
+
+def test_ladders_and_profiles_are_listed_and_open_on_their_pages(qtbot, window, runs, others):
+    page = show_runs(qtbot, window)
+    lines = {line[-1]: line for line in listed(page)}
+    assert lines["climbed"][:2] == ["2026-01-02 03:04", "ladder"]
+    assert lines["where time goes"][1:5] == ["profile", "lenet5-digits", "", "engine-cuda, ort-cuda"]
+
+    page.table.choose(runs / "climbed")
+    assert not page.overlay_action.isEnabled()
+    page.open_action.trigger()
+    session = window.ladders.session
+    until(qtbot, window, lambda: window.page.title == "Ladder" and window.page.at_rest)
+    assert session.state.opened == runs / "climbed"
+    assert session.state.ladder == others.ladder
+    measured = {m.case.key: m.disposition for m in others.measurements()}
+    assert {row.case.key: row.measurement.disposition for row in session.state.derived} == measured
+    assert "Opened from climbed, of 2026-01-02 03:04" in session.standing.ended
+    session.ask(session.state.question)  # what is asked next takes its place, and nothing of it stays
+    until(qtbot, window, lambda: session.state.opened is None and window.page.at_rest)
+    assert not session.state.derived
+
+    page = show_runs(qtbot, window)
+    page.table.choose(runs / "where time goes")
+    qtbot.keyClick(page.table, Qt.Key.Key_Return)
+    until(qtbot, window, lambda: window.profiles.session.state.folder == runs / "where time goes")
+    assert window.page.title == "Timeline"
+
+
+def test_a_dropped_ladder_opens_and_a_broken_one_is_told(qtbot, window, runs, others, tmp_path):
+    elsewhere = tmp_path / "elsewhere" / "mine"
+    shutil.copytree(runs / "climbed", elsewhere)
+    assert drop(window, elsewhere / LADDER_FILE)
+    state = window.ladders.session.state
+    until(qtbot, window, lambda: state.opened == elsewhere)
+    assert window.page.title == "Ladder"
+    assert "mine" in {line[-1] for line in listed(show_runs(qtbot, window))}
+    (runs / "climbed" / LADDER_FILE).write_text("{")
+    assert drop(window, runs / "climbed")
+    until(qtbot, window, lambda: "ladder.json is broken" in window.banner.text)
+    assert state.opened == elsewhere
+
+
+@pytest.mark.parametrize("name", ["climbed", "where time goes"])
+def test_deleting_a_ladder_or_a_profile_takes_what_it_consists_of(
+    qtbot, window, runs, others, name, monkeypatch
+):
+    monkeypatch.setattr(QMessageBox, "question", lambda *_: QMessageBox.StandardButton.Yes)
+    monkeypatch.setattr(library.QFile, "moveToTrash", lambda *_: False)  # as where there is no trash
+    page = show_runs(qtbot, window)
+    page.table.choose(runs / name)
+    page.delete_action.trigger()
+    until(qtbot, window, lambda: not (runs / name).exists())
 
 
 def test_deleting_asks_once_and_keeps_what_is_not_the_run(qtbot, window, runs, monkeypatch):

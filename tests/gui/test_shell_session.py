@@ -182,6 +182,26 @@ def test_closing_while_running_asks_once_and_keeps_the_run(make_window, qtbot, m
         assert window.session.active
 
 
+@pytest.mark.parametrize(
+    ("owner", "attribute", "words"),
+    [("ladders", "writing", "A ladder is running"), ("profiles", "active", "A profile is being taken")],
+)
+def test_closing_while_a_ladder_or_a_profile_runs_asks_once(
+    make_window, monkeypatch, tmp_path, owner, attribute, words
+):
+    asked = []
+    buttons = QMessageBox.StandardButton
+    answers = [buttons.No, buttons.Yes]
+    monkeypatch.setattr(QMessageBox, "question", lambda *a, **k: (asked.append(a[1:3]), answers.pop(0))[1])
+    window = make_window("mute", begin=False)
+    session = getattr(window, owner).session
+    monkeypatch.setattr(type(session), attribute, property(lambda self: tmp_path))
+    assert not window.close()
+    assert asked == [(words, "End it? What was measured is kept.")]
+    assert window.close()
+    assert len(asked) == 2
+
+
 def test_a_slot_that_raises_is_shown_and_logged(make_window, fault_handler, tmp_path):
     from gui import faults
 

@@ -80,9 +80,11 @@ def test_ladders_are_listed_and_shown_with_runs_and_are_no_runs(
     saved(tmp_path / "runs" / "one")
     (tmp_path / "runs" / "broken").mkdir()
     (tmp_path / "runs" / "broken" / LADDER_FILE).write_text("{")
-    assert summaries.summaries(tmp_path / "runs") == ()  # the window's list of runs
+    (found,) = summaries.summaries(tmp_path / "runs")  # the window's list
+    assert found == summaries.summary(tmp_path / "runs" / "one")
+    assert (found.kind, found.backends, found.measured, found.ok) == ("ladder", ("engine-cpu",), 6, 5)
     with pytest.raises(InputError, match="is not a run folder"):
-        summaries.summary(tmp_path / "runs" / "one")
+        summaries.summary(tmp_path / "runs")
     assert main.main(["runs", "list"]) == 0
     out = capsys.readouterr().out
     assert "conv ladder: 4×6×14×17" in out
