@@ -177,7 +177,9 @@ class Contender:
         warnings = [*timed.warnings, *self._warnings]
         interval = stats.median_interval(timed.samples_ns, timed.rounds)
         if len(timed.samples_ns) < timing.Rules.min_samples:
-            warnings.append(f"only {len(timed.samples_ns)} samples fit the budget; a larger --budget helps")
+            count = len(timed.samples_ns)
+            fit = "sample fits" if count == 1 else "samples fit"
+            warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
         if interval.relative > UNQUIET:
             warnings.append(
                 f"the machine was unquiet: between rounds the median moved by up to {interval.relative:.0%}"

@@ -13,6 +13,7 @@ import msgspec
 
 from bench import cases as comparison
 from bench.bounds import MAX_BATCH
+from bench.defaults import JOB
 from bench.judge.suite import sized, words
 from bench.ladder_records import REFERENCE, Ladder, LadderJob, RungCase, compared_in
 from bench.ladder_runner import ENGINES, params_of
@@ -101,6 +102,16 @@ def steps_of(graph: Graph, batch: int, device: str) -> tuple[Step, ...]:
     return tuple(found)
 
 
+def model_with(op: str, device: str, models: Sequence[str] = JOB.models) -> str:
+    """What a ladder is climbed on where no model is named: the first of the default comparison's that has a
+    node of this op. Raises InputError where none has."""
+    for model in models:
+        path = comparison.model_spec(model, Job(models=(model,), backends=())).file(None)
+        if any(step.op == op for step in steps_of(importer.load(path), 1, device)):
+            return model
+    raise InputError(f"{' and '.join(models)} have no {op}; name a model that has one by --model")
+
+
 def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[Step, Path]:
     """The step of a model that covers a node, by the node's name or its 0-based index among this op's, and
     the model's file. Raises InputError naming those there are, ModelError, UnsupportedError."""
@@ -112,7 +123,8 @@ def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[St
     steps = [step for step in of_model if step.op == op]
     if not steps:
         raise InputError(
-            f"model {spec.name} has no {op}; it has {', '.join(sorted({s.op for s in of_model}))}"
+            f"model {spec.name} has no {op}, it has {', '.join(sorted({s.op for s in of_model}))}; name one "
+            "that has by --model"
         )
     if node.isdecimal() and not any(node in step.nodes for step in steps):
         if int(node) < len(steps):

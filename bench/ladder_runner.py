@@ -277,7 +277,8 @@ class LadderRunner:
         warnings = list(timing.warnings)
         if len(timing.samples_ns) < Rules.min_samples:
             count = len(timing.samples_ns)
-            warnings.append(f"only {count} samples fit the budget; a larger --budget helps")
+            fit = "sample fits" if count == 1 else "samples fit"
+            warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
         interval = stats.median_interval(timing.samples_ns, timing.rounds)
         if interval.relative > UNQUIET:
             warnings.append(f"the machine was unquiet: the median moved by up to {interval.relative:.0%}")

@@ -109,7 +109,7 @@ def text(first: Rung, number: int, name: str, file: str) -> str:
     order = _order(op)
     if first.device == "cuda":
         body = first.source[first.source.index("*/") + 2 :].lstrip("\n")
-        guide = _note(_CUDA_GUIDE.format(op=op, order=order), "// ")
+        guide = _note(_CUDA_GUIDE.format(op=op, order=order.replace(" // ", " / ")), "// ")
         return f"/*\n{filled}*/\n{guide}\n{body}"
     header = "".join(f"# {line}\n" for line in filled.splitlines())
     lines = first.source.splitlines(keepends=True)

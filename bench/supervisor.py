@@ -251,7 +251,7 @@ class Supervisor:
             if watch.doom == "timed_out":
                 reason = (
                     f"given up after {self.job.timeout_s:g} s (at: {watch.stage}); "
-                    "a larger --timeout would let it go on"
+                    "if it ends at all, a larger --timeout lets it"
                 )
                 settled = self._vocabulary.lost(case, "timed_out", reason)
             else:

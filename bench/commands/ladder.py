@@ -24,7 +24,9 @@ def ladder(
     context: typer.Context,
     op: str = typer.Argument("conv", metavar="OP", help="Operator: conv, gemm, pool, lrn, softmax, …"),
     folder: Path | None = typer.Argument(None, metavar="[DIR]", help="With --new: where the template goes."),
-    model: str = typer.Option("", metavar="M", help="A model of the catalogue or an .onnx file."),
+    model: str = typer.Option(
+        "", metavar="M", help="Of the catalogue or an .onnx file; else one of the default comparison's."
+    ),
     node: str = typer.Option("0", metavar="NAME|INDEX", help="Its node, or which one of OP, from 0."),
     shape: str = typer.Option("", metavar="N,C,H,W,M,K", help="conv: a shape by hand instead of a model."),
     stride: str = typer.Option("1", metavar="S|H,W", help="With --shape."),
@@ -71,9 +73,8 @@ def ladder(
         where = device if device in ladder_plan.DEVICES else ladder_plan.device_of(device)
         path = ladder_template.write(op, where, folder)
         print(path)
-        print(
-            f"try it: python main.py ladder {op} --device {where} --kernels {folder} --watch", file=sys.stderr
-        )
+        rest = f"--device {where} --kernels {shlex.quote(str(folder))} --watch"
+        print(f"try it: python main.py ladder {op} {_on(op)}{rest}", file=sys.stderr)
         raise typer.Exit(0)
     if folder is not None:
         raise InputError(f"{folder} is only read with --new; kernels of your own join by --kernels {folder}")
@@ -98,7 +99,7 @@ def ladder(
         )
         node = ""
     else:
-        name = model or DEFAULT_MODEL
+        name = model or ladder_plan.model_with(op, where)
         step, _ = ladder_plan.node_of(name, op, node, batch, where)
         params, node = step.params, step.nodes[0]
     job = ladder_plan.job_of(
@@ -123,8 +124,17 @@ def ladder(
     raise typer.Exit(climb(job, out, shown, formats))
 
 
-# What a ladder is run on where nothing is named: the first convolution of the default comparison's model.
-DEFAULT_MODEL = "lenet5-digits"
+def _on(op: str) -> str:
+    """The option that names a model, where the default one, which is small, has no node of this operator."""
+    from bench import ladder_plan
+    from kernels.errors import InputError
+    from models.names import DEFAULT_MODEL
+
+    try:
+        ladder_plan.model_with(op, "cpu", (DEFAULT_MODEL,))
+    except InputError:
+        return "--model MODEL "
+    return ""
 
 
 def climb(job: LadderJob, out: Path | None, output: str, formats: Sequence[str]) -> int:

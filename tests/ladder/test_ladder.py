@@ -18,7 +18,6 @@ import pytest
 import main
 from bench import draw, ladder_client, ladder_plan, ladder_tables, ladder_template, ladder_watch
 from bench.charts import ladder as ladder_charts
-from bench.commands.ladder import DEFAULT_MODEL
 from bench.ladder_records import REFERENCE, Ladder, LadderJob, Limits, RungCase, RungMeasurement
 from bench.ladder_rows import rows
 from bench.ladder_store import LadderFolder
@@ -27,6 +26,7 @@ from engine import probe
 from kernels import nvrtc, occupancy, registry
 from kernels.errors import InputError, KernelError
 from kernels.params import OPS, Conv
+from models.names import DEFAULT_MODEL
 from tests.ladder.test_judge import CONV, PLANTED
 
 NEWER = ("sm_80", "sm_90")  # that have matrix units as the probes ask for them
@@ -194,6 +194,20 @@ def test_a_template_is_a_rung_for_every_operator(op: str, device: str, tmp_path:
         assert nvrtc.compile_rung(rung, "sm_80").exists()
     again = ladder_template.write(op, device, tmp_path / "own")
     assert again.name.startswith(f"{ladder_template.FIRST + 1}_mine_2")
+
+
+def test_what_a_new_template_says_to_try_names_a_model_where_the_default_one_has_no_such_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for op, words in (
+        ("gemm", "ladder gemm --device cpu"),
+        ("cast", "ladder cast --model MODEL --device cpu"),
+    ):
+        assert main.main(["ladder", "--new", op, str(tmp_path / op), "--device", "cpu"]) == 0
+        assert words in capsys.readouterr().err
+    assert ladder_plan.model_with("gemm", "cpu", (DEFAULT_MODEL,)) == DEFAULT_MODEL
+    with pytest.raises(InputError, match=f"{DEFAULT_MODEL} have no lrn; name a model that has one"):
+        ladder_plan.model_with("lrn", "cpu", (DEFAULT_MODEL,))
 
 
 def test_the_template_passes_and_a_saved_mistake_is_named(
