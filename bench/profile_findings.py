@@ -18,7 +18,7 @@ from bench.ladder_records import Limits
 from bench.profile_records import Activity, CaseProfile, Clock, Counters, Events, Interval, Operator
 from bench.profile_tables import Column, Table
 
-REST = 0.05  # a larger share that nothing explains is put into words
+REST = 0.05  # of a pass: a larger share of what nothing explains, or of the host's, is put into words
 DEVICE_PARTS = ("h2d", "d2h", "d2d", "memset")
 
 
@@ -197,8 +197,7 @@ def remarks(made: CaseProfile) -> list[str]:
     said += made.notes
     found = made.breakdown()
     if found is not None and found.wall_ns:
-        if explained := rest(made):
-            said.append(explained)
+        said += waits(made)
         if made.pass_ns and made.profiled_ns:
             plain, profiled = statistics.median(made.pass_ns), statistics.median(made.profiled_ns)
             more = profiled - plain
@@ -215,44 +214,51 @@ def clock_words(clock: Clock) -> str:
     """How a foreign clock was brought onto ours."""
     way = "ahead of" if clock.offset_ns >= 0 else "behind"
     words = (
-        f"the clock of {clock.name} is {abs(clock.offset_ns):,} ns {way} the profile's, "
+        f"the clock of {clock.name} is {_seconds(abs(clock.offset_ns))} s {way} the profile's, "
         f"± {units.duration(clock.error_ns)}"
     )
     moved = f", and moved by {units.duration(abs(clock.drift_ns))} during the session"
     return words + (moved if clock.drift_ns else "")
 
 
-def rest(made: CaseProfile) -> str:
-    """Why so much of a profiled pass is explained by nothing, from its parts; "" where it is not much."""
+def _seconds(ns: int) -> str:
+    """To the nanosecond, which a float does not hold of a clock that counts from 1970."""
+    return f"{ns // 10**9:,}.{ns % 10**9:09d}"
+
+
+def waits(made: CaseProfile) -> list[str]:
+    """What a profiled pass waits for rather than for the device's computing, and what of it is not explained:
+    a sentence each, from its parts, where they are much."""
     found = made.breakdown()
-    if found is None or not found.wall_ns or found.part("rest") <= REST * found.wall:
-        return ""
-    share = found.part("rest") / found.wall
+    if found is None or not found.wall_ns:
+        return []
     ops = [part for part in found.parts if part.key.startswith(profile_parts.OP)]
     count = sum(part.count for part in ops) / found.passes
     computing = sum(part.time_ns for part in ops) / found.passes
-    copying = found.part(*DEVICE_PARTS)
+    share = {key: found.part(key) / found.wall for key in ("host", "rest")}
     each = units.duration(computing / count) if count else ""
-    head = f"{share:.1%} of a profiled pass is explained by nothing that was recorded"
-    if not count:
-        return f"{head}: no kernel and no step of it was recorded"
+    said = []
     if made.device == "cpu":
-        return (
-            f"{head}: its {count:g} steps take {each} on average, and what calls them one after the other, "
-            "with the clock that is read round each, takes the rest"
-        )
-    waiting = found.part("launch", "api", "sync", "host", "rest")
-    own = "the host's own code between its calls into CUDA"
-    if copying > max(computing, waiting):
-        return (
-            f"{head}: the pass is copy-bound ({copying / found.wall:.0%} of it are copies), and this is {own}"
-        )
-    if waiting > max(computing, copying):
-        return (
-            f"{head}: the pass is launch-bound, the device computes for {computing / found.wall:.0%} of it "
-            f"in {count:g} kernels of {each} on average, and this is {own}"
-        )
-    return f"{head}: the device was idle then and the host made no call into CUDA"
+        if count and share["host"] > REST:
+            said.append(
+                f"{share['host']:.1%} of a profiled pass is the host's own code round its {count:g} steps of "
+                f"{each} on average: what calls them one after the other, with the clock that is read round "
+                "each, and copies"
+            )
+    else:
+        copying, waiting = found.part(*DEVICE_PARTS), found.part("launch", "api", "sync", "host", "rest")
+        if copying > max(computing, waiting):
+            said.append(f"a profiled pass is copy-bound: {copying / found.wall:.0%} of it are copies")
+        elif count and waiting > max(computing, copying):
+            said.append(
+                f"a profiled pass is launch-bound: the device computes {computing / found.wall:.0%} of it, in "
+                f"{count:g} kernels of {each} on average, and {share['host']:.0%} of it is the host's own "
+                "code between calls into CUDA"
+            )
+    if share["rest"] > REST:
+        head = f"{share['rest']:.1%} of a profiled pass is explained by nothing that was recorded"
+        said.append(head if count else f"{head}: no kernel and no step of it was recorded")
+    return said
 
 
 def _name(event: Activity | Interval) -> str:

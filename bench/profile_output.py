@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +39,9 @@ def text(column: Column, value: Any) -> str:
             return str(value)
 
 
-def terminal(found: Sequence[Table], short: bool = True) -> RenderableType:
-    """The tables for people. short: long names of kernels without their templates and parameters."""
+def terminal(found: Sequence[Table], short: bool = True, width: int | None = None) -> RenderableType:
+    """The tables for people. short: long names of kernels without their templates and parameters; width: of
+    the terminal; a table that is wider goes on below, its first columns repeated."""
     from rich import box
     from rich.console import Group
     from rich.table import Table as RichTable
@@ -47,25 +49,50 @@ def terminal(found: Sequence[Table], short: bool = True) -> RenderableType:
 
     made: list[RenderableType] = []
     for table in found:
-        shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
         columns = [column for column in table.columns if _tells(column, table)]
         lines = [[_shown(column, row[column.name], short) for column in columns] for row in table.rows]
-        for place, column in enumerate(columns):
-            left = column.kind == "text"
-            # What is numbers keeps its width; the last text, a sentence, takes what is left.
-            width = max((len(line[place]) for line in lines), default=0)
-            wraps = left and place == len(columns) - 1
-            shown.add_column(
-                column.title,
-                justify="left" if left else "right",
-                no_wrap=not wraps,
-                overflow="fold" if wraps else "ellipsis",
-                min_width=None if left else max(width, len(column.title)),
-            )
-        for line in lines:
-            shown.add_row(*(Text(cell) for cell in line))
-        made += [Text(table.title, style="bold"), *(Text(note, style="dim") for note in table.notes), shown]
+        widths = [
+            max(len(column.title), *(len(line[place]) for line in lines), 0)
+            for place, column in enumerate(columns)
+        ]
+        made += [Text(table.title, style="bold"), *(Text(note, style="dim") for note in table.notes)]
+        for places in _side_by_side(columns, widths, width):
+            shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+            for place in places:
+                left = columns[place].kind == "text"
+                # What is numbers keeps its width; the last text, a sentence, takes what is left.
+                wraps = left and place == len(columns) - 1
+                shown.add_column(
+                    columns[place].title,
+                    justify="left" if left else "right",
+                    no_wrap=not wraps,
+                    overflow="fold" if wraps else "ellipsis",
+                    min_width=None if left else widths[place],
+                )
+            for line in lines:
+                shown.add_row(*(Text(line[place]) for place in places))
+            made.append(shown)
     return Group(*made)
+
+
+def _side_by_side(columns: Sequence[Column], widths: Sequence[int], room: int | None) -> list[list[int]]:
+    """Places of the columns that fit beside one another, in each the first ones, which say what a line is of.
+    A last column of text wraps, and needs no room of its own."""
+    count = len(columns) - (columns[-1].kind == "text" if columns else 0)
+    if room is None or sum(widths[:count]) + 2 * count <= room:
+        return [list(range(len(columns)))]
+    firsts = list(
+        itertools.takewhile(lambda i: columns[i].kind == "text" or columns[i].name == "batch", range(count))
+    )
+    found: list[list[int]] = []
+    now, used = list(firsts), sum(widths[i] + 2 for i in firsts)
+    for place in range(len(firsts), len(columns)):
+        if len(now) > len(firsts) and used + widths[place] + 2 > room:
+            found.append(now)
+            now, used = list(firsts), sum(widths[i] + 2 for i in firsts)
+        now.append(place)
+        used += widths[place] + 2
+    return [*found, now]
 
 
 def to_csv(table: Table) -> str:

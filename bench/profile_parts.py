@@ -11,9 +11,11 @@ on then; of two alike, the one that began earlier:
 4. "alloc": a call that gets or frees memory, of the device or pinned.
 5. "sync": a call that waits, for what was none of the above.
 6. "api": any other call into CUDA.
-7. "host": the host's own work that we know of: copying between the caller's arrays and pinned memory (the
-   stages bind and fetch), a node of ONNX Runtime's profile.
-8. "rest": none of all this.
+7. "host": the host's own code: a stage of a pass (bind, run, synchronize, fetch) in which it made no call
+   into CUDA while nothing ran on the device, and a node of ONNX Runtime's profile. What of it is Python, the
+   library, or waiting for a core is not told apart. Run and synchronize count only in a pass of which
+   something was recorded: what nobody watched is not known to be the host's.
+8. "rest": none of all this; what is not explained.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import bisect
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bench import profile_api
@@ -75,6 +77,7 @@ def label(key: str) -> str:
 def claims(events: Events) -> list[Claim]:
     """What every event wants."""
     found: list[Claim] = []
+    watched = _watched(events)
     calls = profile_api.outermost(events.calls)
     started = {call.correlation: call.start_ns for call in events.calls if call.correlation}
     for call in calls:  # of a call inside a call the outer one's beginning
@@ -97,9 +100,27 @@ def claims(events: Events) -> list[Claim]:
     found += [
         Claim(_HOST, mark.start_ns, mark.end_ns, "host")
         for mark in events.marks
-        if mark.kind == "stage" and mark.name in _HOST_STAGES
+        if mark.kind == "stage" and (mark.name in _HOST_STAGES or watched(mark.start_ns))
     ]
     return found
+
+
+def _watched(events: Events) -> Callable[[int], bool]:
+    """Tells of a moment whether anything that was recorded began in its pass: calls or what the device did,
+    or on a CPU steps."""
+    seen = sorted(event.start_ns for event in (*events.calls, *events.activities)) or sorted(
+        interval.start_ns for interval in events.intervals if _on_cpu(interval)
+    )
+    passes = sorted((mark.start_ns, mark.end_ns) for mark in events.marks if mark.kind == "window")
+    starts = [low for low, _ in passes]
+
+    def watched(at: int) -> bool:
+        index = bisect.bisect_right(starts, at) - 1
+        if index < 0 or at >= passes[index][1]:
+            return False
+        return bisect.bisect_left(seen, passes[index][1]) > bisect.bisect_left(seen, passes[index][0])
+
+    return watched
 
 
 def activity_key(activity: Activity) -> str:
@@ -117,9 +138,14 @@ def _interval(interval: Interval) -> Claim:
         return (
             Claim(_API, *span, "api") if interval.name in CUDAS_OWN else Claim(_PROFILER, *span, "profiler")
         )
-    if interval.kind == "step" or interval.provider.startswith("CPU"):
+    if _on_cpu(interval):
         return Claim(_KERNEL, *span, OP + interval.op_type)
     return Claim(_HOST, *span, "host")
+
+
+def _on_cpu(interval: Interval) -> bool:
+    """Whether it is a step of the model that a CPU computes."""
+    return interval.kind == "step" or interval.provider.startswith("CPU")
 
 
 def divide(claimed: Iterable[Claim], windows: Sequence[tuple[int, int]]) -> dict[str, Share]:

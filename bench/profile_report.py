@@ -120,7 +120,7 @@ def section(
             for made in measurements
             if made.disposition != "ok"
         )
-        + tuple(f"{made.case.words}: {rest}" for made in fine if (rest := profile_findings.rest(made))),
+        + tuple(f"{made.case.words}: {words}" for made in fine for words in profile_findings.waits(made)),
     )
 
 

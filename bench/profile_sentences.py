@@ -18,30 +18,38 @@ NEAR, FAR = 0.5, 0.05  # of the roof: from where it binds; below which a decimal
 OVER = 1.1  # beyond the roof by more than a limit measured another day, or reads faster than copies, explain
 SCATTERED, MOVED = 1.25, 1.5  # as many sectors or bytes as needed: above, it is put into words
 WIDEST = 16  # sectors of a warp's widest access, 16 bytes a thread, side by side
+MOST = 2  # things said of one operator
 IDLE = 0.5  # of a multiprocessor's warps: fewer are told where the roof is far
 
 
 def sentence(finding: Finding, gpu: Device | None) -> str:
-    """What holds the operator back, in words, from the finding's own figures."""
+    """What holds the operator back, in words, from the finding's own figures: what matters most, and at most
+    one thing more."""
     said = []
+    roof = _under_the_roof(finding.roof, finding.bound) if finding.roof is not None else ""
+    if finding.roof is not None and finding.roof >= NEAR:
+        said.append(roof)
     each = finding.time_ns / finding.launches if finding.launches else 0.0
-    if finding.launch_ns is not None and each < finding.launch_ns:
+    launch_bound = finding.launch_ns is not None and each < finding.launch_ns
+    if launch_bound and finding.launch_ns is not None:
         count = f"{finding.launches:g} kernel{'s' if finding.launches != 1 else ''}"
         said.append(
             f"launch-bound: {count} of {units.duration(each)} on average, shorter than the "
             f"{units.duration(finding.launch_ns)} that the call takes to start one"
         )
+    if counted := _counted(finding):
+        said.append(", and ".join(counted[:MOST]))
     multiprocessors = gpu.multiprocessors if gpu else 0
-    if finding.blocks is not None and finding.blocks < multiprocessors:
+    # A kernel shorter than its launch is small in any case: that its grid is, too, says nothing more.
+    if not launch_bound and finding.blocks is not None and finding.blocks < multiprocessors:
         idle = 1 - finding.blocks / multiprocessors
         said.append(
             f"the grid of {finding.blocks} block{'s' if finding.blocks != 1 else ''} is smaller than the "
             f"chip: at least {idle:.0%} of its {multiprocessors} multiprocessors have nothing to do"
         )
-    said += _counted(finding)
-    if finding.roof is not None:
-        said.append(_under_the_roof(finding.roof, finding.bound))
-    return "; ".join(said)
+    if not said and roof:
+        said.append(roof)  # far below, and nothing else is known: then at least that
+    return "; ".join(said[:MOST])
 
 
 def _counted(finding: Finding) -> list[str]:

@@ -190,7 +190,8 @@ def show(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Show
     elif shown.format == "md":
         sys.stdout.write(profile_output.to_markdown(found))
     else:
-        console().print(profile_output.terminal(found, not shown.full_names))
+        out = console()
+        out.print(profile_output.terminal(found, not shown.full_names, out.width))
     said = [
         (made.case.words, sentence) for made in measurements for sentence in profile_findings.remarks(made)
     ]

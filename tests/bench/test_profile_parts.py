@@ -71,9 +71,26 @@ def test_a_pass_is_divided_by_what_went_on():
         "alloc": 2,
         "sync": 5,
         "api": 1,
-        "host": 15 + 5,
-        "rest": 5 + 1 + 11,
+        "host": 15 + 5 + 5,  # in the stage run too: the device is idle and CUDA is not called
+        "rest": 1 + 11,  # behind the last stage
     }
+
+
+def test_a_stage_of_which_nothing_was_recorded_is_not_the_hosts():
+    stages = (
+        mark("pass", 0, 100, run=0),
+        mark("bind", 0, 10, "stage", 0),
+        mark("run", 10, 70, "stage", 0),
+        mark("synchronize", 70, 90, "stage", 0),
+        mark("fetch", 90, 100, "stage", 0),
+        mark("pass", 100, 200, run=1),
+        mark("run", 100, 200, "stage", 1),
+    )
+    events = Events(calls=(call("cudaGetLastError", 120, 125),), marks=stages)
+    assert times(events) == {"host": 10 + 10 + 95, "api": 5, "rest": 80}
+    steps = (Interval(name="s", kind="step", start_ns=20, end_ns=60, op_type="Conv"),)
+    assert times(Events(intervals=steps, marks=stages)) == {"op:Conv": 40, "host": 60, "rest": 100}
+    assert times(Events(marks=stages)) == {"host": 20, "rest": 180}
 
 
 def test_kernels_that_overlap_on_two_streams_are_not_counted_twice():

@@ -16,13 +16,15 @@ from bench import (
     profile_findings,
     profile_output,
     profile_report,
+    profile_sentences,
     profile_store,
     profile_tables,
     profile_trace,
     tables,
 )
 from bench.charts import profile as profile_charts
-from bench.profile_records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
+from bench.profile_findings import Finding
+from bench.profile_records import Breakdown, Clock, Counters, Operator, Profile, ProfileJob, Share
 from bench.profile_store import ProfileFolder
 from kernels.errors import InputError
 from tests.bench import profile_cases
@@ -170,9 +172,23 @@ def test_each_operator_has_a_sentence_from_its_own_figures():
     assert conv.roof == pytest.approx(0.8)
     assert conv.sentence == "arithmetic-bound at 80% of the measured multiply-add rate"
     assert found["Gemm"].sentence == "memory-bound at 80% of the measured copy rate"
-    pool = found["MaxPool"].sentence
-    assert "launch-bound: 1 kernel of 30.0 ns on average, shorter than the 50.0 ns" in pool
-    assert "the grid of 4 blocks is smaller than the chip: at least 97% of its 132" in pool
+    launch = "launch-bound: 1 kernel of 30.0 ns on average, shorter than the 50.0 ns that the call takes to"
+    assert found["MaxPool"].sentence == f"{launch} start one"
+
+
+def test_no_more_than_two_things_are_said_of_an_operator():
+    figures = {"nodes": ("n",), "op_type": "Conv", "names": ("k",), "launches": 1, "time_ns": 1000}
+    gpu = profile().gpu
+    small = Finding(**figures, blocks=4, roof=0.003, bound="memory")  # in a graph: no call started it alone
+    grid = (
+        "the grid of 4 blocks is smaller than the chip: at least 97% of its 132 multiprocessors have nothing"
+    )
+    assert profile_sentences.sentence(small, gpu) == f"{grid} to do"
+    counters = Counters(dram_read_nbytes=400, dram_write_nbytes=0, global_sectors=30, ideal_sectors=10)
+    much = Finding(**figures, nbytes=100, blocks=4, roof=0.6, bound="memory", counters=counters)
+    first, second = profile_sentences.sentence(much, gpu).split("; ")
+    assert first == "memory-bound at 60% of the measured copy rate"
+    assert second.startswith("uncoalesced: its accesses to global memory take 3.00×")
 
 
 def test_a_finding_without_limits_or_costs_says_only_what_is_known():
@@ -227,17 +243,25 @@ def broken_down(wall, device="cuda", passes=1, **parts):
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (broken_down(1000, op_Conv=900, rest=50), ""),
-        (broken_down(1000, op_Conv=200, launch=500, rest=300), "launch-bound"),
-        (broken_down(1000, op_Conv=100, h2d=600, rest=300), "copy-bound (60% of it are copies)"),
-        (broken_down(1000, op_Conv=400, h2d=380, launch=20, rest=200), "the host made no"),
-        (broken_down(1000, op_Conv=700, rest=300), "the host made no call into CUDA"),
-        (broken_down(1000, "cpu", op_Conv=700, rest=300), "its 4 steps take 175 ns on average"),
-        (broken_down(1000, rest=1000), "no kernel and no step"),
+        (broken_down(1000, op_Conv=900, rest=50, host=50), []),
+        (
+            broken_down(1000, op_Conv=200, launch=500, host=300),
+            ["launch-bound: the device computes 20% of it, in 4 kernels of 50.0 ns on average, and 30%"],
+        ),
+        (broken_down(1000, op_Conv=100, h2d=600, host=300), ["copy-bound: 60% of it are copies"]),
+        (broken_down(1000, op_Conv=700, rest=300), ["30.0% of a profiled pass is explained by nothing"]),
+        (broken_down(1000, op_Conv=200, rest=800), ["launch-bound", "80.0% of a profiled pass is explained"]),
+        (
+            broken_down(1000, "cpu", op_Conv=700, host=300),
+            ["30.0% of a profiled pass is the host's own code round its 4 steps of 175 ns on average"],
+        ),
+        (broken_down(1000, "cpu", op_Conv=960, host=40), []),
+        (broken_down(1000, rest=1000), ["no kernel and no step"]),
     ],
 )
-def test_a_rest_above_five_percent_is_explained(made, words):
-    assert (words in profile_findings.rest(made)) if words else profile_findings.rest(made) == ""
+def test_what_a_pass_waits_for_and_what_is_not_explained_is_said(made, words):
+    for sentence, expected in zip(profile_findings.waits(made), words, strict=True):
+        assert expected in sentence
 
 
 def test_remarks_tell_the_profilers_share_and_the_clocks():
@@ -246,7 +270,7 @@ def test_remarks_tell_the_profilers_share_and_the_clocks():
     assert "something is missing" in said
     assert any("2.50 µs and one without the profiler 2.41 µs: 90.0 ns more" in text for text in said)
     assert (
-        "the clock of CUPTI is 5,000,000,000 ns ahead of the profile's, ± 120 ns, and moved by 40.0 ns"
+        "the clock of CUPTI is 5.000000000 s ahead of the profile's, ± 120 ns, and moved by 40.0 ns"
         in said[-1]
     )
     failed = profile(disposition="unsupported", reason="no GPU", breakdowns=(), clocks=())
