@@ -251,8 +251,8 @@ def waits(made: CaseProfile) -> list[str]:
             said.append(f"a profiled pass is copy-bound: {copying / found.wall:.0%} of it are copies")
         elif count and waiting > max(computing, copying):
             said.append(
-                f"a profiled pass is launch-bound: the device computes {computing / found.wall:.0%} of it, in "
-                f"{count:g} kernels of {each} on average, and {share['host']:.0%} of it is the host's own "
+                f"a profiled pass is launch-bound: the device computes {computing / found.wall:.0%} of it, "
+                f"in {count:g} kernels of {each} on average, and {share['host']:.0%} of it is the host's own "
                 "code between calls into CUDA"
             )
     if share["rest"] > REST:

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 _LIBRARIES = {"darwin": ("libc++abi.dylib", "libc++.1.dylib"), "linux": ("libstdc++.so.6", "libc++abi.so.1")}
+_CUTLASS = re.compile(r"\bcutlass::Kernel2?<")
 _NOISE = re.compile(r"\b(void|const|static|inline)\s+|\((anonymous namespace|unnamed)\)::")
 
 
@@ -34,13 +35,26 @@ def demangled(name: str) -> str:
 
 @functools.cache
 def short(name: str, most: int = 0) -> str:
-    """The function alone: without namespaces, template arguments, parameters and return type. most: the most
-    characters, cut with "…" (0: all)."""
+    """The function alone: without namespaces, template arguments, parameters and return type. CUTLASS's
+    kernels, which all have one name, are called what they are made of. most: the most characters, cut with
+    "…" (0: all)."""
     text = demangled(name)
-    if "(" in text or "<" in text:
+    if wrapped := _CUTLASS.search(text):
+        text = short(_first_argument(text[wrapped.end() :])) or text
+    elif "(" in text or "<" in text:
         words = _without_brackets(_NOISE.sub("", text)).split()
         text = words[-1].rsplit("::", 1)[-1] if words else name
     return text if not most or len(text) <= most else text[: most - 1] + "…"
+
+
+def _first_argument(text: str) -> str:
+    """Of what follows a template's "<", all that is before its first comma or its end."""
+    depth = 0
+    for place, character in enumerate(text):
+        if depth == 0 and character in ",>":
+            return text[:place].strip()
+        depth += (character in "<(") - (character in ">)")
+    return ""
 
 
 def _without_brackets(text: str) -> str:

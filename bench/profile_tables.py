@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bench import profile_api, profile_names, profile_parts
+from bench import profile_api, profile_names, profile_parts, units
 from bench.profile_records import Activity, CaseProfile, Events, Interval
 
 Kind = Literal["text", "ns", "share", "count", "nbytes", "seconds", "rate", "factor"]
 By = Literal["name", "operator", "node"]
+OVERLAP = 1.05  # times the time in which anything went on: from there on it is told
 MOST = 0.9  # the lines that take this share of the time come first, and are told
 
 
@@ -116,6 +117,22 @@ def most_words(found: Sequence[Line], what: str) -> str:
     return f"{sum(line.share for line in taken):.1%} of the time of {what}: {named}"
 
 
+def overlap_words(found: Sequence[Activity | Interval], what: str) -> str:
+    """What a reader of times that add up to more than went by must know; "" where they do not."""
+    total = sum(event.time_ns for event in found)
+    busy, until = 0, 0
+    for event in sorted(found, key=lambda event: event.start_ns):
+        busy += max(0, event.end_ns - max(event.start_ns, until))
+        until = max(until, event.end_ns)
+    if total <= OVERLAP * busy:
+        return ""
+    early = "; a kernel that begins early waits, in its own time, for those in front of it"
+    return (
+        f"{what} overlap: their times add up to {units.duration(total)}, in {units.duration(busy)} of which "
+        f"at least one of them went on{early if isinstance(found[0], Activity) else ''}."
+    )
+
+
 # ---------------------------------------------------------------------------------------- which events count
 
 
@@ -179,8 +196,9 @@ def activities(
 ) -> Table:
     """What the device did (on a CPU: the model's steps), in nvprof's form. match: only names that hold it."""
     what = "GPU activities" if events.activities else "Steps"
-    found = lines(device_events(in_window(events, window)), key_of(by))
-    notes = [most_words(found, what)]
+    shown = device_events(in_window(events, window))
+    found = lines(shown, key_of(by))
+    notes = [most_words(found, what), overlap_words(shown, what)]
     return Table(
         key=f"activities-{by}",
         title=f"{what} of {made.case.words}, {WINDOW_WORDS[window]}, by {by}",

@@ -211,7 +211,12 @@ def test_a_family_sums_every_variant_and_no_call_inside_another():
         (
             "_ZN7cutlass6KernelINS_4gemm4GemmIfEEEEvNT_6ParamsE",
             "void cutlass::Kernel<cutlass::gemm::Gemm<float> >(cutlass::gemm::Gemm<float>::Params)",
-            "Kernel",
+            "Gemm",
+        ),
+        (
+            "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_tn_align1>(A::Params)",
+            "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_tn_align1>(A::Params)",
+            "cutlass_80_simt_sgemm_128x32_8x5_tn_align1",
         ),
         ("_Znonsense", "_Znonsense", "_Znonsense"),
         ("volta_sgemm_128x128_tn", "volta_sgemm_128x128_tn", "volta_sgemm_128x128_tn"),

@@ -100,7 +100,7 @@ def test_the_lines_that_take_ninety_percent_are_told():
     assert [line.name for line in profile_tables.most(found)] == [GEMM, "memcpy HtoD"]
     assert [line.name for line in profile_tables.most(found, 0.5)] == [GEMM]
     words = profile_tables.most_words(found, "GPU activities")
-    assert words == "92.9% of the time of GPU activities: Kernel 82.0%, memcpy HtoD 10.9%"
+    assert words == "92.9% of the time of GPU activities: Gemm 82.0%, memcpy HtoD 10.9%"
     assert profile_tables.most([]) == []
 
 
@@ -157,7 +157,7 @@ def test_tables_come_out_in_every_format():
 
     out = io.StringIO()
     Console(file=out, width=160).print(profile_output.terminal(found))
-    assert " Kernel" in out.getvalue()
+    assert " Gemm" in out.getvalue()
     assert "1.00 GiB" in out.getvalue()
     assert tables.FORMATS == ("table", "csv", "json", "md")
 
