@@ -28,6 +28,14 @@ CALLS = {
     "load": "#882255",
     "other": "#999999",
 }
+CALL_LABELS = {
+    "launch": "call: launch",
+    "copy": "call: copy",
+    "alloc": "call: memory",
+    "sync": "call: wait",
+    "load": "call: load code",
+    "other": "call: other",
+}
 Span = tuple[int, int, str]  # ns from the pass's beginning, how long, colour
 
 
@@ -76,6 +84,19 @@ def rows(events: Events, tints: dict[str, str]) -> list[tuple[str, list[Span]]]:
     return [(name, spans) for name, spans in drawn if spans]
 
 
+def legend(drawn: Sequence[tuple[str, list[Span]]], tints: dict[str, str]) -> list[tuple[str, str]]:
+    """(colour, label) of what is drawn: what the device does and steps, then calls, then stages, as one
+    colour may mean another thing in another row."""
+    stages, calls = "stages", "CUDA calls"
+    seen: dict[str, set[str]] = {stages: set(), calls: set(), "": set()}
+    for name, spans in drawn:
+        seen[name if name in seen else ""] |= {colour for *_, colour in spans}
+    made = [(colour, profile_parts.label(key)) for key, colour in tints.items() if colour in seen[""]]
+    made += [(palette.MUTED, "step without a kernel")] if palette.MUTED in seen[""] else []
+    made += [(colour, CALL_LABELS[name]) for name, colour in CALLS.items() if colour in seen[calls]]
+    return made + [(colour, name) for name, colour in STAGES.items() if colour in seen[stages]]
+
+
 def figure(profile: Profile, cases: Sequence[tuple[CaseProfile, Events]]) -> Figure | None:
     """All cases one over the other on one time axis, each from the beginning of its pass."""
     from matplotlib import rc_context
@@ -90,6 +111,7 @@ def figure(profile: Profile, cases: Sequence[tuple[CaseProfile, Events]]) -> Fig
     shown = [(made, its, mark) for made, its, mark in shown if its and mark is not None]
     if not shown:
         return None
+    shown_rows = [row for _, its, _ in shown for row in its]
     with rc_context(dict[Any, Any](draw.STYLE)):
         count = sum(len(its) + 1 for _, its, _ in shown)
         made = Figure(figsize=(WIDTH, EDGE + ROW * count), layout="constrained")
@@ -117,9 +139,7 @@ def figure(profile: Profile, cases: Sequence[tuple[CaseProfile, Events]]) -> Fig
         axes.xaxis.set_major_formatter(FuncFormatter(lambda ns, _: units.duration(ns) if ns else "0"))
         axes.grid(True, axis="x")
         axes.set_title(f"One pass of {profile.job.model}")
-        seen = {colour for _, its, _ in shown for _, spans in its for *_, colour in spans}
-        patches = [Patch(color=tints[k], label=profile_parts.label(k)) for k in tints if tints[k] in seen]
-        patches += [Patch(color=c, label=name) for name, c in STAGES.items() if c in seen]
+        patches = [Patch(color=colour, label=label) for colour, label in legend(shown_rows, tints)]
         made.legend(handles=patches, loc="outside lower center", ncols=6, fontsize=7.5, frameon=False)
     return made
 

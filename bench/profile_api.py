@@ -22,7 +22,7 @@ _ALLOC = re.compile(
 )
 _SYNC = re.compile(r"^cu(da)?(Device|Stream|Event|Ctx|Thread)Synchronize")
 _LOAD = re.compile(
-    r"^cu(da)?(Module|Library|Link|FuncLoad|KernelGet|GetFuncBySymbol|FuncGet|FuncSet|GetExportTable|"
+    r"^cu(da)?(Module|Library|Link|FuncLoad|KernelGetFunction|GetFuncBySymbol|FuncGet|FuncSet|GetExportTable|"
     r"GraphInstantiate|GraphUpload|StreamBeginCapture|StreamEndCapture)"
 )
 _PURPOSES: tuple[tuple[Purpose, re.Pattern[str]], ...] = (

@@ -28,6 +28,16 @@ PARTS = {
     "profiler": "#B0B8C0",
     "rest": "#D9D9D9",
 }
+# Parts whose label is no end of a sentence.
+IN_WORDS = {
+    "h2d": "copying in",
+    "d2h": "copying out",
+    "d2d": "copying on the device",
+    "launch": "waiting for what is being launched",
+    "host": "the host's own code",
+    "profiler": "the profiler's own work",
+    "rest": "not explained",
+}
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
 
 
@@ -136,7 +146,7 @@ def _breakdown_finding(profiles: Sequence[CaseProfile]) -> str:
     share = first.time_ns / max(found.wall_ns, 1)
     return (
         f"At batch {last.case.batch:,} on {last.case.backend}, {units.percent(share, 1)} of a pass is "
-        f"{profile_parts.label(first.key)}."
+        f"{IN_WORDS.get(first.key, profile_parts.label(first.key))}."
     )
 
 

@@ -182,6 +182,8 @@ def test_the_parts_add_up_and_are_what_a_look_at_every_nanosecond_finds(drawn, e
         ("cudaEventRecord", "other"),
         ("cuModuleLoadData", "load"),
         ("cuGraphInstantiateWithFlags", "load"),
+        ("cuKernelGetFunction", "load"),
+        ("cuKernelGetName", "other"),
     ],
 )
 def test_calls_are_told_apart_by_what_they_are_for(name, purpose):

@@ -8,7 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import profile_attribution, profile_course, profile_findings, profile_parts, profile_tables
+from bench import (
+    draw_timeline,
+    profile_attribution,
+    profile_course,
+    profile_findings,
+    profile_parts,
+    profile_tables,
+)
+from bench.charts import profile as profile_charts
 from bench.profile_attribution import Launched
 from bench.profile_store import ProfileFolder
 
@@ -120,3 +128,15 @@ def test_what_holds_an_operator_back_is_one_thing(case):
         assert words["tanh1"].startswith(
             "launch-bound: 1 kernel of 1.34 µs on average, shorter than the 4.97 µs"
         )
+
+
+def test_the_picture_of_a_pass_names_every_colour_in_it(case):
+    events = EVENTS[case.case.backend]
+    tints = profile_charts.colours(profile_charts.keys_of([case]))
+    drawn = draw_timeline.rows(events, tints)
+    named = {colour for colour, _ in draw_timeline.legend(drawn, tints)}
+    assert {colour for _, spans in drawn for *_, colour in spans} == named
+    labels = [label for _, label in draw_timeline.legend(drawn, tints)]
+    assert len(set(labels)) == len(labels)
+    assert {"Conv", "copy in", "call: launch", "call: wait", "run"} <= set(labels)
+    assert ("step without a kernel" in labels) == (case is THEIRS)  # Flatten
