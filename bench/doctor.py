@@ -176,7 +176,8 @@ def _models() -> Iterable[Check]:
         parts[part] = parts.get(part, 0) + path.stat().st_size
     sizes = ", ".join(f"{name} {units.nbytes(size)}" for name, size in sorted(parts.items()))
     yield Check("models", "catalogue", "ok", f"{len(names.models())} models")
-    yield Check("models", "cache", "ok", f"{root}: {sizes or 'empty'}")
+    again = "; a folder deleted there is made anew when it is needed" if sizes else ""
+    yield Check("models", "cache", "ok", f"{root}: {sizes or 'empty'}{again}")
 
 
 def _datasets() -> Iterable[Check]:

@@ -1,4 +1,4 @@
-"""`export`: the charts, and the numbers as CSV, of a saved run or ladder."""
+"""`export`: the charts, and the numbers as CSV, of a saved run, ladder or profile."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ LARGEST_SCALE = 8.0
 
 
 def export(
-    run: Path = typer.Argument(metavar="RUN", help="A run's or a ladder's folder."),
+    run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
     charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Of png, svg, pdf, csv; or none."),
     chart: list[str] = typer.Option(
         [], metavar="NAME", help="Only this one, as op-time or lenet5-digits-op-time; may be repeated."
     ),
-    csv: bool = typer.Option(False, "--csv", help="Also results.csv and, of a run, layers.csv."),
+    csv: bool = typer.Option(
+        False, "--csv", help="Also results.csv and, of a run, layers.csv; of a profile, its tables."
+    ),
     out: Path | None = typer.Option(None, metavar="DIR", help="Where to; without it, charts/ in the run."),
     file: Path | None = typer.Option(
         None, metavar="FILE", help="One chart into this file, in the format of its ending."
@@ -29,10 +31,11 @@ def export(
     scale: float = typer.Option(1.0, metavar="N", help="Size of PNG: 2 gives twice the pixels a side."),
     over: Path | None = typer.Option(None, metavar="RUN", help="Lay this run over it, in thin lines."),
 ) -> None:
-    """Draw the charts of a saved run or ladder again."""
+    """Draw the charts of a saved run, ladder or profile again."""
     from bench.commands import parsing
     from bench.draw import FORMATS
     from bench.ladder_store import is_ladder
+    from bench.profile_store import is_profile
     from kernels.errors import InputError
 
     known = (*FORMATS, "csv")
@@ -46,7 +49,8 @@ def export(
         formats = parsing.formats(charts, known)
     if not formats and not csv:
         raise InputError("nothing to export: name chart formats by --charts, or give --csv")
-    everything, numbers = _ladder(run, over) if is_ladder(run) else _run(run, over)
+    read = _ladder if is_ladder(run) else _profile if is_profile(run) else _run
+    everything, numbers = read(run, over)
     made = _named(everything(), chart) if formats else []
     if file is not None:
         if len(made) != 1:
@@ -59,6 +63,8 @@ def export(
     target = out or run / "charts"
     for one in made:
         _write(one, formats, scale, target)
+    if is_profile(run) and not chart:
+        _timeline(run, [name for name in formats if name != "csv"], target)
     if csv:
         for name, text in numbers().items():
             _save(target / name, text.encode())
@@ -104,6 +110,46 @@ def _ladder(path: Path, over: Path | None) -> Parts:
     return lambda: ladder_charts.charts(folder.ladder, rungs), lambda: {
         "results.csv": ladder_tables.to_csv([*rungs, *rows(folder.ladder, measurements, "model")])
     }
+
+
+def _profile(path: Path, over: Path | None) -> Parts:
+    from bench.charts import profile as profile_charts
+    from bench.commands.profile import Shown, tables_of
+    from bench.profile_output import to_csv
+    from bench.profile_store import ProfileFolder
+    from kernels.errors import InputError
+
+    if over is not None:
+        raise InputError("--over lays one run over another; a profile cannot be laid over one")
+    folder = ProfileFolder.open(path)
+    fine = [made for made in folder.measurements() if made.disposition == "ok"]
+    if not fine:
+        raise InputError(f"{path} holds no profile of a case; `python main.py profile` takes one")
+
+    def numbers() -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name in ("breakdown", "cold", "process"):  # one of all cases; the others, one a case
+            found |= {f"{name}.csv": to_csv(table) for table in tables_of(folder, fine, Shown(table=name))}
+        for made in fine:
+            for name in ("activities", "calls", "findings", "counters"):
+                for table in tables_of(folder, [made], Shown(table=name)):
+                    found[f"{made.case.key}-{name}.csv"] = to_csv(table)
+        return found
+
+    return lambda: profile_charts.charts(folder.profile, fine, folder.events), numbers
+
+
+def _timeline(path: Path, formats: Sequence[str], target: Path) -> None:
+    """The picture of a profile's timeline, which is no chart."""
+    from bench import draw_timeline
+    from bench.commands.profile import PICTURED
+    from bench.profile_store import ProfileFolder
+
+    folder = ProfileFolder.open(path)
+    fine = [made for made in folder.measurements() if made.disposition == "ok"]
+    shown = [(made, folder.events(made)) for made in fine[:PICTURED]]
+    for written in draw_timeline.write(folder.profile, shown, target, formats):
+        print(written, flush=True)
 
 
 def _read(run: Path) -> RunData:

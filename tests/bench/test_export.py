@@ -134,3 +134,25 @@ def test_a_summary_counts_what_is_there(run: Path) -> None:
 def _data(path: Path) -> tuple:
     folder = RunFolder.open(path)
     return folder.run, folder.measurements()
+
+
+def test_a_profile_is_drawn_again_with_its_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = Path(__file__).parent.parent / "data" / "lenet_on_h200"
+    assert export(profile, "--charts", "svg", "--csv", "--out", tmp_path / "all") == 0
+    made = {path.name for path in (tmp_path / "all").iterdir()}
+    assert {
+        "profile-breakdown.svg",
+        "profile-timeline.svg",
+        "breakdown.csv",
+        "cold.csv",
+        "process.csv",
+    } <= made
+    assert any(name.endswith("-calls.csv") for name in made)
+    with (tmp_path / "all" / "breakdown.csv").open(newline="") as file:
+        assert all(float(line["wall_ns"]) > 0 for line in csv.DictReader(file))
+    one = ("--chart", "profile-breakdown", "--file", tmp_path / "one.svg")
+    assert export(profile, *one) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"all", "one.svg"}
+    capsys.readouterr()
+    assert export(profile, "--over", profile) == 2
+    assert "a profile cannot be laid over one" in capsys.readouterr().err
