@@ -90,7 +90,7 @@ class ProfileTables(QWidget):
         self.activities.picked.connect(self._on_picked)
         self.calls = ProfileTable(theming, "API calls")
         self.calls.picked.connect(self._on_picked_call)
-        self._heads: dict[str, tuple[QLabel, Elided]] = {}
+        self._heads: dict[str, tuple[QLabel, Elided, QLabel]] = {}
         for number, words in enumerate(("GP&U activities", "AP&I calls")):
             button = QToolButton()
             button.setText(words)
@@ -137,20 +137,22 @@ class ProfileTables(QWidget):
 
     def heading(self, key: str) -> str:
         """The title and the 90 % list above a table ("activities", "calls")."""
-        title, note = self._heads[key]
+        title, note, _ = self._heads[key]
         return f"{title.text()}: {note.text()}"
 
     def _side(self, key: str, table: ProfileTable) -> QWidget:
-        title, note = QLabel(), Elided()
+        title, note, more = QLabel(), Elided(), QLabel()
         title.setProperty("role", "heading")
         note.setProperty("role", "muted")
-        self._heads[key] = (title, note)
+        more.setWordWrap(True)
+        self._heads[key] = (title, note, more)
         side = QWidget()
         column = QVBoxLayout(side)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
         column.addWidget(title)
         column.addWidget(note)
+        column.addWidget(more)
         column.addWidget(table, 1)
         return side
 
@@ -159,9 +161,12 @@ class ProfileTables(QWidget):
         tables = (found.activities, found.calls)
         for key, view, table in zip(self._heads, (self.activities, self.calls), tables, strict=True):
             view.show_table(table)
-            title, note = self._heads[key]
+            title, note, more = self._heads[key]
             title.setText(table.title.partition(" of ")[0] if table is not None else "")
-            note.setText(" ".join(table.notes) if table is not None else "")
+            notes = table.notes if table is not None else ()
+            note.setText(" ".join(notes[:1]))
+            more.setText(" ".join(notes[1:]))
+            more.setVisible(len(notes) > 1)
         self._calls = tables[1] is not None
         steps = tables[0] is not None and "GPU" not in tables[0].title
         self._which.button(0).setText("&Steps" if steps else "GP&U activities")

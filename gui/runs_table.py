@@ -172,6 +172,9 @@ class RunsTable(QTableView):
             self.setCurrentIndex(self._proxy.index(0, 0))
 
     def _fit(self) -> None:
+        """Widths of what is shown; no column of nodes where there is no ladder."""
+        node = next(place for place, column in enumerate(COLUMNS) if column.name == "node")
+        self.setColumnHidden(node, not any(run.node for run in self.source.runs))
         for column in range(len(COLUMNS) - 1):
             header = self.horizontalHeader().sectionSizeHint(column)
             self.setColumnWidth(column, min(WIDEST, max(self.sizeHintForColumn(column) + 14, header)))
