@@ -38,18 +38,16 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Job(Record, frozen=True):
     """What the user asked for. Everything the worker needs and nothing that depends on when it runs.
 
-    models: catalogue names or paths of `.onnx` files. images: how many images of the data set, one case each;
-    () = the model's default. dataset: None = the model's own, else a data set's name, "folder:DIR" or
-    "random".
-    preprocess: None = the catalogue's ("unit" for a path), else "raw", "unit" or "MEAN,STD". threads: None
-    = one
-    a physical core. l2: "warm" or "cold". budget_s: the most seconds of samples a case; timeout_s: seconds
-    after
-    which a case is given up. layers: also measure every operator (time and error). rungs: node name → rung
-    name. own_batches, own_images: model (as in models, or its file's stem) → what it takes in place of the
-    general ones. tune: whose kernels are timed first where this machine has no choice of a case: "cuda"'s,
-    "all", or "none" (then the ladder's order decides, whatever was timed before). tune_reference: beside the
-    CUDA reference also its tuned variants, swept first where this machine has no sweep of a case.
+    models: catalogue names or paths of `.onnx` files. images: how many images of the data set, one case
+    each; () = the model's default. dataset: None = the model's own, else a data set's name, "folder:DIR" or
+    "random". preprocess: None = the catalogue's ("unit" for a path), else "raw", "unit" or "MEAN,STD".
+    threads: None = one a physical core. l2: "warm" or "cold". budget_s: the most seconds of samples a case;
+    timeout_s: seconds after which a case is given up. layers: also measure every operator (time and error).
+    rungs: node name → rung name. own_batches, own_images: model (as in models, or its file's stem) → what it
+    takes in place of the general ones. tune: whose kernels are timed first where this machine has no choice
+    of a case: "cuda"'s, "all", or "none" (then the ladder's order decides, whatever was timed before).
+    tune_reference: beside the CUDA reference also its tuned variants, swept first where this machine has no
+    sweep of a case.
     """
 
     models: tuple[str, ...]
@@ -153,9 +151,8 @@ class Accuracy(Record, frozen=True):
     """What the answers were worth.
 
     images: how many were run; labelled: whether top1 and top5 (fractions) mean anything; agreement: the
-    fraction
-    whose top-1 answer equals the reference backend's; output: the model's output against the oracle on
-    `checked` images, placed first, in the middle and last in the batch.
+    fraction whose top-1 answer equals the reference backend's; output: the model's output against the oracle
+    on `checked` images, placed first, in the middle and last in the batch.
     """
 
     images: int
@@ -193,13 +190,11 @@ class Measurement(Record, frozen=True):
     """What came of one case. A disposition other than "ok" carries its reason; nothing is ever -1.
 
     samples_ns: one a sample, each the mean of `runs_per_sample` passes in a row over one batch; rounds:
-    where a
-    new interleaving round starts among the samples (indices). first_run_ns: the very first pass, apart.
-    phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of end-to-end passes; wall_ns: the median
-    of the
-    whole end-to-end pass that RUN_PHASES divide. dataset_ns: the whole pass over all images, by "wall",
-    "compute".
-    facts: what the session really used (provider, CUDA graph, …). memory: nbytes by kind.
+    where a new interleaving round starts among the samples (indices). first_run_ns: the very first pass,
+    apart. phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of end-to-end passes; wall_ns: the
+    median of the whole end-to-end pass that RUN_PHASES divide. dataset_ns: the whole pass over all images,
+    by "wall", "compute". facts: what the session really used (provider, CUDA graph, …). memory: nbytes by
+    kind.
     """
 
     case: Case

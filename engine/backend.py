@@ -129,8 +129,7 @@ class Variant(Protocol):
 
 class Backend(Protocol):
     """name: as on the command line; device: "cpu" or "cuda"; reference: the backend that ours is compared
-    with on
-    this device (a reference names itself); precisions: those it offers."""
+    with on this device (a reference names itself); precisions: those it offers."""
 
     name: str
     title: str

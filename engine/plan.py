@@ -29,8 +29,8 @@ class Step:
     engine.planner.Chosen).
 
     `nodes` are the ONNX nodes it covers, in order (Conv + BatchNormalization + Relu is one step); `inputs`
-    are
-    tensor names in the order of the params' docstring, weights included; `output` is the last node's output.
+    are tensor names in the order of the params' docstring, weights included; `output` is the last node's
+    output.
     """
 
     name: str
@@ -59,9 +59,9 @@ class Plan:
     """What a Session runs. Buffers that are never live together share bytes of the arena.
 
     `aliases` maps a tensor that is only another view of bytes (Reshape, Flatten, Identity, Dropout) to the
-    tensor
-    that holds them; graph inputs and outputs have places of their own in the arena and are never shared with
-    anything live between bind and fetch. `weights` are the constants that the steps read, after folding.
+    tensor that holds them; graph inputs and outputs have places of their own in the arena and are never
+    shared with anything live between bind and fetch. `weights` are the constants that the steps read, after
+    folding.
     """
 
     batch: int

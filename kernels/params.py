@@ -138,9 +138,8 @@ class Pool:
     """2-D pooling, `kind` "max" or "average" (global average: the kernel is the whole image), then
     `activation`.
 
-    Tensors in order: x (n, c, h, w); y (n, c, out_h, out_w). Padding never wins a maximum; an average
-    counts it
-    only if `count_include_pad`, and never counts what ceil_mode adds beyond the padded image.
+    Tensors in order: x (n, c, h, w); y (n, c, out_h, out_w). Padding never wins a maximum; an average counts
+    it only if `count_include_pad`, and never counts what ceil_mode adds beyond the padded image.
     """
 
     op: ClassVar[str] = "pool"
