@@ -11,10 +11,9 @@ import msgspec
 
 from bench.ladder_records import SCHEMA, Ladder, LimitsMeasured, RungCase, RungMeasurement
 from bench.records import Environment, Hello
-from bench.store import LOG_FILE, RESULTS_FILE, write_atomically
+from bench.store import LADDER_FILE, LOG_FILE, RESULTS_FILE, instead, write_atomically
 from kernels.errors import InputError
 
-LADDER_FILE = "ladder.json"
 OWN = (LADDER_FILE, RESULTS_FILE, LOG_FILE, "errors", "charts")  # what a ladder consists of
 
 
@@ -50,7 +49,8 @@ class LadderFolder:
                 )
             return cls(Path(path), msgspec.json.decode(data, type=Ladder))
         except OSError as error:
-            raise InputError(f"{path} holds no ladder ({(error.strerror or '').lower()})") from error
+            words = instead(Path(path)) or f" ({(error.strerror or '').lower()})"
+            raise InputError(f"{path} holds no ladder{words}") from error
         except msgspec.DecodeError as error:
             raise InputError(f"{file} is broken ({error})") from error
 

@@ -25,10 +25,9 @@ from bench.profile_records import (
     ProfileModel,
 )
 from bench.records import Hello
-from bench.store import LOG_FILE, RESULTS_FILE, write_atomically
+from bench.store import LOG_FILE, PROFILE_FILE, RESULTS_FILE, instead, write_atomically
 from kernels.errors import InputError
 
-PROFILE_FILE = "profile.json"
 EVENTS = "events"
 OWN = (PROFILE_FILE, RESULTS_FILE, LOG_FILE, EVENTS, "charts")  # what a profile consists of
 
@@ -58,7 +57,8 @@ class ProfileFolder:
         try:
             return cls(Path(path), msgspec.json.decode(file.read_bytes(), type=Profile))
         except OSError as error:
-            raise InputError(f"{path} holds no profile ({(error.strerror or '').lower()})") from error
+            words = instead(Path(path)) or f" ({(error.strerror or '').lower()})"
+            raise InputError(f"{path} holds no profile{words}") from error
         except msgspec.DecodeError as error:
             raise InputError(f"{file} is broken ({error})") from error
 

@@ -19,7 +19,9 @@ import msgspec
 from bench.records import SCHEMA, Case, Environment, Hello, Job, Measurement, ModelInfo, ModelLoaded, Run
 from kernels.errors import InputError
 
-RUN_FILE = "run.json"
+RUN_FILE, LADDER_FILE, PROFILE_FILE = "run.json", "ladder.json", "profile.json"
+# What the folder that such a file lies in holds.
+HOLDS = {RUN_FILE: "a comparison", LADDER_FILE: "a ladder", PROFILE_FILE: "a profile"}
 RESULTS_FILE = "results.jsonl"
 LOG_FILE = "worker.log"
 # What a run consists of; a folder with anything else in it is somebody's, and not written to.
@@ -67,7 +69,8 @@ class RunFolder:
         try:
             data = (path / RUN_FILE).read_bytes()
         except OSError as error:
-            raise InputError(f"{path} is not a run folder: {RUN_FILE} {_words(error)}") from error
+            words = instead(path) or f": {RUN_FILE} {_words(error)}"
+            raise InputError(f"{path} is not a run folder{words}") from error
         return cls(path, _decode_run(data, path))
 
     @classmethod
@@ -285,6 +288,12 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def instead(path: Path) -> str:
+    """What a folder holds that something else was looked for in (", but holds a ladder"); "" where nothing is
+    known of it."""
+    return next((f", but holds {what}" for file, what in HOLDS.items() if (path / file).is_file()), "")
 
 
 def _words(error: OSError) -> str:

@@ -156,3 +156,6 @@ def test_a_profile_is_drawn_again_with_its_tables(tmp_path: Path, capsys: pytest
     capsys.readouterr()
     assert export(profile, "--over", profile) == 2
     assert "a profile cannot be laid over one" in capsys.readouterr().err
+    for command in (["compare", "--resume"], ["ladder", "--resume"]):
+        assert main.main([*command, str(profile)]) == 2
+        assert "but holds a profile" in capsys.readouterr().err
