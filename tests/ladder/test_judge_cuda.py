@@ -11,12 +11,19 @@ from bench import judge, ladder_client, ladder_plan
 from bench.judge import Wrong
 from bench.ladder_records import RungMeasurement
 from bench.ladder_store import LadderFolder
+from engine import backends
 from kernels import nvrtc, registry
 from kernels.params import Gemm, Params
 from tests.ladder.test_judge import CONV, NAMES, PLANTED
 
 DEADLY = {"illegal": "crashed", "endless": "timed_out"}
 RUNGS = [rung for rung in registry.rungs("cuda", "conv", [PLANTED]) if rung.user]
+
+
+@pytest.fixture
+def gpu() -> None:
+    if reason := backends.get("engine-cuda").unavailable():
+        pytest.skip(reason)
 
 
 def test_the_planted_cuda_faults_are_those_of_the_cpu_and_two_deadly_ones() -> None:
@@ -34,6 +41,7 @@ def test_planted_faults_compile(rung: registry.Rung) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("rung", [r for r in RUNGS if r.name not in DEADLY], ids=lambda rung: rung.name)
 def test_a_planted_fault_is_caught_named_and_placed(rung: registry.Rung) -> None:
     fault, words = NAMES[rung.name]
@@ -46,6 +54,7 @@ def test_a_planted_fault_is_caught_named_and_placed(rung: registry.Rung) -> None
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
     "params",
     [CONV, *(Gemm(m, 50, 40, trans_b=True, bias=True, activation="relu") for m in (3, 20))],
@@ -61,6 +70,7 @@ def test_our_rungs_pass(params: Params) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
 def test_a_deadly_rung_costs_itself_alone(tmp_path: Path) -> None:
     job = ladder_plan.job_of(
         CONV,
