@@ -62,16 +62,19 @@ def candidates(
     weights_known: bool,
     capability: tuple[int, int] | None = None,
 ) -> tuple[Rung, ...]:
-    """The rungs that an engine may take for these params of its own accord, the best guess first.
-    capability: of the CUDA device (None: the one that is here, if one is)."""
+    """The rungs that an engine may take for these params of its own accord: the best guess first, then those
+    beside the ladder, then the rest of it. capability: of the CUDA device (None: the one that is here, if one
+    is)."""
     if device == "cuda" and capability is None and (gpu := cuda_driver.device()) is not None:
         capability = gpu.capability
-    return tuple(
-        rung
-        for rung in registry.candidates(device, params.op, precision, weights_known)
-        if rung.refusal(params, capability) is None
-        and (device != "cuda" or launch.refusal(params, rung) is None)
-    )
+
+    def able(rung: Rung) -> bool:
+        refused = rung.refusal(params, capability) is not None
+        return not refused and (device != "cuda" or launch.refusal(params, rung) is None)
+
+    ladder = list(filter(able, registry.candidates(device, params.op, precision, weights_known)))
+    beside = filter(able, registry.beside(device, params.op, precision, weights_known))
+    return (*ladder[:1], *beside, *ladder[1:]) if ladder else ()
 
 
 def read(

@@ -127,8 +127,9 @@ def ladder_choice(
     options: Options, capability: tuple[int, int] | None = None, precision: str = PRECISIONS[0]
 ) -> Choose:
     """The rung that `options.rungs` names for a node, else (with options.tuned) the one that was timed to be
-    the fastest on this machine, else the first of `registry.candidates` that takes the params; side rungs and
-    the user's own run only where they are named.
+    the fastest on this machine, else the first of `registry.candidates` that takes the params. A library's
+    rungs and the user's own run only where they are named, others beside the ladder also where they were
+    timed.
 
     capability: compute capability of the device, which some rungs depend on. precision: what the session
     computes in, or fp32, which is as good as any.

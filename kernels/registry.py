@@ -9,8 +9,8 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     idea = "One sentence: what this rung does that the one below does not."
     launch = "conv_tiles"        # .cu only, required: the name of a launch shape of kernels.launch
     precision = "tf32"           # what it computes in, of kernels.params.PRECISIONS; fp32 where absent
-    side = true                  # beside the ladder, for comparison: never a default; false where absent
-    yardstick = true             # a library does the work: a side rung, and said to be one
+    side = true                  # beside the ladder: never taken but named, or timed to be the fastest
+    yardstick = true             # a library does the work: a side rung that is taken only where it is named
     packs = true                 # .cu only: its launch shape lays the weights out anew, once (Launch.packed)
     overlaps = true              # .cu only: may begin before the kernel in front ends (cuda/overlap.cuh)
     [defines]                    # .cu only: compile-time defines, NAME = number, string or boolean
@@ -37,7 +37,18 @@ from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, nearest, parse, unmet
 from kernels.params import OPS, PRECISIONS, Params
 
-__all__ = ["NEEDS", "ROOT", "SUFFIX", "Rung", "candidates", "default", "find", "precisions", "rungs"]
+__all__ = [
+    "NEEDS",
+    "ROOT",
+    "SUFFIX",
+    "Rung",
+    "beside",
+    "candidates",
+    "default",
+    "find",
+    "precisions",
+    "rungs",
+]
 
 ROOT = Path(__file__).parent
 SUFFIX = {"cuda": ".cu", "cpu": ".py"}
@@ -76,7 +87,7 @@ class Rung:
 
     @property
     def by_default(self) -> bool:
-        """Whether an engine may take this rung without being asked to."""
+        """Whether an engine may take this rung without being asked to, and without having timed it."""
         return not (self.side or self.user)
 
     def refusal(self, params: Params, capability: tuple[int, int] | None = None) -> str | None:
@@ -160,8 +171,20 @@ def candidates(
     """What an engine may take of its own accord, best guess first: rungs of ours that compute in this
     precision from the highest down, then those of fp32; no side rungs. weights_known: whether the weights are
     constants, which rungs that pack them ask for."""
-    ours = [rung for rung in reversed(rungs(device, op)) if rung.by_default]
-    fit = [rung for rung in ours if weights_known or not rung.packs]
+    return _fitting([r for r in rungs(device, op) if r.by_default], precision, weights_known)
+
+
+def beside(
+    device: str, op: str, precision: str = PRECISIONS[0], weights_known: bool = True
+) -> tuple[Rung, ...]:
+    """Side rungs of ours that an engine may take where they were timed to be the fastest: no library's. In
+    the order of `candidates`."""
+    ours = [r for r in rungs(device, op) if r.side and not (r.user or r.yardstick)]
+    return _fitting(ours, precision, weights_known)
+
+
+def _fitting(ours: Sequence[Rung], precision: str, weights_known: bool) -> tuple[Rung, ...]:
+    fit = [rung for rung in reversed(ours) if weights_known or not rung.packs]
     exact = [rung for rung in fit if rung.precision == precision]
     return (*exact, *(rung for rung in fit if rung.precision == PRECISIONS[0] != precision))
 

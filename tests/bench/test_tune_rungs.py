@@ -24,6 +24,7 @@ from engine.backends import get
 from engine.cuda_driver import Device
 from engine.planner import plan
 from engine.rung_session import Stray
+from kernels import registry
 from kernels.errors import KernelError, OutOfMemoryError
 from kernels.params import Conv
 from tests.backends.nets import small_net
@@ -103,6 +104,15 @@ def test_a_choice_is_overridden_by_name_and_left_off():
     named = Options(threads=1, rungs={"conv1": rungs[1].name})
     assert chosen(named) == (rungs[1].name, "named")
     assert params not in [w.params for w in wanted(graph, 2, "cpu", "fp32", named)]
+
+
+def test_what_stands_beside_the_ladder_may_be_timed_and_a_library_may_not():
+    conv = Conv(n=2, c=4, h=9, w=9, m=6, kh=3, kw=3, out_h=7, out_w=7)
+    rungs = choices.candidates("cuda", conv, "fp32", True, (9, 0))
+    assert rungs[0] == registry.default("cuda", conv, (9, 0)), "untimed, the ladder's own is taken"
+    assert any(rung.side for rung in rungs)
+    assert not any(rung.yardstick for rung in rungs)
+    assert len({rung.name for rung in rungs}) == len(rungs)
 
 
 def test_on_a_gpu_the_entry_is_of_that_gpu(monkeypatch):
