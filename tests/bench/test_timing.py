@@ -85,7 +85,7 @@ def test_a_slow_contender_spreads_its_few_samples_over_the_rounds():
 def test_no_more_than_the_most_samples():
     wild = random.Random(2)
     rules = Rules(warmup_s=0.001, rewarm_s=0.001, min_s=0.001, max_samples=40)
-    session = FakeSession(lambda s: wild.choice([1e5, 3e5]), real_s=0)
+    session = FakeSession(lambda s: wild.uniform(1e5, 1e6), real_s=0)
     result = time_together({"a": session}, rules)["a"]
     assert result.stop_reason == "max_samples"
     assert len(result.samples_ns) == 40
