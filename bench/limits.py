@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from bench import environment
-from bench.ladder_records import Limits
+from bench.ladder.records import Limits
 from engine import host, probe
 from models.cache import atomic_file, cache_dir
 

@@ -10,10 +10,12 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from bench import ladder_store, profile_store, store
-from bench.ladder_records import RungCase
-from bench.ladder_store import LadderFolder, is_ladder
-from bench.profile_store import ProfileFolder, is_profile
+from bench import store
+from bench.ladder import store as ladder_store
+from bench.ladder.records import RungCase
+from bench.ladder.store import LadderFolder, is_ladder
+from bench.profile import store as profile_store
+from bench.profile.store import ProfileFolder, is_profile
 from bench.records import Case
 from bench.rows import FAILURES, title
 from bench.store import RESULTS_FILE, RUN_FILE, RunFolder

@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from bench.ladder_questions import DESCRIBE, LadderAnswer
-from bench.ladder_records import LADDER, LadderMessage, LadderStart
+from bench.ladder.questions import DESCRIBE, LadderAnswer
+from bench.ladder.records import LADDER, LadderMessage, LadderStart
 from bench.records import Done, Hello, Log, Start, WorkerMessage
 from bench.supervisor import RESTART_STATUS, WARM
 
@@ -104,7 +104,7 @@ def _warm_up(say: Callable[[WorkerMessage], None], ladder: bool) -> None:
     from bench import environment, runner
 
     if ladder:
-        from bench import ladder_runner
+        from bench.ladder import runner as ladder_runner
 
         ladder_runner.warm_up()
     say(Hello(environment=environment.collect()))
@@ -126,13 +126,13 @@ def _run(start: Start, say: Callable[[WorkerMessage], None], stopped: Callable[[
 
 
 def _describe(say: Callable[[LadderAnswer | Done], None]) -> int:
-    from bench.ladder_describe import serve
+    from bench.ladder.describe import serve
 
     return serve(say, lambda: read_line(0))
 
 
 def _climb(start: LadderStart, say: Callable[[LadderMessage], None], stopped: Callable[[], bool]) -> int:
-    from bench.ladder_runner import LadderRunner
+    from bench.ladder.runner import LadderRunner
     from bench.runner import Restart
 
     try:

@@ -9,8 +9,8 @@ from PySide6.QtCore import QEvent, QMimeData, QObject
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QWidget
 
-from bench.ladder_store import LADDER_FILE
-from bench.profile_store import PROFILE_FILE
+from bench.ladder.store import LADDER_FILE
+from bench.profile.store import PROFILE_FILE
 from bench.store import RESULTS_FILE, RUN_FILE
 
 FILES = (RUN_FILE, LADDER_FILE, PROFILE_FILE, RESULTS_FILE)

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from bench import units
-from bench.ladder_records import Finding
+from bench.ladder.records import Finding
 from gui.colour_scale import Scale
 from gui.error_pictures import ErrorPictures, read
 from gui.flow_layout import FlowLayout

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from bench import bounds
-from bench.ladder_questions import LadderAnswer, LadderQuestion
+from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.records import stem
 from gui.flow_layout import FlowLayout
 

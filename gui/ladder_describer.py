@@ -8,7 +8,7 @@ import msgspec
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
 
 from bench.client import worker_command, worker_environment
-from bench.ladder_questions import DESCRIBE, LadderAnswer, LadderQuestion
+from bench.ladder.questions import DESCRIBE, LadderAnswer, LadderQuestion
 from bench.records import Done
 from bench.supervisor import exit_words, last_line
 from gui.worker_process import own_session

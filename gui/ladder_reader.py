@@ -10,9 +10,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPushButton, QTabWidget, QVBoxLayout, QWidget
 
 from bench import units
-from bench.ladder_questions import KernelProblem, RungInfo
-from bench.ladder_records import RungCase, RungMeasurement
-from bench.ladder_tables import WORDS
+from bench.ladder.questions import KernelProblem, RungInfo
+from bench.ladder.records import RungCase, RungMeasurement
+from bench.ladder.tables import WORDS
 from gui.error_map import ErrorMapView
 from gui.ladder_table import Shown
 from gui.rung_diff import RungDiff

@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
-from bench import ladder_client
-from bench.ladder_command import command_line
-from bench.ladder_questions import LadderAnswer, LadderQuestion
-from bench.ladder_records import (
+from bench.ladder import client as ladder_client
+from bench.ladder.command import command_line
+from bench.ladder.questions import LadderAnswer, LadderQuestion
+from bench.ladder.records import (
     Ladder,
     LadderMessage,
     LimitsMeasured,
@@ -25,7 +25,7 @@ from bench.ladder_records import (
     RungProvisional,
     RungStarted,
 )
-from bench.ladder_store import LadderFolder
+from bench.ladder.store import LadderFolder
 from bench.records import Hello, Log, Progress
 from bench.supervisor import Supervisor
 from gui.background import Background

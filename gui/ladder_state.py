@@ -15,9 +15,9 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from bench.charts.ladder_live import Going, planned
-from bench.ladder_questions import KernelProblem, LadderAnswer, LadderQuestion, RungInfo
-from bench.ladder_records import Ladder, LadderJob, LimitsMeasured, RungCase, RungMeasurement
-from bench.ladder_rows import RungRow, rows
+from bench.ladder.questions import KernelProblem, LadderAnswer, LadderQuestion, RungInfo
+from bench.ladder.records import Ladder, LadderJob, LimitsMeasured, RungCase, RungMeasurement
+from bench.ladder.rows import RungRow, rows
 from bench.records import Environment, Hello
 from gui.background import Background
 

@@ -11,14 +11,15 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QAction, QColor, QFont, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
-from bench import ladder_tables, units
+from bench import units
 from bench.charts.ladder_live import Going
-from bench.ladder_rows import RungRow
+from bench.ladder import tables as ladder_tables
+from bench.ladder.rows import RungRow
 from gui.theme import Theming
 
 Index = QModelIndex | QPersistentModelIndex
 _NO_INDEX = QModelIndex()
-# Column of bench.ladder_tables → heading, what it is; the others stand in the CSV.
+# Column of bench.ladder.tables → heading, what it is; the others stand in the CSV.
 HEADINGS = {
     "number": ("#", "The rung's number"),
     "rung": ("rung", "Its name; your own are marked"),

@@ -12,8 +12,9 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from bench import palette, profile_parts, units
-from bench.profile_records import CaseProfile
+from bench import palette, units
+from bench.profile import parts as profile_parts
+from bench.profile.records import CaseProfile
 from gui.colour_scale import ink_on
 from gui.theme import Theming
 from gui.timeline_words import colour
@@ -46,7 +47,7 @@ class Bar:
 
 
 def bars(found: Sequence[CaseProfile], window: str = "pass") -> list[Bar]:
-    """Of the cases that have this window divided (bench.profile_parts.WINDOWS), by batch, then backend as in
+    """Of the cases that have this window divided (bench.profile.parts.WINDOWS), by batch, then backend as in
     the profile."""
     made = []
     for case in found:
@@ -221,6 +222,6 @@ class PartsView(QWidget):
 
 
 def _place(key: str) -> int:
-    """Operators first, then the others as bench.profile_parts has them."""
+    """Operators first, then the others as bench.profile.parts has them."""
     others = profile_parts.OTHERS
     return 1 + others.index(key) if key in others else 0

@@ -21,8 +21,8 @@ from PySide6.QtWidgets import (
 )
 
 from bench import bounds
-from bench.profile_command import command_line
-from bench.profile_records import ProfileJob
+from bench.profile.command import command_line
+from bench.profile.records import ProfileJob
 from bench.records import BackendInfo
 from gui.flow_layout import FlowLayout
 from gui.job_fields import numbers

@@ -17,11 +17,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench import profile_findings, profile_tables
 from bench.charts import Chart
 from bench.charts import profile as charts
-from bench.profile_records import CaseProfile, Profile
-from bench.profile_tables import Table
+from bench.profile import findings as profile_findings
+from bench.profile import tables as profile_tables
+from bench.profile.records import CaseProfile, Profile
+from bench.profile.tables import Table
 from gui.background import Background
 from gui.cold_view import ColdView
 from gui.parts_view import PartsView

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from bench import profile_client
-from bench.profile_records import (
+from bench.profile import client as profile_client
+from bench.profile.records import (
     CaseProfile,
     Profile,
     ProfileJob,
@@ -25,7 +25,7 @@ from bench.profile_records import (
     ProfileStarted,
     planned,
 )
-from bench.profile_store import ProfileFolder
+from bench.profile.store import ProfileFolder
 from bench.records import Hello, Log, Progress, stem
 from bench.supervisor import Supervisor
 from gui.background import Background

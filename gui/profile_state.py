@@ -8,8 +8,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from bench.profile_records import CaseProfile, Events, Profile
-from bench.profile_store import ProfileFolder
+from bench.profile.records import CaseProfile, Events, Profile
+from bench.profile.store import ProfileFolder
 from gui.timeline_lanes import Group, group
 
 

@@ -1,4 +1,4 @@
-"""A table of a profile (bench.profile_tables) as a Qt view: sorts by value, copies as CSV and Markdown, and
+"""A table of a profile (bench.profile.tables) as a Qt view: sorts by value, copies as CSV and Markdown, and
 marks the lines that take 90 % of the time together."""
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QAction, QColor, QFont, QKeySequence, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QHeaderView, QMenu, QTableView, QWidget
 
-from bench import profile_names, profile_output
-from bench.profile_tables import MOST, Column, Table
+from bench.profile import names as profile_names
+from bench.profile import output as profile_output
+from bench.profile.tables import MOST, Column, Table
 from gui.theme import Theme, Theming
 
 Index = QModelIndex | QPersistentModelIndex

@@ -19,9 +19,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench import profile_api, profile_tables
-from bench.profile_records import Event
-from bench.profile_tables import Table
+from bench.profile import api as profile_api
+from bench.profile import tables as profile_tables
+from bench.profile.records import Event
+from bench.profile.tables import Table
 from gui.background import Background
 from gui.labels import Elided
 from gui.profile_state import Read

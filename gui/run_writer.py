@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from bench.ladder_store import LadderFolder
+from bench.ladder.store import LadderFolder
 from bench.records import Case, Environment, Measurement, ModelInfo
 from bench.store import RunFolder
 from kernels.errors import KernelscopeError

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench import profile_api, profile_parts
-from bench.profile_records import Activity, ApiCall, CaseProfile, Event, Events, Interval, Mark
+from bench.profile import api as profile_api
+from bench.profile import parts as profile_parts
+from bench.profile.records import Activity, ApiCall, CaseProfile, Event, Events, Interval, Mark
 
 MOST_ROWS = 5  # of a lane: what overlaps more deeply lies in the last one
 MARK, CALL = "mark:", "call:"
@@ -127,7 +128,7 @@ def lane(title: str, events: Iterable[Event]) -> Lane | None:
 
 
 def colour_key(event: Event) -> str:
-    """What an event's colour says: a part of the breakdown (bench.profile_parts), what a call is for, or the
+    """What an event's colour says: a part of the breakdown (bench.profile.parts), what a call is for, or the
     name of a span."""
     if isinstance(event, Activity):
         return profile_parts.activity_key(event)

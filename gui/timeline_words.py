@@ -6,9 +6,12 @@ from html import escape
 
 from PySide6.QtGui import QColor
 
-from bench import palette, profile_api, profile_names, profile_parts, units
+from bench import palette, units
 from bench.charts.profile import PARTS
-from bench.profile_records import Activity, ApiCall, Counters, Event, Interval, Mark
+from bench.profile import api as profile_api
+from bench.profile import names as profile_names
+from bench.profile import parts as profile_parts
+from bench.profile.records import Activity, ApiCall, Counters, Event, Interval, Mark
 from gui.colour_scale import blend
 from gui.theme import Theme
 from gui.timeline_lanes import CALL, MARK
@@ -57,7 +60,7 @@ _PHASES = ("#332288", "#882255", "#CC6677", "#DDCC77", "#999933", "#44AA99", "#8
 
 
 def colour(key: str, theme: Theme) -> QColor:
-    """The colour of a key of gui.timeline_lanes or bench.profile_parts; lighter where it would sink into a
+    """The colour of a key of gui.timeline_lanes or bench.profile.parts; lighter where it would sink into a
     dark paper."""
     found = QColor(_plain(key))
     if theme.dark and found.lightnessF() < 0.45:

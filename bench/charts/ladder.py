@@ -20,8 +20,8 @@ from bench.charts.definitions import (
     Series,
 )
 from bench.charts.footer import machine, versions
-from bench.ladder_records import Ladder, Limits, RungCase
-from bench.ladder_rows import RungRow, reference_of
+from bench.ladder.records import Ladder, Limits, RungCase
+from bench.ladder.rows import RungRow, reference_of
 
 REFERENCE = "#E69F00"
 # Kinds of rungs in the order of the legend: a rung of ours in fp32 is of the first.

@@ -10,8 +10,8 @@ import msgspec
 from bench import palette, units
 from bench.charts.definitions import Axis, Bar, Category, Chart, Part
 from bench.charts.ladder import roofline, speed
-from bench.ladder_records import Ladder, RungMeasurement
-from bench.ladder_rows import RungRow
+from bench.ladder.records import Ladder, RungMeasurement
+from bench.ladder.rows import RungRow
 
 SO_FAR = "so_far"
 _COLOUR = palette.MUTED

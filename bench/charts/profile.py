@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from bench import palette, profile_findings, profile_parts, units
+from bench import palette, units
 from bench.charts.definitions import Axis, Bar, Category, Chart, Mark, Panel, Part, Point, Series
-from bench.ladder_records import Limits
-from bench.profile_records import CaseProfile, Events, Profile
+from bench.ladder.records import Limits
+from bench.profile import findings as profile_findings
+from bench.profile import parts as profile_parts
+from bench.profile.records import CaseProfile, Events, Profile
 
 # Of operators, in the order in which they are met; what is not an operator has colours of its own.
 OPERATORS = (

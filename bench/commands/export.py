@@ -34,8 +34,8 @@ def export(
     """Draw the charts of a saved run, ladder or profile again."""
     from bench.commands import parsing
     from bench.draw import FORMATS
-    from bench.ladder_store import is_ladder
-    from bench.profile_store import is_profile
+    from bench.ladder.store import is_ladder
+    from bench.profile.store import is_profile
     from kernels.errors import InputError
 
     known = (*FORMATS, "csv")
@@ -92,10 +92,10 @@ def _run(run: Path, over: Path | None) -> Parts:
 
 
 def _ladder(path: Path, over: Path | None) -> Parts:
-    from bench import ladder_tables
     from bench.charts import ladder as ladder_charts
-    from bench.ladder_rows import rows
-    from bench.ladder_store import LadderFolder
+    from bench.ladder import tables as ladder_tables
+    from bench.ladder.rows import rows
+    from bench.ladder.store import LadderFolder
     from kernels.errors import InputError
 
     if over is not None:
@@ -115,8 +115,8 @@ def _ladder(path: Path, over: Path | None) -> Parts:
 def _profile(path: Path, over: Path | None) -> Parts:
     from bench.charts import profile as profile_charts
     from bench.commands.profile import Shown, tables_of
-    from bench.profile_output import to_csv
-    from bench.profile_store import ProfileFolder
+    from bench.profile.output import to_csv
+    from bench.profile.store import ProfileFolder
     from kernels.errors import InputError
 
     if over is not None:
@@ -141,9 +141,9 @@ def _profile(path: Path, over: Path | None) -> Parts:
 
 def _timeline(path: Path, formats: Sequence[str], target: Path) -> None:
     """The picture of a profile's timeline, which is no chart."""
-    from bench import draw_timeline
     from bench.commands.profile import PICTURED
-    from bench.profile_store import ProfileFolder
+    from bench.profile import draw_timeline
+    from bench.profile.store import ProfileFolder
 
     folder = ProfileFolder.open(path)
     fine = [made for made in folder.measurements() if made.disposition == "ok"]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from bench.ladder_records import LadderJob, RungMeasurement
-    from bench.ladder_store import LadderFolder
+    from bench.ladder.records import LadderJob, RungMeasurement
+    from bench.ladder.store import LadderFolder
     from kernels.params import Params
 
 RUNS = Path("runs")
@@ -57,8 +57,9 @@ def ladder(
     On a node of a model, or on a shape by hand. The line to beat is the reference's time for the same work.
     Exit code 0: all rungs right or refused; 1: one was wrong, crashed or hung; 2: bad input; 130: cancelled.
     """
-    from bench import ladder_plan, ladder_template
     from bench.commands import parsing
+    from bench.ladder import plan as ladder_plan
+    from bench.ladder import template as ladder_template
     from bench.tables import FORMATS
     from kernels.errors import InputError
 
@@ -118,7 +119,7 @@ def ladder(
         timeout_s=timeout,
     )
     if watch:
-        from bench import ladder_watch
+        from bench.ladder import watch as ladder_watch
 
         raise typer.Exit(ladder_watch.watch(job))
     raise typer.Exit(climb(job, out, shown, formats))
@@ -126,7 +127,7 @@ def ladder(
 
 def _on(op: str) -> str:
     """The option that names a model, where the default one, which is small, has no node of this operator."""
-    from bench import ladder_plan
+    from bench.ladder import plan as ladder_plan
     from kernels.errors import InputError
     from models.names import DEFAULT_MODEL
 
@@ -141,9 +142,9 @@ def climb(job: LadderJob, out: Path | None, output: str, formats: Sequence[str])
     """Run a ladder into its folder and show it. The exit code."""
     import msgspec
 
-    from bench import ladder_plan
     from bench.commands.compare import command_line
-    from bench.ladder_store import LadderFolder
+    from bench.ladder import plan as ladder_plan
+    from bench.ladder.store import LadderFolder
 
     stamp = datetime.datetime.now().astimezone()
     planned = msgspec.structs.replace(
@@ -172,17 +173,18 @@ def _refuse_settings(context: typer.Context) -> None:
 
 def go_on(path: Path, output: str, formats: Sequence[str]) -> int:
     """Run what is missing of a ladder. The exit code."""
-    from bench.ladder_store import LadderFolder
+    from bench.ladder.store import LadderFolder
 
     return _run(LadderFolder.open(path), output, formats)
 
 
 def _run(folder: LadderFolder, output: str, formats: Sequence[str]) -> int:
     """Run the cases that are left, show all that there are, draw the charts. The exit code."""
-    from bench import client, draw, ladder_client
+    from bench import client, draw
     from bench.charts import ladder as ladder_charts
-    from bench.ladder_progress import LadderProgress
-    from bench.ladder_rows import rows
+    from bench.ladder import client as ladder_client
+    from bench.ladder.progress import LadderProgress
+    from bench.ladder.rows import rows
 
     left = folder.missing()
     outcome = client.Outcome(())
@@ -214,9 +216,9 @@ def _run(folder: LadderFolder, output: str, formats: Sequence[str]) -> int:
 
 def show(folder: LadderFolder, measurements: Sequence[RungMeasurement], output: str) -> None:
     """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
-    from bench import ladder_tables
     from bench.commands.terminal import console
-    from bench.ladder_rows import rows
+    from bench.ladder import tables as ladder_tables
+    from bench.ladder.rows import rows
 
     rungs = rows(folder.ladder, measurements)
     models = rows(folder.ladder, measurements, "model")

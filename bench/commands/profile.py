@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from bench.profile_records import CaseProfile, ProfileJob
-    from bench.profile_store import ProfileFolder
-    from bench.profile_tables import Table
+    from bench.profile.records import CaseProfile, ProfileJob
+    from bench.profile.store import ProfileFolder
+    from bench.profile.tables import Table
 
 RUNS = Path("runs")
 CANCELLED = 130
@@ -74,7 +74,7 @@ def profile(
     Exit code 0: all well; 1: a case failed; 2: bad input; 130: cancelled.
     """
     from bench.commands import parsing
-    from bench.profile_records import ProfileJob
+    from bench.profile.records import ProfileJob
     from bench.tables import FORMATS
 
     shown = Shown(
@@ -109,11 +109,12 @@ def profile(
 
 def run(job: ProfileJob, out: Path | None, shown: Shown, formats: Sequence[str], trace: Path | None) -> int:
     """Profile a job's cases into a folder and show them. The exit code."""
-    from bench import profile_client, profile_plan
     from bench.commands.compare import command_line
-    from bench.profile_progress import ProfileProgress
-    from bench.profile_records import Profile
-    from bench.profile_store import ProfileFolder
+    from bench.profile import client as profile_client
+    from bench.profile import plan as profile_plan
+    from bench.profile.progress import ProfileProgress
+    from bench.profile.records import Profile
+    from bench.profile.store import ProfileFolder
 
     stamp = datetime.datetime.now().astimezone()
     job, cases = profile_plan.plan(job)
@@ -137,7 +138,7 @@ def run(job: ProfileJob, out: Path | None, shown: Shown, formats: Sequence[str],
 
 def again(path: Path, shown: Shown, trace: Path | None) -> int:
     """Show a profile that was made before."""
-    from bench.profile_store import ProfileFolder
+    from bench.profile.store import ProfileFolder
 
     folder = ProfileFolder.open(path)
     measurements = folder.measurements()
@@ -148,7 +149,10 @@ def again(path: Path, shown: Shown, trace: Path | None) -> int:
 
 def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> list[Table]:
     """The tables that were asked for, case by case those of events."""
-    from bench import profile_counters, profile_course, profile_findings, profile_tables
+    from bench.profile import counters as profile_counters
+    from bench.profile import course as profile_course
+    from bench.profile import findings as profile_findings
+    from bench.profile import tables as profile_tables
 
     fine = [made for made in measurements if made.disposition == "ok"]
     found: list[Table] = []
@@ -179,8 +183,9 @@ def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown:
 
 def show(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> None:
     """The tables on standard output, and nothing else there; what went wrong, on standard error."""
-    from bench import profile_findings, profile_output
     from bench.commands.terminal import console
+    from bench.profile import findings as profile_findings
+    from bench.profile import output as profile_output
 
     found = tables_of(folder, measurements, shown)
     if shown.format == "csv":
@@ -205,8 +210,10 @@ def show(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Show
 def _write(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], formats: Sequence[str], trace: Path | None
 ) -> None:
-    from bench import draw, draw_timeline, profile_trace
+    from bench import draw
     from bench.charts import profile as profile_charts
+    from bench.profile import draw_timeline
+    from bench.profile import trace as profile_trace
 
     fine = [made for made in measurements if made.disposition == "ok"]
     if trace is not None and fine:

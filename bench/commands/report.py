@@ -22,8 +22,8 @@ def report(
     """Write a report of saved runs: what was measured how, a table and charts a model, what falls short. Of
     ladders: a table, charts and a sentence a rung for every batch size, and an overview of each node. Of
     profiles: where the time goes, case by case, and what starting cold costs."""
-    from bench.ladder_store import is_ladder
-    from bench.profile_store import is_profile
+    from bench.ladder.store import is_ladder
+    from bench.profile.store import is_profile
     from kernels.errors import InputError
 
     ladders = [path for path in runs if is_ladder(path)]
@@ -33,9 +33,9 @@ def report(
             other = next(path for path in runs if path not in its)
             raise InputError(f"{its[0]} is {what} and {other} is none: report the two apart")
     if profiles:
-        from bench.profile_report import write
+        from bench.profile.report import write
     elif ladders:
-        from bench.ladder_report import write
+        from bench.ladder.report import write
     else:
         from bench.report import write
     for path in write(runs, out, charts, title):

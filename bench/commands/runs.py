@@ -79,7 +79,7 @@ def _show_ladder(path: Path, wanted: str) -> None:
     from bench.charts.ladder import footer
     from bench.commands.ladder import show
     from bench.commands.terminal import console
-    from bench.ladder_store import LadderFolder
+    from bench.ladder.store import LadderFolder
 
     folder = LadderFolder.open(path)
     show(folder, folder.measurements(), wanted)
@@ -95,7 +95,7 @@ def _show_profile(path: Path, wanted: str) -> None:
     from bench.charts.footer import machine
     from bench.commands.profile import Shown, show
     from bench.commands.terminal import console
-    from bench.profile_store import ProfileFolder
+    from bench.profile.store import ProfileFolder
 
     folder = ProfileFolder.open(path)
     measurements = folder.measurements()

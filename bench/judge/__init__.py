@@ -18,7 +18,7 @@ from bench.judge import diagnosis
 from bench.judge.pictures import pictures
 from bench.judge.suite import Shape, small_shapes
 from bench.judge.trial import Failure, Trial
-from bench.ladder_records import Finding
+from bench.ladder.records import Finding
 from kernels.params import Params
 from kernels.registry import Rung
 

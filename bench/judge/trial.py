@@ -14,7 +14,7 @@ from bench import one_node
 from bench.judge.comparison import Comparison, compare, error_map, first_difference, raw, value_at
 from bench.judge.samples import Sample, distinct, draw
 from bench.judge.suite import words
-from bench.ladder_records import Finding
+from bench.ladder.records import Finding
 from bench.records import ErrorStats
 from engine.rung_session import POISONS, RungSession, data_inputs, output_shape, prepare
 from kernels.params import Params

@@ -9,9 +9,9 @@ import msgspec
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from bench import chosen_rungs, defaults
-from bench.ladder_command import command_line
-from bench.ladder_questions import LadderQuestion
-from bench.ladder_records import RungCase
+from bench.ladder.command import command_line
+from bench.ladder.questions import LadderQuestion
+from bench.ladder.records import RungCase
 from bench.records import Case, Layer, stem
 from gui.export import Exporter, Order
 from gui.ladder_session import LadderSession

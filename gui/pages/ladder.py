@@ -11,7 +11,7 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSplitter, QVBoxLayout, QWidget
 
 from bench.charts.ladder_live import charts
-from bench.ladder_records import RungCase
+from bench.ladder.records import RungCase
 from gui.ladder_session import LadderSession, LadderStanding
 from gui.page import Page
 from gui.run_state import RunState

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.profile_records import CaseProfile, Event
+from bench.profile.records import CaseProfile, Event
 from bench.records import BackendInfo
 from gui.page import Page
 from gui.profile_session import ProfileSession, ProfileStanding

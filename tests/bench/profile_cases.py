@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bench import profile_parts
-from bench.ladder_records import Limits
-from bench.profile_records import (
+from bench.ladder.records import Limits
+from bench.profile import parts as profile_parts
+from bench.profile.records import (
     Activity,
     ApiCall,
     Breakdown,

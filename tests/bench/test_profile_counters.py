@@ -11,20 +11,16 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from bench import (
-    counters_pass,
-    counters_run,
-    ncu,
-    profile_counters,
-    profile_findings,
-    profile_output,
-    profile_store,
-    profile_trace,
-)
 from bench.charts import profile as profile_charts
-from bench.ncu import METRICS
-from bench.profile_counters import Counted
-from bench.profile_records import Counters, Profile, ProfileJob, ProfileStart, planned
+from bench.profile import counters as profile_counters
+from bench.profile import counters_pass, counters_run, ncu
+from bench.profile import findings as profile_findings
+from bench.profile import output as profile_output
+from bench.profile import store as profile_store
+from bench.profile import trace as profile_trace
+from bench.profile.counters import Counted
+from bench.profile.ncu import METRICS
+from bench.profile.records import Counters, Profile, ProfileJob, ProfileStart, planned
 from gui import timeline_words
 from kernels.errors import KernelError, UnavailableError
 from tests.bench import profile_cases
@@ -198,7 +194,7 @@ def test_a_pass_is_counted_in_a_process_under_ncu(fake):
     arguments = (folder / "args").read_text().split("\n")
     assert arguments[arguments.index("--profile-from-start") + 1] == "off"
     assert arguments[arguments.index("--metrics") + 1] == ",".join(METRICS.values())
-    assert arguments[-4:-1] == [sys.executable, "-m", "bench.counters_pass"]
+    assert arguments[-4:-1] == [sys.executable, "-m", "bench.profile.counters_pass"]
 
 
 def test_a_counter_that_ncu_does_not_know_is_left_out(fake):

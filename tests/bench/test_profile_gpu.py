@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import main
-from bench import client, profile_api, stats
-from bench.profile_store import ProfileFolder
+from bench import client, stats
+from bench.profile import api as profile_api
+from bench.profile.store import ProfileFolder
 from engine import backends, cupti, importer, probe
 from engine.backend import Options
 from engine.cuda_runtime import import_cupy

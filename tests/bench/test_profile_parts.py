@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import profile_api, profile_names, profile_parts
-from bench.profile_parts import Claim
-from bench.profile_records import Activity, ApiCall, Events, Interval, Mark
+from bench.profile import api as profile_api
+from bench.profile import names as profile_names
+from bench.profile import parts as profile_parts
+from bench.profile.parts import Claim
+from bench.profile.records import Activity, ApiCall, Events, Interval, Mark
 
 
 def mark(name, start, end, kind="window", run=None):

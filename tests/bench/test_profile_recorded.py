@@ -8,17 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import (
-    draw_timeline,
-    profile_attribution,
-    profile_course,
-    profile_findings,
-    profile_parts,
-    profile_tables,
-)
 from bench.charts import profile as profile_charts
-from bench.profile_attribution import Launched
-from bench.profile_store import ProfileFolder
+from bench.profile import attribution as profile_attribution
+from bench.profile import course as profile_course
+from bench.profile import draw_timeline
+from bench.profile import findings as profile_findings
+from bench.profile import parts as profile_parts
+from bench.profile import tables as profile_tables
+from bench.profile.attribution import Launched
+from bench.profile.store import ProfileFolder
 
 FOLDER = ProfileFolder.open(Path(__file__).parents[1] / "data" / "lenet_on_h200")
 OURS, THEIRS = FOLDER.measurements()

@@ -11,16 +11,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from bench import (
-    profile_findings,
-    profile_merge,
-    profile_parts,
-    profile_runner,
-    profile_session,
-    profile_store,
-)
-from bench.profile_counters import Counted
-from bench.profile_records import Counters, ProfileJob, ProfileLimits, ProfileStart, planned
+from bench.profile import findings as profile_findings
+from bench.profile import merge as profile_merge
+from bench.profile import parts as profile_parts
+from bench.profile import runner as profile_runner
+from bench.profile import session as profile_session
+from bench.profile import store as profile_store
+from bench.profile.counters import Counted
+from bench.profile.records import Counters, ProfileJob, ProfileLimits, ProfileStart, planned
 from bench.records import Case
 from engine import importer, planner
 from engine.backend import Options

@@ -6,8 +6,8 @@ import gzip
 
 import pytest
 
-from bench import profile_store
-from bench.profile_records import (
+from bench.profile import store as profile_store
+from bench.profile.records import (
     Activity,
     ApiCall,
     CaseProfile,
@@ -18,7 +18,7 @@ from bench.profile_records import (
     ProfileJob,
     planned,
 )
-from bench.profile_store import ProfileFolder
+from bench.profile.store import ProfileFolder
 from kernels.errors import InputError
 
 JOB = ProfileJob(model="lenet5-digits", backends=("engine-cuda", "ort-cuda"), batches=(1, 16))

@@ -9,23 +9,20 @@ import json
 import msgspec
 import pytest
 
-from bench import (
-    draw,
-    draw_timeline,
-    profile_course,
-    profile_findings,
-    profile_output,
-    profile_report,
-    profile_sentences,
-    profile_store,
-    profile_tables,
-    profile_trace,
-    tables,
-)
+from bench import draw, tables
 from bench.charts import profile as profile_charts
-from bench.profile_findings import Finding
-from bench.profile_records import Breakdown, Clock, Counters, Operator, Profile, ProfileJob, Share
-from bench.profile_store import ProfileFolder
+from bench.profile import course as profile_course
+from bench.profile import draw_timeline
+from bench.profile import findings as profile_findings
+from bench.profile import output as profile_output
+from bench.profile import report as profile_report
+from bench.profile import sentences as profile_sentences
+from bench.profile import store as profile_store
+from bench.profile import tables as profile_tables
+from bench.profile import trace as profile_trace
+from bench.profile.findings import Finding
+from bench.profile.records import Breakdown, Clock, Counters, Operator, Profile, ProfileJob, Share
+from bench.profile.store import ProfileFolder
 from kernels.errors import InputError
 from tests.bench import profile_cases
 from tests.bench.profile_cases import LIMITS, profile

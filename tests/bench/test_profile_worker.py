@@ -7,9 +7,11 @@ import json
 import pytest
 
 import main
-from bench import profile_client, profile_cold, profile_trace
-from bench.profile_records import Profile, ProfileJob, planned
-from bench.profile_store import ProfileFolder
+from bench.profile import client as profile_client
+from bench.profile import cold as profile_cold
+from bench.profile import trace as profile_trace
+from bench.profile.records import Profile, ProfileJob, planned
+from bench.profile.store import ProfileFolder
 from engine.observe import Taken
 from kernels import registry
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from bench.profile_records import Profiled, ProfileStart, ProfileStarted
-from bench.profile_store import write_events
+from bench.profile.records import Profiled, ProfileStart, ProfileStarted
+from bench.profile.store import write_events
 from bench.records import Done, Environment, Hello
 from bench.supervisor import RESTART_STATUS
 from tests.gui import profiled

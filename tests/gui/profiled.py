@@ -1,7 +1,7 @@
 """Profiles to show: two GPU backends whose events follow a simple rule, so that every figure can be told."""
 
-from bench.profile_parts import breakdowns
-from bench.profile_records import (
+from bench.profile.parts import breakdowns
+from bench.profile.records import (
     Activity,
     ApiCall,
     CaseProfile,
@@ -13,7 +13,7 @@ from bench.profile_records import (
     Profile,
     ProfileJob,
 )
-from bench.profile_store import ProfileFolder, write_events
+from bench.profile.store import ProfileFolder, write_events
 from bench.records import Case
 
 MS, US = 1_000_000, 1_000

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from bench import defaults
-from bench.ladder_store import LadderFolder
+from bench.ladder.store import LadderFolder
 from bench.records import Job
 from gui import screenshots
 from gui.pages.ladder import LadderPage

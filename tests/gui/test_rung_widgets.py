@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 
-from bench.ladder_records import Finding
+from bench.ladder.records import Finding
 from gui.error_map import ErrorMapView
 from gui.kernel_watch import KernelWatch
 from gui.rung_diff import RungDiff

@@ -11,7 +11,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from bench.ladder_store import LADDER_FILE
+from bench.ladder.store import LADDER_FILE
 from bench.summaries import SAMPLE
 from gui import library
 from gui.hint import FirstStart

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
-from bench.profile_records import ApiCall
+from bench.profile.records import ApiCall
 from gui import timeline_axis, timeline_lanes
 from gui.theme import Theming
 from gui.timeline_axis import TimeAxis

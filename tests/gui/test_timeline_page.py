@@ -10,10 +10,10 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from bench import profile_trace
-from bench.ladder_records import Limits
-from bench.profile_records import ProfileJob
-from bench.profile_store import ProfileFolder
+from bench.ladder.records import Limits
+from bench.profile import trace as profile_trace
+from bench.profile.records import ProfileJob
+from bench.profile.store import ProfileFolder
 from bench.records import BackendInfo
 from gui.pages.timeline import TimelinePage
 from gui.profile_session import ProfileSession

@@ -5,8 +5,9 @@ from pathlib import Path
 import onnx
 import pytest
 
-from bench import ladder_describe, ladder_plan
-from bench.ladder_questions import LadderQuestion
+from bench.ladder import describe as ladder_describe
+from bench.ladder import plan as ladder_plan
+from bench.ladder.questions import LadderQuestion
 from bench.records import Done
 from kernels.errors import InputError
 from kernels.params import OPS

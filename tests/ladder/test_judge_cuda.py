@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import judge, ladder_client, ladder_plan
+from bench import judge
 from bench.judge import Wrong
-from bench.ladder_records import RungMeasurement
-from bench.ladder_store import LadderFolder
+from bench.ladder import client as ladder_client
+from bench.ladder import plan as ladder_plan
+from bench.ladder.records import RungMeasurement
+from bench.ladder.store import LadderFolder
 from engine import backends
 from kernels import nvrtc, registry
 from kernels.params import Gemm, Params

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 import main
-from bench import ladder_plan, summaries
-from bench.ladder_store import LADDER_FILE, LadderFolder
+from bench import summaries
+from bench.ladder import plan as ladder_plan
+from bench.ladder.store import LADDER_FILE, LadderFolder
 from bench.records import Environment
 from bench.store import RESULTS_FILE
 from kernels.errors import InputError

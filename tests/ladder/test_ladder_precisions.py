@@ -9,10 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import draw, draw_panels, ladder_plan, ladder_tables
+from bench import draw, draw_panels
 from bench.charts import ladder as ladder_charts
-from bench.ladder_records import REFERENCE, Ladder, RungMeasurement
-from bench.ladder_rows import RungRow, reference_of, rows
+from bench.ladder import plan as ladder_plan
+from bench.ladder import tables as ladder_tables
+from bench.ladder.records import REFERENCE, Ladder, RungMeasurement
+from bench.ladder.rows import RungRow, reference_of, rows
 from engine import backends, probe
 from kernels.errors import InputError
 from tests.bench.test_draw import assert_texts_apart

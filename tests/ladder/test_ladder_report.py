@@ -9,11 +9,13 @@ import msgspec
 import pytest
 
 import main
-from bench import course_times, ladder_report, ladder_story
-from bench.ladder_records import Ladder, RungCase, RungMeasurement
-from bench.ladder_report import MAX_CHART_NBYTES
-from bench.ladder_rows import RungRow, rows
-from bench.ladder_store import LadderFolder
+from bench.ladder import course_times
+from bench.ladder import report as ladder_report
+from bench.ladder import story as ladder_story
+from bench.ladder.records import Ladder, RungCase, RungMeasurement
+from bench.ladder.report import MAX_CHART_NBYTES
+from bench.ladder.rows import RungRow, rows
+from bench.ladder.store import LadderFolder
 from bench.records import Environment
 from kernels import registry
 from kernels.errors import InputError

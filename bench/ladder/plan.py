@@ -1,0 +1,215 @@
+"""What the user typed → a LadderJob and its cases: a node of a model or a shape, and the rungs that there
+are."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench import cases as comparison
+from bench.bounds import MAX_BATCH
+from bench.defaults import JOB
+from bench.judge.suite import sized, words
+from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, compared_in
+from bench.ladder.runner import ENGINES, params_of
+from bench.records import Job
+from engine import backends, importer, planner
+from engine.backend import PRECISIONS, Options
+from engine.graph import Graph
+from engine.plan import Step
+from kernels import registry
+from kernels.errors import InputError, KernelError
+from kernels.header import nearest
+from kernels.params import ACTIVATIONS, OPS, Conv, Params
+from kernels.registry import Rung
+
+DEVICES = tuple(ENGINES)
+
+
+def device_of(asked: str) -> str:
+    """The device asked for, else "cuda" where it can run, else "cpu". Raises InputError."""
+    if asked and asked not in DEVICES:
+        raise InputError(f"device {asked!r} is not known; known are {', '.join(DEVICES)}")
+    if asked:
+        if reason := backends.get(ENGINES[asked]).unavailable():
+            raise InputError(f"the ladder cannot run on {asked} here: {reason}")
+        return asked
+    return "cpu" if backends.get(ENGINES["cuda"]).unavailable() else "cuda"
+
+
+def conv_of(
+    shape: Sequence[int],
+    stride: Sequence[int] = (1,),
+    pad: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    group: int = 1,
+    bias: bool = True,
+    activation: str = "",
+) -> Conv:
+    """A convolution from N,C,H,W,M,K (or …,KH,KW), stride and dilation of one or two numbers, pad of one,
+    two (height, width) or four (top, left, bottom, right). Raises InputError, one sentence."""
+    if len(shape) not in (6, 7) or min(shape) < 1:
+        raise InputError("--shape is N,C,H,W,M,K (or N,C,H,W,M,KH,KW), whole numbers from 1 upwards")
+    n, c, h, w, m, kh = shape[:6]
+    kw = shape[6] if len(shape) == 7 else kh
+    pads = {1: tuple(pad) * 4, 2: tuple(pad) * 2, 4: tuple(pad)}.get(len(pad))
+    if pads is None or min(pads) < 0:
+        raise InputError("--pad is P, H,W or TOP,LEFT,BOTTOM,RIGHT, whole numbers from 0 upwards")
+    (stride_h, stride_w), (dilation_h, dilation_w) = _pair(stride, "stride"), _pair(dilation, "dilation")
+    if group < 1 or c % group or m % group:
+        raise InputError(f"--group {group} does not divide the {c} input and {m} output channels")
+    if activation and activation not in ACTIVATIONS:
+        raise InputError(f"activation {activation!r} is not known; known are {', '.join(ACTIVATIONS)}")
+    made = Conv(
+        n=n, c=c, h=h, w=w, m=m, kh=kh, kw=kw, out_h=0, out_w=0, stride_h=stride_h, stride_w=stride_w,
+        pad_top=pads[0], pad_left=pads[1], pad_bottom=pads[2], pad_right=pads[3],
+        dilation_h=dilation_h, dilation_w=dilation_w, group=group, bias=bias, activation=activation or None,
+    )  # fmt: skip
+    reach = (kh - 1) * dilation_h + 1, (kw - 1) * dilation_w + 1
+    padded = h + pads[0] + pads[2], w + pads[1] + pads[3]
+    if reach[0] > padded[0] or reach[1] > padded[1]:
+        raise InputError(
+            f"a kernel that reaches over {reach[0]}×{reach[1]} does not fit an image of "
+            f"{padded[0]}×{padded[1]} with its padding"
+        )
+    return sized(made)
+
+
+def _pair(values: Sequence[int], what: str) -> tuple[int, int]:
+    if len(values) not in (1, 2) or min(values) < 1:
+        raise InputError(f"--{what} is one number or two, H,W, from 1 upwards")
+    return values[0], values[-1]
+
+
+def steps_of(graph: Graph, batch: int, device: str) -> tuple[Step, ...]:
+    """The steps of a model as ladders have them: an operator that can share a step with another has one of
+    its own, and where they can, the two have one together before them. Raises InputError,
+    UnsupportedError."""
+    apart, joined = (
+        planner.plan(graph, batch, device, options=Options(), joined=joined).steps for joined in (False, True)
+    )
+    alone = {(step.op, step.nodes) for step in apart}
+    before = {step.nodes[0]: step for step in joined if (step.op, step.nodes) not in alone}
+    found: list[Step] = []
+    for step in apart:
+        found += [before[step.nodes[0]]] if step.nodes[0] in before else []
+        found.append(step)
+    return tuple(found)
+
+
+def model_with(op: str, device: str, models: Sequence[str] = JOB.models) -> str:
+    """What a ladder is climbed on where no model is named: the first of the default comparison's that has a
+    node of this op. Raises InputError where none has."""
+    for model in models:
+        path = comparison.model_spec(model, Job(models=(model,), backends=())).file(None)
+        if any(step.op == op for step in steps_of(importer.load(path), 1, device)):
+            return model
+    raise InputError(f"{' and '.join(models)} have no {op}; name a model that has one by --model")
+
+
+def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[Step, Path]:
+    """The step of a model that covers a node, by the node's name or its 0-based index among this op's, and
+    the model's file. Raises InputError naming those there are, ModelError, UnsupportedError."""
+    if not 1 <= batch <= MAX_BATCH:
+        raise InputError(f"batch {batch} is not within 1 to {MAX_BATCH:,}")
+    spec = comparison.model_spec(model, Job(models=(model,), backends=()))
+    path = spec.file(None)
+    of_model = steps_of(importer.load(path), batch, device)
+    steps = [step for step in of_model if step.op == op]
+    if not steps:
+        raise InputError(
+            f"model {spec.name} has no {op}, it has {', '.join(sorted({s.op for s in of_model}))}; name one "
+            "that has by --model"
+        )
+    if node.isdecimal() and not any(node in step.nodes for step in steps):
+        if int(node) < len(steps):
+            return steps[int(node)], path
+        raise InputError(f"model {spec.name} has {len(steps)} nodes of {op}, counted from 0: no {node}")
+    for step in steps:
+        if node in step.nodes:
+            return step, path
+    known = [step.nodes[0] for step in steps]
+    near = difflib.get_close_matches(node, known, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise InputError(f"model {spec.name} has no {op} {node!r}{hint}; there are {', '.join(known)}")
+
+
+def job_of(params: Params, device: str, **fields: Any) -> LadderJob:
+    """A job on these params, its title in words. Raises InputError for a precision that is not known."""
+    job = LadderJob(op=params.op, params=asdict(params), device=device, **fields)
+    if job.precision and job.precision not in PRECISIONS:
+        raise InputError(f"precision {job.precision!r} is not known; known are {', '.join(PRECISIONS)}")
+    if job.whole_model and not job.model:
+        raise InputError("--whole-model needs --model and --node")
+    where = f"{Path(job.model).stem} {job.node}, batch {job.batch}: " if job.model else ""
+    return msgspec.structs.replace(job, title=where + words(params))
+
+
+def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
+    """The ladder of a job: its cases in the order of the rungs, then the reference in each precision that a
+    rung has (fp32-tc is held against fp32's); whole models after.
+
+    Raises KernelError naming a file of the user's that is no rung, InputError for a rung or a precision that
+    is not there.
+    """
+    dirs = [Path(folder) for folder in job.kernel_dirs]
+    ladder = registry.rungs(job.device, job.op, dirs, broken)
+    if job.rungs:
+        wanted = [registry.find(job.device, job.op, name, dirs, broken=[]) for name in job.rungs]
+        ladder = tuple(rung for rung in ladder if rung in wanted)
+    elif job.precision:
+        computed = sorted({rung.precision for rung in ladder}, key=PRECISIONS.index)
+        if job.precision not in computed:
+            raise InputError(
+                f"no rung of {job.op} on {job.device} computes in {job.precision}; they compute in "
+                f"{', '.join(computed)}"
+            )
+        ladder = tuple(rung for rung in ladder if rung.precision in ("fp32", job.precision))
+    cases = [case_of(rung) for rung in ladder]
+    reference = backends.get(backends.get(ENGINES[job.device]).reference)
+    held_against = {compared_in(rung.precision) for rung in ladder} | {"fp32"}
+    held_against |= {compared_in(job.precision)} if job.precision else set()
+    cases += [
+        RungCase(rung=REFERENCE, scope="reference", idea=reference.title, precision=precision)
+        for precision in PRECISIONS
+        if precision in held_against
+    ]
+    if job.whole_model:
+        cases += [msgspec.structs.replace(case, scope="model") for case in cases]
+    params = params_of(job.op, job.params)
+    return Ladder(
+        job=job, cases=tuple(cases), flops=params.flops, nbytes=params.nbytes, reference=reference.title
+    )
+
+
+def case_of(rung: Rung) -> RungCase:
+    """The case of a rung's own."""
+    return RungCase(
+        rung=rung.name,
+        number=rung.number,
+        user=rung.user,
+        side=rung.side,
+        idea=rung.idea,
+        precision=rung.precision,
+        yardstick=rung.yardstick,
+    )
+
+
+def op_of(name: str) -> str:
+    """An operator of the ladder by name. Raises InputError with the nearest."""
+    if name not in OPS:
+        raise InputError(
+            f"no operator {name!r} in the ladder{nearest(name, OPS)}; there are {', '.join(OPS)}"
+        )
+    return name
+
+
+def sources(job: LadderJob) -> dict[str, str]:
+    """The text of every rung that the job's ladder has, by its name."""
+    dirs = [Path(folder) for folder in job.kernel_dirs]
+    return {rung.name: rung.source for rung in registry.rungs(job.device, job.op, dirs)}

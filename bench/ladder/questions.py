@@ -1,0 +1,86 @@
+"""What is asked of a ladder before it is run: which nodes a model has, which rungs there are, what they say.
+
+A worker started with DESCRIBE answers a LadderQuestion a line by a LadderAnswer, as long as its input is
+open; it times nothing. Like bench.ladder.records this module reaches nothing but msgspec and that.
+"""
+
+from __future__ import annotations
+
+from bench.ladder.records import Ladder, RungCase
+from bench.records import Message, Record
+
+# Argument that tells a worker that it will be asked, not given work.
+DESCRIBE = "--describe"
+
+
+class LadderQuestion(Record, frozen=True):
+    """What the user has chosen; what is "" is chosen by who answers. number: comes back with the answer.
+
+    node: an ONNX node's name; nodes: of these the one that takes most work, where `node` is "" (of a fused
+    layer's). precision: "" for every one that there is. new_in: a folder that a template of a kernel for `op`
+    on `device` is written into first.
+    """
+
+    number: int
+    model: str
+    op: str = ""
+    node: str = ""
+    nodes: tuple[str, ...] = ()
+    batch: int = 1
+    device: str = ""
+    precision: str = ""
+    rungs: tuple[str, ...] = ()
+    kernel_dirs: tuple[str, ...] = ()
+    whole_model: bool = False
+    new_in: str = ""
+
+
+class DeviceInfo(Record, frozen=True):
+    """A device of the ladder; refused: why it cannot run here ("": it can)."""
+
+    name: str
+    refused: str = ""
+
+
+class NodeInfo(Record, frozen=True):
+    """A node of a model that has a ladder; words: its params as one reads them."""
+
+    node: str
+    op: str
+    words: str
+    nodes: tuple[str, ...] = ()
+    flops: int = 0
+
+
+class RungInfo(Record, frozen=True):
+    """A rung as its file has it; refused: why it cannot run the node chosen ("": it can)."""
+
+    case: RungCase
+    path: str
+    source: str
+    refused: str = ""
+
+
+class KernelProblem(Record, frozen=True):
+    """A file of the user's that is no rung, or a folder that cannot be read, and why. source: the file's
+    text, where it has one."""
+
+    path: str
+    reason: str
+    source: str = ""
+
+
+class LadderAnswer(Message, frozen=True, tag="ladder_answer"):
+    """ladder: ready to be run (None: `error` says why there is none). nodes: those of the model that have a
+    ladder, in its order. rungs: all of the ladder's operator, in order, whichever were asked for; precisions:
+    what they compute in. created: the template that was written."""
+
+    number: int
+    error: str = ""
+    devices: tuple[DeviceInfo, ...] = ()
+    nodes: tuple[NodeInfo, ...] = ()
+    ladder: Ladder | None = None
+    rungs: tuple[RungInfo, ...] = ()
+    precisions: tuple[str, ...] = ()
+    problems: tuple[KernelProblem, ...] = ()
+    created: str = ""

@@ -1,0 +1,395 @@
+"""Runs a ladder in the worker: each rung checked, all that are right timed together with the reference,
+checked again, and the same for whole models. One rung's failure is its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bench import environment, judge, limits, one_node, stats
+from bench.contender import UNQUIET, Contender, Incorrect, is_bug, outcome, trace
+from bench.judge import Trial, Wrong
+from bench.judge import trial as trials
+from bench.ladder.records import (
+    REFERENCE,
+    Finding,
+    LadderMessage,
+    LadderStart,
+    LimitsMeasured,
+    RungCase,
+    RungMeasured,
+    RungMeasurement,
+    RungProvisional,
+    RungStarted,
+)
+from bench.material import Material
+from bench.records import Case, Done, ErrorStats, Hello, Job, Log, Progress, Telemetry, Validity
+from bench.runner import QUIET_S, Restart
+from bench.telemetry import Sampler
+from bench.timing import Rules, Stopped, Timed, Timing, time_together
+from engine import backends, ort
+from engine.backend import Options
+from engine.cuda_runtime import import_cupy
+from engine.rung_session import data_inputs
+from kernels import registry
+from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
+from kernels.params import OPS, Params
+from models.cache import atomic_file
+
+MAPS = "errors"  # folder of error maps in the ladder's
+ENGINES = {"cpu": "engine-cpu", "cuda": "engine-cuda"}
+
+
+def warm_up() -> None:
+    """Load what a ladder needs beyond this module's imports, the device's context among it."""
+    ort.import_onnxruntime()
+    if backends.get(ENGINES["cuda"]).unavailable() is None:
+        import_cupy().cuda.Device().synchronize()
+
+
+def params_of(op: str, fields: dict[str, Any]) -> Params:
+    """The params record of these fields, as JSON has them."""
+    return OPS[op](**{key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()})
+
+
+class Reference:
+    """The params as a model of one node in the reference backend, with its own error against the oracle."""
+
+    def __init__(self, params: Params, device: str, precision: str, threads: int | None, seed: int) -> None:
+        backend = backends.get(backends.get(ENGINES[device]).reference)
+        if reason := backend.unavailable():
+            raise UnavailableError(reason)
+        if precision not in backend.precisions:
+            offered = ", ".join(backend.precisions)
+            raise UnsupportedError(f"{backend.name} does not offer {precision}; it offers {offered}")
+        sample = trials.draw(params, np.random.default_rng(seed))
+        inputs = sample.whole_inputs
+        made = one_node.graph(params, inputs)
+        self.session = backend.prepare(made, made.fixed_batch or 1, precision, Options(threads=threads))
+        self.session.bind({f"in{i}": inputs[i] for i in data_inputs(params, len(inputs))})
+        self.session.run()
+        self.session.synchronize()
+        got = self.session.fetch()[one_node.OUTPUT]
+        self.error: ErrorStats = trials.compare(got, sample, precision).stats
+        self.checks = 1
+        self.notes = [] if self.error.ok else [f"the reference itself is off: {self.error.reason}"]
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        return self.session.time_runs(count, cold)
+
+    def close(self) -> None:
+        self.session.close()
+
+
+@dataclass
+class _Entrant:
+    """A case ready to be timed."""
+
+    case: RungCase
+    timed: Timed
+    close: Callable[[], None]
+    started_at: str
+
+
+class LadderRunner:
+    """`say` takes messages; `stopped` tells that the user wants no more."""
+
+    def __init__(
+        self, start: LadderStart, say: Callable[[LadderMessage], None], stopped: Callable[[], bool]
+    ) -> None:
+        self._job = start.job
+        self._cases = start.cases
+        self._folder = start.folder
+        self._say = say
+        self._stopped = stopped
+        self._settled: set[str] = set()
+        self._told_at = 0.0
+
+    def run(self) -> None:
+        """Everything, from Hello to Done. Raises Restart where another process has to go on."""
+        self._say(Hello(environment=environment.collect()))
+        reason = ""
+        try:
+            self._params = params_of(self._job.op, self._job.params)
+            self._probe()
+            for scope in (("rung", "reference"), ("model",)):
+                group = [case for case in self._cases if case.scope in scope]
+                while group:
+                    group = self._group(group)
+        except Stopped:
+            reason = "cancelled"
+            for case in self._cases:
+                if case.key not in self._settled:
+                    self._settle(RungMeasurement(case=case, disposition="cancelled", reason=reason))
+        except KernelscopeError as error:
+            reason = str(error)
+        self._say(Done(reason=reason))
+
+    def _probe(self) -> None:
+        try:
+            self._say(Progress(text="measuring what this machine reaches"))
+            self._say(
+                LimitsMeasured(limits=limits.limits(self._job.device, self._job.threads, not self._job.quick))
+            )
+        except KernelscopeError as error:
+            self._say(Log(level="warning", text=f"the machine's limits are not known: {error}"))
+
+    # ------------------------------------------------------------------------------------------------ stages
+
+    def _group(self, cases: Sequence[RungCase]) -> list[RungCase]:
+        """Check these cases and time those that are right together. Returns cases for which memory did not
+        suffice beside the others."""
+        ready: dict[str, _Entrant] = {}
+        later: list[RungCase] = []
+        try:
+            for case in cases:
+                self._go_on()
+                self._say(RungStarted(case=case, stage="prepare"))
+                started_at = datetime.now(UTC).isoformat(timespec="seconds")
+                try:
+                    entrant = self._entrant(case, started_at)
+                    ready[case.key] = entrant
+                except Stopped:
+                    raise
+                except (OutOfMemoryError, MemoryError) as error:
+                    if ready:
+                        later.append(case)
+                    else:
+                        self._fail(case, error, started_at)
+                except Exception as error:
+                    self._fail(case, error, started_at)
+            if ready:
+                self._timed(ready)
+        finally:
+            for entrant in ready.values():
+                self._close(entrant)
+        return later
+
+    def _entrant(self, case: RungCase, started_at: str) -> _Entrant:
+        job = self._job
+        if case.scope == "model":
+            contender = self._contender(case)
+            assert contender.session is not None
+            return _Entrant(case, contender.session, contender.close, started_at)
+        if case.scope == "reference":
+            reference = Reference(self._params, job.device, case.precision, job.threads, job.seed)
+            return _Entrant(case, reference, reference.close, started_at)
+        dirs = [Path(folder) for folder in job.kernel_dirs]
+        # Another file of the user's that is no rung is no fault of this one.
+        rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
+        if refused := rung.refusal(self._params, capability(job.device)):
+            raise UnsupportedError(refused.removeprefix(f"{rung.label} "))
+        self._say(RungStarted(case=case, stage="check"))
+        trial = judge.examine(
+            rung, self._params, case.precision, seed=job.seed, threads=job.threads, quick=job.quick
+        )
+        return _Entrant(case, trial, trial.close, started_at)
+
+    def _contender(self, case: RungCase) -> Contender:
+        """The whole model with this rung at the node, checked as a comparison checks it."""
+        job = self._job
+        engine = backends.get(ENGINES[job.device])
+        backend = engine.reference if case.rung == REFERENCE else engine.name
+        asked = Job(
+            models=(job.model,),
+            backends=(backend,),
+            precisions=(case.precision,),
+            batches=(job.batch,),
+            dataset="random",
+            threads=job.threads,
+            layers=False,
+            rungs={} if case.rung == REFERENCE else {job.node: case.rung},
+            kernel_dirs=job.kernel_dirs,
+            seed=job.seed,
+        )
+        material = Material(job.model, asked, (job.batch,), self._progress)
+        whole = Case(model=job.model, backend=backend, precision=case.precision, batch=job.batch)
+        contender = Contender(whole, material, asked)
+        try:
+            contender.prepare()
+        except BaseException:
+            contender.close()
+            raise
+        return contender
+
+    def _timed(self, ready: dict[str, _Entrant]) -> None:
+        job = self._job
+        devices = dict.fromkeys(ready, job.device)
+
+        def turn(key: str, number: int) -> None:
+            entrant = ready[key]
+            self._say(RungStarted(case=entrant.case, stage="time"))
+            if number and isinstance(entrant.timed, Trial):
+                entrant.timed.spot_check("during timing")  # it remembers a failure, and is timed no further
+            sampler.turn(key, number)
+
+        def taken(key: str, number: int, timing: Timing) -> None:
+            # Of the first round alone: whoever draws it takes a core's time from the rounds that follow.
+            if number == 0:
+                self._say(RungProvisional(case=ready[key].case, median_ns=timing.median_ns))
+
+        with Sampler(devices) as sampler:
+            timings = time_together(
+                {key: entrant.timed for key, entrant in ready.items()},
+                Rules(budget_s=job.budget_s, min_s=min(0.3, job.budget_s), cold=job.l2 == "cold"),
+                job.seed,
+                devices=devices,
+                on_turn=turn,
+                on_taken=taken,
+                throttled=sampler.throttled,
+                stopped=self._stopped,
+            )
+        for key, entrant in ready.items():
+            timing = timings[key]
+            try:
+                if timing.error is not None:
+                    raise timing.error
+                self._say(RungStarted(case=entrant.case, stage="check"))
+                self._check_again(entrant)
+                self._settle(self._measured(entrant, timing, sampler.result(key)))
+            except Stopped:
+                raise
+            except Exception as error:
+                self._fail(entrant.case, error, entrant.started_at)
+            self._close(entrant)
+
+    @staticmethod
+    def _check_again(entrant: _Entrant) -> None:
+        """The last timed pass must have been right, and so must one over other inputs."""
+        trial = entrant.timed
+        if not isinstance(trial, Trial):
+            return
+        failure = trial.spot_check("during timing") or trial.check("after timing")
+        if failure is not None:
+            raise Wrong(failure.finding, failure.error_map, failure)
+
+    # ---------------------------------------------------------------------------------------------- outcomes
+
+    def _measured(self, entrant: _Entrant, timing: Timing, telemetry: Telemetry) -> RungMeasurement:
+        timed = entrant.timed
+        warnings = list(timing.warnings)
+        if len(timing.samples_ns) < Rules.min_samples:
+            count = len(timing.samples_ns)
+            fit = "sample fits" if count == 1 else "samples fit"
+            warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
+        interval = stats.median_interval(timing.samples_ns, timing.rounds)
+        if interval.relative > UNQUIET:
+            warnings.append(f"the machine was unquiet: the median moved by up to {interval.relative:.0%}")
+        made = RungMeasurement(
+            case=entrant.case,
+            disposition="ok",
+            samples_ns=tuple(timing.samples_ns),
+            runs_per_sample=timing.runs_per_sample,
+            rounds=tuple(timing.rounds),
+            telemetry=telemetry,
+            validity=Validity(
+                stop_reason=timing.stop_reason, retries=timing.retries, warnings=tuple(warnings)
+            ),
+            started_at=entrant.started_at,
+        )
+        if isinstance(timed, Trial):
+            session = timed.session
+            facts, compiled = dict(session.facts), dict(session.compiled)
+            return msgspec.structs.replace(
+                made,
+                error=timed.error,
+                checks=timed.checks,
+                notes=tuple(timed.notes),
+                facts=facts,
+                compiled=compiled,
+            )
+        if isinstance(timed, Reference):
+            facts = dict(timed.session.facts) | {"backend": timed.session.backend}
+            return msgspec.structs.replace(
+                made, error=timed.error, checks=timed.checks, notes=tuple(timed.notes), facts=facts
+            )
+        return made
+
+    def _fail(self, case: RungCase, error: BaseException, started_at: str) -> None:
+        if isinstance(error, Wrong):
+            finding = self._kept(case, error)
+            self._settle(
+                RungMeasurement(
+                    case=case,
+                    disposition="incorrect",
+                    reason=f"{finding.reason} ({finding.when}, on {finding.params})",
+                    finding=finding,
+                    error=finding.error,
+                    started_at=started_at,
+                )
+            )
+            return
+        disposition, reason = outcome(error)
+        if is_bug(error) and not isinstance(error, Incorrect):
+            self._say(Log(level="error", text=f"{case.words}: {trace(error)}"))
+        broken = self._job.device == "cuda" and disposition == "failed" and _device_lost()
+        if broken:
+            disposition = "crashed"
+        self._settle(
+            RungMeasurement(case=case, disposition=disposition, reason=reason, started_at=started_at)
+        )
+        if broken:
+            # After an illegal access every later call of the process fails: its context is lost.
+            raise Restart(f"{case.words} broke the device's context; the rest goes on in a new process")
+
+    def _kept(self, case: RungCase, error: Wrong) -> Finding:
+        """The finding, with its error map in the ladder's folder."""
+        if not self._folder or error.error_map is None:
+            return error.finding
+        name = f"{MAPS}/{case.key}.npz"
+        try:
+            with atomic_file(Path(self._folder) / name) as path, path.open("wb") as stream:
+                np.savez_compressed(stream, **error.pictures())  # type: ignore[arg-type]  # by name
+        except OSError as problem:
+            self._say(
+                Log(level="warning", text=f"the error map of {case.words} could not be kept: {problem}")
+            )
+            return error.finding
+        return msgspec.structs.replace(error.finding, map=name)
+
+    def _settle(self, measurement: RungMeasurement) -> None:
+        self._settled.add(measurement.case.key)
+        self._say(RungMeasured(measurement=measurement))
+
+    def _close(self, entrant: _Entrant) -> None:
+        try:
+            entrant.close()
+        except Exception as error:
+            self._say(Log(level="warning", text=f"{entrant.case.words} could not be closed: {error}"))
+        entrant.close = _nothing
+
+    def _progress(self, text: str, fraction: float | None) -> None:
+        self._go_on()
+        now = time.monotonic()
+        if fraction is None or now - self._told_at > QUIET_S:
+            self._told_at = now
+            self._say(Progress(text=text, fraction=fraction))
+
+    def _go_on(self) -> None:
+        if self._stopped():
+            raise Stopped
+
+
+def _nothing() -> None:
+    """A case that is closed already."""
+
+
+def capability(device: str) -> tuple[int, int] | None:
+    """Compute capability of the device in use; None for a CPU."""
+    if device != "cuda":
+        return None
+    digits = str(import_cupy().cuda.Device().compute_capability)
+    return int(digits[:-1]), int(digits[-1])
+
+
+def _device_lost() -> bool:
+    from engine import rung_cuda
+
+    return rung_cuda.lost()

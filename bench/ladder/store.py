@@ -1,0 +1,132 @@
+"""A ladder on the disk: a folder with `ladder.json`, `results.jsonl`, the worker's log and error maps."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from bench.ladder.records import SCHEMA, Ladder, LimitsMeasured, RungCase, RungMeasurement
+from bench.records import Environment, Hello
+from bench.store import LADDER_FILE, LOG_FILE, RESULTS_FILE, instead, write_atomically
+from kernels.errors import InputError
+
+OWN = (LADDER_FILE, RESULTS_FILE, LOG_FILE, "errors", "charts")  # what a ladder consists of
+
+
+class LadderFolder:
+    """One ladder's folder; `create` a new one or `open` one to read."""
+
+    def __init__(self, path: Path, ladder: Ladder) -> None:
+        self.path = path
+        self.ladder = ladder
+
+    @classmethod
+    def create(cls, path: Path, ladder: Ladder) -> LadderFolder:
+        """A new or empty folder. Raises InputError where it holds something or cannot be written."""
+        path = Path(path)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if any(path.iterdir()):
+                raise InputError(f"{path} holds something already; name an empty or a new folder")
+        made = cls(path, ladder)
+        made._write()
+        return made
+
+    @classmethod
+    def open(cls, path: Path) -> LadderFolder:
+        """Raises InputError where there is no ladder, its file is broken or of a newer version."""
+        file = Path(path) / LADDER_FILE
+        try:
+            data = file.read_bytes()
+            schema = msgspec.json.decode(data, type=_Schema).schema
+            if schema > SCHEMA:
+                raise InputError(
+                    f"{path} was written by a newer Kernelscope (schema {schema}, this one reads {SCHEMA}); "
+                    "update Kernelscope"
+                )
+            return cls(Path(path), msgspec.json.decode(data, type=Ladder))
+        except OSError as error:
+            words = instead(Path(path)) or f" ({(error.strerror or '').lower()})"
+            raise InputError(f"{path} holds no ladder{words}") from error
+        except msgspec.DecodeError as error:
+            raise InputError(f"{file} is broken ({error})") from error
+
+    @property
+    def log(self) -> Path:
+        """Where the worker's standard error goes."""
+        return self.path / LOG_FILE
+
+    def heard(self, message: object) -> None:
+        """Keep what a message of the worker tells of the ladder; one that is gone on with keeps the
+        environment that it was started in. Raises InputError."""
+        changed = self.ladder
+        if isinstance(message, Hello) and changed.environment == Environment():
+            changed = msgspec.structs.replace(changed, environment=message.environment)
+        elif isinstance(message, LimitsMeasured):
+            changed = msgspec.structs.replace(changed, limits=message.limits)
+        if changed != self.ladder:
+            self.ladder = changed
+            self._write()
+
+    def append(self, measurement: RungMeasurement) -> None:
+        """Write one measurement and sync it. Raises InputError."""
+        file = self.path / RESULTS_FILE
+        try:
+            with file.open("a+b") as stream:
+                if stream.tell() and _last_byte(stream) != b"\n":
+                    stream.write(b"\n")  # a kill cut the line before short: it counts as not measured
+                stream.write(msgspec.json.encode(measurement) + b"\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise InputError(f"cannot write {file}: {(error.strerror or str(error)).lower()}") from error
+
+    def measurements(self) -> tuple[RungMeasurement, ...]:
+        """All measurements, the last of each case, in the order of the ladder's cases."""
+        found: dict[str, RungMeasurement] = {}
+        with contextlib.suppress(FileNotFoundError):
+            for line in (self.path / RESULTS_FILE).read_bytes().splitlines():
+                with contextlib.suppress(msgspec.DecodeError):  # a line cut short
+                    measurement = msgspec.json.decode(line, type=RungMeasurement)
+                    found[measurement.case.key] = measurement
+        return tuple(found[case.key] for case in self.ladder.cases if case.key in found)
+
+    def missing(self) -> tuple[RungCase, ...]:
+        """The cases still to run, in the ladder's order; those that crashed or hung stay as they are."""
+        done = {m.case.key for m in self.measurements() if m.disposition != "cancelled"}
+        return tuple(case for case in self.ladder.cases if case.key not in done)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _write(self) -> None:
+        data = msgspec.json.format(msgspec.json.encode(self.ladder), indent=2)
+        write_atomically(self.path / LADDER_FILE, data)
+
+
+def is_ladder(path: Path) -> bool:
+    """Whether a folder holds a ladder, and not a run."""
+    return (Path(path) / LADDER_FILE).is_file()
+
+
+def list_ladders(directory: Path) -> tuple[LadderFolder, ...]:
+    """The ladders that lie in `directory`, oldest first; what is none, or a broken one, is passed over."""
+    found = []
+    if Path(directory).is_dir():
+        for path in Path(directory).iterdir():
+            if is_ladder(path):
+                with contextlib.suppress(InputError):
+                    found.append(LadderFolder.open(path))
+    return tuple(sorted(found, key=lambda folder: (folder.ladder.created_at, folder.path.name)))
+
+
+def _last_byte(stream: BinaryIO) -> bytes:
+    stream.seek(-1, os.SEEK_END)
+    return stream.read(1)
+
+
+class _Schema(msgspec.Struct):
+    schema: int = SCHEMA

@@ -1,0 +1,132 @@
+"""`ladder --watch`: the user's own rungs, checked and timed again whenever a file is saved.
+
+The whole ladder runs once; from then on only what was saved does, with fewer samples, and the table is drawn
+again with what is known of the others. The next worker is started while the user types, with its libraries
+loaded, so that saving costs checking and timing alone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from bench.ladder import client as ladder_client
+from bench.ladder import plan as ladder_plan
+from bench.ladder.progress import LadderProgress
+from bench.ladder.records import Ladder, LadderJob, RungMeasurement
+from bench.ladder.rows import rows
+from bench.ladder.store import LadderFolder
+from bench.ladder.tables import terminal
+from bench.sources import stamps
+from kernels.errors import InputError, KernelscopeError
+
+POLL_S = 0.2
+QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
+
+
+class Watch:
+    """A ladder that follows its files. `known`: the last measurement of each case that still is in the
+    ladder."""
+
+    def __init__(self, job: LadderJob, show: Callable[[Ladder, list[RungMeasurement]], None]) -> None:
+        if not job.kernel_dirs:
+            raise InputError("--watch needs a folder of your own kernels: --kernels DIR")
+        self._job = job
+        self._show = show
+        self._seen = stamps(job.kernel_dirs)
+        self._spare = ladder_client.Spare()
+        self._sources: dict[str, str] = {}
+        self.known: dict[str, RungMeasurement] = {}
+        self.ladder: Ladder | None = None
+
+    def close(self) -> None:
+        self._spare.close()
+
+    def first(self) -> None:
+        """The whole ladder; a file that is no rung is told, and the watch goes on."""
+        self._climb(everything=True)
+
+    def poll(self) -> bool:
+        """Look at the files; where one was saved, run what it is. Whether anything was."""
+        now = stamps(self._job.kernel_dirs)
+        if now == self._seen:
+            return False
+        self._seen = now
+        self._climb(everything=self.ladder is None)
+        return True
+
+    def _climb(self, everything: bool) -> None:
+        try:
+            planned = ladder_plan.plan(self._job)
+        except KernelscopeError as error:
+            print(error, file=sys.stderr)
+            return
+        sources = ladder_plan.sources(self._job)
+        changed = [
+            case
+            for case in planned.cases
+            if everything or case.key not in self.known or (case.user and self._changed(case.rung, sources))
+        ]
+        self._sources = sources
+        keys = {case.key for case in planned.cases}
+        self.known = {key: m for key, m in self.known.items() if key in keys}
+        limits = self.ladder.limits if self.ladder else None
+        self.ladder = msgspec.structs.replace(planned, limits=limits)
+        job = self._job
+        if not everything:
+            job = msgspec.structs.replace(job, quick=True, budget_s=min(QUICK_BUDGET_S, job.budget_s))
+        if changed:
+            self._run(job, msgspec.structs.replace(self.ladder, job=job, cases=tuple(changed)))
+        self._show(self.ladder, [self.known[c.key] for c in planned.cases if c.key in self.known])
+
+    def _changed(self, rung: str, sources: dict[str, str]) -> bool:
+        # A header that several rungs include may have changed as well: then all of the user's run.
+        return self._sources.get(rung) != sources.get(rung) or self._sources == sources
+
+    def _run(self, job: LadderJob, ladder: Ladder) -> None:
+        with (
+            tempfile.TemporaryDirectory(prefix="kernelscope-") as directory,
+            LadderProgress(len(ladder.cases)) as progress,
+        ):
+            folder = LadderFolder.create(Path(directory) / "ladder", ladder)
+            outcome = ladder_client.run(job, ladder.cases, folder, progress, spare=self._spare)
+            for measurement in folder.measurements():
+                self.known[measurement.case.key] = measurement
+            assert self.ladder is not None
+            self.ladder = msgspec.structs.replace(
+                self.ladder, limits=folder.ladder.limits, environment=folder.ladder.environment
+            )
+            if outcome.reason:
+                print(outcome.reason, file=sys.stderr)
+            if outcome.cancelled:
+                raise KeyboardInterrupt
+
+
+def watch(job: LadderJob) -> int:
+    """Follow the files until Ctrl-C. The exit code."""
+    from bench.commands.terminal import console
+
+    screen = console()
+
+    def show(ladder: Ladder, measurements: list[RungMeasurement]) -> None:
+        if screen.is_terminal:
+            screen.clear()
+        screen.print(terminal(ladder, rows(ladder, measurements)))
+        screen.print(f"{datetime.datetime.now():%H:%M:%S}: waiting for a file to be saved; Ctrl-C ends")
+
+    following = Watch(job, show)
+    try:
+        following.first()
+        while True:
+            following.poll()
+            time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        following.close()

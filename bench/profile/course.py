@@ -1,0 +1,68 @@
+"""The big table of a course report (AlexNet, batch 1 to 1,024): copies, kernels by layer and calls into CUDA,
+by batch size, from the creation of a session to its close."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bench.profile import api as profile_api
+from bench.profile.records import Activity, ApiCall, CaseProfile, Events, Interval
+from bench.profile.tables import Column, Table, device_events, in_window
+
+_KERNELS = {"conv": ("Conv",), "fc": ("Gemm", "MatMul"), "maxpool": ("MaxPool",)}
+_COPIES = {"htod": "HtoD", "dtoh": "DtoH"}
+_COLUMNS = ("htod", "conv", "fc", "dtoh", "maxpool", *profile_api.FAMILIES)
+_TITLES = {
+    "htod": "HtoD",
+    "conv": "conv kernels",
+    "fc": "FC kernels",
+    "dtoh": "DtoH",
+    "maxpool": "max-pool kernels",
+}
+
+
+def row(made: CaseProfile, events: Events) -> dict[str, Any]:
+    """One line of the table: each column's time and number of events, from creation to close."""
+    found = in_window(events, "all")
+    picked: dict[str, Sequence[Activity | ApiCall | Interval]] = {}
+    steps = device_events(found)
+    for key in _KERNELS:
+        picked[key] = [event for event in steps if event.kind != "memcpy" and _layer(event.op_type) == key]
+    for key, way in _COPIES.items():
+        picked[key] = [a for a in found.activities if a.copy == way]
+    for family in profile_api.FAMILIES:
+        picked[family] = profile_api.variants(found.calls, family)
+    made_row: dict[str, Any] = {"backend": made.case.backend, "batch": made.case.batch}
+    for key in _COLUMNS:
+        made_row[f"{key}_ns"] = sum(event.time_ns for event in picked[key])
+        made_row[f"{key}_calls"] = len(picked[key])
+    return made_row
+
+
+def _layer(op_type: str) -> str:
+    """The column of an operator, "" for none; of one that is several, the first that has a column."""
+    parts = op_type.split("+")
+    return next((key for key, types in _KERNELS.items() if any(part in types for part in parts)), "")
+
+
+def table(rows: Sequence[dict[str, Any]], passes: int) -> Table:
+    """AlexNet's table of the course report: batch × (copies, kernels by layer, API calls), one line a
+    `row`."""
+    columns = [Column("backend", "backend"), Column("batch", "batch", "count")]
+    for key in _COLUMNS:
+        title = _TITLES.get(key, key)
+        columns.append(Column(f"{key}_ns", title, "ns"))
+        columns.append(Column(f"{key}_calls", "calls", "count"))
+    notes = [
+        "Each column sums every variant of its call (Memcpy and MemcpyAsync, of the runtime and the driver), "
+        "from the creation of the session to its close: the weights' copies, the first runs and "
+        f"{passes} forward {'pass' if passes == 1 else 'passes'}. A call never made shows 0 calls.",
+    ]
+    if any(str(line["backend"]).startswith("ort-cuda") for line in rows):
+        notes.append(
+            "Of ONNX Runtime's kernels those are in it with which cuDNN's algorithms are searched, at the "
+            "first run."
+        )
+    title = "Time by batch size, from creation to close"
+    return Table("report", title, tuple(columns), tuple(rows), tuple(notes))

@@ -1,0 +1,217 @@
+"""A profiled window divided among what went on in it, so that the parts add up to its wall time.
+
+A sweep over the host's clock gives every nanosecond of the window to one thing, the first of these that went
+on then; of two alike, the one that began earlier:
+
+1. the device at work: a kernel, by its operator ("op:Conv"; "op:" where the operator is not known), before a
+   copy ("h2d", "d2h", "d2d") or a memset ("memset") beside it. On a CPU, a step of the model.
+2. "profiler": work of the profiler's own that it tells of.
+3. "launch": nothing runs though something was being launched or had been: from the beginning of the call that
+   started a kernel or a copy to its own beginning on the device. The gaps between kernels are here.
+4. "alloc": a call that gets or frees memory, of the device or pinned.
+5. "sync": a call that waits, for what was none of the above.
+6. "api": any other call into CUDA.
+7. "host": the host's own code: a stage of a pass (bind, run, synchronize, fetch) in which it made no call
+   into CUDA while nothing ran on the device, and a node of ONNX Runtime's profile. What of it is Python, the
+   library, or waiting for a core is not told apart. Run and synchronize count only in a pass of which
+   something was recorded: what nobody watched is not known to be the host's.
+8. "rest": none of all this; what is not explained.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from bench.profile import api as profile_api
+from bench.profile.records import Activity, Breakdown, Events, Interval, Mark, Share
+
+OP = "op:"
+COPIES = {"HtoD": "h2d", "DtoH": "d2h"}
+# What is shown after the operators, in this order.
+OTHERS = ("h2d", "d2h", "d2d", "memset", "launch", "alloc", "sync", "api", "host", "profiler", "rest")
+LABELS = {
+    "h2d": "copy in",
+    "d2h": "copy out",
+    "d2d": "copy on the device",
+    "memset": "memset",
+    "launch": "launch gaps",
+    "alloc": "allocation",
+    "sync": "synchronisation",
+    "api": "other CUDA calls",
+    "host": "host",
+    "profiler": "profiler",
+    "rest": "rest",
+}
+WINDOWS = ("pass", "create", "close", "all")
+_KERNEL, _COPY, _PROFILER, _LAUNCH, _ALLOC, _SYNC, _API, _HOST = range(8)
+_CALLS = {"alloc": (_ALLOC, "alloc"), "sync": (_SYNC, "sync")}
+_HOST_STAGES = ("bind", "fetch")
+# What CUPTI tells of as overhead and is CUDA's own doing, with a profiler or without one.
+CUDAS_OWN = frozenset(
+    {"driver compiler", "lazy function loading", "runtime triggered module loading", "command buffer full"}
+)
+
+
+@dataclass(frozen=True, order=True)
+class Claim:
+    """Something that went on from start to end and wants its time; a lower rank goes first."""
+
+    rank: int
+    start: int
+    end: int
+    key: str
+
+
+def label(key: str) -> str:
+    """A part's key as one reads it."""
+    if key.startswith(OP):
+        return key.removeprefix(OP) or "kernels of no known operator"
+    return LABELS.get(key, key)
+
+
+def claims(events: Events) -> list[Claim]:
+    """What every event wants."""
+    found: list[Claim] = []
+    watched = _watched(events)
+    calls = profile_api.outermost(events.calls)
+    started = {call.correlation: call.start_ns for call in events.calls if call.correlation}
+    for call in calls:  # of a call inside a call the outer one's beginning
+        if call.correlation:
+            started[call.correlation] = min(call.start_ns, started[call.correlation])
+    for activity in events.activities:
+        rank = _KERNEL if activity.kind == "kernel" else _COPY
+        found.append(Claim(rank, activity.start_ns, activity.end_ns, activity_key(activity)))
+        begun = started.get(activity.correlation)
+        if begun is not None and begun < activity.start_ns:
+            found.append(Claim(_LAUNCH, begun, activity.start_ns, "launch"))
+    for call in calls:
+        what = profile_api.purpose(call.name)
+        if what in ("launch", "copy"):
+            found.append(Claim(_LAUNCH, call.start_ns, call.end_ns, "launch"))
+        else:
+            rank, key = _CALLS.get(what, (_API, "api"))
+            found.append(Claim(rank, call.start_ns, call.end_ns, key))
+    found += [_interval(interval) for interval in events.intervals]
+    found += [
+        Claim(_HOST, mark.start_ns, mark.end_ns, "host")
+        for mark in events.marks
+        if mark.kind == "stage" and (mark.name in _HOST_STAGES or watched(mark.start_ns))
+    ]
+    return found
+
+
+def _watched(events: Events) -> Callable[[int], bool]:
+    """Tells of a moment whether anything that was recorded began in its pass: calls or what the device did,
+    or on a CPU steps."""
+    seen = sorted(event.start_ns for event in (*events.calls, *events.activities)) or sorted(
+        interval.start_ns for interval in events.intervals if _on_cpu(interval)
+    )
+    passes = sorted((mark.start_ns, mark.end_ns) for mark in events.marks if mark.kind == "window")
+    starts = [low for low, _ in passes]
+
+    def watched(at: int) -> bool:
+        index = bisect.bisect_right(starts, at) - 1
+        if index < 0 or at >= passes[index][1]:
+            return False
+        return bisect.bisect_left(seen, passes[index][1]) > bisect.bisect_left(seen, passes[index][0])
+
+    return watched
+
+
+def activity_key(activity: Activity) -> str:
+    """The part that an activity belongs to."""
+    if activity.kind == "kernel":
+        return OP + activity.op_type
+    if activity.kind == "memset":
+        return "memset"
+    return COPIES.get(activity.copy, "d2d")
+
+
+def _interval(interval: Interval) -> Claim:
+    span = (interval.start_ns, interval.end_ns)
+    if interval.kind == "overhead":
+        return (
+            Claim(_API, *span, "api") if interval.name in CUDAS_OWN else Claim(_PROFILER, *span, "profiler")
+        )
+    if _on_cpu(interval):
+        return Claim(_KERNEL, *span, OP + interval.op_type)
+    return Claim(_HOST, *span, "host")
+
+
+def _on_cpu(interval: Interval) -> bool:
+    """Whether it is a step of the model that a CPU computes."""
+    return interval.kind == "step" or interval.provider.startswith("CPU")
+
+
+def divide(claimed: Iterable[Claim], windows: Sequence[tuple[int, int]]) -> dict[str, Share]:
+    """Nanoseconds by key over all the windows (start, end), which do not overlap; "rest" is what nobody
+    claimed. The sum is the sum of the windows. An event is counted where it got any time."""
+    times: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    by_start = sorted(claimed, key=lambda claim: claim.start)
+    starts = [claim.start for claim in by_start]
+    reach = list(itertools.accumulate((claim.end for claim in by_start), max))  # the latest end so far
+    for low, high in windows:
+        near = by_start[bisect.bisect_right(reach, low) : bisect.bisect_left(starts, high)]
+        waiting = [claim for claim in near if claim.end > low]
+        active: list[Claim] = []
+        seen: set[int] = set()
+        now, index = low, 0
+        while now < high:
+            while index < len(waiting) and waiting[index].start <= now:
+                heapq.heappush(active, waiting[index])
+                index += 1
+            while active and active[0].end <= now:
+                heapq.heappop(active)
+            until = min(high, waiting[index].start if index < len(waiting) else high)
+            if active:
+                claim = active[0]
+                until = min(until, claim.end)
+                times[claim.key] += until - now
+                if id(claim) not in seen:
+                    seen.add(id(claim))
+                    counts[claim.key] += 1
+            else:
+                times["rest"] += until - now
+            now = until
+    return {key: Share(key=key, time_ns=ns, count=counts[key]) for key, ns in times.items()}
+
+
+def breakdown(events: Events, window: str, claimed: Sequence[Claim] | None = None) -> Breakdown | None:
+    """One of WINDOWS divided, None where the profile has no such window. claimed: `claims(events)`, where the
+    caller has it already."""
+    spans = [mark for mark in events.marks if mark.kind == "window" and _belongs(mark, window)]
+    if not spans:
+        return None
+    windows = [(mark.start_ns, mark.end_ns) for mark in spans]
+    if window == "all":
+        windows = [(min(low for low, _ in windows), max(high for _, high in windows))]
+    shares = divide(claims(events) if claimed is None else claimed, windows)
+    return Breakdown(
+        window=window,
+        wall_ns=sum(high - low for low, high in windows),
+        parts=tuple(sorted(shares.values(), key=_order)),
+        passes=len(windows),
+    )
+
+
+def breakdowns(events: Events) -> tuple[Breakdown, ...]:
+    """Every window that there is."""
+    claimed = claims(events)
+    found = (breakdown(events, window, claimed) for window in WINDOWS)
+    return tuple(made for made in found if made is not None)
+
+
+def _belongs(mark: Mark, window: str) -> bool:
+    return window == "all" or (mark.name == window and (window != "pass" or mark.run is not None))
+
+
+def _order(share: Share) -> tuple[int, float]:
+    if share.key.startswith(OP):
+        return (0 if share.key != OP else 1, -share.time_ns)
+    return (2 + OTHERS.index(share.key) if share.key in OTHERS else 2 + len(OTHERS), -share.time_ns)

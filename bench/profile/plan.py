@@ -1,0 +1,44 @@
+"""What was typed → a profile's job and cases; everything wrong with it is said here, before anything runs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bench import cases
+from bench.profile.records import ProfileJob, planned
+from bench.records import Case, Job
+from engine import importer
+from kernels.errors import InputError
+
+MOST_RUNS = 1000
+
+
+def plan(job: ProfileJob) -> tuple[ProfileJob, tuple[Case, ...]]:
+    """The job with its backends filled in and its model by its name, and its cases. Raises InputError, one
+    sentence. A backend asked for by name that cannot run here keeps its cases, as long as another can."""
+    asked = Job(
+        models=(job.model,),
+        backends=job.backends,
+        precisions=(job.precision,),
+        batches=job.batches,
+        dataset=job.dataset,
+        preprocess=job.preprocess,
+        threads=job.threads,
+        budget_s=job.budget_s,
+        timeout_s=job.timeout_s,
+        kernel_dirs=job.kernel_dirs,
+    )
+    cases.check(asked)
+    if not 1 <= job.runs <= MOST_RUNS or not 0 <= job.warm_up <= MOST_RUNS:
+        raise InputError(f"--runs {job.runs} is out of range; 1 to {MOST_RUNS:,} works")
+    spec = cases.model_spec(job.model, asked)
+    if spec.path is not None:
+        importer.load(spec.path)  # a broken file is told now
+    chosen = cases.choose_backends(job.backends)
+    job = msgspec.structs.replace(
+        job,
+        model=spec.name,
+        backends=tuple(backend.name for backend in chosen),
+        batches=tuple(sorted(set(job.batches))),
+    )
+    return job, planned(job)

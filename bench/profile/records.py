@@ -1,0 +1,381 @@
+"""The words of a profile, as frozen records: where the time of one model on one backend goes.
+
+ProfileJob (what to run) → bench.records.Case (one model, backend, precision, batch) → CaseProfile (what came
+of it: times, parts, what the process used) with its events (Activity, ApiCall, Interval, Mark), which lie in
+a file of their own. All times are nanoseconds of one clock, the worker's perf_counter, from the moment at
+which the worker's process was started: 0 is the same moment for every case, so that two backends can be laid
+one over the other. Like bench.records this module reaches nothing but msgspec and that.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from bench.ladder.records import Limits
+from bench.records import (
+    Case,
+    Disposition,
+    Done,
+    Environment,
+    Hello,
+    Log,
+    Message,
+    ModelInfo,
+    Progress,
+    Record,
+    Telemetry,
+)
+
+SCHEMA = 1
+# Argument that tells a worker that it will be given a ProfileStart.
+PROFILE = "--profile"
+
+ActivityKind = Literal["kernel", "memcpy", "memset"]
+CopyKind = Literal["", "HtoD", "DtoH", "DtoD", "HtoH", "PtoP", "other"]
+Domain = Literal["runtime", "driver"]
+IntervalKind = Literal["step", "node", "overhead"]
+MarkKind = Literal["cold", "window", "stage"]
+
+
+class ProfileJob(Record, frozen=True):
+    """What the user asked for: a model on backends × batches. runs: how many forward passes are profiled;
+    warm_up: how many go before them in the profiled session. budget_s: the most seconds of unprofiled
+    samples a case; timeout_s: seconds after which a case is given up. cuda_graph: replay as one graph, where
+    the backend's profile allows it. counters: one more pass, in which the GPU's hardware counts. The others
+    as in bench.records.Job."""
+
+    model: str
+    backends: tuple[str, ...]
+    batches: tuple[int, ...] = (1,)
+    precision: str = "fp32"
+    runs: int = 5
+    warm_up: int = 3
+    dataset: str | None = None
+    preprocess: str | None = None
+    threads: int | None = None
+    cuda_graph: bool = True
+    rungs: dict[str, str] = msgspec.field(default_factory=dict)
+    kernel_dirs: tuple[str, ...] = ()
+    budget_s: float = 2.0
+    timeout_s: float = 600.0
+    seed: int = 0
+    counters: bool = False
+
+
+# ------------------------------------------------------------------------------------------------- the events
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+    """Base of what has a start and an end on the profile's clock."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+
+    @property
+    def time_ns(self) -> int:
+        return self.end_ns - self.start_ns
+
+
+class Counters(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the hardware counted while one kernel ran alone, its caches empty before it; None for what it did
+    not count. dram: what went between device memory and the L2 cache; l2: what went through that cache.
+    sectors: pieces of 32 bytes that L1 looked up, of global memory, for so many requests (a warp's loads or
+    stores by one instruction). global_sectors: those of all its instructions on global memory;
+    ideal_sectors: what they would be if the threads of a warp accessed neighbouring bytes. compute_share:
+    of the most that its multiprocessors could do; warps_share: warps that were there, of the most there is
+    room for."""
+
+    dram_read_nbytes: float | None = None
+    dram_write_nbytes: float | None = None
+    l2_nbytes: float | None = None
+    load_requests: float | None = None
+    load_sectors: float | None = None
+    store_requests: float | None = None
+    store_sectors: float | None = None
+    global_sectors: float | None = None
+    ideal_sectors: float | None = None
+    compute_share: float | None = None
+    warps_share: float | None = None
+
+    @property
+    def dram_nbytes(self) -> float | None:
+        """Bytes between device memory and the L2 cache, both ways."""
+        if self.dram_read_nbytes is None or self.dram_write_nbytes is None:
+            return None
+        return self.dram_read_nbytes + self.dram_write_nbytes
+
+    @property
+    def sectors_a_load(self) -> float | None:
+        return _ratio(self.load_sectors, self.load_requests)
+
+    @property
+    def sectors_a_store(self) -> float | None:
+        return _ratio(self.store_sectors, self.store_requests)
+
+    @property
+    def scattered(self) -> float | None:
+        """global_sectors for each of ideal_sectors."""
+        return _ratio(self.global_sectors, self.ideal_sectors)
+
+
+def _ratio(over: float | None, under: float | None) -> float | None:
+    return over / under if over is not None and under else None
+
+
+class Activity(Event, frozen=True, tag="activity"):
+    """Something that the GPU did. name: a kernel's as compiled (mangled where it is), "memcpy HtoD" or
+    "memset". correlation: that of the API call which started it. graph, graph_node: ids where it ran in a
+    CUDA graph, else 0. from_memory, to_memory: "pageable", "pinned", "device", "array", "managed" or "".
+    nodes: the ONNX nodes it computes, () where not known; op_type: their main operators ("Conv",
+    "LRN+MaxPool"). run: the number of the profiled pass it belongs to, None outside. counters: of the same
+    kernel in a pass in which the hardware counted."""
+
+    kind: ActivityKind
+    stream: int = 0
+    device: int = 0
+    context: int = 0
+    correlation: int = 0
+    graph: int = 0
+    graph_node: int = 0
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    registers: int = 0
+    static_shared_nbytes: int = 0
+    dynamic_shared_nbytes: int = 0
+    nbytes: int = 0
+    copy: CopyKind = ""
+    from_memory: str = ""
+    to_memory: str = ""
+    nodes: tuple[str, ...] = ()
+    op_type: str = ""
+    run: int | None = None
+    counters: Counters | None = None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Of a copy or a memset."""
+        return self.nbytes / self.time_ns * 1e9 if self.nbytes and self.time_ns > 0 else None
+
+
+class ApiCall(Event, frozen=True, tag="call"):
+    """A call into CUDA. code: what it returned (0 is success). nbytes, memory: of memory that it got or
+    released ("device", "pinned", …); waited_for: "stream 13", "an event", …, where it waited."""
+
+    domain: Domain
+    thread: int = 0
+    correlation: int = 0
+    code: int = 0
+    nbytes: int = 0
+    memory: str = ""
+    waited_for: str = ""
+
+
+class Interval(Event, frozen=True, tag="interval"):
+    """A host step: a step of our CPU engine, a node in ONNX Runtime's own profile, or the profiler's own work
+    ("overhead"). provider: ONNX Runtime's. nodes, op_type, run as in Activity."""
+
+    kind: IntervalKind
+    thread: int = 0
+    provider: str = ""
+    rung: str = ""
+    nodes: tuple[str, ...] = ()
+    op_type: str = ""
+    run: int | None = None
+
+
+class Mark(Event, frozen=True, tag="mark"):
+    """A span of the host's course. kind "cold": a phase of the cold start; "window": "create", "warm-up",
+    "pass" or "close" of the profiled session; "stage": "bind", "run", "synchronize", "fetch" inside a pass.
+    run: the number of the pass, None for one that warms up. text: what a reader should know of it ("3 of 8
+    from the cache")."""
+
+    kind: MarkKind
+    run: int | None = None
+    text: str = ""
+
+
+AnyEvent = Activity | ApiCall | Interval | Mark
+
+
+class Events(Record, frozen=True):
+    """All events of one case, each kind in order of its start."""
+
+    activities: tuple[Activity, ...] = ()
+    calls: tuple[ApiCall, ...] = ()
+    intervals: tuple[Interval, ...] = ()
+    marks: tuple[Mark, ...] = ()
+
+
+# ------------------------------------------------------------------------------------------------ the results
+
+
+class Operator(Record, frozen=True):
+    """A step of the model at this batch size: the nodes that run as one, and what they cost at least
+    (engine.groups; 0 where not known)."""
+
+    nodes: tuple[str, ...]
+    op_type: str
+    rung: str = ""
+    flops: int = 0
+    nbytes: int = 0
+
+
+class Clock(Record, frozen=True):
+    """A foreign clock against the worker's: its reading minus ours was offset_ns, known to ± error_ns;
+    drift_ns: by how much that had changed at the end."""
+
+    name: str
+    offset_ns: int
+    error_ns: int = 0
+    drift_ns: int = 0
+
+
+class ProcessUse(Record, frozen=True):
+    """What the worker's process used from its start to the end of its case, as /usr/bin/time tells it."""
+
+    real_s: float
+    user_s: float
+    system_s: float
+    max_rss_nbytes: int
+    minor_faults: int = 0
+    major_faults: int = 0
+    gpu_peak_nbytes: int | None = None
+
+
+class Device(Record, frozen=True):
+    """What of a GPU a diagnosis needs."""
+
+    name: str = ""
+    multiprocessors: int = 0
+    warp: int = 32
+
+
+class Share(Record, frozen=True):
+    """A part of a breakdown (bench.profile.parts names the keys): ns over all its passes, and how many events
+    had some of it."""
+
+    key: str
+    time_ns: int
+    count: int = 0
+
+
+class Breakdown(Record, frozen=True):
+    """A window of the profiled session divided: the parts' times add up to wall_ns exactly. window: "pass"
+    (all profiled passes together, `passes` of them), "create", "close" or "all" (from creation to close)."""
+
+    window: str
+    wall_ns: int
+    parts: tuple[Share, ...]
+    passes: int = 1
+
+    @property
+    def wall(self) -> float:
+        """Nanoseconds a pass."""
+        return self.wall_ns / self.passes
+
+    def part(self, *keys: str) -> float:
+        """Nanoseconds a pass of these parts together, 0 where there is none."""
+        return sum(share.time_ns for share in self.parts if share.key in keys) / self.passes
+
+
+class CaseProfile(Record, frozen=True):
+    """What came of one case; a disposition other than "ok" carries its reason.
+
+    samples_ns: unprofiled passes on the device's own clock, at the backend's best. pass_ns: unprofiled
+    end-to-end passes (bind, run, wait, fetch) of a session just like the profiled one; profiled_ns: those of
+    the profiled session. cold: the phases from the start of the process to the steady state. attributed: the
+    share of kernel time in the passes that is attributed to nodes (None: there is none). dropped: records
+    that the profiler had no room for (None: not known). events: how many of each kind; file: where they lie,
+    in the profile's folder. notes: what a reader must know."""
+
+    case: Case
+    disposition: Disposition
+    reason: str = ""
+    device: str = ""
+    samples_ns: tuple[float, ...] = ()
+    pass_ns: tuple[float, ...] = ()
+    profiled_ns: tuple[float, ...] = ()
+    cold: tuple[Mark, ...] = ()
+    breakdowns: tuple[Breakdown, ...] = ()
+    operators: tuple[Operator, ...] = ()
+    attributed: float | None = None
+    dropped: int | None = None
+    clocks: tuple[Clock, ...] = ()
+    process: ProcessUse | None = None
+    gpu: Device | None = None
+    telemetry: Telemetry = Telemetry()
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    events: dict[str, int] = msgspec.field(default_factory=dict)
+    file: str = ""
+    started_at: str = ""
+    schema: int = SCHEMA
+
+    def breakdown(self, window: str = "pass") -> Breakdown | None:
+        return next((found for found in self.breakdowns if found.window == window), None)
+
+
+class Profile(Record, frozen=True):
+    """`profile.json`: everything about a profile that is not of one case."""
+
+    job: ProfileJob
+    cases: tuple[Case, ...]
+    command: str = ""
+    created_at: str = ""
+    environment: Environment = Environment()
+    limits: dict[str, Limits] = msgspec.field(default_factory=dict)
+    model: ModelInfo | None = None
+    schema: int = SCHEMA
+
+
+# ------------------------------------------------------------------------------------------- the worker's end
+
+
+class ProfileStart(Record, frozen=True):
+    """The one line a worker reads; it runs the first case alone. started_ns: perf_counter (one clock for all
+    processes of a machine) when the worker was started; 0: not known."""
+
+    job: ProfileJob
+    cases: tuple[Case, ...] = ()
+    folder: str = ""
+    started_ns: int = 0
+
+
+class ProfileStarted(Message, frozen=True, tag="profile_started"):
+    """The worker turns to this case. stage: "prepare", "time", "profile", "count"."""
+
+    case: Case
+    stage: str
+
+
+class Profiled(Message, frozen=True, tag="profiled"):
+    """A case is done; its events lie in the folder."""
+
+    measurement: CaseProfile
+
+
+class ProfileLimits(Message, frozen=True, tag="profile_limits"):
+    """What this machine reaches, measured now or read from the cache."""
+
+    limits: Limits
+
+
+class ProfileModel(Message, frozen=True, tag="profile_model"):
+    """The model was read."""
+
+    model: ModelInfo
+
+
+ProfileMessage = Hello | ProfileModel | ProfileStarted | Progress | Profiled | ProfileLimits | Log | Done
+
+
+def planned(job: ProfileJob) -> tuple[Case, ...]:
+    """The cases of a job: batch by batch, the backends next to each other."""
+    return tuple(
+        Case(model=job.model, backend=backend, precision=job.precision, batch=batch)
+        for batch in job.batches
+        for backend in job.backends
+    )

@@ -1,0 +1,358 @@
+"""A profile as tables: what the device did and what was called, in nvprof's form, and the parts of the wall.
+
+A table is data (title, columns, rows of plain numbers in base units); bench.profile.output shows it in a
+terminal, as CSV, JSON or Markdown, and the window shows it in its own way.
+"""
+
+from __future__ import annotations
+
+import bisect
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bench import units
+from bench.profile import api as profile_api
+from bench.profile import names as profile_names
+from bench.profile import parts as profile_parts
+from bench.profile.records import Activity, CaseProfile, Events, Interval
+
+Kind = Literal["text", "ns", "share", "count", "nbytes", "seconds", "rate", "factor"]
+By = Literal["name", "operator", "node"]
+OVERLAP = 1.05  # times the time in which anything went on: from there on it is told
+MOST = 0.9  # the lines that take this share of the time come first, and are told
+
+
+@dataclass(frozen=True)
+class Column:
+    """name: as in CSV and JSON, with its unit; title: for people; kind: what the value is."""
+
+    name: str
+    title: str
+    kind: Kind = "text"
+
+
+@dataclass(frozen=True)
+class Table:
+    """rows: by the columns' names; None for what is not known. notes: what a reader must know."""
+
+    key: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[dict[str, Any], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Line:
+    """Events of one name together; times in ns. std: of the population, as nvprof has it."""
+
+    name: str
+    share: float
+    time_ns: int
+    calls: int
+    mean_ns: float
+    min_ns: int
+    median_ns: float
+    max_ns: int
+    std_ns: float
+    nbytes: int = 0
+
+
+LINE_COLUMNS = (
+    Column("share", "time %", "share"),
+    Column("time_ns", "time", "ns"),
+    Column("calls", "calls", "count"),
+    Column("mean_ns", "avg", "ns"),
+    Column("min_ns", "min", "ns"),
+    Column("median_ns", "med", "ns"),
+    Column("max_ns", "max", "ns"),
+    Column("std_ns", "std", "ns"),
+    Column("name", "name"),
+)
+
+
+def lines(events: Iterable[Any], key: Callable[[Any], str]) -> list[Line]:
+    """One line a key, the longest time first; the shares are of all of them together and add up to 1."""
+    found: dict[str, list[Any]] = {}
+    for event in events:
+        found.setdefault(key(event), []).append(event)
+    total = sum(event.time_ns for members in found.values() for event in members)
+    made = []
+    for name, members in found.items():
+        times = [event.time_ns for event in members]
+        made.append(
+            Line(
+                name=name,
+                share=sum(times) / total if total else 0.0,
+                time_ns=sum(times),
+                calls=len(times),
+                mean_ns=statistics.fmean(times),
+                min_ns=min(times),
+                median_ns=statistics.median(times),
+                max_ns=max(times),
+                std_ns=statistics.pstdev(times),
+                nbytes=sum(getattr(event, "nbytes", 0) for event in members),
+            )
+        )
+    return sorted(made, key=lambda line: (-line.time_ns, line.name))
+
+
+def most(found: Sequence[Line], share: float = MOST) -> list[Line]:
+    """The fewest of the lines, from the top, that take at least this share of the time."""
+    taken: list[Line] = []
+    so_far = 0.0
+    for line in found:
+        if so_far >= share:
+            break
+        taken.append(line)
+        so_far += line.share
+    return taken
+
+
+def most_words(found: Sequence[Line], what: str) -> str:
+    """ "conv 61.2 %, memcpy HtoD 30.1 %: 91.3 % of the kernels' time"."""
+    taken = most(found)
+    if not taken:
+        return ""
+    named = ", ".join(f"{profile_names.short(line.name, 40)} {line.share:.1%}" for line in taken)
+    return f"{sum(line.share for line in taken):.1%} of the time of {what}: {named}"
+
+
+def overlap_words(found: Sequence[Activity | Interval], what: str) -> str:
+    """What a reader of times that add up to more than went by must know; "" where they do not."""
+    total = sum(event.time_ns for event in found)
+    busy, until = 0, 0
+    for event in sorted(found, key=lambda event: event.start_ns):
+        busy += max(0, event.end_ns - max(event.start_ns, until))
+        until = max(until, event.end_ns)
+    if total <= OVERLAP * busy:
+        return ""
+    early = "; a kernel that begins early waits, in its own time, for those in front of it"
+    return (
+        f"{what} overlap: their times add up to {units.duration(total)}, in {units.duration(busy)} of which "
+        f"at least one of them went on{early if isinstance(found[0], Activity) else ''}."
+    )
+
+
+# ---------------------------------------------------------------------------------------- which events count
+
+
+def in_window(events: Events, window: str = "pass") -> Events:
+    """The events that began in the profiled passes ("pass"), in "create" or "close"; or all from creation to
+    close ("all"). An activity belongs where it was started."""
+    if window == "pass":
+        spans = [(m.start_ns, m.end_ns) for m in events.marks if m.kind == "window" and m.run is not None]
+    else:
+        named = [m for m in events.marks if m.kind == "window" and window in ("all", m.name)]
+        spans = [(m.start_ns, m.end_ns) for m in named]
+        if window == "all" and spans:
+            spans = [(min(low for low, _ in spans), max(high for _, high in spans))]
+    called = {call.correlation: call.start_ns for call in events.calls if call.correlation}
+    spans.sort()  # none overlaps another
+    starts = [low for low, _ in spans]
+
+    def inside(at: int) -> bool:
+        index = bisect.bisect_right(starts, at) - 1
+        return index >= 0 and at < spans[index][1]
+
+    return Events(
+        activities=tuple(a for a in events.activities if inside(called.get(a.correlation, a.start_ns))),
+        calls=tuple(c for c in events.calls if inside(c.start_ns)),
+        intervals=tuple(i for i in events.intervals if inside(i.start_ns)),
+        marks=events.marks,
+    )
+
+
+def device_events(events: Events) -> tuple[Activity | Interval, ...]:
+    """What computes and copies: a GPU's activities, or on a CPU the steps of the model."""
+    return events.activities or tuple(i for i in events.intervals if i.kind in ("step", "node"))
+
+
+def key_of(by: By) -> Callable[[Activity | Interval], str]:
+    """How events are put together: by the kernel's name, the operator or the nodes."""
+
+    def name(event: Activity | Interval) -> str:
+        if isinstance(event, Interval):
+            return f"{event.op_type} {event.rung}".strip() if event.kind == "step" else event.name
+        return profile_names.demangled(event.name)
+
+    def operator(event: Activity | Interval) -> str:
+        if isinstance(event, Activity) and event.kind != "kernel" and not event.nodes:
+            return event.name
+        return event.op_type or "(no node)"
+
+    def node(event: Activity | Interval) -> str:
+        if isinstance(event, Activity) and event.kind != "kernel" and not event.nodes:
+            return event.name
+        return " + ".join(event.nodes) or "(no node)"
+
+    return {"name": name, "operator": operator, "node": node}[by]
+
+
+# ------------------------------------------------------------------------------------------------ the tables
+
+
+def activities(
+    made: CaseProfile, events: Events, by: By = "name", window: str = "pass", match: str = ""
+) -> Table:
+    """What the device did (on a CPU: the model's steps), in nvprof's form. match: only names that hold it."""
+    what = "GPU activities" if events.activities else "Steps"
+    shown = device_events(in_window(events, window))
+    found = lines(shown, key_of(by))
+    notes = [most_words(found, what), overlap_words(shown, what)]
+    return Table(
+        key=f"activities-{by}",
+        title=f"{what} of {made.case.words}, {WINDOW_WORDS[window]}, by {by}",
+        columns=LINE_COLUMNS,
+        rows=_rows(found, match),
+        notes=tuple(filter(None, notes)),
+    )
+
+
+def calls(made: CaseProfile, events: Events, window: str = "pass", match: str = "") -> Table:
+    """Calls into CUDA, in nvprof's form: those that the program made itself, each variant by its own name."""
+    found = lines(
+        profile_api.outermost(in_window(events, window).calls), lambda call: profile_api.bare(call.name)
+    )
+    return Table(
+        key="calls",
+        title=f"API calls of {made.case.words}, {WINDOW_WORDS[window]}",
+        columns=LINE_COLUMNS,
+        rows=_rows(found, match),
+        notes=tuple(filter(None, [most_words(found, "API calls")])),
+    )
+
+
+WINDOW_WORDS = {
+    "pass": "the profiled passes",
+    "create": "creation",
+    "close": "closing",
+    "all": "from creation to close",
+}
+
+
+def breakdown(profiles: Sequence[CaseProfile], window: str = "pass") -> Table:
+    """One line a case: the wall of a profiled pass in parts that add up to it, and the unprofiled median."""
+    shown = [(made, found) for made in profiles if (found := made.breakdown(window)) is not None]
+    keys: dict[str, None] = {}
+    for _, found in shown:
+        keys |= dict.fromkeys(share.key for share in found.parts)
+    ordered = [key for key in keys if key.startswith(profile_parts.OP)]
+    ordered += [key for key in profile_parts.OTHERS if key in keys]
+    rows = []
+    for made, found in shown:
+        plain = statistics.median(made.pass_ns) if made.pass_ns and window == "pass" else None
+        profiled = statistics.median(made.profiled_ns) if made.profiled_ns else found.wall
+        rows.append(
+            {
+                "backend": made.case.backend,
+                "batch": made.case.batch,
+                "wall_ns": found.wall,
+                **{f"{column_name(key)}_ns": found.part(key) for key in ordered},
+                "rest_share": found.part("rest") / found.wall if found.wall else 0.0,
+                "unprofiled_ns": plain,
+                "profiled_ns": profiled if plain is not None else None,
+                "profilers_ns": profiled - plain if plain is not None else None,
+            }
+        )
+    columns = (
+        Column("backend", "backend"),
+        Column("batch", "batch", "count"),
+        Column("wall_ns", "wall", "ns"),
+        Column("profiled_ns", "median", "ns"),
+        Column("unprofiled_ns", "unprofiled", "ns"),
+        Column("profilers_ns", "profiler's", "ns"),
+        Column("rest_share", "rest %", "share"),
+        *(Column(f"{column_name(key)}_ns", profile_parts.label(key), "ns") for key in ordered),
+    )
+    title = (
+        "A profiled pass in parts" if window == "pass" else f"{WINDOW_WORDS[window].capitalize()} in parts"
+    )
+    notes = (
+        "The parts add up to the wall, the mean of the profiled passes. Beside it the medians of profiled "
+        "and of unprofiled passes; their difference is the profiler's.",
+    )
+    return Table("breakdown", title, columns, tuple(rows), notes if window == "pass" else ())
+
+
+def column_name(key: str) -> str:
+    """A part's key as the name of a column."""
+    if key.startswith(profile_parts.OP):
+        return key.removeprefix(profile_parts.OP) or "unattributed"
+    return profile_parts.label(key).replace(" ", "_")
+
+
+def cold(profiles: Sequence[CaseProfile], all_batches: bool = True) -> Table:
+    """The phases of each case's cold start, in order; or of each backend's at its smallest batch alone."""
+    if not all_batches:
+        least = {made.case.backend: made for made in sorted(profiles, key=lambda m: -m.case.batch)}
+        profiles = [made for made in profiles if least[made.case.backend] is made]
+    rows = [
+        {
+            "backend": made.case.backend,
+            "batch": made.case.batch,
+            "phase": mark.name,
+            "start_ns": mark.start_ns,
+            "time_ns": mark.time_ns,
+            "text": mark.text or None,
+        }
+        for made in profiles
+        for mark in made.cold
+    ]
+    columns = (
+        Column("backend", "backend"),
+        Column("batch", "batch", "count"),
+        Column("phase", "phase"),
+        Column("start_ns", "from", "ns"),
+        Column("time_ns", "time", "ns"),
+        Column("text", ""),
+    )
+    return Table("cold", "Cold start, from the start of the process", columns, tuple(rows))
+
+
+def process(profiles: Sequence[CaseProfile]) -> Table:
+    """What each case's process used, as /usr/bin/time tells it."""
+    rows = []
+    for made in profiles:
+        if (used := made.process) is None:
+            continue
+        rows.append(
+            {
+                "backend": made.case.backend,
+                "batch": made.case.batch,
+                "real_s": used.real_s,
+                "user_s": used.user_s,
+                "system_s": used.system_s,
+                "max_rss_nbytes": used.max_rss_nbytes,
+                "minor_faults": used.minor_faults,
+                "major_faults": used.major_faults,
+                "gpu_peak_nbytes": used.gpu_peak_nbytes,
+            }
+        )
+    columns = (
+        Column("backend", "backend"),
+        Column("batch", "batch", "count"),
+        Column("real_s", "real", "seconds"),
+        Column("user_s", "user", "seconds"),
+        Column("system_s", "sys", "seconds"),
+        Column("max_rss_nbytes", "peak resident", "nbytes"),
+        Column("minor_faults", "minor faults", "count"),
+        Column("major_faults", "major faults", "count"),
+        Column("gpu_peak_nbytes", "GPU peak", "nbytes"),
+    )
+    notes = (
+        "Of the whole worker: the unprofiled timing and the profiler are in it. The GPU's peak is how far "
+        "its used memory rose.",
+    )
+    return Table("process", "Whole program", columns, tuple(rows), notes)
+
+
+def _rows(found: Sequence[Line], match: str) -> tuple[dict[str, Any], ...]:
+    wanted = match.lower()
+    return tuple(
+        {column.name: getattr(line, column.name) for column in LINE_COLUMNS}
+        for line in found
+        if wanted in line.name.lower()
+    )
