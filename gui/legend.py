@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,14 +14,18 @@ from bench.charts import Chart
 from gui.theme import Theming
 
 ICON = QSize(26, 14)
+SHORT = QSize(18, 14)  # of a compact legend
 SQUARE = QSize(14, 14)
 SPACING = 2
+PADDING = 9  # pixels beside icon and text of a compact one's entry
+SMALLER = 1.0  # points that the font of a compact one is smaller by
 LINE = "-"  # a marker: none on the line
 
 
 @dataclass(frozen=True)
 class Entry:
-    """key: what is hidden; dashed, marker, overlay: as its line is drawn (marker "": a filled square)."""
+    """key: what is hidden; dashed, marker, overlay: as its line is drawn (marker "": a filled square). short:
+    what stands on the button, where the entries before say the rest of the label."""
 
     key: str
     label: str
@@ -28,6 +33,7 @@ class Entry:
     dashed: bool = False
     marker: str = ""
     overlay: bool = False
+    short: str = ""
 
 
 def entries(chart: Chart) -> tuple[Entry, ...]:
@@ -36,7 +42,10 @@ def entries(chart: Chart) -> tuple[Entry, ...]:
         levels = {line.label: line for panel in chart.panels for line in panel.baselines}
         return (
             *(Entry(c.key, c.label, c.colour) for c in chart.categories),
-            *(Entry(b.label, b.label, b.colour, dashed=True, marker=LINE) for b in levels.values()),
+            *(
+                Entry(b.label, b.label, b.colour, dashed=True, marker=LINE, short=short)
+                for b, short in zip(levels.values(), _shortened(list(levels)), strict=True)
+            ),
         )
     found: dict[str, Entry] = {}
     for panel in chart.panels:
@@ -46,8 +55,26 @@ def entries(chart: Chart) -> tuple[Entry, ...]:
     return tuple(found.values())
 
 
+def _shortened(labels: Sequence[str]) -> list[str]:
+    """Without the words that all begin with, from the second on: "A reference, 44 µs", "in tf32, 43 µs"."""
+    words = [re.findall(r"[^\s,]+|,", label) for label in labels]
+    shared = 0
+    for column in zip(*words, strict=False):
+        if len(set(column)) > 1:
+            break
+        shared += 1
+    found = []
+    for index, label in enumerate(labels):
+        rest = label
+        for word in words[index][:shared] if index else ():
+            rest = rest.strip()[len(word) :]
+        found.append(rest.strip(" ,") or label)
+    return found
+
+
 class Legend(QWidget):
-    """`toggled` carries the frozenset of hidden keys."""
+    """`toggled` carries the frozenset of hidden keys. Of bars that are held to levels it is compact: beside
+    what the levels are called the bars would have little room."""
 
     toggled = Signal(object)
 
@@ -55,6 +82,7 @@ class Legend(QWidget):
         super().__init__(parent)
         self._theming = theming
         self._entries: tuple[Entry, ...] = ()
+        self._compact = False
         self._buttons: dict[str, QToolButton] = {}
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
@@ -79,6 +107,16 @@ class Legend(QWidget):
         for entry in wanted:
             if entry.key not in self._buttons:
                 self._buttons[entry.key] = self._make(entry)
+        self._compact = any(entry.short for entry in wanted)
+        font = self.font()
+        font.setPointSizeF(font.pointSizeF() - (SMALLER if self._compact else 0.0))
+        for entry in wanted:
+            button = self._buttons[entry.key]
+            button.setFont(font)
+            if button.property("compact") is not self._compact:
+                button.setProperty("compact", self._compact)
+                button.style().polish(button)
+            button.setIconSize((SHORT if self._compact else ICON) if entry.marker else SQUARE)
         self.restyle()
         self._arrange(self.width(), move=True)
         self.updateGeometry()
@@ -95,7 +133,7 @@ class Legend(QWidget):
         return QSize(200, self._arrange(max(200, self.width()), move=False))
 
     def minimumSizeHint(self) -> QSize:
-        widest = max((b.sizeHint().width() for b in self._buttons.values()), default=0)
+        widest = max((self._size(entry).width() for entry in self._entries), default=0)
         return QSize(widest, self._arrange(max(widest, self.width()), move=False))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -103,19 +141,40 @@ class Legend(QWidget):
         self._arrange(self.width(), move=True)
 
     def _arrange(self, width: int, move: bool) -> int:
-        """Place the buttons in the entries' order; the height they need."""
+        """Place the buttons in the entries' order; the height they need. Levels begin a line of their own
+        where that takes none more."""
+        sizes = {entry.key: self._size(entry) for entry in self._entries}
+        first = next((entry.key for entry in self._entries if entry.short), "")
+        apart, height = self._flow(sizes, width, first)
+        flowing, least = self._flow(sizes, width, "")
+        if height > least:
+            apart, height = flowing, least
+        if move:
+            for key, place in apart.items():
+                self._buttons[key].setGeometry(place)
+                self._buttons[key].show()
+        return height
+
+    @staticmethod
+    def _flow(sizes: dict[str, QSize], width: int, begins: str) -> tuple[dict[str, QRect], int]:
+        """Where each button stands, and the height of all; begins: the key that begins a line in any case."""
+        made: dict[str, QRect] = {}
         x = y = line = 0
-        for entry in self._entries:
-            button = self._buttons[entry.key]
-            size = button.sizeHint()
-            if x + size.width() > width and x > 0:
+        for key, size in sizes.items():
+            if x > 0 and (x + size.width() > width or key == begins):
                 x, y, line = 0, y + line + SPACING, 0
-            if move:
-                button.setGeometry(QRect(x, y, size.width(), size.height()))
-                button.show()
+            made[key] = QRect(x, y, size.width(), size.height())
             x += size.width() + SPACING
             line = max(line, size.height())
-        return y + line
+        return made, y + line
+
+    def _size(self, entry: Entry) -> QSize:
+        button = self._buttons[entry.key]
+        if not self._compact:
+            return button.sizeHint()
+        metrics = button.fontMetrics()
+        width = metrics.horizontalAdvance(button.text()) + button.iconSize().width() + PADDING
+        return QSize(width, max(metrics.height(), button.iconSize().height()) + 2)
 
     def restyle(self) -> None:
         for entry in self._entries:
@@ -123,11 +182,11 @@ class Legend(QWidget):
 
     def _make(self, entry: Entry) -> QToolButton:
         button = QToolButton(self)
-        button.setText(entry.label)
+        button.setText(entry.short or entry.label)
+        button.setAccessibleName(entry.label)
         button.setCheckable(True)
         button.setChecked(True)
         button.setProperty("role", "legend")
-        button.setIconSize(ICON if entry.marker else SQUARE)
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         button.setToolTip(f"Show or hide {entry.label}")
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -140,7 +199,7 @@ class Legend(QWidget):
 
     def _icon(self, entry: Entry) -> QIcon:
         ratio = self.devicePixelRatioF()
-        size = ICON if entry.marker else SQUARE
+        size = self._buttons[entry.key].iconSize()
         picture = QPixmap(size * ratio)
         picture.setDevicePixelRatio(ratio)
         picture.fill(Qt.GlobalColor.transparent)
@@ -156,7 +215,7 @@ class Legend(QWidget):
         else:
             style = Qt.PenStyle.DashLine if entry.dashed else Qt.PenStyle.SolidLine
             painter.setPen(QPen(colour, 0.8 if entry.overlay else 1.6, style))
-            painter.drawLine(QPointF(1, middle.y()), QPointF(ICON.width() - 1, middle.y()))
+            painter.drawLine(QPointF(1, middle.y()), QPointF(size.width() - 1, middle.y()))
             painter.setPen(QPen(colour, 0.8 if entry.overlay else 1.3))
             hollow = entry.dashed or entry.overlay
             painter.setBrush(QColor(self._theming.theme.paper) if hollow else colour)

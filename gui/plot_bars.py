@@ -58,7 +58,7 @@ class BarPlot(PanelPlot):
         self._rule(panel.baselines)
         levels = [sum(p.value for p in bar.parts) for bar in bars] + [line.y for line in panel.baselines]
         highest = max(levels, default=1.0) or 1.0
-        room = self._label(bars, bases)
+        room = self._label(bars, bases, bool(panel.baselines))
         height = max(40.0, self.getPlotItem().getViewBox().height())
         top = highest / (1 - min(0.6, room / height))
         self.fit(-0.6, max(1, len(batches)) - 0.4, 0.0, top)
@@ -137,7 +137,7 @@ class BarPlot(PanelPlot):
             line.setPos(baseline.y)
             line.setPen(pg.mkPen(baseline.colour, width=self.pixels(1.6), style=Qt.PenStyle.DashLine))
 
-    def _label(self, bars: tuple[Bar, ...], bases: dict[float, float]) -> float:
+    def _label(self, bars: tuple[Bar, ...], bases: dict[float, float], levels: bool) -> float:
         """Totals above the bars, turned where they have no room; how many pixels high they are."""
         theme = self.theming.theme
         room = max(1.0, (self.width() - 70) / max(1, len(self._places)))
@@ -154,12 +154,17 @@ class BarPlot(PanelPlot):
         for text, bar in zip(self._totals, bars, strict=False):
             failed = bar.mark is not None
             text.setVisible(True)
+            # No level may run through a total.
+            text.textItem.document().setDocumentMargin(1 if levels else 4)
+            text.fill = pg.mkBrush(theme.paper if levels else None)
+            text.setZValue(6 if levels else 0)
             text.setFont(font)
             text.setColor(QColor(theme.failed if failed else theme.ink))
             text.setPlainText("✕" if failed else bar.total)
             text.setAnchor((0.0, 0.5) if upright and not failed else (0.5, 1.0))
             text.setAngle(SLANT if upright and not failed else 0)
             text.setPos(self._places[bar.x], bases[bar.x])
+            text.updateTextPos()
         return (widest if upright else QFontMetricsF(font).height()) + 10
 
     def _bar_at(self, x: float) -> Bar | None:

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from bench.charts import Mark, Panel, Point, Series
 from gui.plot_axes import place
 from gui.plot_base import SYMBOLS, PanelPlot, failure_line, line_of
-from gui.plot_names import PointNames
+from gui.plot_names import PointNames, Wanted
 from gui.theme import Theming
 
 _DASHES = {"tf32": Qt.PenStyle.DashDotLine, "fp16": Qt.PenStyle.DotLine, "floor": Qt.PenStyle.DotLine}
@@ -42,8 +42,9 @@ class LinePlot(PanelPlot):
         self.log_x: bool | None = None
         self.log_y: bool | None = None
         self.ticks: tuple[float, ...] = ()  # batch sizes that will be measured, beside those that were
+        self._pointed = ""  # label of the series whose name must stand, and stands out
         super().__init__(theming, parent)
-        self._names = PointNames(self)
+        self.names = PointNames(self)
         self._baseline.hide()
         self.addItem(self._baseline, ignoreBounds=True)
         box = self.getPlotItem().getViewBox()
@@ -62,6 +63,12 @@ class LinePlot(PanelPlot):
     def set_scales(self, log_x: bool | None, log_y: bool | None) -> None:
         self.log_x, self.log_y = log_x, log_y
         self.reset_view()
+
+    def point_out(self, label: str) -> None:
+        """Of the series that are named at their points, the one selected."""
+        if label != self._pointed:
+            self._pointed = label
+            self._place_names()
 
     def draw(self) -> None:
         panel = self.panel
@@ -230,14 +237,20 @@ class LinePlot(PanelPlot):
         if self.panel is None:
             return
         log_x, log_y = self.logs
-        places = [
-            (s.label, s.colour, place(s.points[-1].x, log_x, 2.0), place(s.points[-1].y, log_y))
+        wanted = [
+            Wanted(
+                text=s.label,
+                colour=s.colour,
+                points=tuple((place(p.x, log_x, 2.0), place(p.y, log_y)) for p in s.points),
+                rank=0 if s.label == self._pointed else 1 if s.leading else None,
+                strong=s.label == self._pointed,
+            )
             for s in self._visible()
             if s.named and s.points
         ]
         font = self.font()
         font.setPointSizeF(max(6.5, font.pointSizeF() - 2))
-        self._names.show(places, font, self.theming.theme.ink)
+        self.names.show_names(wanted, font, self.theming.theme)
 
     def _mark_height(self, series: Series) -> float:
         assert self.panel is not None
@@ -261,7 +274,9 @@ class LinePlot(PanelPlot):
         if log_y:
             y0, y1 = place(low, True), place(high, True)
             span = max(y1 - y0, 0.3)
-            bounds = (y0 - 0.12 * span, y1 + 0.08 * span)
+            # Above a line that is named at its end its label has to stand, too.
+            above = 0.14 if any(s.named and len(s.points) > 1 for s in panel.series) else 0.08
+            bounds = (y0 - 0.12 * span, y1 + above * span)
         elif panel.y.unit == "%":
             spread = max(high - low, 0.01)
             bottom, top = max(0.0, low - 0.6 * spread), min(1.0, high + 0.25 * spread)

@@ -57,6 +57,7 @@ class ChartView(QFrame):
         self._spare: PanelPlot | None = None
         self._chosen = ""  # the panel the user wants to see where not all have room; "": the first
         self._log: dict[str, bool | None] = {"x": None, "y": None}
+        self._pointed = ""
         self._build()
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._on_menu)
@@ -122,6 +123,13 @@ class ChartView(QFrame):
         for plot in self._plots.values():
             if isinstance(plot, LinePlot):
                 plot.set_scales(self._log["x"], self._log["y"])
+
+    def point_out(self, label: str) -> None:
+        """The series that is selected, where series are named at their points."""
+        self._pointed = label
+        for plot in self._plots.values():
+            if isinstance(plot, LinePlot):
+                plot.point_out(label)
 
     def reset_view(self) -> None:
         for plot in self._plots.values():
@@ -263,6 +271,7 @@ class ChartView(QFrame):
         plot.hidden = self._legend.hidden
         if isinstance(plot, LinePlot):
             plot.log_x, plot.log_y = self._log["x"], self._log["y"]
+            plot.point_out(self._pointed)
         plot.picked.connect(self.picked)
         plot.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # goes on to this widget
         return plot

@@ -185,9 +185,11 @@ def sheet(theme: Theme) -> str:
         border-color: {theme.line}; }}
     QPushButton[role="primary"]:focus {{ border: 2px solid {theme.ink}; padding: 4px 13px; }}
     QToolButton[role="legend"] {{ border: none; padding: 1px 4px; }}
+    QToolButton[role="legend"][compact="true"] {{ padding: 1px 0px; }}
     QToolButton[role="legend"]:!checked {{ color: {theme.muted}; }}
     QToolButton[role="legend"]:hover {{ background: {theme.alternate}; border-radius: 3px; }}
     QToolButton[role="legend"]:focus {{ border: 1px solid {theme.accent}; padding: 0px 3px; }}
+    QToolButton[role="legend"][compact="true"]:focus {{ padding: 0px; }}
     QToolButton[role="switch"] {{ border: none; padding: 1px 4px; color: {theme.muted}; }}
     QToolButton[role="switch"]:checked {{ color: {theme.ink}; background: {theme.window};
         border-radius: 3px; }}

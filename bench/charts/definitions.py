@@ -50,7 +50,7 @@ class Series(Definition, frozen=True):
     """One line: a backend in one precision. A reference is dashed. colour "#RRGGBB"; marker a matplotlib
     letter. overlay: of another run, laid over this one; drawn thinner, with hollow marks. provisional: cases
     that are being measured, as they look so far; on screen alone. named: its label stands at its last point
-    where there is room to set labels apart, instead of in a legend."""
+    where there is room to set labels apart, instead of in a legend; leading: also where not all have room."""
 
     label: str
     backend: str
@@ -63,6 +63,7 @@ class Series(Definition, frozen=True):
     overlay: bool = False
     provisional: tuple[Point, ...] = ()
     named: bool = False
+    leading: bool = False
 
 
 class Part(Definition, frozen=True):

@@ -142,8 +142,10 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
     low = 2.0 ** math.floor(math.log2(min(intensity, *ridges)) - 1)
     # Room for the rungs' names to the right of them, and behind those for the limits'.
     high = 2.0 ** math.ceil(math.log2(max(64 * intensity, *ridges)))
-    series = [_roof(precision, rate, limits, low, high) for precision, rate in rates.items()]
-    series += [_standing(ladder, row, intensity) for row in shown]
+    across = (low, intensity, high)
+    series = [_roof(precision, rate, limits, across) for precision, rate in rates.items()]
+    best = _best_of_each(shown)
+    series += [_standing(ladder, row, intensity, row in best) for row in shown]
     ticks = tuple(2.0**power for power in range(round(math.log2(low)), round(math.log2(high)) + 1))
     panel = Panel(
         title="",
@@ -174,8 +176,11 @@ def _rates(limits: Limits, shown: Sequence[RungRow]) -> dict[str, float]:
     return {p: rate for p in ("fp32", "fp32-tc", "tf32", "fp16") if p in used and (rate := limits.rate(p))}
 
 
-def _roof(precision: str, rate: float, limits: Limits, low: float, high: float) -> Series:
+def _roof(precision: str, rate: float, limits: Limits, across: tuple[float, float, float]) -> Series:
+    """A limit over operations a byte; across: where it begins, where the rungs stand (to be read out there)
+    and where it ends."""
     corner = rate / limits.bytes_per_s
+    level = {x: min(rate, x * limits.bytes_per_s) for x in sorted({*across, corner})}
     return Series(
         label=f"limit, {KINDS[precision][0] if precision != 'fp32' else 'fp32'}: {units.si(rate, 'FLOP/s')}",
         backend="",
@@ -183,12 +188,12 @@ def _roof(precision: str, rate: float, limits: Limits, low: float, high: float) 
         colour=palette.MUTED,
         dashed=precision != "fp32",
         marker="",
-        points=tuple(Point(x=x, y=min(rate, x * limits.bytes_per_s)) for x in (low, corner, high)),
+        points=tuple(Point(x=x, y=y, text=units.si(y, "FLOP/s")) for x, y in level.items()),
         named=True,
     )
 
 
-def _standing(ladder: Ladder, row: RungRow, intensity: float) -> Series:
+def _standing(ladder: Ladder, row: RungRow, intensity: float, best: bool) -> Series:
     """One rung, or the reference in one precision, as a point."""
     case = row.case
     rate = row.flops_per_s or 0.0
@@ -202,20 +207,30 @@ def _standing(ladder: Ladder, row: RungRow, intensity: float) -> Series:
         marker="*" if case.is_reference else palette.marker(case.precision),
         points=(Point(x=intensity, y=rate, text=f"{units.si(rate, 'FLOP/s')}{share}"),),
         named=True,
+        leading=best or case.is_reference,
     )
 
 
 def _standing_best(ladder: Ladder, shown: Sequence[RungRow], limits: Limits, intensity: float) -> str:
     """What the work is bound by, and how near the best rung of each precision comes."""
     words: dict[str, list[str]] = {}
-    for precision in dict.fromkeys(row.case.precision for row in shown if not row.case.is_reference):
-        rungs = [r for r in shown if r.case.precision == precision and not r.case.is_reference]
-        best = max(rungs, key=lambda row: row.flops_per_s or 0.0)
+    for best in _best_of_each(shown):
+        precision = best.case.precision
         if best.limit:
             bound = "arithmetic" if intensity > limits.rate(precision) / limits.bytes_per_s else "memory"
             near = f"{best.name} is at {units.percent(best.limit, 1)} of the limit"
             words.setdefault(bound, []).append(near + (_in(precision) or " in fp32"))
     return " ".join(f"The work is bound by {bound} here: {', '.join(told)}." for bound, told in words.items())
+
+
+def _best_of_each(shown: Sequence[RungRow]) -> list[RungRow]:
+    """The fastest rung of each precision."""
+    best: dict[str, RungRow] = {}
+    for row in shown:
+        now = best.get(row.case.precision)
+        if not row.case.is_reference and (now is None or (row.flops_per_s or 0) > (now.flops_per_s or 0)):
+            best[row.case.precision] = row
+    return list(best.values())
 
 
 def _measured_by(limits: Limits) -> str:

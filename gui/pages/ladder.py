@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSplitter, QVBoxLayout, QWidget
 
+from bench.charts.ladder import name
 from bench.charts.ladder_live import charts
 from bench.ladder.records import RungCase
 from gui.ladder_session import LadderSession, LadderStanding
@@ -231,6 +232,7 @@ class LadderPage(Page):
         case, job = found.row.case, state.ladder.job if state.ladder is not None else None
         self._key = case.key
         self.table.follow(case.key)
+        self.roofline.point_out("" if case.is_reference else name(case))
         used = job is not None and self._used(job.node, job.model) == f"{job.device}/{case.rung}"
         info = None if case.is_reference else state.info(case.rung)
         map_path = state.map_of(found.row.measurement)

@@ -1,7 +1,6 @@
 """The ladder page with real CPU workers: planned, run, read, used in a comparison; a kernel of one's own."""
 
 import time
-from itertools import pairwise
 
 import msgspec
 import pytest
@@ -14,7 +13,6 @@ from bench.records import Job
 from gui import screenshots
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
-from gui.plot_names import spread
 from tests.gui.recorded import RECORDED
 
 HEADER = '# op = "conv"\n# rung = 90\n# name = "mine"\n# idea = "Of a test."\n'
@@ -122,6 +120,8 @@ def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qt
     page.speed.picked.emit("", 1.0)  # its bar clicked
     window.redraw.flush()
     assert page.reader.title.text() == "02 im2col"
+    (plot,) = page.roofline.plots.values()
+    assert [name.text for name in plot.names.names if name.strong] == ["02 im2col"]
     qtbot.mouseClick(page.reader.use_button, Qt.MouseButton.LeftButton)
     job = window.form.job()
     assert job.rungs == {"lenet5-digits:conv1": "cpu/im2col"}
@@ -260,11 +260,3 @@ def test_a_ladder_and_a_comparison_do_not_run_at_once(make_window, qtbot, tmp_pa
     with qtbot.waitSignal(page.session.ended, timeout=30_000):
         cancel.trigger()
     assert "Cancelled" in page._words.text()
-
-
-def test_labels_at_points_are_set_apart():
-    assert spread([1.0, 5.0, 9.0], 1, 0, 10) == [1.0, 5.0, 9.0]
-    crowded = spread([5.0, 5.1, 9.9, 9.9], 1, 0, 10)
-    assert crowded == sorted(crowded)
-    assert all(b - a >= 1 - 1e-9 for a, b in pairwise(crowded))
-    assert crowded[-1] <= 10

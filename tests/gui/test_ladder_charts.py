@@ -1,0 +1,186 @@
+"""The ladder's charts with as many rungs as a GPU has: whole names clear of lines, and bars with room."""
+
+from itertools import combinations, pairwise
+
+import msgspec
+import numpy as np
+import pytest
+from PySide6.QtCore import QRectF
+
+from bench.charts import ladder as ladder_charts
+from bench.ladder.records import REFERENCE, Ladder, LadderJob, Limits, RungCase, RungMeasurement
+from bench.ladder.rows import rows
+from bench.records import Environment
+from gui.legend import entries
+from gui.plot_axes import place
+from gui.plot_names import spread
+from gui.plots import ChartView
+from gui.theme import Theming
+
+BEST = {
+    "fp32": "20 rung_20",
+    "fp32-tc": "21 tensor_3xtf32",
+    "tf32": "22 tensor_tf32",
+    "fp16": "23 tensor_fp16",
+}
+REFERENCES = {"ONNX Runtime (CUDA)", "ONNX Runtime (CUDA) in tf32", "ONNX Runtime (CUDA) in fp16"}
+LIMITS = {
+    "limit, fp32: 60.0 TFLOP/s",
+    "limit, 3xTF32: 110 TFLOP/s",
+    "limit, TF32: 330 TFLOP/s",
+    "limit, fp16: 650 TFLOP/s",
+}
+
+
+def measured(rung, number, tflops, precision="fp32"):
+    scope = "reference" if rung == REFERENCE else "rung"
+    case = RungCase(rung=rung, number=number, scope=scope, precision=precision)
+    time_ns = 1e12 / (tflops * 1e12) * 1e9
+    samples = tuple(time_ns * (1 + 0.001 * (i % 5)) for i in range(20))
+    return RungMeasurement(case=case, disposition="ok", samples_ns=samples, rounds=(0, 10))
+
+
+def long_ladder(intensity, slow=1.0):
+    """Charts (speed, roofline) of 23 rungs in four precisions; slow: how far below the limits they stay."""
+    limits = Limits(
+        device="cuda",
+        bytes_per_s=4e12,
+        flops_per_s=60e12,
+        copied_by="a copy",
+        multiplied_by="a product",
+        measured_on="a GPU",
+        measured_at="now",
+        matrix_flops_per_s={"tf32": 330e12, "fp16": 650e12},
+        matrix_by="products of tiles",
+    )
+    found = [measured(f"rung_{i:02d}", i, 0.5 * 1.25**i / slow) for i in range(1, 21)]
+    found += [
+        measured(name.partition(" ")[2], int(name[:2]), rate / slow, precision)
+        for (precision, name), rate in zip(list(BEST.items())[1:], (51, 110, 170), strict=True)
+    ]
+    found += [measured(REFERENCE, 0, 17 / slow), measured(REFERENCE, 0, 88 / slow, "tf32")]
+    found += [measured(REFERENCE, 0, 123 / slow, "fp16")]
+    ladder = Ladder(
+        job=LadderJob(op="conv", params={}, device="cuda", title="a convolution"),
+        cases=tuple(m.case for m in found),
+        flops=10**12,
+        nbytes=round(10**12 / intensity),
+        reference="ONNX Runtime (CUDA)",
+        limits=limits,
+        environment=Environment(gpu="a GPU"),
+    )
+    speed, roofline = ladder_charts.charts(ladder, rows(ladder, found))
+    return speed, roofline
+
+
+@pytest.fixture
+def show(qtbot):
+    def show(chart, width, height, theme="light"):
+        theming = Theming(theme)
+        theming.apply()
+        view = ChartView(theming)
+        qtbot.addWidget(view)
+        view.resize(width, height)
+        view.show_chart(chart)
+        with qtbot.waitExposed(view):
+            view.show()
+        view.resize(width + 1, height)
+        qtbot.wait(1)
+        (plot,) = view.plots.values()
+        return view, plot
+
+    return show
+
+
+def lines(plot):
+    """The roofs in pixels of the view: (x, y) arrays."""
+    box = plot.getPlotItem().getViewBox()
+    (left, right), (low, high) = box.viewRange()
+    for series in plot.panel.series:
+        if len(series.points) > 1:
+            xs = np.array([place(p.x, True, 2.0) for p in series.points])
+            ys = np.array([place(p.y, True) for p in series.points])
+            yield (xs - left) / (right - left) * box.width(), (high - ys) / (high - low) * box.height()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(458, 302), (511, 247), (1100, 700)])
+@pytest.mark.parametrize(("intensity", "slow"), [(430.0, 1.0), (12.0, 10.0)])
+def test_names_in_the_roofline_are_whole_and_nothing_runs_through_them(show, size, theme, intensity, slow):
+    _, chart = long_ladder(intensity, slow)
+    view, plot = show(chart, *size, theme)
+    view.point_out("03 rung_03")
+    names = plot.names.names
+    box = plot.names.boundingRect()
+    for name in names:
+        assert box.contains(name.rect), name.text
+    for one, other in combinations(names, 2):
+        # Rows may touch; texts are less high than their rows.
+        assert not one.rect.adjusted(0, 0.5, 0, -0.5).intersects(other.rect), (one.text, other.text)
+    for xs, ys in lines(plot):
+        for name in (name for name in names if name.text in LIMITS):
+            rect = name.rect
+            inside = np.linspace(max(rect.left(), xs[0]), min(rect.right(), xs[-1]), 50)
+            height = np.interp(inside, xs, ys)
+            assert ((height < rect.top()) | (height > rect.bottom())).all(), name.text
+    beside = [name for name in names if name.leader is not None]
+    edges = [{round(edge(name.rect), 3) for name in beside} for edge in (QRectF.left, QRectF.right)]
+    assert min(len(found) for found in edges) == 1  # all on one side
+    texts = set(plot.names.texts)
+    assert texts >= {*BEST.values(), "03 rung_03"}
+    # A low panel of work that stands right under the limits has no row for the last of them.
+    assert len(texts & REFERENCES) >= (3 if size[1] > 250 or slow > 1 else 2)
+    assert [name.text for name in names if name.strong] == ["03 rung_03"]
+    assert {"limit, fp16: 650 TFLOP/s", "limit, fp32: 60.0 TFLOP/s"} <= texts
+    everything = {series.label for series in chart.panels[0].series}
+    if size[1] > 600:
+        assert texts == everything
+    else:
+        assert texts < everything
+    # What is not named is read out, limits too.
+    at_points = plot.words_at(place(chart.panels[0].series[-1].points[0].x, True, 2.0))
+    assert all(label in at_points for label in everything)
+
+
+def test_the_bars_have_more_room_than_what_is_said_of_them(show):
+    speed, _ = long_ladder(430.0)
+    for width, height in ((458, 302), (511, 247)):
+        view, plot = show(speed, width, height)
+        assert plot.height() >= view.height() / 2
+        legend = view._legend
+        references = [legend.buttons[e.key] for e in entries(speed) if e.marker]
+        assert len({button.y() for button in references}) == 1
+        assert references[0].text().startswith("ONNX Runtime (CUDA), ")
+        assert references[1].text().startswith("in tf32, ")
+        assert references[1].accessibleName().startswith("ONNX Runtime (CUDA) in tf32, ")
+        for button in legend.buttons.values():
+            assert button.geometry().right() <= legend.width()
+            text = button.fontMetrics().horizontalAdvance(button.text())
+            assert text + button.iconSize().width() < button.width()
+    # As before, a click hides what is named.
+    references[1].click()
+    assert plot.hidden == {references[1].accessibleName()}
+
+
+def test_where_there_is_no_room_the_selected_rung_s_name_stays(show):
+    _, chart = long_ladder(430.0)
+    view, plot = show(chart, 330, 165)
+    view.point_out("02 rung_02")
+    beside = [name.text for name in plot.names.names if name.leader is not None]
+    assert len(beside) < len(BEST) + len(REFERENCES) + 1
+    assert "02 rung_02" in beside
+    # A label that is wider than the room is left out whole.
+    series = msgspec.structs.replace(chart.panels[0].series[-1], label="x" * 400)
+    panel = msgspec.structs.replace(chart.panels[0], series=(series,))
+    view.show_chart(msgspec.structs.replace(chart, panels=(panel,)))
+    assert plot.names.texts == []
+
+
+def test_labels_at_points_are_set_apart():
+    assert spread([1.0, 5.0, 9.0], 1, 0, 10) == [1.0, 5.0, 9.0]
+    crowded = spread([5.0, 5.1, 9.9, 9.9], 1, 0, 10)
+    assert crowded == sorted(crowded)
+    assert all(b - a >= 1 for a, b in pairwise(crowded))
+    assert crowded[-1] <= 10
+    assert spread([5.0] * 12, 1, 0, 10) is None
+    assert spread([5.0], 1, 0, 10, [(3.0, 6.0)]) == [6.0]
