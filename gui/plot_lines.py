@@ -182,11 +182,13 @@ class LinePlot(PanelPlot):
         style = (
             _DASHES.get(series.precision, Qt.PenStyle.DashLine) if series.dashed else Qt.PenStyle.SolidLine
         )
+        # What is named at its end is a limit: as muted as its name, in either theme.
+        colour = theme.muted if series.named and len(series.points) > 1 else series.colour
         items.line.setData(
             x=np.array([self._x(p.x, shift) for p in points]),
             y=np.array([math.nan if math.isnan(p.y) else place(p.y, log_y) for p in points]),
             connect="finite",
-            pen=pg.mkPen(series.colour, width=0.8 if series.overlay else 1.5, style=style),
+            pen=pg.mkPen(colour, width=self.pixels(0.8 if series.overlay else 1.5), style=style),
             symbol=SYMBOLS.get(series.marker, "o") if series.marker else None,
             symbolSize=5 if series.overlay else 7,
             symbolPen=pg.mkPen(series.colour, width=1.2),
