@@ -39,6 +39,8 @@ class PanelPlot(pg.PlotWidget):
         item.hideButtons()
         item.setMenuEnabled(False)
         item.showGrid(x=True, y=True, alpha=0.25)
+        for axis in (self.x_axis, self.y_axis):
+            axis.setZValue(-1)  # the grid lies below what is drawn, names among it
         box = item.getViewBox()
         box.disableAutoRange()
         box.sigRangeChangedManually.connect(self._on_touched)
