@@ -206,7 +206,8 @@ def test_a_wrong_answer_in_words_and_images(qtbot, theming, kept):
     centre = picture.frame().topLeft().toPoint()
     qtbot.mouseMove(picture, centre)
     qtbot.mouseMove(picture, centre + (picture.frame().center().toPoint() - centre) / 8)
-    assert f"expected {expected[1, 1, 0, 0]:.6g}, got {got[1, 1, 0, 0]:.6g}" in view.readout.text()
+    values = f"expected {expected[1, 1, 0, 0]:.6g}, got {got[1, 1, 0, 0]:.6g}"
+    qtbot.waitUntil(lambda: values in view.readout.text())
     assert view.readout.text().endswith("right")
 
 
