@@ -140,3 +140,23 @@ class ColdCache:
         """Start writing it all on the stream, another value each time."""
         self._turn = (self._turn + 1) % 256
         self._memory.memset_async(self._turn, self.nbytes, stream)
+
+
+def capability_of(cupy: Any) -> tuple[int, int]:
+    """Compute capability of the current device."""
+    digits = str(cupy.cuda.Device().compute_capability)  # "90"
+    return int(digits[:-1]), int(digits[-1])
+
+
+def machine(cupy: Any, capability: tuple[int, int]) -> dict[str, str]:
+    """What a record says of the current device, its driver and CuPy."""
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
+    name = properties["name"]
+    version = int(cupy.cuda.runtime.driverGetVersion())
+    return {
+        "gpu": name.decode() if isinstance(name, bytes) else str(name),
+        "compute_capability": f"{capability[0]}.{capability[1]}",
+        "driver_cuda": f"{version // 1000}.{version % 1000 // 10}",
+        "l2_nbytes": str(cupy.cuda.Device().attributes["L2CacheSize"]),
+        "cupy": str(cupy.__version__),
+    }

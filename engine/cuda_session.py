@@ -20,8 +20,9 @@ import numpy as np
 
 from engine import cuda_overlap, planner
 from engine.backend import OpTime, Options
-from engine.cuda_runtime import ColdCache, Staging, import_cupy, translated
+from engine.cuda_runtime import ColdCache, Staging, capability_of, import_cupy, machine, translated
 from engine.cuda_stages import Library, starts
+from engine.cuda_weights import Constant, laid_out
 from engine.graph import Graph
 from engine.memory import ALIGNMENT
 from engine.plan import Plan, Step
@@ -33,10 +34,6 @@ _TRAIN_NS = 500_000  # a train of launches of one step lasts about so long, far 
 _LONGEST_TRAIN = 100
 _LONG_NS = 2_000_000  # a pass so long that a few µs at its kernels' starts do not show
 _FEWEST_TRAINS, _MOST_TRAINS = 5, 200
-
-
-_Constant = str | tuple[str, tuple[int, ...], launch.Pack]
-"""A weight on the device: its name, and where it is packed its shape and how."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +82,13 @@ class EngineCudaSession:
     def _prepare(self, graph: Graph, options: Options) -> None:
         cupy, clock = self._cupy, time.perf_counter_ns
         started = clock()
-        capability = _capability(cupy)
+        capability = capability_of(cupy)
         choose = planner.ladder_choice(options, capability, self.precision)
         self._plan = planner.plan(
             graph, self.batch, "cuda", self.precision, options, choose=choose, workspace=_workspace(options)
         )
         self._shapes = [_shape(step, options) for step in self._plan.steps]
-        constants, self._packed = _uploaded(self._plan, self._shapes)
+        constants, self._packed = laid_out(self._plan, [shape for _, shape in self._shapes])
         planned = clock()
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._pool = cupy.cuda.MemoryPool()
@@ -100,7 +97,7 @@ class EngineCudaSession:
         self._upload_weights(constants)
         uploaded = clock()
         self._calls, early = self._compile(self._plan, capability)
-        self._facts |= {"kernels": self._plan.chosen_words, **_machine(cupy, capability)}
+        self._facts |= {"kernels": self._plan.chosen_words, **machine(cupy, capability)}
         # The first run loads the code onto the device and shows a launch that fails, before any capture.
         self._launch_all()
         self._stream.synchronize()
@@ -118,9 +115,9 @@ class EngineCudaSession:
             "compile": clock() - uploaded,
         }
 
-    def _allocate(self, plan: Plan, constants: Mapping[_Constant, np.ndarray]) -> None:
+    def _allocate(self, plan: Plan, constants: Mapping[Constant, np.ndarray]) -> None:
         """Device memory for weights, arena and workspace, pinned memory for copies; where tensors lie."""
-        offsets: dict[_Constant, int] = {}
+        offsets: dict[Constant, int] = {}
         end = 0
         for name, array in constants.items():
             offsets[name] = end
@@ -130,7 +127,7 @@ class EngineCudaSession:
         self._workspace = self._pool.malloc(plan.workspace_nbytes) if plan.workspace_nbytes else None
         self._arena.memset_async(0, max(plan.arena_nbytes, ALIGNMENT), self._stream)
         weights, arena = int(self._weights.ptr), int(self._arena.ptr)
-        self._pointers: dict[_Constant, int] = {name: weights + offset for name, offset in offsets.items()}
+        self._pointers: dict[Constant, int] = {name: weights + offset for name, offset in offsets.items()}
         self._pointers |= {name: arena + place.offset for name, place in plan.placements.items()}
         copied = [array.nbytes for array in constants.values()]
         copied += [plan.tensors[name].nbytes for name in (*plan.inputs, *plan.outputs)]
@@ -142,7 +139,7 @@ class EngineCudaSession:
             "pinned": self._staging.nbytes,
         }
 
-    def _upload_weights(self, constants: Mapping[_Constant, np.ndarray]) -> None:
+    def _upload_weights(self, constants: Mapping[Constant, np.ndarray]) -> None:
         for name, array in constants.items():
             self._staging.upload(np.ascontiguousarray(array), self._pointers[name])
         self._stream.synchronize()
@@ -397,29 +394,6 @@ def _shape(step: Step, options: Options) -> tuple[registry.Rung, launch.Launch]:
     return rung, launch.launch(step.params, rung)
 
 
-def _uploaded(
-    plan: Plan, shapes: Sequence[tuple[registry.Rung, launch.Launch]]
-) -> tuple[dict[_Constant, np.ndarray], list[dict[int, _Constant]]]:
-    """What lies on the device of the constants, and for each step which of its inputs are packed ones. A
-    weight that every step reads packed is not uploaded as it was."""
-    constants: dict[_Constant, np.ndarray] = {}
-    packed: list[dict[int, _Constant]] = []
-    for step, (_, shape) in zip(plan.steps, shapes, strict=True):
-        packed.append({})
-        for i, name in enumerate(step.inputs):
-            held = plan.holder(name)
-            if held not in plan.weights:
-                continue
-            pack = shape.packed.get(i)
-            key: _Constant = held if pack is None else (held, plan.tensors[name].shape, pack)
-            if pack is not None:
-                packed[-1][i] = key
-            if key not in constants:
-                array = np.ascontiguousarray(plan.weights[held])
-                constants[key] = array if pack is None else pack(array.reshape(plan.tensors[name].shape))
-    return constants, packed
-
-
 def _workspace(options: Options) -> planner.Workspace:
     """Bytes of scratch memory of a step, as its launch asks for them."""
 
@@ -428,21 +402,3 @@ def _workspace(options: Options) -> planner.Workspace:
         return launch.launch(params, found).workspace_nbytes or 0
 
     return nbytes
-
-
-def _capability(cupy: Any) -> tuple[int, int]:
-    digits = str(cupy.cuda.Device().compute_capability)  # "90"
-    return int(digits[:-1]), int(digits[-1])
-
-
-def _machine(cupy: Any, capability: tuple[int, int]) -> dict[str, str]:
-    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
-    name = properties["name"]
-    version = int(cupy.cuda.runtime.driverGetVersion())
-    return {
-        "gpu": name.decode() if isinstance(name, bytes) else str(name),
-        "compute_capability": f"{capability[0]}.{capability[1]}",
-        "driver_cuda": f"{version // 1000}.{version % 1000 // 10}",
-        "l2_nbytes": str(cupy.cuda.Device().attributes["L2CacheSize"]),
-        "cupy": str(cupy.__version__),
-    }
