@@ -43,7 +43,7 @@ def tune(case: Case, material: Material, job: Job, begin: Callable[[], None], pr
     if missing:
         begin()
     for number, item in enumerate(missing):
-        progress(f"step {number + 1} of {len(missing)}", number / len(missing))
+        progress(f"a kernel for {item.node}, step {number + 1} of {len(missing)}", number / len(missing))
         _choose(item, case, backend, how, progress)
 
 
