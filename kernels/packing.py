@@ -80,6 +80,17 @@ def half_rows(b: np.ndarray, trans_b: bool) -> np.ndarray:
     return packed
 
 
+def tiled_rows(b: np.ndarray, trans_b: bool, tile_n: int, tile_k: int) -> np.ndarray:
+    """b (k, n), or (n, k) if trans_b, perhaps behind axes of 1 → (n, k), both filled up with zeros to whole
+    tiles: each column of the product a row."""
+    matrix = b.reshape(b.shape[-2:])
+    matrix = matrix if trans_b else matrix.T
+    n, k = matrix.shape
+    packed = np.zeros((-(-n // tile_n) * tile_n, -(-k // tile_k) * tile_k), b.dtype)
+    packed[:n, :k] = matrix
+    return packed
+
+
 def converted(array: np.ndarray, precision: str) -> np.ndarray:
     """The values that a kernel of this precision multiplies by."""
     if precision == "fp16":

@@ -15,6 +15,13 @@ __device__ __forceinline__ void copy_async_16(void* to, const void* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
 }
 
+// The same; zeros where `inside` is false, and then nothing is read.
+__device__ __forceinline__ void copy_async_16(void* to, const void* from, bool inside) {
+    const unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    const int nbytes = inside ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(nbytes) : "memory");
+}
+
 __device__ __forceinline__ void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 template <int NEWEST>

@@ -16,7 +16,18 @@ run in order before or after the first (`Launch.before`, `Launch.then`). A stage
 alone: it is then told of a smaller batch. A stage may be a `Product`, which a library does (a yardstick).
 """
 
-from kernels.launch import direct, elements, library, products, rows, spectral, tensor, whole_image, windows
+from kernels.launch import (
+    direct,
+    elements,
+    library,
+    products,
+    rows,
+    sliced,
+    spectral,
+    tensor,
+    whole_image,
+    windows,
+)
 from kernels.launch.core import POINTERS, SHAPES, Launch, Matrix, Pack, Product, Stage, launch, refusal
 from kernels.launch.products import TILES
 
@@ -36,6 +47,7 @@ __all__ = [
     "products",
     "refusal",
     "rows",
+    "sliced",
     "spectral",
     "tensor",
     "whole_image",

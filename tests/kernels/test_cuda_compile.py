@@ -10,7 +10,7 @@ import pytest
 
 from kernels import launch, nvrtc, params, registry, tensor_tiles
 from kernels.errors import KernelError
-from kernels.launch import products, tensor
+from kernels.launch import products, sliced, tensor
 from tests.kernels import cuda_cases
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
@@ -57,6 +57,21 @@ def test_every_tensor_tile_compiles_and_fits_its_block(op: str, monkeypatch: pyt
         assert used is not None
         assert used.registers * how.block[0] <= 65536
         assert used.spill_nbytes <= 128, f"{tile}: {used}"
+        assert used.shared_nbytes <= 48 << 10
+
+
+def test_every_sliced_tile_compiles_and_two_blocks_fit_beside_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rung = next(r for r in RUNGS if sliced.tiles(r))
+    case = next(c for c in cuda_cases.cases("gemm") if not rung.refusal(c.params))
+    for tile in sliced.tiles(rung):
+        monkeypatch.setattr(sliced, "fit", lambda *_, tile=tile: (tile, 2))
+        how = launch.launch(case.params, rung)
+        used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines))
+        assert used is not None
+        assert used.registers * max(512, how.block[0]) <= 65536
+        assert used.spill_nbytes == 0, f"{tile}: {used}"
         assert used.shared_nbytes <= 48 << 10
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kernels import launch, nvrtc, params, registry, scalars, tiles
 from kernels.errors import KernelError
-from kernels.launch import products
+from kernels.launch import products, sliced
 
 RUNGS = [rung for op in params.OPS for rung in registry.rungs("cuda", op)]
 EXAMPLES: dict[str, params.Params] = {
@@ -79,6 +79,25 @@ def test_a_sum_in_parts_has_room_and_a_second_stage(
     alone = launch.launch(EXAMPLES[rung.op], rung)
     assert len(alone.stages(rung.op)) == 1
     assert int(alone.arguments([1, 2], 3, 4, rung.op)[4]) == 0
+
+
+def test_a_sliced_sum_fills_the_device_and_fits_its_weights_into_whole_tiles() -> None:
+    rung = registry.find("cuda", "gemm", "sliced_sum")
+    product = params.Gemm(100, 128, 7200, trans_b=True, bias=True)
+    how = launch.launch(product, rung)
+    assert how.grid[0] * how.grid[1] > 100
+    assert how.workspace_nbytes == 4 * how.grid[1] * 100 * 128
+    assert _parameters(rung, "gemm_reduce") == _parameters(rung)
+    weights = np.random.default_rng(1).standard_normal((128, 7200)).astype(np.float32)
+    for b, trans_b in ((weights, True), (weights.T, False)):
+        packed = launch.launch(replace(product, trans_b=trans_b), rung).packed[1](b[None])
+        assert packed.shape[0] % 64 == 0
+        assert packed.shape[1] % 16 == 0
+        np.testing.assert_array_equal(packed[:128, :7200], weights)
+        assert not packed[:, 7200:].any()
+    assert "k" in str(rung.refusal(replace(product, k=7202)))
+    tile, parts = sliced.fit(128, 4096, 4096)
+    assert (tile.m, tile.n, parts) == (64, 64, 1), "many outputs need no parts"
 
 
 def test_codes_cover_every_word_of_the_parameters() -> None:

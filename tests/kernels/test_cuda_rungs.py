@@ -11,12 +11,16 @@ import pytest
 from bench.accuracy import BOUNDS
 from engine.backends.engine_cuda import BACKEND
 from kernels import launch, params, registry, tensor_tiles
-from kernels.launch import products, tensor
+from kernels.launch import products, sliced, tensor
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_device import Device
 
 RUNGS = [rung for op in params.OPS for rung in registry.rungs("cuda", op)]
-TILED = [(rung, tile) for rung in RUNGS for tile in (*launch.TILES.get(rung.launch, ()), *tensor.tiles(rung))]
+TILED = [
+    (rung, tile)
+    for rung in RUNGS
+    for tile in (*launch.TILES.get(rung.launch, ()), *tensor.tiles(rung), *sliced.tiles(rung))
+]
 
 # CuPy, which carries the arrays here, may be behind NumPy's newest.
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -63,9 +67,10 @@ def test_every_tile_agrees_with_float64(
     device: Device, rung: registry.Rung, tile: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Left to itself, the launch shape gives small problems small tiles.
-    parts = 3 if rung.launch.endswith(("_split", "_tensor")) else 1
+    parts = 3 if rung.launch.endswith(("_split", "_tensor", "_sliced")) else 1
     monkeypatch.setattr(products, "fit", lambda *_: (tile, parts))
     monkeypatch.setattr(tensor_tiles, "fit", lambda *_: (tile, parts))
+    monkeypatch.setattr(sliced, "fit", lambda *_: (tile, parts))
     tried, wrong = _failures(device, rung)
     assert not wrong, f"{rung.label}: {len(wrong)} of {tried} cases\n" + "\n".join(wrong)
 
