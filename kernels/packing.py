@@ -85,7 +85,7 @@ def tiled_rows(b: np.ndarray, trans_b: bool, tile_n: int, tile_k: int) -> np.nda
     tiles: each column of the product a row."""
     matrix = b.reshape(b.shape[-2:])
     matrix = matrix if trans_b else matrix.T
-    n, k = matrix.shape
+    n, k = len(matrix), b.shape[-1 if trans_b else -2]
     packed = np.zeros((-(-n // tile_n) * tile_n, -(-k // tile_k) * tile_k), b.dtype)
     packed[:n, :k] = matrix
     return packed
