@@ -16,6 +16,9 @@ import numpy as np
 from kernels.launch import Stage
 
 CAPABILITY = (9, 0)
+Begun = frozenset[int]  # the steps of a plan that begin early
+_ROUNDS = 2  # what one step gains may depend on those beside it
+_GAIN = 0.005  # of a pass, below which a difference is noise
 _TYPES: dict[type, type[Any]] = {
     np.uint64: ctypes.c_uint64,
     np.int64: ctypes.c_int64,
@@ -47,6 +50,26 @@ def overlapping(cupy: Any, kernel: Any, stage: Stage, arguments: Sequence[Any]) 
             raise RuntimeError(f"{driver.CUresult(result).name} when {stage.function} was launched")
 
     return start
+
+
+def fastest(can: Sequence[int], time: Callable[..., Sequence[float]]) -> Begun:
+    """Which of the steps that `can` begin early should: `time(way, other)` measures two ways beside each
+    other, in the same unit. From the better of none and all of them on, each is turned round in its order and
+    stays so where that gains."""
+    none, every = frozenset[int](), frozenset(can)
+    best = _better(none, every, time)
+    for _ in range(_ROUNDS if len(every) > 1 else 0):
+        before = best
+        for step in can:
+            best = _better(best, best ^ {step}, time)
+        if best == before:
+            break
+    return best
+
+
+def _better(known: Begun, other: Begun, time: Callable[..., Sequence[float]]) -> Begun:
+    was, now = time(known, other)
+    return other if now < (1 - _GAIN) * was else known
 
 
 class _Arguments:

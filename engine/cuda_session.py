@@ -84,10 +84,11 @@ class EngineCudaSession:
         started = clock()
         capability = capability_of(cupy)
         choose = planner.ladder_choice(options, capability, self.precision)
+        launches = _Launches(options)
         self._plan = planner.plan(
-            graph, self.batch, "cuda", self.precision, options, choose=choose, workspace=_workspace(options)
+            graph, self.batch, "cuda", self.precision, options, choose=choose, workspace=launches.workspace
         )
-        self._shapes = [_shape(step, options) for step in self._plan.steps]
+        self._shapes = [launches.of(step.params, step.rung) for step in self._plan.steps]
         constants, self._packed = laid_out(self._plan, [shape for _, shape in self._shapes])
         planned = clock()
         self._stream = cupy.cuda.Stream(non_blocking=True)
@@ -204,11 +205,15 @@ class EngineCudaSession:
         return graph, ""
 
     def _begin_early(self, calls: list[_Call]) -> None:
-        """Replay with kernels that begin before the one in front has ended, if that is the faster way: blocks
-        that wait take room, and only trying tells what that costs."""
-        both = [(self._graph, self._calls), (self._capture(calls)[0], calls)]
-        if both[1][0] is None:
-            return
+        """Replay with those of these kernels beginning before the one in front has ended that make a pass
+        faster by doing so: blocks that wait take room, and only trying tells what that costs."""
+        can = [
+            i for i, (plain, early) in enumerate(zip(self._calls, calls, strict=True)) if early is not plain
+        ]
+        graphs: dict[cuda_overlap.Begun, Any] = {frozenset(): self._graph}
+
+        def launches(begun: cuda_overlap.Begun) -> list[_Call]:
+            return [calls[i] if i in begun else plain for i, plain in enumerate(self._calls)]
 
         def replays(graph: Any, count: int) -> float:
             def work() -> None:
@@ -221,11 +226,21 @@ class EngineCudaSession:
         if once > _LONG_NS:
             return
         count = math.ceil(_TRAIN_NS / once)
-        times = [[replays(graph, count) for graph, _ in both] for _ in range(_FEWEST_TRAINS)]
-        plain, early = (min(column) for column in zip(*times, strict=True))
-        if early < plain:
-            self._graph, self._calls = both[1]
-            self._facts["cuda_graph"] = "yes, its kernels begin early"
+
+        def measured(*ways: cuda_overlap.Begun) -> list[float]:
+            for begun in ways:
+                if begun not in graphs:
+                    graphs[begun] = self._capture(launches(begun))[0]
+            rounds = [
+                [replays(graphs[begun], count) if graphs[begun] is not None else math.inf for begun in ways]
+                for _ in range(_FEWEST_TRAINS)
+            ]
+            return [min(column) for column in zip(*rounds, strict=True)]
+
+        begun = cuda_overlap.fastest(can, measured)
+        if begun:
+            self._graph, self._calls = graphs[begun], launches(begun)
+            self._facts["cuda_graph"] = f"yes, {len(begun)} of its {len(calls)} steps begin early"
 
     # --------------------------------------------------------------------------------------------- running
 
@@ -389,16 +404,19 @@ class EngineCudaSession:
             self._pool = None
 
 
-def _shape(step: Step, options: Options) -> tuple[registry.Rung, launch.Launch]:
-    rung = registry.find("cuda", step.op, step.rung, options.kernel_dirs)
-    return rung, launch.launch(step.params, rung)
+class _Launches:
+    """The launch of each step, worked out once: planning asks for its scratch memory, preparing for all."""
 
+    def __init__(self, options: Options) -> None:
+        self._dirs = options.kernel_dirs
+        self._found: dict[tuple[Params, str], tuple[registry.Rung, launch.Launch]] = {}
 
-def _workspace(options: Options) -> planner.Workspace:
-    """Bytes of scratch memory of a step, as its launch asks for them."""
+    def of(self, params: Params, name: str) -> tuple[registry.Rung, launch.Launch]:
+        if (params, name) not in self._found:
+            rung = registry.find("cuda", params.op, name, self._dirs)
+            self._found[params, name] = rung, launch.launch(params, rung)
+        return self._found[params, name]
 
-    def nbytes(device: str, params: Params, rung: str) -> int:
-        found = registry.find(device, params.op, rung, options.kernel_dirs)
-        return launch.launch(params, found).workspace_nbytes or 0
-
-    return nbytes
+    def workspace(self, device: str, params: Params, name: str) -> int:
+        """Bytes of scratch memory, as planner.Workspace."""
+        return self.of(params, name)[1].workspace_nbytes or 0
