@@ -17,7 +17,7 @@ from bench.commands.ladder import ladder
 from bench.commands.profile import profile
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
-from kernels.errors import InputError, KernelscopeError
+from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 
 app = typer.Typer(
     name="kernelscope",
@@ -66,6 +66,10 @@ def default(context: typer.Context) -> None:
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
+# What was asked for cannot be had, wrong input or right; everything else was tried and failed.
+NOT_TO_BE_HAD = (InputError, UnsupportedError, UnavailableError)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (sys.argv's unless given); the exit code."""
     try:
@@ -80,11 +84,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except UsageError as error:
-        print(_one_line(error.format_message()), file=sys.stderr)  # type: ignore[attr-defined]
+        text = error.format_message()  # type: ignore[attr-defined]
+        # Of a group without a command it is the whole help, which stays as it is.
+        print(text if text.startswith("Usage:") else _one_line(text), file=sys.stderr)
         return 2
     except KernelscopeError as error:
         print(_one_line(str(error)), file=sys.stderr)
-        return 2 if isinstance(error, InputError) else 1
+        return 2 if isinstance(error, NOT_TO_BE_HAD) else 1
     return result if isinstance(result, int) else 0
 
 

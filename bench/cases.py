@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench import rung_check
 from bench.bounds import MAX_BATCH, MAX_IMAGES, MAX_THREADS
 from bench.records import Case, Job, stem
 from engine import backends, importer
@@ -60,6 +61,8 @@ def plan(job: Job, progress: Progress | None = None) -> tuple[Case, ...]:
     for spec in specs:
         if spec.path is not None:
             importer.load(spec.path)  # a broken file is told now, and not after an hour
+    rung_check.check(job, specs, chosen, progress)
+    for spec in specs:
         for precision in dict.fromkeys(job.precisions):
             for batch in sorted(set(job.batches_of(spec.name))):
                 for images in sorted(set(job.images_of(spec.name))) or [default_images(spec, progress)]:
@@ -198,8 +201,7 @@ def check(job: Job) -> None:
                     f"{what} sizes are given for {model}, which is not compared{_nearest(model, called)}; "
                     f"compared are {', '.join(job.models)}"
                 )
-    if job.threads is not None:
-        _within("threads", job.threads, 1, MAX_THREADS)
+    check_threads(job.threads)
     if not job.precisions:
         raise InputError(f"no precision was named; known are {', '.join(PRECISIONS)}")
     for precision in job.precisions:
@@ -208,9 +210,7 @@ def check(job: Job) -> None:
                 f"precision {precision!r} is not known{_nearest(precision, PRECISIONS)}; "
                 f"known are {', '.join(PRECISIONS)}"
             )
-    for name, seconds in (("budget", job.budget_s), ("timeout", job.timeout_s)):
-        if not (math.isfinite(seconds) and seconds > 0):
-            raise InputError(f"{name} {seconds:g} s is no time to measure in; give seconds above 0")
+    check_seconds(job.budget_s, job.timeout_s)
     if job.l2 not in ("warm", "cold"):
         raise InputError(f"L2 mode {job.l2!r} is not known; known are warm and cold")
     if job.preprocess is not None:
@@ -220,6 +220,20 @@ def check(job: Job) -> None:
     for folder in job.kernel_dirs:
         if not Path(folder).expanduser().is_dir():
             raise InputError(f"kernel folder {folder} does not exist")
+
+
+def check_threads(threads: int | None) -> None:
+    """Raises InputError for a number of threads that no machine has; None: as many as there are cores."""
+    if threads is not None:
+        _within("threads", threads, 1, MAX_THREADS)
+
+
+def check_seconds(budget_s: float, timeout_s: float) -> None:
+    """Raises InputError for a budget of samples, or a time that a case is given, in which nothing can be
+    measured."""
+    for name, seconds in (("budget", budget_s), ("timeout", timeout_s)):
+        if not (math.isfinite(seconds) and seconds > 0):
+            raise InputError(f"{name} {seconds:g} s is no time to measure in; give seconds above 0")
 
 
 def _check_dataset(spec: str) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +10,9 @@ import msgspec
 import numpy as np
 
 from bench import accuracy, artifacts, gallery, layers, predictions, stats, timing, tuning
+from bench.layer_errors import LayerErrors
 from bench.material import ORACLE, Material
+from bench.outcomes import Incorrect, outcome
 from bench.records import (
     Accuracy,
     Case,
@@ -26,22 +26,14 @@ from bench.records import (
 )
 from bench.timing import Timing
 from engine import backends
-from engine.backend import Backend, Options, Session, Variant
-from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
+from engine.backend import Backend, Session, Variant
+from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError
 
 UNQUIET = 0.05  # rounds that leave the median this uncertain are worth a warning
 LAYERS_S = 0.5
 END_TO_END_S = 0.3
 
 Progress = Callable[[str, float | None], None]
-
-
-class Incorrect(Exception):
-    """The answers are wrong; carries the errors. Not timed, or its times not kept."""
-
-    def __init__(self, error: ErrorStats, when: str) -> None:
-        super().__init__(f"{when}: {error.reason}")
-        self.error = error
 
 
 class Contender:
@@ -257,107 +249,6 @@ class Contender:
             gallery.keep_images(target, dataset.images, dataset.classes, self.case.images)
         except OSError as error:
             self._warnings.append(f"the images could not be kept: {(error.strerror or str(error)).lower()}")
-
-
-class LayerErrors:
-    """Errors of layers by backend, precision and rungs: beyond that they do not depend on the batch, so they
-    are taken once, of the rungs that were timed at the case's batch where some were. Of a reference in a
-    configuration of its own, which chooses its algorithms out of sight, they are taken at each batch."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[object, ...], dict[str, Layer]] = {}
-
-    def merged(self, contender: Contender, material: Material, timed: tuple[Layer, ...]) -> tuple[Layer, ...]:
-        """`timed` with the errors of the same tensors."""
-        options = _with_rungs(contender.options, timed)
-        key = (contender.case.backend, contender.case.precision, *options.rungs.items(), *_at(contender))
-        if key not in self._found:
-            try:
-                found = self._measured(contender, material, options)
-            except UnsupportedError:  # a rung that takes the case's batch and not that of the golden images
-                found = self._measured(contender, material, contender.options)
-            held = {layer.output: layer for layer in found if layer.output}
-            if contender.options.ort is not None:
-                held |= _errors_at(contender, material, held)
-            self._found[key] = held
-        known = self._found[key]
-        return tuple(
-            msgspec.structs.replace(
-                layer, isolated=known[layer.output].isolated, propagated=known[layer.output].propagated
-            )
-            if layer.output in known
-            else layer
-            for layer in timed
-        )
-
-    @staticmethod
-    def _measured(contender: Contender, material: Material, options: Options) -> tuple[Layer, ...]:
-        golden = material.golden()
-        reference = backends.get(contender.backend.reference)
-        return layers.measure(
-            material.graph,
-            contender.backend,
-            contender.case.precision,
-            options,
-            golden,
-            golden.images,
-            reference=reference if reference.unavailable() is None else None,
-            times=False,
-        )
-
-
-def _with_rungs(options: Options, timed: Sequence[Layer]) -> Options:
-    """The rungs that ran named by node where some were timed at the case's own batch, at another one other
-    rungs would run."""
-    if all(layer.chosen != "timed" for layer in timed):
-        return options
-    return replace(options, rungs={layer.nodes[0]: layer.rung for layer in timed if layer.rung})
-
-
-def _at(contender: Contender) -> tuple[object, ...]:
-    """What the errors of its layers hang on beside backend and precision."""
-    configured = contender.options.ort
-    return () if configured is None else (configured, contender.case.batch)
-
-
-def _errors_at(contender: Contender, material: Material, held: Mapping[str, Layer]) -> dict[str, Layer]:
-    """Layers of `held` with the errors that they have alone at the case's own batch."""
-    case = contender.case
-    errors = layers.errors_at(
-        material.graph, contender.backend, case.precision, contender.options, material.golden(), case.batch
-    )
-    return {
-        part.output: msgspec.structs.replace(held[part.output], isolated=stats_)
-        for part, stats_ in errors
-        if part.output in held
-    }
-
-
-def outcome(error: BaseException) -> tuple[Disposition, str]:
-    """What an exception makes of a case, and the sentence for it."""
-    match error:
-        case Incorrect():
-            return "incorrect", str(error)
-        case UnsupportedError() | UnavailableError():
-            return "unsupported", str(error)
-        case OutOfMemoryError():
-            return "out_of_memory", str(error)
-        case MemoryError():
-            return "out_of_memory", "the host's memory did not suffice; a smaller batch takes less"
-        case KernelscopeError():
-            return "failed", str(error)
-        case _:
-            text = str(error).strip().splitlines()
-            return "failed", f"{type(error).__name__}: {text[0] if text else 'no message'}"
-
-
-def is_bug(error: BaseException) -> bool:
-    """Whether this is no outcome that the program knows, so that its traceback belongs into the log."""
-    return not isinstance(error, KernelscopeError | Incorrect | MemoryError)
-
-
-def trace(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error)).rstrip()
 
 
 def _disturbed(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

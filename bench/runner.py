@@ -8,12 +8,15 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import msgspec
 import numpy as np
 import onnx
 
-from bench import cases, contender, environment, oracle, timing, tuning
-from bench.contender import Contender, LayerErrors
+from bench import cases, environment, oracle, timing, tuning
+from bench.contender import Contender
+from bench.layer_errors import LayerErrors
 from bench.material import Material
+from bench.outcomes import broke_device, is_bug, outcome, trace
 from bench.records import (
     Case,
     CaseStarted,
@@ -33,7 +36,7 @@ from bench.timing import Rules, Stopped, time_together
 from bench.tune_reference import DeviceLost
 from engine import backends, importer
 from engine.backend import Options
-from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
+from kernels.errors import KernelscopeError, OutOfMemoryError
 
 QUIET_S = 0.2  # progress within a stage is told no more often
 
@@ -233,7 +236,7 @@ class Runner:
 
     def _abandon(self, case: Case, error: Exception) -> None:
         """A case that never had a contender."""
-        disposition, reason = contender.outcome(error)
+        disposition, reason = outcome(error)
         self._trace(case, error)
         self._settle(Measurement(case=case, disposition=disposition, reason=reason))
 
@@ -243,15 +246,17 @@ class Runner:
             return
         self._trace(case, error)
         self._close(entrant)
-        self._settle(entrant.failed(error))
-        broken = isinstance(error, KernelError) or contender.is_bug(error)
-        if broken and entrant.backend.device != "cpu":
-            # After an illegal access every later call of the process fails: its context is lost.
-            raise Restart(f"{case.words} failed on the device; the rest goes on in a new process")
+        measurement = entrant.failed(error)
+        broken = broke_device(entrant.backend.device, measurement.disposition)
+        if broken:
+            measurement = msgspec.structs.replace(measurement, disposition="crashed")
+        self._settle(measurement)
+        if broken:
+            raise Restart(f"{case.words} broke the device's context; the rest goes on in a new process")
 
     def _trace(self, case: Case, error: Exception) -> None:
-        if contender.is_bug(error):
-            self._say(Log(level="error", text=f"{case.words}: {contender.trace(error)}"))
+        if is_bug(error):
+            self._say(Log(level="error", text=f"{case.words}: {trace(error)}"))
 
     def _close(self, entrant: Contender) -> None:
         try:

@@ -171,7 +171,7 @@ def _device(case: Case) -> str:
 
 def _failure(case: Case, error: Exception) -> KernelscopeError:
     """What ended a case, as a sentence."""
-    from bench.contender import outcome
+    from bench.outcomes import outcome
 
     disposition, reason = outcome(error)
     return KernelscopeError(f"{case.words}: {disposition.replace('_', ' ')}: {reason}")

@@ -196,6 +196,12 @@ MISTAKES = {
     "compare --charts gif": "chart format 'gif'",
     "compare --l2 hot": "known are warm, cold",
     "compare --rung conv1": "is not NODE=RUNG",
+    "compare --rung convX=tiled": "lenet5-digits has no node 'convX'; did you mean 'conv2'?",
+    "compare lenet5-digits ece408-high --rung convX=tiled": "lenet5-digits and ece408-high have no node",
+    "compare --rung lenet5-digit:conv1=im2col": "has no node 'lenet5-digit:conv1'",
+    "compare --rung conv1=nonsense --backend engine-cpu": "no rung 'nonsense' of conv on cpu",
+    "compare --rung conv1=gpu/im2col": "there is no device 'gpu'",
+    "compare --rung flatten=ufunc": "which no kernel runs",
     "compare --kernels nowhere": "does not exist",
     "compare nowhere.onnx": "does not exist",
     "compare --images 0": "images 0 is out of range",
@@ -207,9 +213,28 @@ MISTAKES = {
     "compare --out file/below": "cannot",
     "compare --resume nowhere": "not a run folder",
     "export nowhere": "not a run folder",
+    "ladder convv": "did you mean 'conv'?",
+    "ladder conv --node nowhere": "there are conv1, conv2",
+    "ladder conv --rung nonsense --device cpu": "no rung 'nonsense' of conv on cpu",
+    "ladder conv --kernels nowhere": "does not exist",
+    "ladder conv --shape 1,2,3": "--shape is N,C,H,W,M,K",
+    "ladder conv --shape 1,3,8,8,4,3 --threads -3": "threads -3 is out of range",
+    "ladder conv --shape 1,3,8,8,4,3 --threads 0": "threads 0 is out of range",
+    "ladder conv --shape 1,3,8,8,4,3 --budget nan": "give seconds above 0",
+    "ladder conv --shape 1,3,8,8,4,3 --timeout -1": "give seconds above 0",
+    "ladder --resume nowhere": "holds no ladder",
+    "profile lenet5-digit": "did you mean lenet5-digits",
+    "profile --rung convX=tiled": "did you mean 'conv2'?",
+    "profile --rung conv1=nonsense --backend engine-cpu": "no rung 'nonsense' of conv on cpu",
+    "profile --dataset folder:nowhere": "does not exist",
+    "profile --load nowhere": "holds no profile",
+    "selfcheck --seed -1": "--seed",
+    "selfcheck --times 0": "compares nothing",
     "runs show nowhere": "not a run folder",
     "runs list nowhere": "no run",
     "models show lenet5-digit": "did you mean lenet5-digits",
+    "models show lenet5-digits --plan --batch 0": "batch size 0 is out of range",
+    "models show lenet5-digits --plan --precision tf32": "tf32 is not offered by the engine on cpu",
     "models build nothing": "not known",
     "models frob": "No such command",
     "--nope": "No such option",
@@ -226,6 +251,25 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(line: str, capsys: pytest.Cap
     assert MISTAKES[line] in err
     assert "Traceback" not in err
     assert sorted(p.name for p in Path().iterdir()) == ["file"]
+
+
+@pytest.mark.parametrize("command", ["compare", "ladder conv --device cpu", "profile"])
+def test_a_file_that_is_no_rung_is_named_before_anything_runs(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine").mkdir()
+    Path("mine/90_mine.py").write_text('# op = "conv"\n# rung = 90\n# name = "mine"\n# wat = 3\n')
+    assert main.main([*command.split(), "--kernels", "mine"]) == 2
+    assert capsys.readouterr() == (
+        "",
+        f"{Path('mine/90_mine.py').resolve()}: unknown key 'wat' in the header\n",
+    )
+    assert [path.name for path in Path().iterdir()] == ["mine"]
+
+
+def test_a_group_without_a_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["runs"]) == 2
+    assert "\n" in capsys.readouterr().err.strip()
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model", b"\x08\x07\x12"])

@@ -111,7 +111,7 @@ def compare(
         own_images=own_counts,
         dataset=dataset or None,
         preprocess=preprocess or None,
-        threads=threads if _given(context, "threads") else None,
+        threads=threads if parsing.given(context, "threads") else None,
         l2=parsing.one_of(l2, ("warm", "cold"), "L2 mode"),  # type: ignore[arg-type]
         budget_s=budget,
         timeout_s=timeout,
@@ -125,7 +125,7 @@ def compare(
         raise typer.Exit(run_jobs([(job, out)], wanted))
     if out is not None:
         raise InputError("--resume writes into the run it goes on with; leave --out away")
-    fields = [field for name, set_ in _FIELDS.items() if _given(context, name) for field in set_]
+    fields = [field for name, set_ in _FIELDS.items() if parsing.given(context, name) for field in set_]
     raise typer.Exit(go_on(resume, job, fields, wanted))
 
 
@@ -148,11 +148,6 @@ _FIELDS = {
     "rung": ("rungs",),
     "kernels": ("kernel_dirs",),
 }
-
-
-def _given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE" and context.params.get(name) not in (None, [])
 
 
 def default(output: Output | None = None) -> int:

@@ -113,7 +113,7 @@ def ladder(
         rungs=tuple(rung),
         kernel_dirs=tuple(str(Path(k).expanduser().absolute()) for k in kernels),
         whole_model=whole_model,
-        threads=threads or None,
+        threads=threads if parsing.given(context, "threads") else None,
         l2=parsing.one_of(l2, ("warm", "cold"), "L2 mode"),
         budget_s=budget,
         timeout_s=timeout,

@@ -75,9 +75,10 @@ def show_command(
         if entry.accuracy is not None:
             lines.append(("top-1", units.percent(entry.accuracy)))
         lines.append(("provenance", entry.provenance))
+    table = _plan(graph, batch, device, precision) if plan else _nodes(graph)
     for name, text in lines:
         console().print(Text(f"{name:<12}", style="bold") + Text(text), soft_wrap=True)
-    console().print(_plan(graph, batch, device, precision) if plan else _nodes(graph))
+    console().print(table)
 
 
 @app.command("build")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from kernels.errors import InputError
+
+if TYPE_CHECKING:
+    import typer
 
 MOST_NUMBERS = 10_000
 
@@ -69,6 +73,12 @@ def names(values: Iterable[str]) -> tuple[str, ...]:
     """Names given by repeating an option, by commas, or both; each once."""
     parts = (part.strip() for value in values for part in value.split(","))
     return tuple(dict.fromkeys(filter(None, parts)))
+
+
+def given(context: typer.Context, name: str) -> bool:
+    """Whether a parameter stands on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE" and context.params.get(name) not in (None, [])
 
 
 def one_of(value: str, known: Sequence[str], what: str) -> str:

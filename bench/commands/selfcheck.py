@@ -30,7 +30,7 @@ def selfcheck(
     budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples a side."),
     threads: int | None = typer.Option(None, metavar="N", help="CPU threads; without it, one a core."),
     l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),
-    seed: int = typer.Option(0, metavar="N", help="Draws inputs and the order of turns."),
+    seed: int = typer.Option(0, metavar="N", min=0, help="Draws inputs and the order of turns."),
 ) -> None:
     """Compare backends with themselves, as `compare` compares them with each other.
 

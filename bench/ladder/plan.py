@@ -140,8 +140,11 @@ def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[St
 
 
 def job_of(params: Params, device: str, **fields: Any) -> LadderJob:
-    """A job on these params, its title in words. Raises InputError for a precision that is not known."""
+    """A job on these params, its title in words. Raises InputError for a precision that is not known, and for
+    threads or seconds with which nothing can be measured."""
     job = LadderJob(op=params.op, params=asdict(params), device=device, **fields)
+    comparison.check_threads(job.threads)
+    comparison.check_seconds(job.budget_s, job.timeout_s)
     if job.precision and job.precision not in PRECISIONS:
         raise InputError(f"precision {job.precision!r} is not known; known are {', '.join(PRECISIONS)}")
     if job.whole_model and not job.model:
@@ -154,11 +157,11 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
     """The ladder of a job: its cases in the order of the rungs, then the reference in each precision that a
     rung has (fp32-tc is held against fp32's); whole models after.
 
-    Raises KernelError naming a file of the user's that is no rung, InputError for a rung or a precision that
-    is not there.
+    Raises InputError for a rung or a precision that is not there, and naming a file of the user's that is no
+    rung; with a list `broken` that file's error is put there.
     """
     dirs = [Path(folder) for folder in job.kernel_dirs]
-    ladder = registry.rungs(job.device, job.op, dirs, broken)
+    ladder = rungs_of(job, broken)
     if job.rungs:
         wanted = [registry.find(job.device, job.op, name, dirs, broken=[]) for name in job.rungs]
         ladder = tuple(rung for rung in ladder if rung in wanted)
@@ -187,6 +190,14 @@ def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:
     )
 
 
+def rungs_of(job: LadderJob, broken: list[KernelError] | None = None) -> tuple[Rung, ...]:
+    """The rungs of a job's operator and device, ours and the user's. Raises as `plan` does."""
+    try:
+        return registry.rungs(job.device, job.op, [Path(folder) for folder in job.kernel_dirs], broken)
+    except KernelError as error:
+        raise InputError(str(error)) from error
+
+
 def case_of(rung: Rung) -> RungCase:
     """The case of a rung's own."""
     return RungCase(
@@ -211,5 +222,4 @@ def op_of(name: str) -> str:
 
 def sources(job: LadderJob) -> dict[str, str]:
     """The text of every rung that the job's ladder has, by its name."""
-    dirs = [Path(folder) for folder in job.kernel_dirs]
-    return {rung.name: rung.source for rung in registry.rungs(job.device, job.op, dirs)}
+    return {rung.name: rung.source for rung in rungs_of(job)}

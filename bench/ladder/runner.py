@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from bench import environment, judge, limits, one_node, stats
-from bench.contender import UNQUIET, Contender, Incorrect, is_bug, outcome, trace
+from bench.contender import UNQUIET, Contender
 from bench.judge import Trial, Wrong
 from bench.judge import trial as trials
 from bench.ladder.records import (
@@ -30,6 +30,7 @@ from bench.ladder.records import (
     RungStarted,
 )
 from bench.material import Material
+from bench.outcomes import Incorrect, broke_device, is_bug, outcome, trace
 from bench.records import Case, Done, ErrorStats, Hello, Job, Log, Progress, Telemetry, Validity
 from bench.runner import QUIET_S, Restart
 from bench.telemetry import Sampler
@@ -329,14 +330,13 @@ class LadderRunner:
         disposition, reason = outcome(error)
         if is_bug(error) and not isinstance(error, Incorrect):
             self._say(Log(level="error", text=f"{case.words}: {trace(error)}"))
-        broken = self._job.device == "cuda" and disposition == "failed" and _device_lost()
+        broken = broke_device(self._job.device, disposition)
         if broken:
             disposition = "crashed"
         self._settle(
             RungMeasurement(case=case, disposition=disposition, reason=reason, started_at=started_at)
         )
         if broken:
-            # After an illegal access every later call of the process fails: its context is lost.
             raise Restart(f"{case.words} broke the device's context; the rest goes on in a new process")
 
     def _kept(self, case: RungCase, error: Wrong) -> Finding:
@@ -387,9 +387,3 @@ def capability(device: str) -> tuple[int, int] | None:
         return None
     digits = str(import_cupy().cuda.Device().compute_capability)
     return int(digits[:-1]), int(digits[-1])
-
-
-def _device_lost() -> bool:
-    from engine import rung_cuda
-
-    return rung_cuda.lost()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bench import cases
+from bench import cases, rung_check
 from bench.profile.records import ProfileJob, planned
 from bench.records import Case, Job
 from engine import importer
@@ -26,6 +26,7 @@ def plan(job: ProfileJob) -> tuple[ProfileJob, tuple[Case, ...]]:
         threads=job.threads,
         budget_s=job.budget_s,
         timeout_s=job.timeout_s,
+        rungs=job.rungs,
         kernel_dirs=job.kernel_dirs,
     )
     cases.check(asked)
@@ -35,6 +36,8 @@ def plan(job: ProfileJob) -> tuple[ProfileJob, tuple[Case, ...]]:
     if spec.path is not None:
         importer.load(spec.path)  # a broken file is told now
     chosen = cases.choose_backends(job.backends)
+    rung_check.check(asked, [spec], chosen)
+    cases.default_images(spec)  # images that cannot be had are told now as well
     job = msgspec.structs.replace(
         job,
         model=spec.name,

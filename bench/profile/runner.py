@@ -15,8 +15,8 @@ from time import perf_counter_ns
 import numpy as np
 
 from bench import environment, limits, tuning
-from bench.contender import is_bug, outcome, trace
 from bench.material import Material
+from bench.outcomes import is_bug, outcome, trace
 from bench.profile import counters as profile_counters
 from bench.profile import counters_run
 from bench.profile import parts as profile_parts

@@ -29,7 +29,8 @@ from bench.records import (
     WorkerMessage,
 )
 from bench.runner import Restart, Runner
-from kernels.errors import KernelError, OutOfMemoryError
+from engine import rung_cuda
+from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 
 JOB = Job(
     models=("lenet5-digits",),
@@ -283,20 +284,77 @@ def test_refusals_are_unsupported_with_the_reason(fakes):
     assert "fp16" in found["plain"].reason
 
 
-def test_a_device_that_failed_is_left_to_a_new_process(fakes):
-    def illegal():
-        raise KernelError("illegal address in conv/04")
+class Driver:
+    """In place of the driver: says whether the context still works, and counts how often it was asked."""
 
-    device = Fake("device", time_runs=illegal)
-    device.device = "cuda"
+    def __init__(self, monkeypatch, lost):
+        self.asked = 0
+        self.lost = lost
+        monkeypatch.setattr(rung_cuda, "lost", self)
+
+    def __call__(self):
+        self.asked += 1
+        return self.lost
+
+
+def failing_device(fakes, error):
+    """A job with a CUDA backend that fails with `error` while it is timed, and another one behind it."""
+
+    def fail():
+        raise error
+
+    device, other = Fake("device", time_runs=fail), Fake("other")
+    device.device = other.device = "cuda"
+    return changed(backends=fakes(device, other))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KernelError("CUDA failed on conv 04: cudaErrorIllegalAddress: an illegal memory access"),
+        RuntimeError("cudaErrorAssert: device-side assert triggered"),
+    ],
+)
+def test_a_device_whose_context_is_lost_is_left_to_a_new_process(fakes, monkeypatch, error):
+    Driver(monkeypatch, lost=True)
     messages = []
-    start = Start(job=changed(backends=fakes(device)))
-    with pytest.raises(Restart, match="goes on in a new process"):
+    start = Start(job=failing_device(fakes, error))
+    with pytest.raises(Restart, match="broke the device's context; the rest goes on in a new process"):
         Runner(start, messages.append, lambda: False).run()
-    told = {
-        m.measurement.case.backend: m.measurement.disposition for m in messages if isinstance(m, Measured)
-    }
-    assert told["device"] == "failed"
+    told = {m.measurement.case.backend: m.measurement for m in messages if isinstance(m, Measured)}
+    assert told["device"].disposition == "crashed"
+    assert str(error) in told["device"].reason
+    assert "other" not in told, "nothing is measured on a device that is lost"
+
+
+@pytest.mark.parametrize(
+    ("error", "asked"),
+    [
+        (KernelError("mine.cu:7: conv 90 mine does not compile for sm_90"), 1),
+        (KernelError("CUDA failed on conv 90: cudaErrorInvalidConfiguration: invalid configuration"), 1),
+        (ValueError("a bug of ours"), 1),
+        (OutOfMemoryError("memory did not suffice for conv1"), 0),
+        (UnsupportedError("conv1 takes no groups"), 0),
+    ],
+)
+def test_a_failure_that_leaves_the_context_whole_costs_that_case_alone(fakes, monkeypatch, error, asked):
+    driver = Driver(monkeypatch, lost=False)
+    found, messages = go(failing_device(fakes, error))
+    assert found["device"].disposition in ("failed", "out_of_memory", "unsupported")
+    assert (found["other"].disposition, found["ort-cpu"].disposition) == ("ok", "ok")
+    assert messages[-1] == Done()
+    assert driver.asked == asked
+
+
+def test_a_driver_is_not_asked_of_the_cpu(fakes, monkeypatch):
+    driver = Driver(monkeypatch, lost=True)
+
+    def fail():
+        raise KernelError("kernel in Python failed")
+
+    found, _ = go(changed(backends=fakes(Fake("plain", time_runs=fail))))
+    assert found["plain"].disposition == "failed"
+    assert driver.asked == 0
 
 
 def test_stopping_cancels_what_is_left(fakes):

@@ -29,7 +29,7 @@ from bench.ladder.store import LadderFolder
 from bench.records import ErrorStats
 from engine import probe
 from kernels import nvrtc, occupancy, registry
-from kernels.errors import InputError, KernelError
+from kernels.errors import InputError
 from kernels.params import OPS, Conv
 from models.names import DEFAULT_MODEL
 from tests.ladder.test_judge import CONV, PLANTED
@@ -181,7 +181,7 @@ def test_a_file_that_is_no_rung_stops_the_ladder_before_anything_runs(tmp_path: 
     own = tmp_path / "own"
     own.mkdir()
     (own / "91_odd.py").write_text('# op = "conv"\n# rung = 91\n# name = "odd"\nraise SystemExit\n')
-    with pytest.raises(KernelError, match=r"91_odd\.py: the header lacks 'idea'"):
+    with pytest.raises(InputError, match=r"91_odd\.py: the header lacks 'idea'"):
         ladder_plan.plan(small_job(kernel_dirs=(str(own),)))
 
 
