@@ -66,6 +66,12 @@ PREPARING = {
     ),
 }
 
+# What copies between pageable and page-locked memory spend the host's time on; each returns the bytes.
+STAGING = (
+    Watched("fill page-locked memory", "engine.cuda_runtime", "fill"),
+    Watched("empty page-locked memory", "engine.cuda_runtime", "empty"),
+)
+
 
 @contextlib.contextmanager
 def watching(targets: Sequence[Watched]) -> Iterator[list[Taken]]:

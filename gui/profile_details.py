@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from bench.charts import Chart
 from bench.charts import profile as charts
 from bench.profile import findings as profile_findings
+from bench.profile import remarks as profile_remarks
 from bench.profile import tables as profile_tables
 from bench.profile.records import CaseProfile, Profile
 from bench.profile.tables import Table
@@ -157,7 +158,7 @@ class ProfileDetails(QTabWidget):
         self.parts.show_cases(self._fine, self._window.currentData(), bool(self._scale.currentData()))
         self.cold.show_cases(self._cases)
         self.process.show_table(profile_tables.process(self._cases))
-        remarks = profile_findings.remarks(case) if case is not None else []
+        remarks = profile_remarks.remarks(case) if case is not None else []
         self._remarks.setText("  ".join(f"{words[:1].upper()}{words[1:].rstrip('.')}." for words in remarks))
         if self._profile is not None and read is not None and read is not self._diagnosed:
             self._diagnosed = read

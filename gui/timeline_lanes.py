@@ -15,6 +15,8 @@ from bench.profile.records import Activity, ApiCall, CaseProfile, Event, Events,
 MOST_ROWS = 5  # of a lane: what overlaps more deeply lies in the last one
 MARK, CALL = "mark:", "call:"
 PROVIDERS = "ExecutionProvider"
+# Intervals that are of no operator, by the part of the breakdown that they are.
+_BY_KIND = {"overhead": "profiler", "staging": "staging", "run": "ort"}
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def colour_key(event: Event) -> str:
     if isinstance(event, ApiCall):
         return CALL + profile_api.purpose(event.name)
     if isinstance(event, Interval):
-        return "profiler" if event.kind == "overhead" else profile_parts.OP + event.op_type
+        return _BY_KIND.get(event.kind) or profile_parts.OP + event.op_type
     return MARK + event.name
 
 
@@ -161,6 +163,10 @@ def _by(events: Iterable[Event], title: object) -> list[Lane | None]:
 def _interval_title(interval: Interval) -> str:
     if interval.kind == "overhead":
         return "the profiler's own work"
+    if interval.kind == "staging":
+        return f"staging, thread {interval.thread}"
+    if interval.kind == "run":
+        return f"ONNX Runtime, thread {interval.thread}"
     what = "steps" if interval.kind == "step" else "nodes"
     provider = interval.provider.removesuffix(PROVIDERS)
     return f"{what}, thread {interval.thread}{f', {provider}' if provider else ''}"

@@ -120,6 +120,7 @@ def facts(event: Event, zero_ns: int) -> list[tuple[str, str]]:
     elif isinstance(event, Interval):
         found.append(("thread", str(event.thread)))
         found += [(k, v) for k, v in (("by", event.provider), ("rung", event.rung)) if v]
+        found += _copied(event)
         found += _nodes(event)
     elif isinstance(event, Mark) and event.text:
         found.append(("", event.text))
@@ -134,10 +135,7 @@ def _of_activity(event: Activity) -> list[tuple[str, str]]:
         found.append(("registers", f"{event.registers} a thread"))
         shared = event.static_shared_nbytes + event.dynamic_shared_nbytes
         found.append(("shared memory", f"{units.nbytes(shared)} a block" if shared else "none"))
-    if event.nbytes:
-        found.append(("bytes", f"{event.nbytes:,} ({units.nbytes(event.nbytes)})"))
-    if (rate := event.bytes_per_s) is not None:
-        found.append(("rate", f"{rate / 1e9:,.2f} GB/s"))
+    found += _copied(event)
     if event.from_memory or event.to_memory:
         found.append(("memory", f"{event.from_memory or 'unknown'} to {event.to_memory or 'unknown'}"))
     if event.graph:
@@ -145,6 +143,13 @@ def _of_activity(event: Activity) -> list[tuple[str, str]]:
     if event.counters is not None:
         found += _counted(event.counters)
     return [*found, *_nodes(event)]
+
+
+def _copied(event: Activity | Interval) -> list[tuple[str, str]]:
+    found = [("bytes", f"{event.nbytes:,} ({units.nbytes(event.nbytes)})")] if event.nbytes else []
+    if (rate := event.bytes_per_s) is not None:
+        found.append(("rate", f"{rate / 1e9:,.2f} GB/s"))
+    return found
 
 
 def _counted(counters: Counters) -> list[tuple[str, str]]:

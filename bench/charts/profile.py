@@ -22,10 +22,12 @@ PARTS = {
     "d2h": "#DDCC77",
     "d2d": "#A8A060",
     "memset": "#7A8B8B",
+    "staging": "#1F78D1",
     "launch": "#E07B39",
     "alloc": "#CC6677",
     "sync": "#AA4499",
     "api": "#882255",
+    "ort": "#C6A4E0",
     "host": "#5A6B7B",
     "profiler": "#B0B8C0",
     "rest": "#D9D9D9",
@@ -35,7 +37,9 @@ IN_WORDS = {
     "h2d": "copying in",
     "d2h": "copying out",
     "d2d": "copying on the device",
+    "staging": "the host's filling and emptying of page-locked memory",
     "launch": "waiting for what is being launched",
+    "ort": "ONNX Runtime's own work on the host",
     "host": "the host's own code",
     "profiler": "the profiler's own work",
     "rest": "not explained",
@@ -86,15 +90,11 @@ def breakdown(profile: Profile, profiles: Sequence[CaseProfile], window: str = "
     panels = []
     for name in dict.fromkeys(made.case.backend for made in profiles):
         own = {made.case.batch: made for made in profiles if made.case.backend == name}
-        bars = [_bar(place, own.get(batch), keys, window) for place, batch in enumerate(batches)]
+        bars = [_bar(batch, own.get(batch), keys, window) for batch in batches]
         panels.append(
             Panel(
                 title=name,
-                x=Axis(
-                    label="batch",
-                    ticks=tuple(range(len(batches))),
-                    labels=tuple(f"{batch:,}" for batch in batches),
-                ),
+                x=Axis(label="batch", ticks=tuple(float(batch) for batch in batches)),
                 y=Axis(label="share of the profiled pass", unit="%", ticks=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
                 bars=tuple(bar for bar in bars if bar is not None),
             )
@@ -117,13 +117,13 @@ def breakdown(profile: Profile, profiles: Sequence[CaseProfile], window: str = "
     )
 
 
-def _bar(place: int, made: CaseProfile | None, keys: Sequence[str], window: str) -> Bar | None:
+def _bar(batch: int, made: CaseProfile | None, keys: Sequence[str], window: str) -> Bar | None:
     if made is None:
         return None
     found = made.breakdown(window)
     if found is None or not found.wall_ns:
-        mark = Mark(x=place, disposition=made.disposition, reason=made.reason)
-        return Bar(x=place, mark=mark) if made.disposition != "ok" else None
+        mark = Mark(x=batch, disposition=made.disposition, reason=made.reason)
+        return Bar(x=batch, mark=mark) if made.disposition != "ok" else None
     parts = tuple(
         Part(
             category=key,
@@ -134,7 +134,7 @@ def _bar(place: int, made: CaseProfile | None, keys: Sequence[str], window: str)
         for key in keys
         if found.part(key)
     )
-    return Bar(x=place, parts=parts, total=units.duration(found.wall))
+    return Bar(x=batch, parts=parts, total=units.duration(found.wall))
 
 
 def _breakdown_finding(profiles: Sequence[CaseProfile]) -> str:
@@ -156,10 +156,12 @@ def cold(profile: Profile, profiles: Sequence[CaseProfile]) -> Chart | None:
     """The waterfall of each backend's cold start at the smallest batch: a panel a backend, a bar a phase,
     which begins where the one before it ended."""
     panels = []
+    ready: dict[str, int] = {}
     for name in dict.fromkeys(made.case.backend for made in profiles):
         made = min((m for m in profiles if m.case.backend == name), key=lambda m: m.case.batch)
         if not made.cold:
             continue
+        ready[name] = made.cold[-1].end_ns
         bars = tuple(
             Bar(
                 x=place,
@@ -187,8 +189,7 @@ def cold(profile: Profile, profiles: Sequence[CaseProfile]) -> Chart | None:
         )
     if not panels:
         return None
-    ready = {made.case.backend: made.cold[-1].end_ns for made in reversed(profiles) if made.cold}
-    finding = ", ".join(f"{name} after {units.duration(ns)}" for name, ns in reversed(list(ready.items())))
+    finding = ", ".join(f"{name} after {units.duration(ns)}" for name, ns in ready.items())
     return Chart(
         name="profile-cold-start",
         model=profile.job.model,
@@ -227,13 +228,16 @@ def roofline(profile: Profile, made: CaseProfile, events: Events, limits: Limits
     tints = colours([profile_parts.OP + op_type for op_type in op_types])
     series = [
         Series(
-            label=f"{f.op_type} {f.label}",
+            label=f.label,
             backend=made.case.backend,
             precision=made.case.precision,
             colour=tints[profile_parts.OP + f.op_type],
             dashed=False,
             marker=MARKERS[op_types.index(f.op_type) % len(MARKERS)],
             points=_places(f),
+            # At a single point; two and the line between them are told by the legend.
+            named=not f.dram_nbytes,
+            leading=f is found[0],
         )
         for f in found
     ]

@@ -140,14 +140,13 @@ def _profile(path: Path, over: Path | None) -> Parts:
 
 
 def _timeline(path: Path, formats: Sequence[str], target: Path) -> None:
-    """The picture of a profile's timeline, which is no chart."""
-    from bench.commands.profile import PICTURED
+    """The pictures of a profile's timeline, which are no charts."""
     from bench.profile import draw_timeline
     from bench.profile.store import ProfileFolder
 
     folder = ProfileFolder.open(path)
     fine = [made for made in folder.measurements() if made.disposition == "ok"]
-    shown = [(made, folder.events(made)) for made in fine[:PICTURED]]
+    shown = [(made, folder.events(made)) for made in fine]
     for written in draw_timeline.write(folder.profile, shown, target, formats):
         print(written, flush=True)
 

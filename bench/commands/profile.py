@@ -20,7 +20,6 @@ RUNS = Path("runs")
 CANCELLED = 130
 WINDOWS = ("pass", "all", "create", "close")
 TABLES = ("all", "activities", "calls", "breakdown", "cold", "process", "findings", "counters", "report")
-PICTURED = 4  # cases in the picture of the timeline
 GROUPS = ("name", "operator", "node")
 
 
@@ -37,6 +36,7 @@ class Shown:
 
 
 def profile(
+    context: typer.Context,
     model: str = typer.Argument("lenet5-digits", metavar="MODEL", help="Of the catalogue, or an .onnx file."),
     backend: list[str] = typer.Option(
         [], metavar="NAME,NAME", help="May be repeated; without it, all that can run here."
@@ -97,7 +97,7 @@ def profile(
         warm_up=0 if report else ProfileJob(model="", backends=()).warm_up,
         dataset=dataset or None,
         preprocess=preprocess or None,
-        threads=threads or None,
+        threads=threads if parsing.given(context, "threads") else None,
         rungs=parsing.rungs(rung),
         kernel_dirs=tuple(str(Path(folder).expanduser().absolute()) for folder in kernels),
         budget_s=budget,
@@ -184,8 +184,8 @@ def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown:
 def show(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> None:
     """The tables on standard output, and nothing else there; what went wrong, on standard error."""
     from bench.commands.terminal import console
-    from bench.profile import findings as profile_findings
     from bench.profile import output as profile_output
+    from bench.profile import remarks as profile_remarks
 
     found = tables_of(folder, measurements, shown)
     if shown.format == "csv":
@@ -198,7 +198,7 @@ def show(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Show
         out = console()
         out.print(profile_output.terminal(found, not shown.full_names, out.width))
     said = [
-        (made.case.words, sentence) for made in measurements for sentence in profile_findings.remarks(made)
+        (made.case.words, sentence) for made in measurements for sentence in profile_remarks.remarks(made)
     ]
     for sentence in dict.fromkeys(sentence for _, sentence in said):
         cases = [words for words, other in said if other == sentence]
@@ -222,8 +222,7 @@ def _write(
     if formats and fine:
         made = profile_charts.charts(folder.profile, fine, folder.events)
         written = draw.write(made, folder.path / "charts", formats)
-        # Few enough to be told apart; the trace and the window have all of them.
-        shown = [(case, folder.events(case)) for case in fine[:PICTURED]]
+        shown = [(case, folder.events(case)) for case in fine]
         written += draw_timeline.write(folder.profile, shown, folder.path / "charts", formats)
         print(f"charts: {folder.path / 'charts'} ({len(written)} files)", file=sys.stderr)
 

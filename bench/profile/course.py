@@ -23,7 +23,8 @@ _TITLES = {
 
 
 def row(made: CaseProfile, events: Events) -> dict[str, Any]:
-    """One line of the table: each column's time and number of events, from creation to close."""
+    """One line of the table: each column's time and number of events, from creation to close; its device, and
+    whether a step of it does two layers of which one has a column."""
     found = in_window(events, "all")
     picked: dict[str, Sequence[Activity | ApiCall | Interval]] = {}
     steps = device_events(found)
@@ -33,7 +34,8 @@ def row(made: CaseProfile, events: Events) -> dict[str, Any]:
         picked[key] = [a for a in found.activities if a.copy == way]
     for family in profile_api.FAMILIES:
         picked[family] = profile_api.variants(found.calls, family)
-    made_row: dict[str, Any] = {"backend": made.case.backend, "batch": made.case.batch}
+    made_row: dict[str, Any] = {"backend": made.case.backend, "batch": made.case.batch, "device": made.device}
+    made_row["fused"] = any(event.op_type == "LRN+MaxPool" for event in steps)
     for key in _COLUMNS:
         made_row[f"{key}_ns"] = sum(event.time_ns for event in picked[key])
         made_row[f"{key}_calls"] = len(picked[key])
@@ -47,22 +49,38 @@ def _layer(op_type: str) -> str:
 
 
 def table(rows: Sequence[dict[str, Any]], passes: int) -> Table:
-    """AlexNet's table of the course report: batch × (copies, kernels by layer, API calls), one line a
-    `row`."""
+    """AlexNet's table of the course report: batch × (copies, kernels by layer, API calls), one line a `row`.
+    Where no case ran on a GPU, which alone has copies and calls, those columns are left out."""
+    gpu = any(not _on_a_cpu(line) for line in rows)
     columns = [Column("backend", "backend"), Column("batch", "batch", "count")]
-    for key in _COLUMNS:
+    for key in _COLUMNS if gpu else _KERNELS:
         title = _TITLES.get(key, key)
         columns.append(Column(f"{key}_ns", title, "ns"))
         columns.append(Column(f"{key}_calls", "calls", "count"))
-    notes = [
-        "Each column sums every variant of its call (Memcpy and MemcpyAsync, of the runtime and the driver), "
-        "from the creation of the session to its close: the weights' copies, the first runs and "
-        f"{passes} forward {'pass' if passes == 1 else 'passes'}. A call never made shows 0 calls.",
-    ]
+    names = [column.name for column in columns]
+    made = "forward pass" if passes == 1 else "forward passes"
+    notes = []
+    if gpu:
+        notes.append(
+            "Each column sums every variant of its call (Memcpy and MemcpyAsync, of the runtime and the "
+            "driver), from the creation of the session to its close: the weights' copies, the first runs and "
+            f"{passes} {made}. A call never made shows 0 calls."
+        )
+    if any(_on_a_cpu(line) for line in rows):
+        notes.append(
+            f"On a CPU, a kernel is a step of the model, and its time that of {passes} {made}; copies to a "
+            "device and calls into CUDA there are none."
+        )
+    if any(line["fused"] for line in rows):
+        notes.append("A step that does LRN and the max pool behind it stands under max-pool kernels.")
     if any(str(line["backend"]).startswith("ort-cuda") for line in rows):
         notes.append(
             "Of ONNX Runtime's kernels those are in it with which cuDNN's algorithms are searched, at the "
             "first run."
         )
-    title = "Time by batch size, from creation to close"
-    return Table("report", title, tuple(columns), tuple(rows), tuple(notes))
+    shown = tuple({name: line[name] for name in names} for line in rows)
+    return Table("report", "Time by batch size, from creation to close", tuple(columns), shown, tuple(notes))
+
+
+def _on_a_cpu(line: dict[str, Any]) -> bool:
+    return bool(line["device"] == "cpu")

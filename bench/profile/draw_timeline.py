@@ -38,6 +38,7 @@ CALL_LABELS = {
     "load": "call: load code",
     "other": "call: other",
 }
+HOST = {"staging": "staging", "run": "ort"}  # intervals with a row of their own, by the part that they are
 Span = tuple[int, int, str]  # ns from the pass's beginning, how long, colour
 
 
@@ -70,6 +71,9 @@ def rows(events: Events, tints: dict[str, str]) -> list[tuple[str, list[Span]]]:
             ],
         ),
     ]
+    for name, key in HOST.items():
+        own = [i for i in events.intervals if i.kind == name]
+        found.append((profile_parts.label(key), [span(i, charts.PARTS[key]) for i in own]))
     steps = [i for i in events.intervals if i.kind in ("step", "node")]
     found.append(("steps", [span(i, tints.get(profile_parts.OP + i.op_type, palette.MUTED)) for i in steps]))
     for stream in sorted({a.stream for a in events.activities}):
@@ -94,19 +98,25 @@ def legend(drawn: Sequence[tuple[str, list[Span]]], tints: dict[str, str]) -> li
     for name, spans in drawn:
         seen[name if name in seen else ""] |= {colour for *_, colour in spans}
     made = [(colour, profile_parts.label(key)) for key, colour in tints.items() if colour in seen[""]]
+    # A part that other things hide in the breakdown is drawn here all the same.
+    hidden = [key for key in HOST.values() if key not in tints and charts.PARTS[key] in seen[""]]
+    made += [(charts.PARTS[key], profile_parts.label(key)) for key in hidden]
     made += [(palette.MUTED, "step without a kernel")] if palette.MUTED in seen[""] else []
     made += [(colour, CALL_LABELS[name]) for name, colour in CALLS.items() if colour in seen[calls]]
     return made + [(colour, name) for name, colour in STAGES.items() if colour in seen[stages]]
 
 
-def figure(profile: Profile, cases: Sequence[tuple[CaseProfile, Events]]) -> Figure | None:
-    """All cases one over the other on one time axis, each from the beginning of its pass."""
+def figure(
+    profile: Profile, cases: Sequence[tuple[CaseProfile, Events]], among: Sequence[CaseProfile] = ()
+) -> Figure | None:
+    """All cases one over the other on one time axis, each from the beginning of its pass. among: all cases
+    of the profile, so that an operator has one colour in all of its pictures."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    keys = charts.keys_of([made for made, _ in cases])
+    keys = charts.keys_of(among or [made for made, _ in cases])
     keys += [k for _, e in cases for a in e.activities if (k := profile_parts.activity_key(a)) not in keys]
     tints = charts.colours(list(dict.fromkeys(keys)))
     shown = [(made, rows(events, tints), middle_pass(events)) for made, events in cases]
@@ -122,7 +132,7 @@ def figure(profile: Profile, cases: Sequence[tuple[CaseProfile, Events]]) -> Fig
         for case, its, mark in shown:
             assert mark is not None
             words = f"{case.case.words}: {units.duration(mark.time_ns)}"
-            axes.text(0, place, words, va="center", size=8.5, weight="bold", color=palette.INK)
+            axes.text(0, place, f" {words}", va="center", size=8.5, weight="bold", color=palette.INK)
             place += 1
             for name, spans in its:
                 axes.broken_barh(
@@ -146,27 +156,37 @@ def figure(profile: Profile, cases: Sequence[tuple[CaseProfile, Events]]) -> Fig
     return made
 
 
-def write(
-    profile: Profile, cases: Sequence[tuple[CaseProfile, Events]], folder: Path, formats: Sequence[str]
-) -> list[Path]:
-    """`profile-timeline` in each format; the files written, none where no case has a pass."""
-    written = []
-    for name in formats:
-        data = render(profile, cases, name)
-        if data:
-            written.append(folder / f"profile-timeline.{name}")
-            write_atomically(written[-1], data)
-    return written
-
-
-def render(profile: Profile, cases: Sequence[tuple[CaseProfile, Events]], form: str) -> bytes:
-    """The picture in a format of bench.draw's, b"" where no case has a pass."""
+def render(
+    profile: Profile,
+    cases: Sequence[tuple[CaseProfile, Events]],
+    form: str,
+    among: Sequence[CaseProfile] = (),
+) -> bytes:
+    """The picture of `figure` in a format of bench.draw's, b"" where no case has a pass."""
     from matplotlib import rc_context
 
-    made = figure(profile, cases)
+    made = figure(profile, cases, among)
     if made is None:
         return b""
     data = io.BytesIO()
     with rc_context(dict[Any, Any](draw.STYLE)):
         made.savefig(data, format=form, dpi=draw.DPI, metadata=draw.METADATA.get(form))
     return data.getvalue()
+
+
+def write(
+    profile: Profile, cases: Sequence[tuple[CaseProfile, Events]], folder: Path, formats: Sequence[str]
+) -> list[Path]:
+    """A picture for each batch size, in each format: `profile-timeline`, or where there are several
+    `profile-timeline-b16`. The files written, none where no case has a pass."""
+    written = []
+    among = [made for made, _ in cases]
+    batches = list(dict.fromkeys(made.case.batch for made in among))
+    for batch in batches:
+        shown = [(made, events) for made, events in cases if made.case.batch == batch]
+        stem = "profile-timeline" if len(batches) == 1 else f"profile-timeline-b{batch}"
+        for form in formats:
+            if data := render(profile, shown, form, among):
+                written.append(folder / f"{stem}.{form}")
+                write_atomically(written[-1], data)
+    return written

@@ -1,4 +1,4 @@
-"""What holds an operator back, from figures that stand beside the sentence, and what a profile's parts say.
+"""What holds an operator back, from figures that stand beside the sentence.
 
 The roofline: an operator can go no faster than the arithmetic or the bytes that it needs at least (counted by
 the plan) allow at the rates that this machine was measured to reach. S. Williams, A. Waterman and D.
@@ -17,14 +17,10 @@ from bench import units
 from bench.ladder.records import Limits
 from bench.profile import counters as profile_counters
 from bench.profile import names as profile_names
-from bench.profile import parts as profile_parts
 from bench.profile import sentences as profile_sentences
 from bench.profile import tables as profile_tables
-from bench.profile.records import Activity, CaseProfile, Clock, Counters, Events, Interval, Operator
+from bench.profile.records import Activity, CaseProfile, Counters, Events, Interval, Operator
 from bench.profile.tables import Column, Table
-
-REST = 0.05  # of a pass: a larger share of what nothing explains, or of the host's, is put into words
-DEVICE_PARTS = ("h2d", "d2h", "d2d", "memset")
 
 
 @dataclass(frozen=True)
@@ -191,79 +187,6 @@ def table(made: CaseProfile, events: Events, limits: Limits | None) -> Table:
             "traffic that the operator needs.",
         )
     return Table("findings", f"What holds {made.case.words} back", columns, tuple(rows), notes)
-
-
-# --------------------------------------------------------------------------------------------- the whole case
-
-
-def remarks(made: CaseProfile) -> list[str]:
-    """What a reader must know of a case, in sentences: what failed, what is missing, what the rest is."""
-    said = [made.reason] if made.reason else []
-    said += made.notes
-    found = made.breakdown()
-    if found is not None and found.wall_ns:
-        said += waits(made)
-        if made.pass_ns and made.profiled_ns:
-            plain, profiled = statistics.median(made.pass_ns), statistics.median(made.profiled_ns)
-            more = profiled - plain
-            words = f"{units.duration(abs(more))} {'more' if more >= 0 else 'less'}"
-            said.append(
-                f"in the median a profiled pass took {units.duration(profiled)} and one without the profiler "
-                f"{units.duration(plain)}: {words}, the profiler's"
-            )
-    said += [clock_words(clock) for clock in made.clocks]
-    return said
-
-
-def clock_words(clock: Clock) -> str:
-    """How a foreign clock was brought onto ours."""
-    way = "ahead of" if clock.offset_ns >= 0 else "behind"
-    words = (
-        f"the clock of {clock.name} is {_seconds(abs(clock.offset_ns))} s {way} the profile's, "
-        f"± {units.duration(clock.error_ns)}"
-    )
-    moved = f", and moved by {units.duration(abs(clock.drift_ns))} during the session"
-    return words + (moved if clock.drift_ns else "")
-
-
-def _seconds(ns: int) -> str:
-    """To the nanosecond, which a float does not hold of a clock that counts from 1970."""
-    return f"{ns // 10**9:,}.{ns % 10**9:09d}"
-
-
-def waits(made: CaseProfile) -> list[str]:
-    """What a profiled pass waits for rather than for the device's computing, and what of it is not explained:
-    a sentence each, from its parts, where they are much."""
-    found = made.breakdown()
-    if found is None or not found.wall_ns:
-        return []
-    ops = [part for part in found.parts if part.key.startswith(profile_parts.OP)]
-    count = sum(part.count for part in ops) / found.passes
-    computing = sum(part.time_ns for part in ops) / found.passes
-    share = {key: found.part(key) / found.wall for key in ("host", "rest")}
-    each = units.duration(computing / count) if count else ""
-    said = []
-    if made.device == "cpu":
-        if count and share["host"] > REST:
-            said.append(
-                f"{share['host']:.1%} of a profiled pass is the host's own code round its {count:g} steps of "
-                f"{each} on average: what calls them one after the other, with the clock that is read round "
-                "each, and copies"
-            )
-    else:
-        copying, waiting = found.part(*DEVICE_PARTS), found.part("launch", "api", "sync", "host", "rest")
-        if copying > max(computing, waiting):
-            said.append(f"a profiled pass is copy-bound: {copying / found.wall:.0%} of it are copies")
-        elif count and waiting > max(computing, copying):
-            said.append(
-                f"a profiled pass is launch-bound: the device computes {computing / found.wall:.0%} of it, "
-                f"in {count:g} kernels of {each} on average, and {share['host']:.0%} of it is the host's own "
-                "code between calls into CUDA"
-            )
-    if share["rest"] > REST:
-        head = f"{share['rest']:.1%} of a profiled pass is explained by nothing that was recorded"
-        said.append(head if count else f"{head}: no kernel and no step of it was recorded")
-    return said
 
 
 def _name(event: Activity | Interval) -> str:

@@ -23,7 +23,7 @@ from bench.profile.records import (
     Operator,
 )
 from bench.profile.store import events_of
-from engine import cupti, groups, ort_profile, submodel
+from engine import cupti, groups, observe, ort_profile, submodel
 from engine.graph import Graph
 from engine.plan import Step
 from kernels.errors import KernelscopeError
@@ -49,7 +49,8 @@ class Taken:
     """What was read while a session ran, times of perf_counter_ns. spans: (name, kind, run, start, end) of
     marks; steps: of our CPU engine, by pass; numbers: of the passes, None for those that warm up; ort_file,
     optimized: ONNX Runtime's profile and the model as it ran it; ort_zeros: when that profile may have
-    begun; writing: how long it was written."""
+    begun; writing: how long it was written; staged: copies into page-locked memory and out of it; cpu_ns: by
+    the beginning of a pass, how long its thread had a core in it."""
 
     graph: Graph
     batch: int
@@ -61,6 +62,8 @@ class Taken:
     facts: dict[str, str] = field(default_factory=dict)
     ort_file: Path | None = None
     ort_zeros: tuple[int, ...] = ()
+    staged: Sequence[observe.Taken] = ()
+    cpu_ns: dict[int, int] = field(default_factory=dict)
     optimized: Path | None = None
     writing: tuple[int, int] | None = None
 
@@ -99,7 +102,7 @@ class _Merging:
         order: Sequence[tuple[Step, str]],
     ) -> Recorded:
         marks = self._marks()
-        self._intervals += self._step_intervals() + self._own_work()
+        self._intervals += self._step_intervals() + self._staging() + self._own_work()
         made = Recorded(facts=dict(self._taken.facts) if told else {})
         clocks: list[Clock] = []
         activities: list[Activity] = []
@@ -150,7 +153,14 @@ class _Merging:
     def _marks(self) -> list[Mark]:
         origin = self._origin
         return [
-            Mark(name=name, kind=kind, start_ns=started - origin, end_ns=ended - origin, run=run)
+            Mark(
+                name=name,
+                kind=kind,
+                start_ns=started - origin,
+                end_ns=ended - origin,
+                run=run,
+                cpu_ns=self._taken.cpu_ns.get(started) if kind == "window" else None,
+            )
             for name, kind, run, started, ended in self._taken.spans
         ]
 
@@ -170,6 +180,20 @@ class _Merging:
             )
             for number, steps in self._taken.steps
             for step, started, ended in steps
+        ]
+
+    def _staging(self) -> list[Interval]:
+        thread = threading.get_native_id()
+        return [
+            Interval(
+                name=call.name,
+                kind="staging",
+                start_ns=call.start_ns - self._origin,
+                end_ns=call.end_ns - self._origin,
+                thread=thread,
+                nbytes=int(call.result or 0),
+            )
+            for call in self._taken.staged
         ]
 
     def _own_work(self) -> list[Interval]:

@@ -39,6 +39,7 @@ class OrtRun:
     start_ns: int
     end_ns: int
     nodes: list[OrtNode] = field(default_factory=list)
+    thread: int = 0
 
 
 def read(file: Path) -> list[OrtRun]:
@@ -70,7 +71,7 @@ def _runs(events: Sequence[Mapping[str, Any]]) -> list[OrtRun]:
         end = start + int(event.get("dur", 0)) * US
         name, category = str(event["name"]), event.get("cat")
         if category == "Session" and name == "model_run":
-            runs.append(OrtRun(start, end))
+            runs.append(OrtRun(start, end, thread=int(event.get("tid", 0))))
         elif category == "Node" and name.endswith(_NODE_END):
             arguments = event["args"]
             nodes.append(
@@ -127,10 +128,23 @@ def intervals(
     nodes: Mapping[str, tuple[str, ...]],
     op_type_of: Callable[[Sequence[str]], str],
 ) -> tuple[Interval, ...]:
-    """The nodes of the last len(numbers) runs on our clock. nodes: an optimised node → the model's nodes that
-    it computes; op_type_of: what such nodes are called together, "" for names that the model has not."""
+    """The last len(numbers) runs, whole and node by node, on our clock. nodes: an optimised node → those of
+    the model that it computes; op_type_of: what such nodes are called together, "" for names that the model
+    has not."""
     found: list[Interval] = []
     for run, number in zip(runs[len(runs) - len(numbers) :], numbers, strict=True):
+        # Microseconds are cut off: its last node may end behind it.
+        end = max([run.end_ns, *(node.end_ns for node in run.nodes)])
+        found.append(
+            Interval(
+                name="ONNX Runtime's run",
+                kind="run",
+                start_ns=run.start_ns - clock.offset_ns,
+                end_ns=end - clock.offset_ns,
+                thread=run.thread,
+                run=number,
+            )
+        )
         for node in run.nodes:
             covered = nodes.get(node.name) or ((node.name,) if op_type_of((node.name,)) else ())
             found.append(

@@ -11,11 +11,14 @@ on then; of two alike, the one that began earlier:
 4. "alloc": a call that gets or frees memory, of the device or pinned.
 5. "sync": a call that waits, for what was none of the above.
 6. "api": any other call into CUDA.
-7. "host": the host's own code: a stage of a pass (bind, run, synchronize, fetch) in which it made no call
-   into CUDA while nothing ran on the device, and a node of ONNX Runtime's profile. What of it is Python, the
-   library, or waiting for a core is not told apart. Run and synchronize count only in a pass of which
-   something was recorded: what nobody watched is not known to be the host's.
-8. "rest": none of all this; what is not explained.
+7. "staging": the host copies between pageable and page-locked memory.
+8. "ort": inside a run of ONNX Runtime, or a node of its profile, and none of the above: its preparing of
+   launches and what it does between nodes.
+9. "host": the rest of a stage of a pass (bind, run, synchronize, fetch): our own code, Python, and what it
+   calls. A stage counts only in a pass of which a call, an activity or a step was recorded: what nobody
+   watched is not known to be the host's. Nor is time in which the host's thread had no core, as far as its
+   CPU clock stood still for longer than the calls and steps lasted in which it may wait.
+10. "rest": none of all this; what is not explained.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import bisect
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.profile import api as profile_api
@@ -33,24 +36,28 @@ from bench.profile.records import Activity, Breakdown, Events, Interval, Mark, S
 OP = "op:"
 COPIES = {"HtoD": "h2d", "DtoH": "d2h"}
 # What is shown after the operators, in this order.
-OTHERS = ("h2d", "d2h", "d2d", "memset", "launch", "alloc", "sync", "api", "host", "profiler", "rest")
+OTHERS = (
+    "h2d", "d2h", "d2d", "memset", "staging", "launch", "alloc", "sync", "api", "ort", "host", "profiler",
+    "rest",
+)  # fmt: skip
 LABELS = {
     "h2d": "copy in",
     "d2h": "copy out",
     "d2d": "copy on the device",
     "memset": "memset",
+    "staging": "staging",
     "launch": "launch gaps",
     "alloc": "allocation",
     "sync": "synchronisation",
     "api": "other CUDA calls",
+    "ort": "ONNX Runtime",
     "host": "host",
     "profiler": "profiler",
     "rest": "rest",
 }
 WINDOWS = ("pass", "create", "close", "all")
-_KERNEL, _COPY, _PROFILER, _LAUNCH, _ALLOC, _SYNC, _API, _HOST = range(8)
+_KERNEL, _COPY, _PROFILER, _LAUNCH, _ALLOC, _SYNC, _API, _STAGING, _ORT, _HOST = range(10)
 _CALLS = {"alloc": (_ALLOC, "alloc"), "sync": (_SYNC, "sync")}
-_HOST_STAGES = ("bind", "fetch")
 # What CUPTI tells of as overhead and is CUDA's own doing, with a profiler or without one.
 CUDAS_OWN = frozenset(
     {"driver compiler", "lazy function loading", "runtime triggered module loading", "command buffer full"}
@@ -100,7 +107,7 @@ def claims(events: Events) -> list[Claim]:
     found += [
         Claim(_HOST, mark.start_ns, mark.end_ns, "host")
         for mark in events.marks
-        if mark.kind == "stage" and (mark.name in _HOST_STAGES or watched(mark.start_ns))
+        if mark.kind == "stage" and watched(mark.start_ns)
     ]
     return found
 
@@ -138,9 +145,11 @@ def _interval(interval: Interval) -> Claim:
         return (
             Claim(_API, *span, "api") if interval.name in CUDAS_OWN else Claim(_PROFILER, *span, "profiler")
         )
+    if interval.kind == "staging":
+        return Claim(_STAGING, *span, "staging")
     if _on_cpu(interval):
         return Claim(_KERNEL, *span, OP + interval.op_type)
-    return Claim(_HOST, *span, "host")
+    return Claim(_ORT, *span, "ort")
 
 
 def _on_cpu(interval: Interval) -> bool:
@@ -151,12 +160,19 @@ def _on_cpu(interval: Interval) -> bool:
 def divide(claimed: Iterable[Claim], windows: Sequence[tuple[int, int]]) -> dict[str, Share]:
     """Nanoseconds by key over all the windows (start, end), which do not overlap; "rest" is what nobody
     claimed. The sum is the sum of the windows. An event is counted where it got any time."""
-    times: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
+    return _together(_divided(claimed, windows))
+
+
+def _divided(
+    claimed: Iterable[Claim], windows: Sequence[tuple[int, int]]
+) -> Iterator[tuple[Counter[str], Counter[str]]]:
+    """Of each window the time and the events of every key."""
     by_start = sorted(claimed, key=lambda claim: claim.start)
     starts = [claim.start for claim in by_start]
     reach = list(itertools.accumulate((claim.end for claim in by_start), max))  # the latest end so far
     for low, high in windows:
+        times: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         near = by_start[bisect.bisect_right(reach, low) : bisect.bisect_left(starts, high)]
         waiting = [claim for claim in near if claim.end > low]
         active: list[Claim] = []
@@ -179,6 +195,15 @@ def divide(claimed: Iterable[Claim], windows: Sequence[tuple[int, int]]) -> dict
             else:
                 times["rest"] += until - now
             now = until
+        yield times, counts
+
+
+def _together(divided: Iterable[tuple[Counter[str], Counter[str]]]) -> dict[str, Share]:
+    times: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for its, number in divided:
+        times.update(its)
+        counts.update(number)
     return {key: Share(key=key, time_ns=ns, count=counts[key]) for key, ns in times.items()}
 
 
@@ -191,13 +216,49 @@ def breakdown(events: Events, window: str, claimed: Sequence[Claim] | None = Non
     windows = [(mark.start_ns, mark.end_ns) for mark in spans]
     if window == "all":
         windows = [(min(low for low, _ in windows), max(high for _, high in windows))]
-    shares = divide(claims(events) if claimed is None else claimed, windows)
+    divided = list(_divided(claims(events) if claimed is None else claimed, windows))
+    idle = 0
+    if window == "pass":
+        waits = _waits(events)
+        for mark, (times, _) in zip(spans, divided, strict=True):
+            if moved := min(times["host"], _without_a_core(mark, waits)):
+                times["host"] -= moved
+                times["rest"] += moved
+                idle += moved
+    shares = _together(divided)
     return Breakdown(
         window=window,
         wall_ns=sum(high - low for low, high in windows),
-        parts=tuple(sorted(shares.values(), key=_order)),
+        parts=tuple(sorted((s for s in shares.values() if s.time_ns or s.key == "rest"), key=_order)),
         passes=len(windows),
+        idle_ns=idle,
     )
+
+
+def _waits(events: Events) -> list[tuple[int, int]]:
+    """When the host's thread may wait without a core: in calls into CUDA, and in steps that other threads
+    take part in. In order, without overlap."""
+    found: list[tuple[int, int]] = []
+    going = [(call.start_ns, call.end_ns) for call in events.calls]
+    going += [(i.start_ns, i.end_ns) for i in events.intervals if _on_cpu(i)]
+    for low, high in sorted(going):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    return found
+
+
+def _without_a_core(mark: Mark, waits: Sequence[tuple[int, int]]) -> int:
+    """Nanoseconds of a pass in which its thread had no core, beyond all that it may have waited; 0 where its
+    CPU clock is not known."""
+    if mark.cpu_ns is None:
+        return 0
+    low, high = mark.start_ns, mark.end_ns
+    first = max(0, bisect.bisect_right(waits, (low, low)) - 1)
+    last = bisect.bisect_left(waits, (high, high))
+    waited = sum(max(0, min(end, high) - max(start, low)) for start, end in waits[first:last])
+    return max(0, mark.time_ns - mark.cpu_ns - waited)
 
 
 def breakdowns(events: Events) -> tuple[Breakdown, ...]:

@@ -1,9 +1,12 @@
-"""What a worker's process used: real, user and system time, memory, page faults, and the GPU's memory."""
+"""What a worker's process used: real, user and system time, memory, page faults, and the GPU's memory; and
+how long one of its threads had a core."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
+from collections.abc import Callable
 from time import perf_counter_ns
 
 import psutil
@@ -12,6 +15,7 @@ from bench import nvml
 from bench.profile.records import ProcessUse
 
 PERIOD_S = 0.05
+FINE_NS, LOOK_NS = 10_000, 1_000_000  # a step of a clock that tells of a pass; how long one is looked for
 
 
 def process_use(started_ns: int, gpu_peak_nbytes: int | None = None) -> ProcessUse:
@@ -40,6 +44,22 @@ def process_use(started_ns: int, gpu_peak_nbytes: int | None = None) -> ProcessU
         major_faults=used.ru_majflt,
         gpu_peak_nbytes=gpu_peak_nbytes,
     )
+
+
+def thread_clock() -> Callable[[], int] | None:
+    """Nanoseconds for which the calling thread has had a core; None where the system's clock of that takes
+    steps too large for a pass."""
+    clock = getattr(time, "thread_time_ns", None)
+    if clock is None:
+        return None
+    end = perf_counter_ns() + LOOK_NS
+    last = clock()
+    while perf_counter_ns() < end:
+        now = clock()
+        if 0 < now - last <= FINE_NS:
+            return clock
+        last = now
+    return None
 
 
 class GpuPeak:

@@ -35,7 +35,7 @@ PROFILE = "--profile"
 ActivityKind = Literal["kernel", "memcpy", "memset"]
 CopyKind = Literal["", "HtoD", "DtoH", "DtoD", "HtoH", "PtoP", "other"]
 Domain = Literal["runtime", "driver"]
-IntervalKind = Literal["step", "node", "overhead"]
+IntervalKind = Literal["step", "node", "run", "staging", "overhead"]
 MarkKind = Literal["cold", "window", "stage"]
 
 
@@ -157,7 +157,7 @@ class Activity(Event, frozen=True, tag="activity"):
     @property
     def bytes_per_s(self) -> float | None:
         """Of a copy or a memset."""
-        return self.nbytes / self.time_ns * 1e9 if self.nbytes and self.time_ns > 0 else None
+        return _rate(self)
 
 
 class ApiCall(Event, frozen=True, tag="call"):
@@ -174,27 +174,39 @@ class ApiCall(Event, frozen=True, tag="call"):
 
 
 class Interval(Event, frozen=True, tag="interval"):
-    """A host step: a step of our CPU engine, a node in ONNX Runtime's own profile, or the profiler's own work
-    ("overhead"). provider: ONNX Runtime's. nodes, op_type, run as in Activity."""
+    """A host step: a step of our CPU engine, a node or a whole run in ONNX Runtime's own profile, a copy into
+    page-locked memory or out of it ("staging"), or the profiler's own work ("overhead"). nbytes: copied.
+    provider: ONNX Runtime's. nodes, op_type, run as in Activity."""
 
     kind: IntervalKind
     thread: int = 0
+    nbytes: int = 0
     provider: str = ""
     rung: str = ""
     nodes: tuple[str, ...] = ()
     op_type: str = ""
     run: int | None = None
 
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Of a copy."""
+        return _rate(self)
+
+
+def _rate(event: Activity | Interval) -> float | None:
+    return event.nbytes / event.time_ns * 1e9 if event.nbytes and event.time_ns > 0 else None
+
 
 class Mark(Event, frozen=True, tag="mark"):
     """A span of the host's course. kind "cold": a phase of the cold start; "window": "create", "warm-up",
     "pass" or "close" of the profiled session; "stage": "bind", "run", "synchronize", "fetch" inside a pass.
     run: the number of the pass, None for one that warms up. text: what a reader should know of it ("3 of 8
-    from the cache")."""
+    from the cache"). cpu_ns: how long of a pass the host's thread had a core (None: not known)."""
 
     kind: MarkKind
     run: int | None = None
     text: str = ""
+    cpu_ns: int | None = None
 
 
 AnyEvent = Activity | ApiCall | Interval | Mark
@@ -264,12 +276,14 @@ class Share(Record, frozen=True):
 
 class Breakdown(Record, frozen=True):
     """A window of the profiled session divided: the parts' times add up to wall_ns exactly. window: "pass"
-    (all profiled passes together, `passes` of them), "create", "close" or "all" (from creation to close)."""
+    (all profiled passes together, `passes` of them), "create", "close" or "all" (from creation to close).
+    idle_ns: of "rest", how long the host's thread had no core though it waited for nothing."""
 
     window: str
     wall_ns: int
     parts: tuple[Share, ...]
     passes: int = 1
+    idle_ns: int = 0
 
     @property
     def wall(self) -> float:

@@ -18,6 +18,7 @@ from bench.profile import course as profile_course
 from bench.profile import draw_timeline
 from bench.profile import findings as profile_findings
 from bench.profile import output as profile_output
+from bench.profile import remarks as profile_remarks
 from bench.profile import tables as profile_tables
 from bench.profile.names import short
 from bench.profile.parts import label
@@ -117,7 +118,7 @@ def section(
             for made in measurements
             if made.disposition != "ok"
         )
-        + tuple(f"{made.case.words}: {words}" for made in fine for words in profile_findings.waits(made)),
+        + tuple(f"{made.case.words}: {words}" for made in fine for words in profile_remarks.waits(made)),
     )
 
 
@@ -139,7 +140,7 @@ def part(profile: Profile, made: CaseProfile, events: Events) -> Part:
         title=made.case.words,
         summary=summary(made),
         tables=tuple(profile_output.to_markdown([_shortened(table)], 4) for table in found),
-        remarks=tuple(profile_findings.remarks(made)),
+        remarks=tuple(profile_remarks.remarks(made)),
     )
 
 
@@ -230,7 +231,7 @@ def _draw(folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Pa
     fine = [case for case in measurements if case.disposition == "ok"]
     for batch in dict.fromkeys(case.case.batch for case in fine):
         shown = [(case, folder.events(case)) for case in fine if case.case.batch == batch]
-        data = draw_timeline.render(profile, shown, "png")
+        data = draw_timeline.render(profile, shown, "png", fine)
         if data:
             name = f"One pass at batch {batch:,}"
             made.append((name, _save(target, _stem(profile, f"profile-timeline-b{batch}"), data)))

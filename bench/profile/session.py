@@ -19,9 +19,10 @@ import numpy as np
 from bench.material import Material
 from bench.profile import merge as profile_merge
 from bench.profile.merge import Recorded, Taken
+from bench.profile.process import thread_clock
 from bench.profile.records import ProfileJob
 from bench.records import Case
-from engine import cupti
+from engine import cupti, observe
 from engine.backend import Backend, Options, Session
 from engine.cuda_runtime import import_cupy
 from engine.graph import Graph
@@ -77,14 +78,15 @@ def record(
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
         profile = OrtProfile(Path(folder)) if is_ort(backend) else None
         try:
-            with profile.recording() if profile else contextlib.nullcontext():
-                session = taking.create(options)
-            try:
-                taking.passes(session)
-                taking.end_profile(profile)
-                order = session.launch_order() if isinstance(session, Launching) else ()
-            finally:
-                taking.close(session)
+            with observe.watching(observe.STAGING) as taking.taken.staged:
+                with profile.recording() if profile else contextlib.nullcontext():
+                    session = taking.create(options)
+                try:
+                    taking.passes(session)
+                    taking.end_profile(profile)
+                    order = session.launch_order() if isinstance(session, Launching) else ()
+                finally:
+                    taking.close(session)
         finally:
             told = taking.told(recorder)
         taken = taking.taken
@@ -138,8 +140,10 @@ class _Taking:
 
     def passes(self, session: Session) -> None:
         numbers = [*[None] * self._job.warm_up, *range(self._job.runs)]
+        ran_for = thread_clock()
         for number in numbers:
             self.taken.numbers.append(number)
+            before = ran_for() if ran_for else 0
             # A stage ends where the next begins: what a pass takes lies in one of them, and the marks cost it
             # little.
             started = perf_counter_ns()
@@ -151,6 +155,8 @@ class _Taking:
             waited = perf_counter_ns()
             session.fetch()
             ended = perf_counter_ns()
+            if ran_for:
+                self.taken.cpu_ns[started] = ran_for() - before
             self.taken.spans += [
                 ("warm-up" if number is None else "pass", "window", number, started, ended),
                 ("bind", "stage", number, started, bound),

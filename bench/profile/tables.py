@@ -272,7 +272,8 @@ def breakdown(profiles: Sequence[CaseProfile], window: str = "pass") -> Table:
     )
     notes = (
         "The parts add up to the wall, the mean of the profiled passes. Beside it the medians of profiled "
-        "and of unprofiled passes; their difference is the profiler's.",
+        "and of unprofiled passes; their difference is the profiler's, and where it is negative, passes "
+        "differ by more than the profiler costs.",
     )
     return Table("breakdown", title, columns, tuple(rows), notes if window == "pass" else ())
 

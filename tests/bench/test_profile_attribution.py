@@ -186,11 +186,20 @@ def test_the_offset_puts_every_run_into_its_span(tmp_path):
         return "Conv" if "conv1" in nodes else ""
 
     made = profile_ort.intervals(found, clock, (0, 1), {"c1": ("conv1", "relu1")}, op_type_of)
-    assert [(i.name, i.nodes, i.op_type, i.run) for i in made] == [
+    assert [(i.name, i.nodes, i.op_type, i.run) for i in made if i.kind == "node"] == [
         ("c1", ("conv1", "relu1"), "Conv", 0),
         ("x", (), "Cast", 0),
     ]
-    assert abs(made[0].start_ns - (offset + 110_000)) <= clock.error_ns
+    assert abs(made[1].start_ns - (offset + 110_000)) <= clock.error_ns
+    assert [(i.run, i.thread, i.time_ns) for i in made if i.kind == "run"] == [(0, 5, 50_000), (1, 5, 50_000)]
+
+
+def test_a_run_whose_microseconds_were_cut_off_still_holds_its_nodes(tmp_path):
+    found = profile_ort.read(written(tmp_path, [(100, 50, [("c1", "Conv", 110, 41)])]))
+    clock = profile_ort.align(found, [(90_000, 160_000)])
+    run, node = profile_ort.intervals(found, clock, (0,), {}, lambda nodes: "Conv")
+    assert (run.kind, node.kind) == ("run", "node")
+    assert (run.time_ns, run.end_ns) == (51_000, node.end_ns)
 
 
 def test_the_moment_at_which_the_profile_began_is_taken_where_the_runs_allow_it(tmp_path):

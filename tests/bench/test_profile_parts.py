@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,10 +90,68 @@ def test_a_stage_of_which_nothing_was_recorded_is_not_the_hosts():
         mark("run", 100, 200, "stage", 1),
     )
     events = Events(calls=(call("cudaGetLastError", 120, 125),), marks=stages)
-    assert times(events) == {"host": 10 + 10 + 95, "api": 5, "rest": 80}
+    assert times(events) == {"host": 95, "api": 5, "rest": 100}
     steps = (Interval(name="s", kind="step", start_ns=20, end_ns=60, op_type="Conv"),)
     assert times(Events(intervals=steps, marks=stages)) == {"op:Conv": 40, "host": 60, "rest": 100}
-    assert times(Events(marks=stages)) == {"host": 20, "rest": 180}
+    assert times(Events(marks=stages)) == {"rest": 200}
+    # What was watched in it alone is known; of the host's other work nothing is.
+    assert times(Events(intervals=(interval("staging", 0, 6),), marks=stages)) == {"staging": 6, "rest": 194}
+
+
+def interval(kind, start, end, op="", provider=""):
+    return Interval(name="i", kind=kind, start_ns=start, end_ns=end, op_type=op, provider=provider)
+
+
+def test_filling_page_locked_memory_is_no_code_of_the_hosts_and_hides_behind_the_device():
+    events = Events(
+        activities=(copy(40, 60, "HtoD", 1), copy(65, 80, "HtoD", 2), kernel(90, 95, correlation=3)),
+        calls=(
+            call("cudaMemcpyAsync", 30, 33, 1),
+            call("cudaMemcpyAsync", 61, 63, 2),
+            call("cudaStreamSynchronize", 70, 82),
+            call("cudaLaunchKernel", 84, 88, 3),
+        ),
+        intervals=(interval("staging", 2, 30), interval("staging", 35, 61)),
+        marks=(
+            mark("pass", 0, 100, run=0),
+            mark("bind", 0, 83, "stage", 0),
+            mark("run", 83, 100, "stage", 0),
+        ),
+    )
+    assert times(events) == {
+        "op:Conv": 5,
+        "h2d": 20 + 15,
+        "staging": 28 + 1,  # what the first copy hides is the copy's; until it begins, its launch's
+        "launch": 10 + 4 + 6,
+        "sync": 2,
+        "host": 2 + 2 + 5,
+    }
+
+
+def test_what_onnx_runtime_does_on_the_host_is_not_pythons():
+    steps = (
+        interval("run", 10, 90),
+        interval("node", 20, 50, "Conv", "CUDAExecutionProvider"),
+        interval("node", 50, 70, "Flatten", "CPUExecutionProvider"),
+    )
+    stages = (mark("pass", 0, 100, run=0), mark("run", 0, 100, "stage", 0))
+    events = Events(intervals=steps, marks=stages)
+    assert times(events) == {"op:Flatten": 20, "ort": 60, "host": 20}
+
+
+def test_time_in_which_the_thread_had_no_core_is_not_the_hosts():
+    stages = tuple(mark("run", low, low + 100, "stage", run) for run, low in enumerate((0, 100, 200)))
+    passes = [
+        msgspec.structs.replace(mark("pass", 100 * run, 100 * run + 100, run=run), cpu_ns=cpu)
+        # Waits in the step, and 30 more; loses what is in no step and more; tells nothing of its clock.
+        for run, cpu in enumerate((40, 0, None))
+    ]
+    steps = tuple(interval("step", low + 10, low + 40, "Conv") for low in (0, 100, 200))
+    found = profile_parts.breakdown(Events(intervals=steps, marks=(*passes, *stages)), "pass")
+    assert {share.key: share.time_ns for share in found.parts} == {"op:Conv": 90, "host": 110, "rest": 100}
+    assert found.idle_ns == 100
+    alone = profile_parts.breakdown(Events(intervals=steps, marks=(*passes[2:], *stages)), "pass")
+    assert (alone.part("host"), alone.part("rest"), alone.idle_ns) == (70, 0, 0)
 
 
 def test_kernels_that_overlap_on_two_streams_are_not_counted_twice():
@@ -131,9 +190,6 @@ def test_a_pass_that_warms_up_is_in_the_whole_alone():
 
 
 def test_steps_of_a_cpu_are_its_kernels_and_a_gpu_node_is_the_hosts_work():
-    def interval(kind, start, end, op="", provider=""):
-        return Interval(name="i", kind=kind, start_ns=start, end_ns=end, op_type=op, provider=provider)
-
     steps = (
         interval("step", 10, 40, "Conv"),
         interval("node", 40, 60, "Gemm", "CPUExecutionProvider"),
@@ -142,11 +198,11 @@ def test_steps_of_a_cpu_are_its_kernels_and_a_gpu_node_is_the_hosts_work():
         Interval(name="lazy function loading", kind="overhead", start_ns=90, end_ns=95),
     )
     events = Events(intervals=steps, marks=(mark("pass", 0, 100, run=0),))
-    assert times(events) == {"op:Conv": 30, "op:Gemm": 20, "host": 10, "profiler": 10, "api": 5, "rest": 25}
+    assert times(events) == {"op:Conv": 30, "op:Gemm": 20, "ort": 10, "profiler": 10, "api": 5, "rest": 25}
 
 
 CLAIMS = st.lists(
-    st.tuples(st.integers(0, 7), st.integers(-50, 150), st.integers(0, 80), st.sampled_from("abcd")),
+    st.tuples(st.integers(0, 9), st.integers(-50, 150), st.integers(0, 80), st.sampled_from("abcd")),
     max_size=30,
 )
 WINDOWS = st.lists(st.integers(0, 120), min_size=2, max_size=8, unique=True).map(sorted)

@@ -14,13 +14,14 @@ import pytest
 from bench.profile import findings as profile_findings
 from bench.profile import merge as profile_merge
 from bench.profile import parts as profile_parts
+from bench.profile import process as profile_process
 from bench.profile import runner as profile_runner
 from bench.profile import session as profile_session
 from bench.profile import store as profile_store
 from bench.profile.counters import Counted
 from bench.profile.records import Counters, ProfileJob, ProfileLimits, ProfileStart, planned
 from bench.records import Case
-from engine import importer, planner
+from engine import cuda_runtime, importer, planner
 from engine.backend import Options
 from engine.cuda_session import EngineCudaSession
 from engine.cupti import Told
@@ -143,6 +144,81 @@ def recorded(gpu, graph):
         backend, SimpleNamespace(graph=graph), case, Options(), inputs, job, time.perf_counter_ns()
     )
     return found, order
+
+
+def fake_cupy(gpu):
+    """What Staging needs of CuPy: pinned memory that is a bytearray, copies that take no time."""
+
+    def copy(to, source, nbytes, kind, stream):
+        gpu.start("cudaMemcpyAsync", kind="memcpy", copy="HtoD" if kind == 1 else "DtoH", nbytes=nbytes)
+
+    class Event:
+        def __init__(self, **named: object) -> None: ...
+
+        def record(self, stream: object) -> None: ...
+
+        def synchronize(self) -> None:
+            gpu.wait()
+
+    pinned = SimpleNamespace
+    cuda = SimpleNamespace(
+        runtime=SimpleNamespace(memcpyAsync=copy),
+        PinnedMemory=lambda nbytes: pinned(ptr=64, nbytes=nbytes),
+        PinnedMemoryPointer=lambda memory, at: bytearray(memory.nbytes),
+        Event=Event,
+    )
+    return SimpleNamespace(cuda=cuda)
+
+
+class StagedSession(Session):
+    """One that copies through page-locked memory, as all of ours on a GPU do."""
+
+    def __init__(self, gpu: Gpu, order: tuple) -> None:
+        super().__init__(gpu, order)
+        self._staging = cuda_runtime.Staging(fake_cupy(gpu), SimpleNamespace(ptr=0), 4096)
+
+    def bind(self, inputs: dict) -> None:
+        self._staging.upload(np.arange(5000, dtype=np.uint8), 1 << 20)
+
+    def fetch(self) -> dict:
+        self._staging.download(1 << 20, np.empty(100, np.uint8))
+        return {}
+
+
+def test_copies_through_page_locked_memory_have_a_part_of_their_own(gpu, graph, monkeypatch):
+    monkeypatch.setitem(globals(), "Session", StagedSession)
+    found, _ = recorded(gpu, graph)
+    staged = [i for i in found.events.intervals if i.kind == "staging"]
+    assert [(i.name.split()[0], i.nbytes) for i in staged] == [
+        ("fill", 4096),
+        ("fill", 904),
+        ("empty", 100),
+    ] * 3
+    assert [i.run for i in staged] == [None] * 3 + [0] * 3 + [1] * 3
+    (made,) = [part for part in profile_parts.breakdowns(found.events) if part.window == "pass"]
+    assert made.part("staging") > 0
+    assert sum(share.time_ns for share in made.parts) == made.wall_ns
+    before = len(staged)
+    StagedSession(gpu, ()).bind({})
+    assert len(staged) == before  # nobody watches any more
+
+
+def test_a_pass_knows_how_long_its_thread_had_a_core(gpu, graph, monkeypatch):
+    found, _ = recorded(gpu, graph)
+    passes = [m for m in found.events.marks if m.kind == "window" and m.name in ("pass", "warm-up")]
+    assert all(m.cpu_ns is None or m.cpu_ns >= 0 for m in passes)
+    if profile_session.thread_clock():
+        assert all(m.cpu_ns is not None for m in passes)
+    monkeypatch.setattr(profile_session, "thread_clock", lambda: None)
+    found, _ = recorded(gpu, graph)
+    assert all(m.cpu_ns is None for m in found.events.marks)
+
+
+def test_a_clock_of_large_steps_tells_nothing_of_a_pass(monkeypatch):
+    monkeypatch.setattr("time.thread_time_ns", lambda: time.perf_counter_ns() // 4_000_000 * 4_000_000)
+    assert profile_process.thread_clock() is None
+    monkeypatch.setattr("time.thread_time_ns", time.perf_counter_ns)
+    assert profile_process.thread_clock() is time.perf_counter_ns
 
 
 def test_every_kernel_of_every_pass_is_given_to_its_nodes(gpu, graph):

@@ -15,6 +15,7 @@ from bench.profile import course as profile_course
 from bench.profile import draw_timeline
 from bench.profile import findings as profile_findings
 from bench.profile import output as profile_output
+from bench.profile import remarks as profile_remarks
 from bench.profile import report as profile_report
 from bench.profile import sentences as profile_sentences
 from bench.profile import store as profile_store
@@ -245,7 +246,31 @@ def broken_down(wall, device="cuda", passes=1, **parts):
             broken_down(1000, op_Conv=200, launch=500, host=300),
             ["launch-bound: the device computes 20% of it, in 4 kernels of 50.0 ns on average, and 30%"],
         ),
-        (broken_down(1000, op_Conv=100, h2d=600, host=300), ["copy-bound: 60% of it are copies"]),
+        (
+            broken_down(1000, op_Conv=100, h2d=600, host=300),
+            [
+                "copy-bound: 60% of it are copies",
+                "30% of a profiled pass is the host's own code between calls",
+            ],
+        ),
+        (
+            broken_down(1000, op_Conv=200, h2d=150, staging=600, host=50),
+            [
+                "copy-bound: 15% of it are copies, and 60% the host's filling and emptying",
+                "in 60% of a profiled pass the host copies between pageable and page-locked memory",
+            ],
+        ),
+        (
+            broken_down(1000, op_Conv=800, staging=60, ort=80, host=60),
+            [
+                "in 6% of a profiled pass the host copies",
+                "8% of a profiled pass is ONNX Runtime's own work between calls into CUDA and 6% the rest",
+            ],
+        ),
+        (
+            broken_down(1000, op_Conv=300, launch=100, ort=600),
+            ["host-bound: the device computes 30% of it, in 4 kernels of 75.0 ns on average, and 60%"],
+        ),
         (broken_down(1000, op_Conv=700, rest=300), ["30.0% of a profiled pass is explained by nothing"]),
         (broken_down(1000, op_Conv=200, rest=800), ["launch-bound", "80.0% of a profiled pass is explained"]),
         (
@@ -253,17 +278,32 @@ def broken_down(wall, device="cuda", passes=1, **parts):
             ["30.0% of a profiled pass is the host's own code round its 4 steps of 175 ns on average"],
         ),
         (broken_down(1000, "cpu", op_Conv=960, host=40), []),
+        (broken_down(1000, "cpu", op_Conv=900, ort=100), ["10.0% of a profiled pass is ONNX Runtime's own"]),
         (broken_down(1000, rest=1000), ["no kernel and no step"]),
     ],
 )
 def test_what_a_pass_waits_for_and_what_is_not_explained_is_said(made, words):
-    for sentence, expected in zip(profile_findings.waits(made), words, strict=True):
+    for sentence, expected in zip(profile_remarks.waits(made), words, strict=True):
         assert expected in sentence
+
+
+def test_a_rest_in_which_the_host_had_no_core_says_so():
+    made = broken_down(1000, op_Conv=700, rest=300)
+    (found,) = made.breakdowns
+    idle = profile(breakdowns=(msgspec.structs.replace(found, idle_ns=200),))
+    (said,) = profile_remarks.waits(idle)
+    assert "30.0% of a profiled pass is explained by nothing" in said
+    assert "for 20.0% of it the host's thread had no core" in said
+
+
+def test_a_profiled_pass_that_was_quicker_is_not_laid_to_the_profiler():
+    said = profile_remarks.remarks(profile(pass_ns=(2600.0,)))
+    assert any("100 ns less, so passes differ by more" in text for text in said)
 
 
 def test_remarks_tell_the_profilers_share_and_the_clocks():
     clock = Clock(name="CUPTI", offset_ns=5_000_000_000, error_ns=120, drift_ns=-40)
-    said = profile_findings.remarks(profile(clocks=(clock,), notes=("something is missing",)))
+    said = profile_remarks.remarks(profile(clocks=(clock,), notes=("something is missing",)))
     assert "something is missing" in said
     assert any("2.50 µs and one without the profiler 2.41 µs: 90.0 ns more" in text for text in said)
     assert (
@@ -271,7 +311,7 @@ def test_remarks_tell_the_profilers_share_and_the_clocks():
         in said[-1]
     )
     failed = profile(disposition="unsupported", reason="no GPU", breakdowns=(), clocks=())
-    assert profile_findings.remarks(failed) == ["no GPU"]
+    assert profile_remarks.remarks(failed) == ["no GPU"]
 
 
 # ----------------------------------------------------------------------------------------------------- trace
