@@ -1,31 +1,34 @@
 """A profile as a trace in Chrome's format, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
-Every case is a process of the trace, with a row a host thread, a row a stream and one for what ONNX Runtime
+Every case is a process of the trace, with a row a host thread, a row a stream and rows for what ONNX Runtime
 or our engine tells of its steps; an arrow leads from each launch to what it started. All fields of an event
 are in its arguments, so that the file can be read back.
+
+Perfetto drops a slice that begins inside another of its row and ends outside, and cuts what is behind the
+decimal point of 1000 × ts and 1000 × dur: what would overlap goes to a further row, and times are written so
+that the nanosecond comes back.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from bench.profile import names as profile_names
-from bench.profile.records import Activity, AnyEvent, ApiCall, CaseProfile, Events, Interval, Mark
+from bench.profile.records import Activity, AnyEvent, ApiCall, CaseProfile, Events, Interval
 from bench.profile.store import events_of
 from bench.store import write_atomically
 from kernels.errors import InputError
 
-COURSE, STEPS, THREADS, STREAMS = (
-    1,
-    2,
-    100,
-    10_000,
-)  # tids: of the marks, of steps; threads and streams from there
+# A row's number is unique in the trace and no process's, or it would be taken for the process's main thread.
+ROWS_A_CASE = 100_000
+ARROWS_A_CASE = 10_000_000
+_STEPS = {"step": "steps", "node": "ONNX Runtime", "run": "ONNX Runtime", "staging": "staging"}
 
 
 def trace(cases: Sequence[tuple[CaseProfile, Events]]) -> dict[str, Any]:
@@ -45,61 +48,74 @@ def trace(cases: Sequence[tuple[CaseProfile, Events]]) -> dict[str, Any]:
 
 def write(file: Path, cases: Sequence[tuple[CaseProfile, Events]]) -> None:
     """Raises InputError where the file cannot be written."""
-    write_atomically(Path(file), json.dumps(trace(cases), separators=(",", ":")).encode())
+    write_atomically(Path(file), json.dumps(trace(cases), separators=(",", ":"), allow_nan=False).encode())
 
 
-def _case(pid: int, made: CaseProfile, found: Events) -> Iterable[dict[str, Any]]:
-    threads = sorted({call.thread for call in found.calls})
-    lanes, streams = _lanes(found.activities)
-    rows = {COURSE: "cold start, passes, stages", STEPS: "steps and nodes"}
-    rows |= {THREADS + i: f"CUDA calls, thread {thread}" for i, thread in enumerate(threads)}
-    rows |= {STREAMS + i: f"GPU {device}, stream {stream}" for i, (device, stream, _) in enumerate(streams)}
-    yield _meta(pid, 0, "process_name", made.case.words)
-    yield {**_meta(pid, 0, "process_sort_index", ""), "args": {"sort_index": pid}}
-    for tid, name in rows.items():
-        yield _meta(pid, tid, "thread_name", name)
-        yield {**_meta(pid, tid, "thread_sort_index", ""), "args": {"sort_index": tid}}
-    for mark in (*made.cold, *found.marks):
-        yield _slice(pid, COURSE, mark.name, mark.kind, mark)
-    for interval in found.intervals:
-        yield _slice(pid, STEPS, interval.name, interval.kind, interval)
+def _case(pid: int, made: CaseProfile, found: Events) -> Iterator[dict[str, Any]]:
+    marks = dict.fromkeys((*made.cold, *found.marks))  # cold starts may be among both
+    placed = [
+        *_rows(marks, lambda _: "cold start, passes, stages"),
+        *_rows(found.intervals, _interval_row),
+        *_rows(found.calls, lambda call: f"CUDA calls, thread {call.thread}"),
+        *_rows(found.activities, lambda a: f"GPU {a.device}, stream {a.stream}", nested=False),
+    ]
+    yield _meta(pid, pid * ROWS_A_CASE, "process_name", name=made.case.words)
+    yield _meta(pid, pid * ROWS_A_CASE, "process_sort_index", sort_index=pid)
     sources: dict[int, tuple[int, ApiCall]] = {}
-    for call in found.calls:
-        tid = THREADS + threads.index(call.thread)
-        sources[call.correlation] = (tid, call)
-        yield _slice(pid, tid, call.name, call.domain, call)
-    for number, (activity, lane) in enumerate(zip(found.activities, lanes, strict=True)):
-        tid = STREAMS + streams.index(lane)
-        yield _slice(pid, tid, profile_names.short(activity.name, 80), activity.kind, activity)
-        if activity.correlation in sources:
-            of, call = sources[activity.correlation]
-            # One arrow each: of a graph's launch there are many.
-            arrow = {"cat": "launch", "name": "launch", "id": pid * 10_000_000 + number, "pid": pid}
-            yield {**arrow, "ph": "s", "tid": of, "ts": _us(call.start_ns)}
-            yield {**arrow, "ph": "f", "bp": "e", "tid": tid, "ts": _us(activity.start_ns)}
+    number = 0
+    for tid, (title, events) in enumerate(placed, pid * ROWS_A_CASE):
+        yield _meta(pid, tid, "thread_name", name=title)
+        yield _meta(pid, tid, "thread_sort_index", sort_index=tid)
+        for event in events:
+            yield _slice(pid, tid, event)
+            if isinstance(event, ApiCall) and event.correlation:
+                sources[event.correlation] = (tid, event)
+            if not isinstance(event, Activity) or event.correlation not in sources:
+                continue
+            of, call = sources[event.correlation]
+            if call.start_ns <= event.start_ns:  # one arrow each: of a graph's launch there are many
+                arrow = {"cat": "launch", "name": "launch", "id": pid * ARROWS_A_CASE + number, "pid": pid}
+                yield {**arrow, "ph": "s", "tid": of, "ts": _us(call.start_ns)}
+                yield {**arrow, "ph": "f", "bp": "e", "tid": tid, "ts": _us(event.start_ns)}
+                number += 1
 
 
-def _lanes(
-    activities: Sequence[Activity],
-) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
-    """The lane (device, stream, number) of each activity, and all lanes in order. A stream has one lane, and
-    more where its kernels overlap (one may begin before that in front has ended)."""
-    ends: dict[tuple[int, int, int], int] = {}
-    found = []
-    for activity in activities:
-        lane = (activity.device, activity.stream, 0)
-        while ends.get(lane, activity.start_ns) > activity.start_ns:
-            lane = (*lane[:2], lane[2] + 1)
-        ends[lane] = activity.end_ns
-        found.append(lane)
-    return found, sorted(ends)
+def _interval_row(interval: Interval) -> str:
+    if interval.kind == "overhead":
+        return "the profiler's own work"
+    return f"{_STEPS[interval.kind]}, thread {interval.thread}"
 
 
-def _slice(pid: int, tid: int, name: str, category: str, event: AnyEvent) -> dict[str, Any]:
+def _rows(
+    events: Iterable[Any], title_of: Callable[[Any], str], nested: bool = True
+) -> list[tuple[str, list[Any]]]:
+    """Rows with their events in order, by their titles; a title has several rows where its events overlap
+    (kernels may begin before that in front has ended). nested: what lies in another whole may stay in its
+    row."""
+    rows: dict[tuple[str, int], list[Any]] = {}
+    open_until: dict[Hashable, list[int]] = {}  # the ends of what is going on in a row, the innermost last
+    for event in sorted(events, key=lambda event: (event.start_ns, -event.end_ns)):
+        title, number = title_of(event), 1
+        while True:
+            ends = open_until.setdefault((title, number), [])
+            while ends and ends[-1] <= event.start_ns:
+                ends.pop()
+            if not ends or (nested and event.end_ns <= ends[-1]):
+                break
+            number += 1
+        ends.append(event.end_ns)
+        rows.setdefault((title, number), []).append(event)
+    return [
+        (title if number == 1 else f"{title} ({number})", rows[title, number])
+        for title, number in sorted(rows)
+    ]
+
+
+def _slice(pid: int, tid: int, event: AnyEvent) -> dict[str, Any]:
     return {
         "ph": "X",
-        "name": name,
-        "cat": category,
+        "name": profile_names.short(event.name, 80) if isinstance(event, Activity) else event.name,
+        "cat": event.domain if isinstance(event, ApiCall) else event.kind,
         "pid": pid,
         "tid": tid,
         "ts": _us(event.start_ns),
@@ -108,12 +124,14 @@ def _slice(pid: int, tid: int, name: str, category: str, event: AnyEvent) -> dic
     }
 
 
-def _meta(pid: int, tid: int, what: str, name: str) -> dict[str, Any]:
-    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": {"name": name}}
+def _meta(pid: int, tid: int, what: str, **arguments: str | int) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": arguments}
 
 
 def _us(ns: int) -> float:
-    return ns / 1000
+    """Microseconds of which 1000 times, cut off, are the nanoseconds again."""
+    us = ns / 1000
+    return us if int(us * 1000.0) == ns else math.nextafter(us, math.copysign(math.inf, ns))
 
 
 def read(file: Path) -> list[Events]:
@@ -125,12 +143,10 @@ def read(file: Path) -> list[Events]:
         for event in data["traceEvents"]:
             found.setdefault(int(event["pid"]), [])
             if event["ph"] == "X":
-                found[int(event["pid"])].append(
-                    msgspec.convert(event["args"], Activity | ApiCall | Interval | Mark)
-                )
+                found[int(event["pid"])].append(msgspec.convert(event["args"], AnyEvent))
     except OSError as error:
         raise InputError(f"{file} cannot be read ({(error.strerror or str(error)).lower()})") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, msgspec.MsgspecError) as error:
         raise InputError(
             f"{file} is broken, cut short or no trace of ours ({type(error).__name__}: {error})"
         ) from error

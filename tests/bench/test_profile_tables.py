@@ -20,7 +20,6 @@ from bench.profile import report as profile_report
 from bench.profile import sentences as profile_sentences
 from bench.profile import store as profile_store
 from bench.profile import tables as profile_tables
-from bench.profile import trace as profile_trace
 from bench.profile.findings import Finding
 from bench.profile.records import Breakdown, Clock, Counters, Operator, Profile, ProfileJob, Share
 from bench.profile.store import ProfileFolder
@@ -312,65 +311,6 @@ def test_remarks_tell_the_profilers_share_and_the_clocks():
     )
     failed = profile(disposition="unsupported", reason="no GPU", breakdowns=(), clocks=())
     assert profile_remarks.remarks(failed) == ["no GPU"]
-
-
-# ----------------------------------------------------------------------------------------------------- trace
-
-
-def test_a_trace_is_of_chromes_format_and_can_be_read_back(tmp_path):
-    file = tmp_path / "trace.json"
-    made = profile()
-    profile_trace.write(file, [(made, EVENTS), (made, EVENTS)])
-    data = json.loads(file.read_text())
-    arrows: dict[int, list[str]] = {}
-    named = set()
-    for event in data["traceEvents"]:
-        assert {"ph", "name", "pid", "tid", "ts"} <= set(event)
-        assert event["ph"] in ("X", "M", "s", "f")
-        if event["ph"] == "X":
-            assert event["dur"] >= 0
-            assert event["ts"] >= 0
-            assert (event["pid"], event["tid"]) in named
-        elif event["ph"] == "M" and event["name"] == "thread_name":
-            named.add((event["pid"], event["tid"]))
-        elif event["ph"] in ("s", "f"):
-            arrows.setdefault(event["id"], []).append(event["ph"])
-            assert event["ph"] == "s" or event["bp"] == "e"
-    assert len(arrows) == 2 * len(EVENTS.activities)
-    assert all(sorted(ends) == ["f", "s"] for ends in arrows.values())
-    first, second = profile_trace.read(file)
-    assert first == second
-    assert first.activities == EVENTS.activities
-    assert first.calls == EVENTS.calls
-    assert first.intervals == EVENTS.intervals
-    assert set(first.marks) == {*EVENTS.marks, *made.cold}
-
-
-def test_slices_of_a_row_lie_inside_one_another_or_apart(tmp_path):
-    found = profile_trace.trace([(profile(cold=()), EVENTS)])["traceEvents"]
-    by_row: dict[int, list[tuple[int, int]]] = {}
-    for event in found:
-        if event["ph"] == "X":
-            start = round(event["ts"] * 1000)
-            by_row.setdefault(event["tid"], []).append((start, start + round(event["dur"] * 1000)))
-    for spans in by_row.values():
-        spans.sort(key=lambda span: (span[0], -span[1]))
-        open_until: list[int] = []
-        for start, end in spans:
-            while open_until and open_until[-1] <= start:
-                open_until.pop()
-            assert not open_until or end <= open_until[-1]
-            open_until.append(end)
-
-
-@pytest.mark.parametrize("text", ["", "{", '{"traceEvents": [{"ph": "X", "pid": 1}]}', "[]"])
-def test_a_broken_trace_is_told_in_one_sentence(tmp_path, text):
-    file = tmp_path / "trace.json"
-    file.write_text(text)
-    with pytest.raises(InputError, match=r"broken, cut short or no trace of ours"):
-        profile_trace.read(file)
-    with pytest.raises(InputError, match="cannot be read"):
-        profile_trace.read(tmp_path / "missing.json")
 
 
 # ---------------------------------------------------------------------------------------------------- charts
