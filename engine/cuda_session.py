@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +19,9 @@ import numpy as np
 
 from engine import cuda_overlap, planner
 from engine.backend import OpTime, Options
-from engine.cuda_runtime import ColdCache, Staging, capability_of, import_cupy, machine, translated
+from engine.cuda_runtime import Staging, capability_of, import_cupy, machine, translated
 from engine.cuda_stages import Library, starts
+from engine.cuda_stream import Stream
 from engine.cuda_weights import Constant, laid_out
 from engine.graph import Graph
 from engine.memory import ALIGNMENT
@@ -33,7 +33,7 @@ from kernels.params import Params
 _TRAIN_NS = 500_000  # a train of launches of one step lasts about so long, far above the clock's resolution
 _LONGEST_TRAIN = 100
 _LONG_NS = 2_000_000  # a pass so long that a few µs at its kernels' starts do not show
-_FEWEST_TRAINS, _MOST_TRAINS = 5, 200
+_ROUNDS = 5  # of ways to replay that are measured beside each other
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,11 @@ class _Call:
         """On the current stream."""
         for stage in self.stages:
             stage()
+
+
+def _start(calls: Sequence[_Call]) -> None:
+    for call in calls:
+        call.start()
 
 
 class EngineCudaSession:
@@ -62,8 +67,6 @@ class EngineCudaSession:
         self._closed = False
         self._pool: Any = None
         self._graph: Any = None
-        self._cold: ColdCache | None = None
-        self._clock: tuple[Any, Any] | None = None
         self._op_types = {node.name: node.op_type for node in graph.nodes}
         self._phases: dict[str, int] = {}
         self._facts: dict[str, str] = {}
@@ -91,8 +94,8 @@ class EngineCudaSession:
         self._shapes = [launches.of(step.params, step.rung) for step in self._plan.steps]
         constants, self._packed = laid_out(self._plan, [shape for _, shape in self._shapes])
         planned = clock()
-        self._stream = cupy.cuda.Stream(non_blocking=True)
         self._pool = cupy.cuda.MemoryPool()
+        self._stream = Stream(cupy, self._pool)
         self._allocate(self._plan, constants)
         allocated = clock()
         self._upload_weights(constants)
@@ -126,13 +129,13 @@ class EngineCudaSession:
         self._weights = self._pool.malloc(max(end, ALIGNMENT))
         self._arena = self._pool.malloc(max(plan.arena_nbytes, ALIGNMENT))
         self._workspace = self._pool.malloc(plan.workspace_nbytes) if plan.workspace_nbytes else None
-        self._arena.memset_async(0, max(plan.arena_nbytes, ALIGNMENT), self._stream)
+        self._arena.memset_async(0, max(plan.arena_nbytes, ALIGNMENT), self._stream.on)
         weights, arena = int(self._weights.ptr), int(self._arena.ptr)
         self._pointers: dict[Constant, int] = {name: weights + offset for name, offset in offsets.items()}
         self._pointers |= {name: arena + place.offset for name, place in plan.placements.items()}
         copied = [array.nbytes for array in constants.values()]
         copied += [plan.tensors[name].nbytes for name in (*plan.inputs, *plan.outputs)]
-        self._staging = Staging(self._cupy, self._stream, max(copied, default=0))
+        self._staging = Staging(self._cupy, self._stream.on, max(copied, default=0))
         self.memory: Mapping[str, int] = {
             "weights": sum(array.nbytes for array in constants.values()),
             "arena": plan.arena_nbytes,
@@ -179,29 +182,14 @@ class EngineCudaSession:
         return np.uint64(self._pointers[name])
 
     def _launch_all(self) -> None:
-        with self._stream:
-            for call in self._calls:
-                call.start()
+        self._stream.put(lambda: _start(self._calls))
 
     def _capture(self, calls: Sequence[_Call]) -> tuple[Any, str]:
-        """These launches as one CUDA graph, replayed once for a trial; or None and why it did not work."""
-        stream = self._stream
-        try:
-            with stream:
-                stream.begin_capture()
-                try:
-                    for call in calls:
-                        call.start()
-                finally:
-                    graph = stream.end_capture()
-            graph.upload(stream)
-            graph.launch(stream)
-            stream.synchronize()
-        except RuntimeError as error:
-            # A stream whose capture broke stays unusable, and the staging buffer copies on it.
-            self._stream = self._cupy.cuda.Stream(non_blocking=True)
-            self._staging.move_to(self._stream)
-            return None, f"the capture failed ({str(error).strip()})"
+        """These launches as one CUDA graph, or None and why it did not work."""
+        graph, reason = self._stream.capture(lambda: _start(calls))
+        if graph is None:
+            self._staging.move_to(self._stream.on)
+            return None, f"the capture failed ({reason})"
         return graph, ""
 
     def _begin_early(self, calls: list[_Call]) -> None:
@@ -218,9 +206,9 @@ class EngineCudaSession:
         def replays(graph: Any, count: int) -> float:
             def work() -> None:
                 for _ in range(count):
-                    graph.launch(self._stream)
+                    graph.launch(self._stream.on)
 
-            return self._elapsed(work)
+            return self._stream.elapsed_ns(work)
 
         once = min(replays(self._graph, 1) for _ in range(3))
         if once > _LONG_NS:
@@ -233,7 +221,7 @@ class EngineCudaSession:
                     graphs[begun] = self._capture(launches(begun))[0]
             rounds = [
                 [replays(graphs[begun], count) if graphs[begun] is not None else math.inf for begun in ways]
-                for _ in range(_FEWEST_TRAINS)
+                for _ in range(_ROUNDS)
             ]
             return [min(column) for column in zip(*rounds, strict=True)]
 
@@ -275,7 +263,7 @@ class EngineCudaSession:
         if self._graph is None:
             self._launch_all()
         else:
-            self._graph.launch(self._stream)
+            self._graph.launch(self._stream.on)
 
     def synchronize(self) -> None:
         self._check_open()
@@ -308,17 +296,13 @@ class EngineCudaSession:
         self._check_open()
         if cold and count != 1:
             raise ValueError(f"a cold run is timed on its own, not {count} of them")
-        with translated(self._what):
-            if cold:
-                self._cold = self._cold or ColdCache(self._cupy, self._pool)
-                self._cold.overwrite(self._stream)
-            start, stop = self._events()
-            start.record(self._stream)
+
+        def runs() -> None:
             for _ in range(count):
                 self._run()
-            stop.record(self._stream)
-            stop.synchronize()
-            return round(self._cupy.cuda.get_elapsed_time(start, stop) * 1e6)
+
+        with translated(self._what):
+            return round(self._stream.elapsed_ns(runs, cold))
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """Median time of each step in trains of launches of that step alone, as a CUDA graph where the
@@ -342,41 +326,23 @@ class EngineCudaSession:
     def _train(self, call: _Call, seconds: float) -> float:
         """Median nanoseconds of one launch of `call`, out of trains that take about `seconds` together."""
         graph = None
-        once = min(self._elapsed(lambda: self._start(call)) for _ in range(3))
-        length = min(_LONGEST_TRAIN, max(1, math.ceil(_TRAIN_NS / max(once, 1))))
+
+        def once() -> None:
+            self._stream.put(call.start)
+
+        shortest = min(self._stream.elapsed_ns(once) for _ in range(3))
+        length = min(_LONGEST_TRAIN, max(1, math.ceil(_TRAIN_NS / max(shortest, 1))))
         if self._graph is not None:
             graph, _ = self._capture([call] * length)
 
         def train() -> None:
             if graph is not None:
-                graph.launch(self._stream)
+                graph.launch(self._stream.on)
             else:
                 for _ in range(length):
-                    self._start(call)
+                    once()
 
-        samples: list[float] = []
-        end = time.perf_counter() + seconds
-        while len(samples) < _FEWEST_TRAINS or (len(samples) < _MOST_TRAINS and time.perf_counter() < end):
-            samples.append(self._elapsed(train) / length)
-        return statistics.median(samples)
-
-    def _start(self, call: _Call) -> None:
-        with self._stream:
-            call.start()
-
-    def _elapsed(self, work: Callable[[], None]) -> float:
-        """Nanoseconds between two events round `work`, which starts something on the stream."""
-        start, stop = self._events()
-        start.record(self._stream)
-        work()
-        stop.record(self._stream)
-        stop.synchronize()
-        return float(self._cupy.cuda.get_elapsed_time(start, stop)) * 1e6
-
-    def _events(self) -> tuple[Any, Any]:
-        if self._clock is None:
-            self._clock = (self._cupy.cuda.Event(), self._cupy.cuda.Event())
-        return self._clock
+        return self._stream.median_ns(train, seconds) / length
 
     def _op_type(self, step: Step) -> str:
         return self._op_types.get(step.nodes[0], step.op)
@@ -396,7 +362,7 @@ class EngineCudaSession:
             # A device that has faulted frees nothing more; its process ends anyway.
             with contextlib.suppress(RuntimeError):
                 stream.synchronize()
-        for name in ("_calls", "_cold", "_clock", "_staging", "_arena", "_weights", "_workspace", "_stream"):
+        for name in ("_calls", "_staging", "_arena", "_weights", "_workspace", "_stream"):
             self.__dict__.pop(name, None)
         self._graph = None
         if self._pool is not None:

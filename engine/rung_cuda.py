@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.cuda_runtime import ColdCache, Staging, import_cupy, translated
+from engine.cuda_runtime import Staging, capability_of, import_cupy, translated
 from engine.cuda_stages import starts
+from engine.cuda_stream import Stream
 from engine.rung_session import GUARD, GUARD_NBYTES, Stray, data_inputs, layout, output_shape
 from kernels import launch, nvrtc, occupancy
 from kernels.params import Params
@@ -28,13 +29,12 @@ class CudaRungSession:
         self._cupy = cupy = import_cupy()
         self._graphs: dict[int, Any] = {}
         self._capturing = True
-        self._cold: ColdCache | None = None
-        self._clock: tuple[Any, Any] | None = None
         self._open = True
         self._pool: Any = None
         try:
             with translated(self._what):
-                digits = str(cupy.cuda.Device().compute_capability)
+                capability = capability_of(cupy)
+                digits = "".join(map(str, capability))
                 shape = launch.launch(params, rung)
                 cubin = nvrtc.compile_rung(rung, f"sm_{digits}", shape.defines)
                 module = cupy.RawModule(path=str(cubin))
@@ -48,22 +48,22 @@ class CudaRungSession:
             raise
         self.facts: Mapping[str, str] = {
             **shown(shape, rung.op, kernel),
-            "compute_capability": f"{digits[:-1]}.{digits[-1]}",
+            "compute_capability": ".".join(map(str, capability)),
             "multiprocessors": str(cupy.cuda.Device().attributes["MultiProcessorCount"]),
         }
 
     def _allocate(self, params: Params, inputs: Sequence[np.ndarray], shape: launch.Launch) -> list[int]:
         """Memory for everything; where the inputs lie."""
         cupy = self._cupy
-        self._stream = cupy.cuda.Stream(non_blocking=True)
         self._pool = cupy.cuda.MemoryPool()
+        self._stream = Stream(cupy, self._pool)
         # A weight that the launch packs lies there packed, once: it never changes while the session lives.
         held = [shape.packed[i](array) if i in shape.packed else array for i, array in enumerate(inputs)]
         self._layout = layout(params, held, shape.workspace_nbytes or 0)
         self._arena = self._pool.malloc(self._layout.nbytes)
-        self._arena.memset_async(GUARD, self._layout.nbytes, self._stream)
+        self._arena.memset_async(GUARD, self._layout.nbytes, self._stream.on)
         largest = max(size for _, size in self._layout.places.values())
-        self._staging = Staging(cupy, self._stream, max(largest, GUARD_NBYTES))
+        self._staging = Staging(cupy, self._stream.on, max(largest, GUARD_NBYTES))
         self._expected = [np.ascontiguousarray(array).copy() for array in held]
         for i, array in enumerate(self._expected):
             self._staging.upload(array, self._pointer(f"input {i}"))
@@ -90,11 +90,11 @@ class CudaRungSession:
             for name in ("output", "workspace"):
                 if name in self._layout.places:
                     offset, size = self._layout.places[name]
-                    (self._arena + offset).memset_async(byte, size, self._stream)
+                    (self._arena + offset).memset_async(byte, size, self._stream.on)
 
     def run(self) -> None:
-        with translated(self._what), self._stream:
-            self._launch()
+        with translated(self._what):
+            self._stream.put(self._launch)
 
     def _launch(self) -> None:
         for stage in self._stages:
@@ -135,23 +135,20 @@ class CudaRungSession:
     def time_runs(self, count: int, cold: bool = False) -> int:
         if cold and count != 1:
             raise ValueError(f"a cold run is timed on its own, not {count} of them")
+
+        def launches() -> None:
+            for _ in range(count):
+                self._launch()
+
         with translated(self._what):
             trains = self._trains(count)
-            if cold:
-                self._cold = self._cold or ColdCache(self._cupy, self._pool)
-                self._cold.overwrite(self._stream)
-            start, stop = self._events()
-            start.record(self._stream)
-            if trains is None:
-                with self._stream:
-                    for _ in range(count):
-                        self._launch()
-            else:
-                for graph in trains:
-                    graph.launch(self._stream)
-            stop.record(self._stream)
-            stop.synchronize()
-            return round(self._cupy.cuda.get_elapsed_time(start, stop) * 1e6)
+
+            def replays() -> None:
+                for graph in trains or ():
+                    graph.launch(self._stream.on)
+
+            work = replays if trains is not None else lambda: self._stream.put(launches)
+            return round(self._stream.elapsed_ns(work, cold))
 
     def _trains(self, count: int) -> list[Any] | None:
         """CUDA graphs of powers of two of launches that make up `count`, so that a kernel of microseconds
@@ -167,30 +164,16 @@ class CudaRungSession:
         return trains if self._capturing else None
 
     def _capture(self, size: int) -> Any:
-        stream = self._stream
-        try:
-            with stream:
-                stream.begin_capture()
-                try:
-                    for _ in range(size):
-                        self._launch()
-                finally:
-                    graph = stream.end_capture()
-            graph.upload(stream)
-            stream.synchronize()
-            return graph
-        except RuntimeError:
-            # A stream whose capture broke stays unusable; from now on launches go one by one.
+        def launches() -> None:
+            for _ in range(size):
+                self._launch()
+
+        graph, _ = self._stream.capture(launches, trial=False)
+        if graph is None:  # from now on launches go one by one
             self._capturing = False
             self._graphs.clear()
-            self._stream = self._cupy.cuda.Stream(non_blocking=True)
-            self._staging.move_to(self._stream)
-            return None
-
-    def _events(self) -> tuple[Any, Any]:
-        if self._clock is None:
-            self._clock = (self._cupy.cuda.Event(), self._cupy.cuda.Event())
-        return self._clock
+            self._staging.move_to(self._stream.on)
+        return graph
 
     def close(self) -> None:
         """Wait for what still runs, then free everything; a device that has faulted frees nothing more."""
@@ -199,7 +182,7 @@ class CudaRungSession:
         self._open = False
         with contextlib.suppress(RuntimeError, AttributeError):
             self._stream.synchronize()
-        for name in ("_graphs", "_cold", "_clock", "_staging", "_arena", "_stages"):
+        for name in ("_graphs", "_staging", "_arena", "_stages", "_stream"):
             self.__dict__.pop(name, None)
         if self._pool is not None:
             with contextlib.suppress(RuntimeError):

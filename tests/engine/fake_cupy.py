@@ -43,7 +43,7 @@ class FakeCupy:
             Event=lambda disable_timing=False: _Event(self),
             get_elapsed_time=lambda start, stop: (stop.at_us - start.at_us) / 1e3,
             Device=lambda: types.SimpleNamespace(
-                compute_capability="90", attributes={"L2CacheSize": 1 << 20}
+                compute_capability="90", attributes={"L2CacheSize": 1 << 20, "MultiProcessorCount": 132}
             ),
             runtime=types.SimpleNamespace(
                 memcpyAsync=lambda to, source, nbytes, *_: ctypes.memmove(to, source, nbytes),
@@ -115,6 +115,11 @@ class _Memory:
         cupy.allocations += 1
         self.array = np.zeros(nbytes + 256, np.uint8)
         self.ptr = self.array.ctypes.data
+
+    def __add__(self, offset: int) -> _Memory:
+        there = _Memory.__new__(_Memory)
+        there.array, there.ptr = self.array[offset:], self.ptr + offset
+        return there
 
     def memset_async(self, value: int, nbytes: int, stream: _Stream) -> None:
         self.array[:nbytes] = value
