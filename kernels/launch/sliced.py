@@ -13,6 +13,7 @@ from kernels.scalars import SCALARS
 _WEIGHT = 1  # the place of the weights among the inputs
 _ACROSS = 8  # threads of a group, beside each other and one below the other
 _STEPS = 4  # of the sum that a slice takes at a time: one load from shared memory
+_LANES, _SHARERS = 32, 4  # outputs of a block that adds parts, and the warps that share them
 _SHARED_NBYTES = 48 << 10  # of a block, without asking the device for more
 _MOST_PARTS = 128
 _MOST_PARTIAL_NBYTES = 64 << 20
@@ -71,17 +72,17 @@ def tiles(rung: Rung) -> tuple[SlicedTile, ...]:
 def gemm_sliced(params: Gemm, rung: Rung) -> Launch:
     """A block a tile of y, the tile chosen out of SLICED_TILES, tiles in grid.x, column first; the sum in
     PARTS parts, a block each (grid.y): part p writes its (m, n) sums to element p · m · n of the scratch
-    memory, and the stage `gemm_reduce`, a thread an output, adds them in order. With PARTS = 1 the first
-    stage writes y itself. b is packed: a row a column of y, whole tiles of weights and zeros."""
+    memory, and the stage `gemm_reduce` adds them in order, 32 outputs a block of four warps. With PARTS = 1
+    the first stage writes y itself. b is packed: a row a column of y, whole tiles of weights and zeros."""
     tile, parts = fit(params.m, params.n, params.k)
-    total, block = outputs(params), 128
+    total = outputs(params)
     return Launch(
         (ceil(params.m, tile.m) * ceil(params.n, tile.n), parts, 1),
         (tile.threads, 1, 1),
         SCALARS["gemm"](params),
         defines=tile.defines | {"PARTS": parts},
         workspace_nbytes=4 * parts * total if parts > 1 else 0,
-        then=(Stage("gemm_reduce", (min(ceil(total, block), MAX_X), 1, 1), (block, 1, 1)),)
+        then=(Stage("gemm_reduce", (min(ceil(total, _LANES), MAX_X), 1, 1), (_LANES * _SHARERS, 1, 1)),)
         if parts > 1
         else (),
         packed={_WEIGHT: Pack(packing.tiled_rows, (params.trans_b, tile.n, tile.k))},

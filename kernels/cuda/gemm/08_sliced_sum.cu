@@ -32,6 +32,8 @@ multiple_of = {k = 4}
 #define TILE_K (FOUR * SLICES)
 #define ROWS (TILE_M + TILE_N)
 #define PITCH (TILE_K + FOUR)  // so that eight rows one below the other lie in all the banks
+#define LANES 32
+#define SHARERS 4  // warps that share the parts of 32 outputs
 #define LEFT_COPIES (TILE_M * SLICES)
 #define RIGHT_COPIES (TILE_N * SLICES)
 static_assert(SLICES / 2 * TILE_M * TILE_N <= STAGES * ROWS * PITCH, "half of the slices' sums must fit");
@@ -160,19 +162,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
     }
 }
 
-extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float* __restrict__ b,
-                                       const float* __restrict__ bias, float* __restrict__ y,
-                                       float* __restrict__ workspace, int m, int n, int k, int trans_a, int trans_b,
-                                       float alpha, float beta, index_t bias_stride_m, index_t bias_stride_n,
-                                       index_t stride_a, index_t stride_b, int batch, int activation) {
+extern "C" __global__ void __launch_bounds__(SHARERS * LANES)
+    gemm_reduce(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
+                float* __restrict__ y, float* __restrict__ workspace, int m, int n, int k, int trans_a, int trans_b,
+                float alpha, float beta, index_t bias_stride_m, index_t bias_stride_n, index_t stride_a,
+                index_t stride_b, int batch, int activation) {
+    __shared__ float shares[SHARERS][LANES];
     const index_t total = (index_t)m * n;
-    const index_t i = first_element();
+    const int share = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    const index_t i = (index_t)blockIdx.x * LANES + lane;
     wait_for_previous();
-    if (i >= total) return;
     float sum = 0.0f;
-#pragma unroll 16
-    for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
+#pragma unroll 8
+    for (int part = share; part < PARTS && i < total; part += SHARERS) sum += workspace[part * total + i];
     let_next_begin();
+    shares[share][lane] = sum;
+    __syncthreads();
+    if (share > 0 || i >= total) return;
+#pragma unroll
+    for (int s = 1; s < SHARERS; ++s) sum += shares[s][lane];  // in the same order each time
     float w = alpha * sum;
     if (bias) w += beta * bias[i / n * bias_stride_m + i % n * bias_stride_n];
     y[i] = activate(w, activation);
