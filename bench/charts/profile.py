@@ -12,11 +12,10 @@ from bench.profile import findings as profile_findings
 from bench.profile import parts as profile_parts
 from bench.profile.records import CaseProfile, Events, Profile
 
-# Of operators, in the order in which they are met; what is not an operator has colours of its own.
-OPERATORS = (
-    "#332288", "#117733", "#44AA99", "#999933", "#6B5FB0", "#661100", "#88A0DC", "#AA7744", "#4477AA",
-    "#557722",
-)  # fmt: skip
+# What takes most of a model has the colour that it has in every chart; other operators one by one in the
+# order in which they are met; what is not an operator has colours of its own.
+MAIN = {"Conv": "conv", "Gemm": "fc", "MaxPool": "pool"}
+OPERATORS = ("#999933", "#6B5FB0", "#661100", "#88A0DC", "#AA7744", "#4477AA", "#557722")
 PARTS = {
     "h2d": "#88CCEE",
     "d2h": "#DDCC77",
@@ -56,15 +55,18 @@ def charts(
     for made in fine:
         limits = profile.limits.get(made.device)
         told = events(made)
-        if (roof := roofline(profile, made, told, limits)) is not None:
+        if (roof := roofline(profile, made, told, limits, profiles)) is not None:
             found.append(roof)
     return found
 
 
 def colours(keys: Sequence[str]) -> dict[str, str]:
-    """A colour for each part; an operator's is its place among the operators."""
+    """A colour for each part; an operator's, where it is none of the main ones, by its place among them."""
     operators = [key for key in keys if key.startswith(profile_parts.OP)]
-    found = {key: OPERATORS[index % len(OPERATORS)] for index, key in enumerate(operators)}
+    main = {key: MAIN[name] for key in operators if (name := key.removeprefix(profile_parts.OP)) in MAIN}
+    found = {key: palette.CATEGORIES[category][1] for key, category in main.items()}
+    others = [key for key in operators if key not in found]
+    found |= {key: OPERATORS[index % len(OPERATORS)] for index, key in enumerate(others)}
     return found | {key: PARTS.get(key, palette.MUTED) for key in keys if key not in found}
 
 
@@ -204,9 +206,16 @@ def cold(profile: Profile, profiles: Sequence[CaseProfile]) -> Chart | None:
     )
 
 
-def roofline(profile: Profile, made: CaseProfile, events: Events, limits: Limits | None) -> Chart | None:
+def roofline(
+    profile: Profile,
+    made: CaseProfile,
+    events: Events,
+    limits: Limits | None,
+    among: Sequence[CaseProfile] = (),
+) -> Chart | None:
     """Each operator at its operations a byte, under what the machine was measured to reach; where the
-    hardware counted, a line leads to where it stands by the bytes that were moved."""
+    hardware counted, a line leads to where it stands by the bytes that were moved. among: all cases of the
+    profile, so that an operator has one colour in all of its charts."""
     found = [f for f in profile_findings.findings(made, events, limits) if f.flops_per_s and f.intensity]
     if limits is None or not found:
         return None
@@ -225,7 +234,8 @@ def roofline(profile: Profile, made: CaseProfile, events: Events, limits: Limits
         points=tuple(Point(x=x, y=min(rate, x * limits.bytes_per_s)) for x in (low, ridge, high)),
     )
     op_types = list(dict.fromkeys(f.op_type for f in found))
-    tints = colours([profile_parts.OP + op_type for op_type in op_types])
+    keys = dict.fromkeys([*keys_of(among or [made]), *(profile_parts.OP + op_type for op_type in op_types)])
+    tints = colours(list(keys))
     series = [
         Series(
             label=f.label,

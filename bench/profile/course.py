@@ -68,8 +68,8 @@ def table(rows: Sequence[dict[str, Any]], passes: int) -> Table:
         )
     if any(_on_a_cpu(line) for line in rows):
         notes.append(
-            f"On a CPU, a kernel is a step of the model, and its time that of {passes} {made}; copies to a "
-            "device and calls into CUDA there are none."
+            f"On a CPU, a kernel is a step of the model, and its time that of {passes} {made}; there are no "
+            "copies to a device and no calls into CUDA."
         )
     if any(line["fused"] for line in rows):
         notes.append("A step that does LRN and the max pool behind it stands under max-pool kernels.")

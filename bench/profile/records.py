@@ -299,11 +299,11 @@ class CaseProfile(Record, frozen=True):
     """What came of one case; a disposition other than "ok" carries its reason.
 
     samples_ns: unprofiled passes on the device's own clock, at the backend's best. pass_ns: unprofiled
-    end-to-end passes (bind, run, wait, fetch) of a session just like the profiled one; profiled_ns: those of
-    the profiled session. cold: the phases from the start of the process to the steady state. attributed: the
-    share of kernel time in the passes that is attributed to nodes (None: there is none). dropped: records
-    that the profiler had no room for (None: not known). events: how many of each kind; file: where they lie,
-    in the profile's folder. notes: what a reader must know."""
+    end-to-end passes (bind, run, wait, fetch) of a session just like the profiled one, and as warm;
+    profiled_ns: those of the profiled session. cold: the phases from the start of the process to the steady
+    state. attributed: the share of kernel time in the passes that is attributed to nodes (None: there is
+    none). dropped: records that the profiler had no room for (None: not known). events: how many of each
+    kind; file: where they lie, in the profile's folder. notes: what a reader must know."""
 
     case: Case
     disposition: Disposition

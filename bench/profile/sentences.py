@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bench.profile.findings import Finding
 
 NEAR, FAR = 0.5, 0.05  # of the roof: from where it binds; below which a decimal is shown
+LEAST = 0.0005  # of the roof: what a decimal would not show
 OVER = 1.1  # beyond the roof by more than a limit measured another day, or reads faster than copies, explain
 SCATTERED, MOVED = 1.25, 1.5  # as many sectors or bytes as needed: above, it is put into words
 WIDEST = 16  # sectors of a warp's widest access, 16 bytes a thread, side by side
@@ -89,4 +90,5 @@ def _under_the_roof(roof: float, bound: str) -> str:
     if roof >= NEAR:
         return f"{bound}-bound at {roof:.0%} of the {limit}"
     share = f"{roof:.1%}" if roof < FAR else f"{roof:.0%}"
+    share = "less than 0.1%" if roof < LEAST else share
     return f"at {share} of the {limit}, the nearer of its two limits: bound by neither"

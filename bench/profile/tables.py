@@ -201,7 +201,7 @@ def activities(
     what = "GPU activities" if events.activities else "Steps"
     shown = device_events(in_window(events, window))
     found = lines(shown, key_of(by))
-    notes = [most_words(found, what), overlap_words(shown, what)]
+    notes = [most_words(found, what if events.activities else "steps"), overlap_words(shown, what)]
     return Table(
         key=f"activities-{by}",
         title=f"{what} of {made.case.words}, {WINDOW_WORDS[window]}, by {by}",
@@ -343,11 +343,10 @@ def process(profiles: Sequence[CaseProfile]) -> Table:
         Column("major_faults", "major faults", "count"),
         Column("gpu_peak_nbytes", "GPU peak", "nbytes"),
     )
-    notes = (
-        "Of the whole worker: the unprofiled timing and the profiler are in it. The GPU's peak is how far "
-        "its used memory rose.",
-    )
-    return Table("process", "Whole program", columns, tuple(rows), notes)
+    notes = "Of the whole worker: the unprofiled timing and the profiler are in it."
+    if any(row["gpu_peak_nbytes"] is not None for row in rows):
+        notes += " The GPU's peak is how far its used memory rose."
+    return Table("process", "Whole program", columns, tuple(rows), (notes,))
 
 
 def _rows(found: Sequence[Line], match: str) -> tuple[dict[str, Any], ...]:

@@ -12,6 +12,7 @@ import pytest
 import main
 from bench import client, stats
 from bench.profile import api as profile_api
+from bench.profile import remarks as profile_remarks
 from bench.profile.store import ProfileFolder
 from engine import backends, cupti, importer, probe
 from engine.backend import Options
@@ -22,6 +23,7 @@ from models import catalogue
 pytestmark = pytest.mark.gpu
 ENGINE = "engine-cuda"
 KERNELS, LEAST_NS = 100, 100_000
+WAYS = {"HtoD": "fill", "DtoH": "empty"}
 REPLAYS = 10  # of a graph without the recorder, of which the fastest counts
 
 
@@ -183,6 +185,19 @@ def test_both_backends_are_profiled_from_the_command_line(tmp_path) -> None:
         assert case.attributed > 0.95
         assert case.dropped in (0, None)
         assert not any("no record" in note for note in case.notes)
+        told = any("explained by nothing" in words for words in profile_remarks.waits(case))
+        assert told == (found.part("rest") > profile_remarks.REST * found.wall)
+        events = folder.events(case)
+        staged = [i for i in events.intervals if i.kind == "staging" and i.run == 0]
+        copied = {
+            way: sum(a.nbytes for a in events.activities if a.copy == way and a.run == 0) for way in WAYS
+        }
+        for way, word in WAYS.items():  # every byte that was staged went over the bus
+            nbytes = sum(i.nbytes for i in staged if i.name.startswith(word))
+            print(f"{case.case.words}: {word} {nbytes} B, {way} {copied[way]} B")
+            assert 0 < nbytes <= copied[way]
+        assert found.part("staging") > 0
+        assert (found.part("ort") > 0) == (case.case.backend == "ort-cuda")
 
 
 def test_calls_tell_what_memory_they_got_and_what_they_waited_for() -> None:

@@ -21,7 +21,18 @@ from bench.profile import sentences as profile_sentences
 from bench.profile import store as profile_store
 from bench.profile import tables as profile_tables
 from bench.profile.findings import Finding
-from bench.profile.records import Breakdown, Clock, Counters, Operator, Profile, ProfileJob, Share
+from bench.profile.records import (
+    Breakdown,
+    Clock,
+    Counters,
+    Events,
+    Interval,
+    Mark,
+    Operator,
+    Profile,
+    ProfileJob,
+    Share,
+)
 from bench.profile.store import ProfileFolder
 from kernels.errors import InputError
 from tests.bench import profile_cases
@@ -130,6 +141,34 @@ def test_the_course_reports_table_sums_every_variant_from_creation_to_close():
     table = profile_course.table([row], 2)
     assert "a call never made" in table.notes[0].lower()
     assert "| 16 | 400 ns | 2 |" in profile_output.to_markdown([table])
+
+
+def test_without_a_gpu_the_course_reports_table_has_no_columns_of_one():
+    step = Interval(name="s", kind="step", start_ns=10, end_ns=40, op_type="LRN+MaxPool", nodes=("n",), run=0)
+    events = Events(
+        intervals=(step,), marks=(Mark(name="pass", kind="window", start_ns=0, end_ns=50, run=0),)
+    )
+    ours = profile_course.row(profile(device="cpu"), events)
+    table = profile_course.table([ours], 1)
+    assert set(table.rows[0]) == {c.name for c in table.columns}
+    titles = [column.title for column in table.columns]
+    assert titles == [
+        "backend", "batch", "conv kernels", "calls", "FC kernels", "calls", "max-pool kernels", "calls",
+    ]  # fmt: skip
+    assert "no copies to a device and no calls into CUDA" in table.notes[0]
+    assert any("LRN and the max pool behind it" in note for note in table.notes)
+    both = profile_course.table([ours, profile_course.row(profile(), EVENTS)], 1)
+    assert {"htod_ns", "cudaMalloc_calls"} <= set(both.rows[0])
+    assert both.rows[0]["cudaMalloc_calls"] == 0
+
+
+def test_an_operator_has_one_colour_in_every_chart():
+    few, many = (
+        profile_charts.colours([f"op:{name}" for name in names])
+        for names in (("Gemm", "Conv"), ("Conv", "LRN", "MaxPool", "Gemm", "Softmax"))
+    )
+    assert {key: many[key] for key in few} == few
+    assert len(set(many.values())) == len(many)
 
 
 def test_tables_come_out_in_every_format():
