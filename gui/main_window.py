@@ -90,7 +90,7 @@ class MainWindow(QMainWindow):
         self.session.warm_up()
         self.machine.start()
         # While the user looks at the form there is time to build the page that a run will fill.
-        QTimer.singleShot(200, self._prepare_page)
+        QTimer.singleShot(200, self, self._prepare_page)
 
     def tell(self, text: str) -> None:
         """Say a sentence that the user should read, without stopping him."""
@@ -268,7 +268,7 @@ class MainWindow(QMainWindow):
         """One step after another, the user's events between them."""
         if steps and not self._ended:
             steps.popleft()()
-            QTimer.singleShot(10, lambda: self._go_through(steps))
+            QTimer.singleShot(10, self, lambda: self._go_through(steps))
 
     def _on_standing(self, standing: Standing) -> None:
         self.progress.show_standing(standing)

@@ -200,6 +200,10 @@ class PredictionsPage(Page):
                 self.grid.setCurrentIndex(self.grid.source.index(0))
                 return
 
+    @property
+    def at_rest(self) -> bool:
+        return self._body is None or not self.loader.busy
+
     def restyle(self) -> None:
         self.grid.restyle(self.theming.theme)
         self.confusion.restyle(self.theming.theme)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -15,6 +16,37 @@ from gui.main_window import MainWindow
 from gui.theme import Theming
 
 FAKE = Path(__file__).parent / "fake_worker.py"
+# Of a wait and of a test: what a machine may need that does ten other things. Only what fails takes as long.
+PATIENCE_MS = 180_000
+TEST_S = 600
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if FAKE.parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(TEST_S))
+
+
+class Patient(QtBot):
+    """Its waits are never shorter than PATIENCE_MS. `waitExposed` and `waitActive` are for `with`: called
+    alone they wait for nothing."""
+
+    def waitUntil(self, callback, *, timeout=0):
+        super().waitUntil(callback, timeout=max(timeout, PATIENCE_MS))
+
+    def waitSignal(self, signal, *, timeout=0, **options):
+        return super().waitSignal(signal, timeout=max(timeout, PATIENCE_MS), **options)
+
+    def waitExposed(self, widget, *, timeout=0):
+        return super().waitExposed(widget, timeout=max(timeout, PATIENCE_MS))
+
+    def waitActive(self, widget, *, timeout=0):
+        return super().waitActive(widget, timeout=max(timeout, PATIENCE_MS))
+
+
+@pytest.fixture
+def qtbot(qapp, request):
+    return Patient(request)
 
 
 @pytest.fixture
@@ -44,10 +76,11 @@ def make_window(qtbot, tmp_path, settings_file, fault_handler, monkeypatch):
         )
         windows.append(window)
         qtbot.addWidget(window, before_close_func=lambda w: w.session.quit())
-        window.show()
+        with qtbot.waitExposed(window):
+            window.show()
         if begin:
             window.session.warm_up()
-            qtbot.waitUntil(lambda: bool(window.backends) or plan[0] == "mute", timeout=15_000)
+            qtbot.waitUntil(lambda: bool(window.backends) or plan[0] == "mute")
         return window
 
     yield make
@@ -60,7 +93,7 @@ def run_to_end(qtbot):
     """Run a job in a window and wait until everything measured is shown."""
 
     def run(window, job):
-        with qtbot.waitSignal(window.session.ended, timeout=30_000):
+        with qtbot.waitSignal(window.session.ended):
             window.start(job)
         window.redraw.flush()
         return {m.case.key: m for m in window.state.measurements}

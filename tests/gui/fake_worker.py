@@ -4,9 +4,10 @@ STATE is a file counting the processes. It replays what a worker would say of it
 tests.bench.synthetic, which needs no machine). Words: "ok"; "failing" (first case out of memory, the second
 incorrect); "segv" (killed by SIGSEGV in the middle of the second case's line); "garbage" (writes what is no
 message before and after); "flood" (1,000 messages a second for three seconds); "hang" (never ends its first
-case, ends when asked); "deaf" (the same, and does not listen); "slow" (a quarter of a second a case); "quit"
-(gives the job up with a reason); "stream" (1,000 messages a second all along, a measurement every 100 ms);
-"mute" (dies before it says anything); "soon" (says what each case takes so far and ends all but the first).
+case, ends when asked); "deaf" (the same, and does not listen); "held" (measures the first case and says no
+more until it is asked to end); "quit" (gives the job up with a reason); "stream" (1,000 messages a second all
+along, a measurement every 100 ms); "mute" (dies before it says anything); "soon" (says what each case
+takes so far and ends all but the first).
 """
 
 import os
@@ -44,6 +45,7 @@ BACKENDS = tuple(
     )
     for name in synthetic.BACKENDS
 )
+HELD_S = 600  # longer than any test
 ENVIRONMENT = Environment(machine="fake", cpu="Example CPU 9000", backends=BACKENDS)
 
 
@@ -105,17 +107,17 @@ def main() -> None:
 def run(word: str, index: int, case: Case, closed: threading.Event) -> None:
     say(CaseStarted(case=case, stage="time"))
     if word in ("hang", "deaf"):
-        closed.wait(60)
+        closed.wait(HELD_S)
         return
     say(Provisional(case=case, median_ns=50_000.0))
     if word == "soon":
         if index == 1:
             say(Measured(measurement=synthetic.measurement(case)))
         elif index == 3:
-            closed.wait(60)
+            closed.wait(HELD_S)
         return
-    if word == "slow":
-        closed.wait(0.25)
+    if word == "held" and index:
+        closed.wait(HELD_S)
     if word == "flood" and index == 0:
         flood(3.0)
     if word == "stream":

@@ -23,8 +23,8 @@ class Shown:
         self.page.resize(1000, 700)
         self.redraw = Redraw(self.state)
         self.redraw.add(self.page)
-        self.page.show()
-        qtbot.waitExposed(self.page)
+        with qtbot.waitExposed(self.page):
+            self.page.show()
         self.redraw.flush()
 
     def open(self, path=RECORDED, keep=lambda measurement: True):

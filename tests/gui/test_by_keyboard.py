@@ -21,9 +21,8 @@ def active(qtbot, make_window):
 
     def make(*plan, **options):
         window = make_window(*plan, **options)
-        qtbot.waitExposed(window)
         window.activateWindow()
-        qtbot.waitUntil(window.isActiveWindow, timeout=5_000)
+        qtbot.waitUntil(window.isActiveWindow)
         return window
 
     return make
@@ -99,6 +98,8 @@ def test_tab_reaches_every_control_of_every_page(qtbot, active):
     for page in window.pages:
         window.tabs.setCurrentWidget(page)
         settle(qtbot, window)
+        qtbot.waitUntil(lambda page=page: page.at_rest)  # what is asked of a worker enables more
+        settle(qtbot, window)
         QApplication.processEvents()
         wanted = controls(window)
         assert len(wanted) > 20, page.title
@@ -114,19 +115,19 @@ def test_tab_reaches_every_control_of_every_page(qtbot, active):
 
 
 def test_a_run_is_started_paused_gone_on_with_and_run_again(qtbot, active):
-    window = active("slow", "slow", "ok")
+    window = active("held", "ok", "ok")
     window.form.models.check(["lenet5-digits"])
     window.form.batches.text = "1,2"
     press(qtbot, window, Qt.Key.Key_F5)
     assert window.session.active
     first = window.state.folder
-    qtbot.waitUntil(lambda: len(window.state.measurements) >= 1, timeout=15_000)
+    qtbot.waitUntil(lambda: len(window.state.measurements) >= 1)
     press(qtbot, window, Qt.Key.Key_F6)
-    qtbot.waitUntil(lambda: window.session.standing.phase == "paused", timeout=15_000)
-    with qtbot.waitSignal(window.session.ended, timeout=20_000):
+    qtbot.waitUntil(lambda: window.session.standing.phase == "paused")
+    with qtbot.waitSignal(window.session.ended):
         press(qtbot, window, Qt.Key.Key_F6)
     assert len(window.state.measurements) == 4
-    with qtbot.waitSignal(window.session.ended, timeout=20_000):
+    with qtbot.waitSignal(window.session.ended):
         press(qtbot, window, Qt.Key.Key_R, CTRL)
     assert window.state.folder != first
     for folder in (first, window.state.folder):
@@ -136,8 +137,8 @@ def test_a_run_is_started_paused_gone_on_with_and_run_again(qtbot, active):
 def test_a_run_is_cancelled(qtbot, active):
     window = active("hang")
     press(qtbot, window, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: window.session.standing.phase == "running", timeout=15_000)
-    with qtbot.waitSignal(window.session.ended, timeout=15_000):
+    qtbot.waitUntil(lambda: window.session.standing.phase == "running")
+    with qtbot.waitSignal(window.session.ended):
         press(qtbot, window, Qt.Key.Key_F5, SHIFT)
     assert not window.session.active
 

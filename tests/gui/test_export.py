@@ -34,7 +34,7 @@ def window(qtbot, make_window, tmp_path):
 
 def exported(qtbot, window):
     exports = window.findChild(ExportActions)
-    qtbot.waitUntil(lambda: not exports.exporter.busy, timeout=60_000)
+    qtbot.waitUntil(lambda: not exports.exporter.busy)
     return exports
 
 
@@ -137,7 +137,7 @@ def test_a_child_that_dies_leaves_the_window_alive(qtbot, tmp_path, command, wor
     exporter = Exporter(command=command)
     sentences: list[str] = []
     exporter.failed.connect(sentences.append)
-    with qtbot.waitSignal(exporter.idle, timeout=10_000):
+    with qtbot.waitSignal(exporter.idle):
         exporter.start(Order((), "a chart", tmp_path))
     assert len(sentences) == 1
     assert words in sentences[0]

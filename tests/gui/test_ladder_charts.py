@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QRectF
+from PySide6.QtWidgets import QApplication
 
 from bench.charts import ladder as ladder_charts
 from bench.ladder.records import REFERENCE, Ladder, LadderJob, Limits, RungCase, RungMeasurement
@@ -84,8 +85,10 @@ def show(qtbot):
         view.show_chart(chart)
         with qtbot.waitExposed(view):
             view.show()
+        # Charts lay themselves out anew with each size, in the turn after it.
         view.resize(width + 1, height)
-        qtbot.wait(1)
+        qtbot.waitUntil(lambda: view.width() == width + 1)
+        QApplication.processEvents()
         (plot,) = view.plots.values()
         return view, plot
 

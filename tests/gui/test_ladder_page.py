@@ -35,19 +35,19 @@ def planned(window, qtbot):
     """The page in front, its ladder planned: that of the CPU, also where there is a GPU."""
     page = next(page for page in window.pages if isinstance(page, LadderPage))
     window.tabs.setCurrentWidget(page)
-    qtbot.waitUntil(lambda: page.session.state.ladder is not None and page.at_rest, timeout=30_000)
+    qtbot.waitUntil(lambda: page.session.state.ladder is not None and page.at_rest)
     if page.session.state.ladder.job.device != "cpu":
         page.session.ask(msgspec.structs.replace(page.session.state.question, device="cpu"))
-        qtbot.waitUntil(lambda: page.at_rest, timeout=30_000)
+        qtbot.waitUntil(lambda: page.at_rest)
     window.redraw.flush()
     return page
 
 
 def climb(window, page, qtbot, *rungs):
     """Run these rungs alone, with few samples."""
-    qtbot.waitUntil(lambda: page.at_rest, timeout=60_000)
+    qtbot.waitUntil(lambda: page.at_rest)
     page.session.ask(msgspec.structs.replace(page.session.state.question, rungs=rungs))
-    qtbot.waitUntil(lambda: page.at_rest, timeout=30_000)
+    qtbot.waitUntil(lambda: page.at_rest)
     ladder = page.session.state.ladder
     job = msgspec.structs.replace(ladder.job, budget_s=0.05, quick=True)
     page.session.state.ladder = msgspec.structs.replace(ladder, job=job)
@@ -57,7 +57,7 @@ def climb(window, page, qtbot, *rungs):
 
 
 def settled(window, page, qtbot):
-    qtbot.waitUntil(lambda: page.at_rest, timeout=60_000)
+    qtbot.waitUntil(lambda: page.at_rest)
     window.redraw.flush()
 
 
@@ -97,7 +97,7 @@ def test_at_first_the_default_model_s_first_convolution_is_ready_to_run(make_win
     # Another node of the model, by its name.
     page.bar.node.setCurrentIndex(page.bar.node.findData("conv2"))
     page.bar.node.activated.emit(page.bar.node.currentIndex())
-    qtbot.waitUntil(lambda: page.session.state.ladder.job.node == "conv2", timeout=30_000)
+    qtbot.waitUntil(lambda: page.session.state.ladder.job.node == "conv2")
 
 
 def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qtbot, monkeypatch, tmp_path):
@@ -141,7 +141,7 @@ def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qt
     page = planned(window, qtbot)
     folder = tmp_path / "kernels"
     page.session.write_template(folder)
-    qtbot.waitUntil(lambda: result(page, "mine") == "ok", timeout=60_000)
+    qtbot.waitUntil(lambda: result(page, "mine") == "ok")
     settled(window, page, qtbot)
     assert page.reader.title.text() == "90 mine (your own)"
     # With a rung of one's own its folder goes into the job as well.
@@ -152,7 +152,7 @@ def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qt
 
     def save(text, until):
         file.write_text(text)
-        qtbot.waitUntil(lambda: until(result(page, "mine")), timeout=60_000)
+        qtbot.waitUntil(lambda: until(result(page, "mine")))
         settled(window, page, qtbot)
 
     save(
@@ -170,7 +170,7 @@ def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qt
     assert "SIGSEGV" in page.reader.state.text()
     # A header that is not valid is no rung: it is shown, and never run.
     file.write_text("# op = conv\n")
-    qtbot.waitUntil(lambda: bool(page.session.state.problems), timeout=30_000)
+    qtbot.waitUntil(lambda: bool(page.session.state.problems))
     settled(window, page, qtbot)
     assert result(page, "mine") is None
     assert "header" in page.reader.state.text()
@@ -183,13 +183,13 @@ def test_a_cuda_kernel_of_one_s_own_is_blamed_at_its_line_and_costs_itself_alone
     window = make_window("ok")
     page = next(page for page in window.pages if isinstance(page, LadderPage))
     window.tabs.setCurrentWidget(page)
-    qtbot.waitUntil(lambda: page.session.state.ladder is not None and page.at_rest, timeout=60_000)
+    qtbot.waitUntil(lambda: page.session.state.ladder is not None and page.at_rest)
     if page.session.state.ladder.job.device != "cuda":
         devices = page.session.state.answer.devices
         pytest.skip(next(device.refused for device in devices if device.name == "cuda"))
     folder = tmp_path / "kernels"
     page.session.write_template(folder)
-    qtbot.waitUntil(lambda: result(page, "mine") == "ok", timeout=120_000)
+    qtbot.waitUntil(lambda: result(page, "mine") == "ok")
     settled(window, page, qtbot)
     (file,) = folder.glob("*.cu")
     right = file.read_text()
@@ -197,7 +197,7 @@ def test_a_cuda_kernel_of_one_s_own_is_blamed_at_its_line_and_costs_itself_alone
     def save(text, wanted):
         started = time.monotonic()
         file.write_text(text)
-        qtbot.waitUntil(lambda: result(page, "mine") == wanted, timeout=60_000)
+        qtbot.waitUntil(lambda: result(page, "mine") == wanted)
         print(f"{wanted} {time.monotonic() - started:.2f} s after saving")
         settled(window, page, qtbot)
 
@@ -224,7 +224,7 @@ def test_a_layer_is_opened_in_the_ladder(make_window, qtbot):
     layers.ladder_action.trigger()
     page = window.tabs.currentWidget()
     assert isinstance(page, LadderPage)
-    qtbot.waitUntil(lambda: page.session.state.ladder is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: page.session.state.ladder is not None and page.at_rest)
     job = page.session.state.ladder.job
     assert (job.node, job.op, job.batch) == ("conv2", "conv", window.state.case.batch)
 
@@ -239,24 +239,24 @@ def test_a_ladder_and_a_comparison_do_not_run_at_once(make_window, qtbot, tmp_pa
     assert isinstance(page, LadderPage)
     assert not page.session.active
     assert "comparison is running" in window.banner.text
-    qtbot.waitUntil(lambda: page.session.state.ladder is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: page.session.state.ladder is not None)
     device = msgspec.structs.replace(page.session.state.question, device="cpu")
     page.session.ask(device)
     window.ladders.add_folder(str(tmp_path))
-    qtbot.waitUntil(lambda: "as soon as" in page.session.standing.ended, timeout=30_000)
-    with qtbot.waitSignal(window.session.ended, timeout=30_000):
+    qtbot.waitUntil(lambda: "as soon as" in page.session.standing.ended)
+    with qtbot.waitSignal(window.session.ended):
         window.session.cancel()
     # What was saved meanwhile is run now.
-    qtbot.waitUntil(lambda: result(page, "mine") == "failed", timeout=30_000)
+    qtbot.waitUntil(lambda: result(page, "mine") == "failed")
     settled(window, page, qtbot)
     page.session.ask(msgspec.structs.replace(page.session.state.question, batch=2))
     ladder.trigger()  # before it is planned: it runs as soon as it is
-    qtbot.waitUntil(lambda: page.session.active, timeout=30_000)
+    qtbot.waitUntil(lambda: page.session.active)
     assert page.session.state.ladder.job.batch == 2
     window.start(Job(models=("lenet5-digits",), backends=("engine-cpu",)))
     assert not window.session.active
     assert "ladder is running" in window.banner.text
     assert cancel.isEnabled()
-    with qtbot.waitSignal(page.session.ended, timeout=30_000):
+    with qtbot.waitSignal(page.session.ended):
         cancel.trigger()
     assert "Cancelled" in page._words.text()

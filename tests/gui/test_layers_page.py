@@ -18,6 +18,7 @@ from gui.inspector import layer_facts
 from gui.model_graph import GraphView
 from gui.pages.layers import LayersPage
 from gui.theme import DARK, LIGHT
+from tests.gui.mouse import move
 from tests.gui.recorded import Shown
 
 LENET = ["tanh1", "pool1", "tanh2", "pool2", "flatten", "tanh3", "tanh4", "fc5", "prob"]
@@ -188,7 +189,7 @@ def test_dragging_moves_and_does_not_select_and_the_wheel_zooms(shown, qtbot):
     port = graph.viewport()
     qtbot.mousePress(port, Qt.MouseButton.LeftButton, pos=QPoint(120, 300))
     for y in range(290, 200, -10):
-        qtbot.mouseMove(port, QPoint(120, y))
+        move(port, QPoint(120, y), Qt.MouseButton.LeftButton)
     qtbot.mouseRelease(port, Qt.MouseButton.LeftButton, pos=QPoint(120, 200))
     assert graph.verticalScrollBar().value() > 0
     assert graph.selected == ""

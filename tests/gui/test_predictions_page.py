@@ -29,7 +29,7 @@ class Answers_(Shown):
     def wait(self):
         page = self.page
         if not self.empty_shown:
-            self.qtbot.waitUntil(lambda: not page.loader.busy, timeout=10_000)
+            self.qtbot.waitUntil(lambda: not page.loader.busy)
         self.redraw.flush()
 
     @property

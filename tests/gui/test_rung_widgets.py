@@ -16,6 +16,7 @@ from gui.rung_diff import RungDiff
 from gui.rung_source import SourceView
 from gui.text_diff import changes, pairs
 from gui.theme import DARK, LIGHT, Theming
+from tests.gui.mouse import move
 
 CONV = Path(__file__).parents[2] / "kernels" / "cuda" / "conv"
 NAIVE, REGISTER = (next(CONV.glob(f"{n:02d}_*.cu")).read_text() for n in (1, 2))
@@ -203,11 +204,9 @@ def test_a_wrong_answer_in_words_and_images(qtbot, theming, kept):
     assert mask.pixelColor(4, 3) == QColor(LIGHT.failed)
     assert mask.pixelColor(3, 3) != QColor(LIGHT.failed)
     picture = view.panels["expected"].picture
-    centre = picture.frame().topLeft().toPoint()
-    qtbot.mouseMove(picture, centre)
-    qtbot.mouseMove(picture, centre + (picture.frame().center().toPoint() - centre) / 8)
-    values = f"expected {expected[1, 1, 0, 0]:.6g}, got {got[1, 1, 0, 0]:.6g}"
-    qtbot.waitUntil(lambda: values in view.readout.text())
+    corner = picture.frame().topLeft().toPoint()
+    move(picture, corner + (picture.frame().center().toPoint() - corner) / 8)
+    assert f"expected {expected[1, 1, 0, 0]:.6g}, got {got[1, 1, 0, 0]:.6g}" in view.readout.text()
     assert view.readout.text().endswith("right")
 
 
@@ -254,7 +253,7 @@ def test_saving_by_any_means_is_noticed(qtbot, tmp_path):
     watch.watch([folder])
 
     def after(do):
-        with qtbot.waitSignal(watch.changed, timeout=5_000) as caught:
+        with qtbot.waitSignal(watch.changed) as caught:
             do()
         return caught.args[0]
 
@@ -269,7 +268,7 @@ def test_saving_by_any_means_is_noticed(qtbot, tmp_path):
     assert after(lambda: replace("five, by another file again")) == [rung]
     helper = folder / "more" / "helpers.cuh"
     helper.parent.mkdir()
-    qtbot.wait(300)
+    qtbot.waitUntil(lambda: str(helper.parent) in watch._watcher.directories())
     assert after(lambda: helper.write_text("new")) == [helper]
     assert after(rung.unlink) == [rung]
 
@@ -284,7 +283,7 @@ def test_one_save_is_told_once_and_other_files_not_at_all(qtbot, tmp_path):
     (tmp_path / "notes.txt").write_text("nothing of a kernel")
     qtbot.wait(300)
     assert told == []
-    with qtbot.waitSignal(watch.changed, timeout=5_000):
+    with qtbot.waitSignal(watch.changed):
         for text in ("a", "ab", "abc"):
             rung.write_text(text)
     qtbot.wait(300)
@@ -295,7 +294,7 @@ def test_a_folder_that_comes_later(qtbot, tmp_path):
     folder = tmp_path / "later"
     watch = KernelWatch()
     watch.watch([folder])
-    with qtbot.waitSignal(watch.changed, timeout=5_000) as caught:
+    with qtbot.waitSignal(watch.changed) as caught:
         folder.mkdir()
         (folder / "1_mine.py").write_text("pass")
     assert caught.args[0] == [folder / "1_mine.py"]

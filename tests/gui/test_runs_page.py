@@ -44,7 +44,7 @@ def window(make_window, runs):
 def settle(qtbot, window):
     """Until everything read off the GUI thread has arrived and is drawn."""
     found = window.findChild(Library)
-    qtbot.waitUntil(lambda: not found.background.busy, timeout=10_000)
+    qtbot.waitUntil(lambda: not found.background.busy)
     window.redraw.flush()
 
 
@@ -180,7 +180,7 @@ def others(runs):
 
 def until(qtbot, window, reached):
     settle(qtbot, window)
-    qtbot.waitUntil(reached, timeout=20_000)
+    qtbot.waitUntil(reached)
     window.redraw.flush()
 
 

@@ -1,6 +1,5 @@
 """Whatever a worker does, the window lives, keeps what was measured and says what went wrong."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -43,8 +42,8 @@ def test_a_run_fills_the_state_the_folder_and_the_page(make_window, run_to_end):
 def test_a_case_is_drawn_as_it_looks_so_far_until_it_is_measured(make_window, qtbot):
     window = make_window("soon")
     window.start(JOB)
-    qtbot.waitUntil(lambda: len(window.state.provisional()) == 3, timeout=15_000)
-    qtbot.waitUntil(lambda: len(window.state.measurements) == 1, timeout=15_000)
+    qtbot.waitUntil(lambda: len(window.state.provisional()) == 3)
+    qtbot.waitUntil(lambda: len(window.state.measurements) == 1)
     window.redraw.flush()
     page = window.pages[0]
     (panel,) = page.views["op-time"].chart.panels
@@ -59,7 +58,7 @@ def test_a_case_is_drawn_as_it_looks_so_far_until_it_is_measured(make_window, qt
     assert len(page.table.shown_rows()) == 1, "what is copied was measured"
     offered = next(c for c in window.state.all_charts() if c.name == "net-op-time")
     assert [s.label for s in offered.panels[0].series] == ["ort-cpu"], "and so is what is exported"
-    with qtbot.waitSignal(window.session.ended, timeout=15_000):
+    with qtbot.waitSignal(window.session.ended):
         window.session.cancel()
     window.redraw.flush()
     assert page.table.source.rowCount() == 1
@@ -98,19 +97,24 @@ def test_garbage_is_logged_and_passed_over(make_window, run_to_end):
     assert any("no message" in reason for _, _, reason in window.problems.lines)
 
 
-def test_a_flood_leaves_the_event_loop_free(make_window, run_to_end, qtbot):
+def test_a_flood_leaves_the_event_loop_free(make_window, run_to_end):
     window = make_window("flood")
     window.page.prepare()
-    beats = []
+    beats, batches = [], []
     timer = QTimer()
     timer.setInterval(2)
-    timer.timeout.connect(lambda: beats.append(time.perf_counter()))
+    timer.timeout.connect(lambda: beats.append(1))
     timer.start()
+    window.session.worker.said.connect(lambda said: batches.append((len(said), len(beats))))
     found = run_to_end(window, JOB)
     timer.stop()
     assert dispositions(found) == ["ok"] * 4
-    # How long it may block is measured where nothing else runs; here, that it goes on being served at all.
-    assert len(beats) > 200
+    # How long it may block is measured where nothing else runs; here, that what comes is taken in parts and
+    # the loop is served between them.
+    sizes = [size for size, _ in batches]
+    assert sum(sizes) > 2_500
+    assert max(sizes) < sum(sizes) / 2
+    assert batches[-1][1] - batches[0][1] >= len(batches) // 2
 
 
 def test_a_hanging_worker_is_cancelled_and_what_it_had_not_measured_can_go_on(make_window, qtbot):
@@ -118,27 +122,26 @@ def test_a_hanging_worker_is_cancelled_and_what_it_had_not_measured_can_go_on(ma
     window.start(JOB)
     qtbot.waitUntil(lambda: window.session.standing.phase == "running" and window.session.standing.total == 4)
     assert window.progress.cancel_button.isVisible()
-    with qtbot.waitSignal(window.session.ended, timeout=15_000):
+    with qtbot.waitSignal(window.session.ended):
         window.progress.cancel_button.click()
     assert window.state.empty
     assert on_disk(window) == []
     assert window.progress.words.text().startswith("Cancelled: 0 of 4 cases ok in 0:")
-    with qtbot.waitSignal(window.session.ended, timeout=15_000):
+    with qtbot.waitSignal(window.session.ended):
         window.session.go_on(window.state.folder)
     assert [m.disposition for m in window.state.measurements] == ["ok"] * 4
 
 
 def test_a_pause_lets_the_worker_go_and_loses_nothing(make_window, qtbot):
-    window = make_window("slow")
+    window = make_window("held", "ok")
     window.start(JOB)
-    qtbot.waitUntil(lambda: len(window.state.measurements) >= 1, timeout=15_000)
+    qtbot.waitUntil(lambda: len(window.state.measurements) >= 1)
     window.progress.pause_button.click()
-    qtbot.waitUntil(lambda: window.session.standing.phase == "paused", timeout=15_000)
+    qtbot.waitUntil(lambda: window.session.standing.phase == "paused")
     assert window.session.worker.process_id == 0
     assert window.progress.pause_button.text() == "Go on"
-    measured = len(window.state.measurements)
-    assert measured < 4
-    with qtbot.waitSignal(window.session.ended, timeout=20_000):
+    assert len(window.state.measurements) == 1
+    with qtbot.waitSignal(window.session.ended):
         window.progress.pause_button.click()
     assert [m.disposition for m in window.state.measurements] == ["ok"] * 4
 
@@ -165,18 +168,26 @@ def test_a_folder_that_cannot_be_written_is_told(make_window, tmp_path):
     assert not window.session.active
 
 
+def gone(process):
+    """Whether a process has ended (of one that nobody has asked for its exit code, the name stays)."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes() == b""
+    except OSError:
+        return True
+
+
 @pytest.mark.parametrize("answer", [QMessageBox.StandardButton.No, QMessageBox.StandardButton.Yes])
 def test_closing_while_running_asks_once_and_keeps_the_run(make_window, qtbot, monkeypatch, answer):
     asked = []
     monkeypatch.setattr(QMessageBox, "question", lambda *a, **k: (asked.append(1), answer)[1])
-    window = make_window("slow")
+    window = make_window("held")
     window.start(JOB)
-    qtbot.waitUntil(lambda: len(window.state.measurements) >= 1, timeout=15_000)
+    qtbot.waitUntil(lambda: len(window.state.measurements) >= 1)
     process = window.session.worker.process_id
     assert window.close() == (answer == QMessageBox.StandardButton.Yes)
     assert asked == [1]
     if answer == QMessageBox.StandardButton.Yes:
-        assert not Path(f"/proc/{process}").exists() or Path(f"/proc/{process}/cmdline").read_bytes() == b""
+        qtbot.waitUntil(lambda: gone(process))
         assert "ok" in on_disk(window)
     else:
         assert window.session.active
