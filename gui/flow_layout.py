@@ -49,16 +49,24 @@ class FlowLayout(QLayout):
 
     def _arrange(self, rect: QRect, move: bool) -> int:
         """Place the items in `rect`; the height they need."""
-        x, y, line = rect.x(), rect.y(), 0
+        lines: list[list[tuple[QLayoutItem, QSize]]] = [[]]
+        x = rect.x()
         for item in self._items:
             widget = item.widget()
             if widget is not None and widget.isHidden():
                 continue
             size = item.sizeHint()
-            if x + size.width() > rect.right() + 1 and line > 0:
-                x, y, line = rect.x(), y + line + self.spacing(), 0
-            if move:
-                item.setGeometry(QRect(QPoint(x, y), size))
+            if x + size.width() > rect.right() + 1 and lines[-1]:
+                lines.append([])
+                x = rect.x()
+            lines[-1].append((item, size))
             x += size.width() + self.spacing()
-            line = max(line, size.height())
-        return y + line - rect.y()
+        y = rect.y()
+        for line in lines:
+            x, height = rect.x(), max((size.height() for _, size in line), default=0)
+            for item, size in line:
+                if move:  # in the middle of its line
+                    item.setGeometry(QRect(QPoint(x, y + (height - size.height()) // 2), size))
+                x += size.width() + self.spacing()
+            y += height + self.spacing()
+        return y - self.spacing() - rect.y()

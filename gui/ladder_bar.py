@@ -29,7 +29,8 @@ EVERY = "every"
 
 
 class LadderBar(QWidget):
-    """`chosen` carries the LadderQuestion that the user has made of the one shown."""
+    """`chosen` carries the LadderQuestion that the user has made of the one shown. Its `run_button` and
+    `cancel_button` are for the page to place."""
 
     chosen = Signal(object)
     run_wanted = Signal()
@@ -68,7 +69,7 @@ class LadderBar(QWidget):
             ("Pr&ecision", self.precision),
         ):
             line.addWidget(self._pair(words, field))
-        for widget in (self.rungs, self.kernels, self.whole_model, self.run_button, self.cancel_button):
+        for widget in (self.rungs, self.kernels, self.whole_model):
             line.addWidget(widget)
         self.batch.valueChanged.connect(lambda value: self._choose(batch=value))
         self.whole_model.toggled.connect(lambda on: self._choose(whole_model=on))

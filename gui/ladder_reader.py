@@ -7,13 +7,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPushButton, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QTabWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from bench import units
 from bench.ladder.questions import KernelProblem, RungInfo
 from bench.ladder.records import RungCase, RungMeasurement
 from bench.ladder.tables import WORDS
 from gui.error_map import ErrorMapView
+from gui.labels import Lines
 from gui.ladder_table import Shown
 from gui.rung_diff import RungDiff
 from gui.rung_source import SourceView
@@ -23,9 +34,11 @@ SOURCE, DIFFERENCE, FINDING = "&Source", "&Difference", "Findin&g"
 
 
 class LadderReader(QWidget):
-    """`use_wanted` carries the RungCase that the model is to use. Tabs are filled when they are seen."""
+    """`use_wanted` carries the RungCase that the model is to use, `step_wanted` how many rungs further on (or
+    back) is to be read. Tabs are filled when they are seen."""
 
     use_wanted = Signal(object)
+    step_wanted = Signal(int)
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -40,11 +53,7 @@ class LadderReader(QWidget):
         self.title = QLabel()
         self.title.setProperty("role", "heading")
         self.title.setWordWrap(True)
-        self.words = QLabel()
-        self.words.setWordWrap(True)
-        self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.state = QLabel()
-        self.state.setWordWrap(True)
+        self.words, self.state = Lines(3), Lines(4)
         self.use_button = QPushButton("&Use in model")
         self.use_button.setToolTip("Run this node of the model on this rung when the comparison is run (F5)")
         self.use_button.clicked.connect(self._on_use)
@@ -72,6 +81,9 @@ class LadderReader(QWidget):
         self.tabs.addTab(self.finding, FINDING)
         self.tabs.currentChanged.connect(lambda _: self._fill())
         head = QHBoxLayout()
+        head.setSpacing(4)
+        for step in (-1, 1):
+            head.addWidget(self._step_button(step))
         head.addWidget(self.title, 1)
         head.addWidget(self.use_button)
         layout = QVBoxLayout(self)
@@ -81,6 +93,12 @@ class LadderReader(QWidget):
         layout.addWidget(self.words)
         layout.addWidget(self.state)
         layout.addWidget(self.tabs, 1)
+
+    def set_compact(self, on: bool) -> None:
+        """Whether the words above the tabs keep to a line or two; all of them is their tooltip then."""
+        self.words.most, self.state.most = (1, 2) if on else (3, 4)
+        for words in (self.words, self.state):
+            words.updateGeometry()
 
     # --------------------------------------------------------------------------------------------- showing
 
@@ -111,7 +129,7 @@ class LadderReader(QWidget):
         self._offer(other)
         wrong = self._measurement.finding is not None
         self._set_tabs(info is not None, info is not None and bool(self._against.count()), wrong)
-        if wrong and other:
+        if wrong and other and self.tabs.currentWidget() in (self.source, self._beside):
             self.tabs.setCurrentWidget(self.finding)
         self._fill()
 
@@ -138,6 +156,19 @@ class LadderReader(QWidget):
         self._set_tabs(False, False, False)
 
     # ------------------------------------------------------------------------------------------ the inside
+
+    def _step_button(self, step: int) -> QToolButton:
+        button = QToolButton()
+        button.setArrowType(Qt.ArrowType.LeftArrow if step < 0 else Qt.ArrowType.RightArrow)
+        words, keys = ("The rung before", "Alt+Left") if step < 0 else ("The next rung", "Alt+Right")
+        button.setAccessibleName(words)
+        button.setToolTip(f"{words} ({keys})")
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.clicked.connect(lambda: self.step_wanted.emit(step))
+        shortcut = QShortcut(QKeySequence(keys), self)
+        shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        shortcut.activated.connect(button.click)
+        return button
 
     def _say(self, words: str, role: str) -> None:
         self.state.setText(words)

@@ -259,6 +259,12 @@ class LadderTable(QTableView):
             self.setCurrentIndex(self.source.index(row, max(0, self.currentIndex().column())))
         self._following = False
 
+    def step(self, by: int) -> None:
+        """Go to a rung further on, or back."""
+        row = self.currentIndex().row() + by
+        if 0 <= row < len(self.source.rows):
+            self.setCurrentIndex(self.source.index(row, max(0, self.currentIndex().column())))
+
     def copy_csv(self) -> None:
         QApplication.clipboard().setText(ladder_tables.to_csv(self._measured()))
 

@@ -112,6 +112,12 @@ class ChartView(QFrame):
         if not self._plots and self._spare is None:
             self._spare = BarPlot(self._theming) if bars else LinePlot(self._theming)
 
+    def set_enlargeable(self, on: bool) -> None:
+        """Whether it can ask for all the room; where it cannot it has given back what it had."""
+        if not on:
+            self._expand.setChecked(False)
+        self._expand.setVisible(on)
+
     def restyle(self) -> None:
         self._legend.restyle()
         for plot in self._plots.values():

@@ -6,21 +6,20 @@ import functools
 import importlib
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QAction, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from bench.charts.ladder import name
 from bench.charts.ladder_live import charts
 from bench.ladder.records import RungCase
+from gui.labels import Lines
 from gui.ladder_session import LadderSession, LadderStanding
 from gui.page import Page
 from gui.run_state import RunState
 from gui.theme import Theming
 
 ORDER = 30
-NARROW = 760  # pixels, below which the table is a tab beside the source
-TABLE = "R&ungs"
 
 
 class LadderPage(Page):
@@ -41,9 +40,10 @@ class LadderPage(Page):
         self._used: Callable[[str, str], str] = lambda node, model: ""
         self._key = ""  # of the case selected
         self._problem = ""  # path of the file selected that is no rung
-        self._narrow: bool | None = None
         self._charted: object = None  # what the charts show
         super().__init__(state, theming, parent)
+        self._as_at_first = QAction("Ladder's &panes as at first", self)
+        self._as_at_first.triggered.connect(self._reset_panes)
 
     def connect_to(
         self,
@@ -64,8 +64,8 @@ class LadderPage(Page):
         return self.session is not None
 
     def build(self) -> QWidget:
-        from gui.chart_grid import ChartGrid
         from gui.ladder_bar import LadderBar
+        from gui.ladder_panes import LadderPanes
         from gui.ladder_reader import LadderReader
         from gui.ladder_table import LadderTable
         from gui.plots import ChartView
@@ -82,9 +82,10 @@ class LadderPage(Page):
         self._progress = QProgressBar()
         self._progress.setTextVisible(False)
         self._progress.setFixedSize(140, 8)
-        self._words = QLabel()
-        self._words.setWordWrap(True)
+        self._words = Lines(3)
         strip = QHBoxLayout()
+        strip.addWidget(self.bar.run_button)
+        strip.addWidget(self.bar.cancel_button)
         strip.addWidget(self._progress)
         strip.addWidget(self._words, 1)
         self.speed = ChartView(
@@ -101,31 +102,23 @@ class LadderPage(Page):
         self.table.picked.connect(self._on_picked)
         self.reader = LadderReader(self.theming)
         self.reader.use_wanted.connect(self._on_use)
-        self._below = QSplitter(Qt.Orientation.Horizontal)
-        self._below.setChildrenCollapsible(False)
-        self._below.addWidget(self.table)
-        self._below.addWidget(self.reader)
-        self._below.setStretchFactor(0, 1)
-        self._below.setStretchFactor(1, 1)
-        self._split = QSplitter(Qt.Orientation.Vertical)
-        self._split.addWidget(ChartGrid([self.speed, self.roofline]))
-        self._split.addWidget(self._below)
-        self._split.setStretchFactor(0, 1)
-        self._split.setStretchFactor(1, 1)
-        self._split.setSizes([300, 380])
-        self._split.setCollapsible(1, False)
+        self.reader.step_wanted.connect(self.table.step)
+        self.panes = LadderPanes(self.speed, self.roofline, self.table, self.reader)
+        self.table.activated.connect(self.panes.show_source)
         body = QWidget()
         layout = QVBoxLayout(body)
         layout.setContentsMargins(6, 6, 6, 6)
         layout.setSpacing(4)
         layout.addWidget(self.bar)
         layout.addLayout(strip)
-        layout.addWidget(self._split, 1)
+        layout.addWidget(self.panes, 1)
         self._on_standing(session.standing)
-        self._fold()
         for wait_ms, step in enumerate(self.ahead(), start=1):
-            QTimer.singleShot(40 * wait_ms, step)
+            QTimer.singleShot(40 * wait_ms, self, step)
         return body
+
+    def actions_offered(self) -> Sequence[QAction]:
+        return [self._as_at_first]
 
     def ahead(self) -> Sequence[Callable[[], object]]:
         return [
@@ -193,26 +186,11 @@ class LadderPage(Page):
         super().showEvent(event)
         self.asked.emit()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        if self._body is not None:
-            self._fold()
-
     # ------------------------------------------------------------------------------------------ the inside
 
-    def _fold(self) -> None:
-        """The table beside what is read, or one of its tabs where there is no room for both."""
-        narrow = self.width() < NARROW
-        if narrow == self._narrow:
-            return
-        self._narrow = narrow
-        if narrow:
-            self.reader.tabs.insertTab(0, self.table, TABLE)
-            self.reader.tabs.setCurrentIndex(0)
-        else:
-            self._below.insertWidget(0, self.table)
-            self.table.show()
-            self._below.setSizes([6 * self.width() // 11, 5 * self.width() // 11])
+    def _reset_panes(self) -> None:
+        if self._body is not None:
+            self.panes.reset()
 
     def _show_selected(self) -> None:
         session = self.session
