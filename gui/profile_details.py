@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from bench.charts import Chart
-from bench.charts import profile as charts
+from bench.charts import profile_roofline as charts
 from bench.profile import findings as profile_findings
 from bench.profile import remarks as profile_remarks
 from bench.profile import tables as profile_tables

@@ -7,7 +7,7 @@ from html import escape
 from PySide6.QtGui import QColor
 
 from bench import palette, units
-from bench.charts.profile import PARTS
+from bench.charts.profile_common import PARTS
 from bench.profile import api as profile_api
 from bench.profile import names as profile_names
 from bench.profile import parts as profile_parts

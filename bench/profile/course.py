@@ -49,8 +49,9 @@ def _layer(op_type: str) -> str:
 
 
 def table(rows: Sequence[dict[str, Any]], passes: int) -> Table:
-    """AlexNet's table of the course report: batch × (copies, kernels by layer, API calls), one line a `row`.
-    Where no case ran on a GPU, which alone has copies and calls, those columns are left out."""
+    """AlexNet's table of the course report: batch × (copies, kernels by layer, API calls), one line a `row`,
+    backend by backend. Where no case ran on a GPU, which alone has copies and calls, their columns are left
+    out."""
     gpu = any(not _on_a_cpu(line) for line in rows)
     columns = [Column("backend", "backend"), Column("batch", "batch", "count")]
     for key in _COLUMNS if gpu else _KERNELS:
@@ -58,6 +59,8 @@ def table(rows: Sequence[dict[str, Any]], passes: int) -> Table:
         columns.append(Column(f"{key}_ns", title, "ns"))
         columns.append(Column(f"{key}_calls", "calls", "count"))
     names = [column.name for column in columns]
+    backends = list(dict.fromkeys(line["backend"] for line in rows))
+    rows = sorted(rows, key=lambda line: (backends.index(line["backend"]), line["batch"]))
     made = "forward pass" if passes == 1 else "forward passes"
     notes = []
     if gpu:

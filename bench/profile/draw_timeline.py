@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import draw, palette, units
-from bench.charts import profile as charts
+from bench.charts import profile_common as charts
 from bench.profile import api as profile_api
 from bench.profile import parts as profile_parts
 from bench.profile.records import CaseProfile, Events, Mark, Profile

@@ -171,13 +171,15 @@ def table(made: CaseProfile, events: Events, limits: Limits | None) -> Table:
     rows: list[dict[str, Any]] = []
     found = findings(made, events, limits)
     columns: tuple[Column, ...] = COLUMNS
+    if made.device == "cpu":
+        columns = tuple(replace(c, title="steps") if c.name == "launches" else c for c in COLUMNS)
     if any(finding.counters is not None for finding in found):
-        columns = (*COLUMNS[:-1], *COUNTED, COLUMNS[-1])
+        columns = (*columns[:-1], *COUNTED, columns[-1])
     for finding in found:
         row = {column.name: getattr(finding, column.name) for column in columns}
         rows.append(row | {"nodes": finding.label, "launches": round(finding.launches)})
     notes: tuple[str, ...] = ()
-    if columns != COLUMNS:
+    if set(COUNTED) <= set(columns):
         notes = (profile_counters.NOTE,)
     if limits is not None:
         notes = (

@@ -119,12 +119,13 @@ def to_json(profile: Profile, profiles: Sequence[CaseProfile], found: Sequence[T
 
 
 def to_markdown(found: Sequence[Table], level: int = 2) -> str:
-    """A heading, a pipe table and its notes for each."""
+    """A heading, its notes and a pipe table of every column that says something, for each."""
     parts = []
     for table in found:
-        cells = [[column.title or " " for column in table.columns]]
-        cells.append(["---" if column.kind == "text" else "---:" for column in table.columns])
-        cells += [[text(column, row[column.name]) for column in table.columns] for row in table.rows]
+        columns = [column for column in table.columns if _tells(column, table)]
+        cells = [[column.title or " " for column in columns]]
+        cells.append(["---" if column.kind == "text" else "---:" for column in columns])
+        cells += [[text(column, row[column.name]) for column in columns] for row in table.rows]
         notes = "".join(f"{note}\n\n" for note in table.notes)
         parts.append(f"{'#' * level} {table.title}\n\n{notes}{tables.pipes(cells)}")
     return "\n".join(parts)

@@ -83,8 +83,8 @@ def _on_a_cpu(found: Breakdown, count: float, computing: float) -> list[str]:
     steps = f"{count:g} steps of {units.duration(computing / count)} on average" if count else ""
     if steps and share["host"] > REST:
         said.append(
-            f"{share['host']:.1%} of a profiled pass is the host's own code round its {steps}: what calls "
-            "them one after the other, with the clock that is read round each, and copies"
+            f"{share['host']:.1%} of a profiled pass is the host's own code round its {steps}: calling them, "
+            "reading the clock, copying"
         )
     if steps and share["ort"] > REST:
         said.append(f"{share['ort']:.1%} of a profiled pass is ONNX Runtime's own work round its {steps}")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench import draw, units
 from bench.charts import profile as profile_charts
+from bench.charts import profile_common
 from bench.profile import counters as profile_counters
 from bench.profile import course as profile_course
 from bench.profile import draw_timeline
@@ -22,7 +23,7 @@ from bench.profile import remarks as profile_remarks
 from bench.profile import tables as profile_tables
 from bench.profile.names import short
 from bench.profile.parts import label
-from bench.profile.records import CaseProfile, Events, Profile
+from bench.profile.records import CaseProfile, Events, Profile, ProfileJob
 from bench.profile.store import ProfileFolder
 from bench.profile.tables import Table
 from bench.report import link, small, templates
@@ -47,7 +48,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Section:
-    """One profile. tables: of all its cases, Markdown; charts: (title, link); failed: cases and reasons."""
+    """One profile. tables: of all its cases, Markdown; charts: (title, link); failed: cases and reasons, and
+    what passes wait for; devices: "cpu", "cuda"."""
 
     title: str
     command: str
@@ -56,6 +58,7 @@ class Section:
     charts: tuple[tuple[str, str], ...]
     parts: tuple[Part, ...]
     failed: tuple[str, ...]
+    devices: tuple[str, ...] = ()
 
 
 def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading: str = "") -> list[Path]:
@@ -113,6 +116,7 @@ def section(
         tables=tuple(profile_output.to_markdown([table], 3) for table in found),
         charts=charts,
         parts=parts,
+        devices=tuple({made.device: None for made in fine}),
         failed=tuple(
             f"{made.case.words}: {made.reason or made.disposition}"
             for made in measurements
@@ -164,7 +168,7 @@ def taken(profile: Profile, fine: Sequence[CaseProfile]) -> str:
     job = profile.job
     clocks = [mhz for made in fine for mhz in made.telemetry.sm_clock_mhz]
     words = [
-        f"{job.runs} profiled {'pass' if job.runs == 1 else 'passes'} a case, {job.warm_up} before them",
+        f"{job.runs} profiled {'pass' if job.runs == 1 else 'passes'} a case, {_before(job)}",
         "each case in a process of its own",
         f"SM clock {sorted(clocks)[len(clocks) // 2]:.0f} MHz" if clocks else "",
         profile.created_at.replace("T", " ")[:16],
@@ -173,10 +177,16 @@ def taken(profile: Profile, fine: Sequence[CaseProfile]) -> str:
     return "; ".join(filter(None, words))
 
 
+def _before(job: ProfileJob) -> str:
+    if job.warm_up:
+        return f"{job.warm_up} before {'it' if job.runs == 1 else 'them'}"
+    return "the first of its session" if job.runs == 1 else "the first of their session"
+
+
 def render(profiles: Sequence[Profile], sections: Sequence[Section], heading: str = "") -> str:
     """The report as Markdown."""
     env = profiles[-1].environment
-    machines = dict.fromkeys(line for profile in profiles for line in profile_charts.footer(profile)[:1])
+    machines = dict.fromkeys(line for profile in profiles for line in profile_common.footer(profile)[:1])
     software = ", ".join(f"{name} {version}" for name, version in env.packages.items())
     limits = dict.fromkeys(
         f"Limits measured: {units.si(found.flops_per_s, 'FLOP/s')} ({found.multiplied_by}), "
@@ -192,6 +202,7 @@ def render(profiles: Sequence[Profile], sections: Sequence[Section], heading: st
             count=len(profiles),
             machines=[*machines, software, *limits],
             sections=sections,
+            devices={device for section in sections for device in section.devices},
         )
     )
 
@@ -242,11 +253,12 @@ def _draw_parts(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Path
 ) -> list[tuple[str, Path]]:
     profile = folder.profile
-    chart = profile_charts.breakdown(profile, measurements)
-    if chart is None:
-        return []
-    name = _stem(profile, f"{chart.name}-by-batch")
-    return [(chart.title, _save(target, name, draw.render(chart, ("png",))["png"]))]
+    made = (profile_charts.times(profile, measurements), profile_charts.breakdown(profile, measurements))
+    drawn = []
+    for chart in filter(None, made):
+        name = _stem(profile, f"{chart.name}-by-batch")
+        drawn.append((chart.title, _save(target, name, draw.render(chart, ("png",))["png"])))
+    return drawn
 
 
 def _save(target: Path, stem: str, png: bytes) -> Path:

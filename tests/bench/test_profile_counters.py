@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from bench.charts import profile as profile_charts
+from bench.charts import profile_roofline as profile_charts
 from bench.profile import counters as profile_counters
 from bench.profile import counters_pass, counters_run, ncu
 from bench.profile import findings as profile_findings

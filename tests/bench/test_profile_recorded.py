@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.charts import profile as profile_charts
+from bench.charts import profile_common as profile_charts
 from bench.profile import attribution as profile_attribution
 from bench.profile import course as profile_course
 from bench.profile import draw_timeline

@@ -11,6 +11,7 @@ import pytest
 
 from bench import draw, tables
 from bench.charts import profile as profile_charts
+from bench.charts import profile_common
 from bench.profile import course as profile_course
 from bench.profile import draw_timeline
 from bench.profile import findings as profile_findings
@@ -164,7 +165,7 @@ def test_without_a_gpu_the_course_reports_table_has_no_columns_of_one():
 
 def test_an_operator_has_one_colour_in_every_chart():
     few, many = (
-        profile_charts.colours([f"op:{name}" for name in names])
+        profile_common.colours([f"op:{name}" for name in names])
         for names in (("Gemm", "Conv"), ("Conv", "LRN", "MaxPool", "Gemm", "Softmax"))
     )
     assert {key: many[key] for key in few} == few
@@ -363,12 +364,50 @@ def test_charts_show_the_parts_the_cold_start_and_the_roofline(tmp_path):
     stacked, crossed = made[0].panels[0].bars
     assert crossed.mark.reason == "too large"
     assert sum(part.value for part in stacked.parts) == pytest.approx(1)
-    assert made[0].finding == "At batch 16 on engine-cuda, 40.0 % of a pass is Conv."
+    assert made[0].finding == "At batch 16, 40.0 % of a pass on engine-cuda is Conv."
     waterfall = made[1].panels[0].bars
     ends = [sum(part.value for part in bar.parts) for bar in waterfall]
     assert [bar.parts[0].value for bar in waterfall[1:]] == pytest.approx(ends[:-1])
     written = draw.write(made[:3], tmp_path, ["svg"])
     assert len(written) == 3
+
+
+def test_a_whole_pass_over_batch_sizes_says_how_it_grows(tmp_path):
+    def case(backend, batch, *pass_ns, **changes):
+        named = {"backend": backend, "batch": batch}
+        return profile(case=msgspec.structs.replace(profile_cases.CASE, **named), pass_ns=pass_ns, **changes)
+
+    cases = [case("engine-cuda", 1, 9.0, 10.0, 11.0), case("ort-cuda", 1, 20.0)]
+    assert profile_charts.times(PROFILE, cases) is None  # one batch size is no line
+    cases += [case("engine-cuda", 4, 25.0), case("ort-cuda", 4, disposition="crashed", reason="gone")]
+    chart = profile_charts.times(PROFILE, cases)
+    ours, theirs = chart.panels[0].series
+    assert [(point.x, point.y) for point in ours.points] == [
+        (1, pytest.approx(10e-9)),
+        (4, pytest.approx(25e-9)),
+    ]
+    assert [mark.reason for mark in theirs.marks] == ["gone"]
+    assert chart.finding == "From batch 1 to 4 (4× the images) a pass takes 2.50× the time on engine-cuda."
+    assert "first" not in chart.notes[0]
+    cold = msgspec.structs.replace(PROFILE, job=msgspec.structs.replace(PROFILE.job, warm_up=0))
+    assert "first" in profile_charts.times(cold, cases).notes[0]
+    assert draw.write([chart], tmp_path, ["svg"])
+
+
+def test_a_report_of_a_cpu_tells_nothing_of_a_gpu(tmp_path):
+    step = Interval(name="s", kind="step", start_ns=10, end_ns=40, op_type="Conv", nodes=("n",), run=0)
+    events = Events(
+        intervals=(step,), marks=(Mark(name="pass", kind="window", start_ns=0, end_ns=50, run=0),)
+    )
+    folder = ProfileFolder.create(tmp_path / "p", PROFILE)
+    file = profile_store.write_events(folder.path, "case", events)
+    folder.append(profile(file=file, device="cpu", gpu=None, attributed=None))
+    text = profile_report.write([folder.path], tmp_path / "report.md")[0].read_text()
+    assert "CUPTI" not in text
+    assert "page-locked" not in text
+    assert "| GPU peak |" not in text
+    assert "| launch call |" not in text
+    assert "timed one by one" in text
 
 
 def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
@@ -386,6 +425,8 @@ def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
     assert "time by batch size, from creation to close" in text
     assert "| engine-cuda | 16 | 400 ns | 2 | 2.00 µs | 2 |" in text
     assert "NVRTC compile" in text
+    assert "CUPTI records every kernel" in text
+    assert "a case, the first of their session" in text
     assert all(path.is_file() for path in written)
     empty = ProfileFolder.create(tmp_path / "empty", PROFILE)
     with pytest.raises(InputError, match="there is no case"):
