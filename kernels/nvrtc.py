@@ -85,6 +85,18 @@ def unavailable() -> str | None:
     return None
 
 
+def architectures() -> tuple[str, ...]:
+    """What this NVRTC compiles for, the oldest first: "sm_75", … Raises UnavailableError where it is not
+    installed."""
+    if reason := unavailable():
+        raise UnavailableError(f"nothing can be compiled: {reason}")
+    from cuda.bindings import nvrtc
+
+    result, found = nvrtc.nvrtcGetSupportedArchs()
+    _check(nvrtc, result, "asking NVRTC what it compiles for")
+    return tuple(f"sm_{number}" for number in sorted(found))
+
+
 def cache_dir() -> Path:
     """Where cubins are kept: $KERNELSCOPE_CACHE, else the user's cache folder, and there `cubin`."""
     base = os.environ.get("KERNELSCOPE_CACHE") or platformdirs.user_cache_dir("kernelscope", appauthor=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,12 @@ def ladder(
     whole_model: bool = typer.Option(False, "--whole-model", help="Also run the model with each rung in it."),
     new: bool = typer.Option(False, "--new", help="Write a template of a kernel of your own into DIR."),
     watch: bool = typer.Option(False, "--watch", help="Run your own rungs again whenever a file is saved."),
+    compile_only: bool = typer.Option(
+        False, "--compile", help="Compile the CUDA rungs and run none: no GPU is needed."
+    ),
+    arch: str = typer.Option(
+        "", metavar="A,A,…", help="With --compile: sm_80, …; else this GPU's, or what a rung asks for."
+    ),
     resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished ladder."),
     out: Path | None = typer.Option(None, metavar="DIR", help="The folder; else a dated one in ./runs."),
     charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Of png, svg, pdf; or none."),
@@ -55,16 +61,19 @@ def ladder(
     """Check every rung of an operator, time those that are right, and say what each one gains.
 
     On a node of a model, or on a shape by hand. The line to beat is the reference's time for the same work.
-    Exit code 0: all rungs right or refused; 1: one was wrong, crashed or hung; 2: bad input; 130: cancelled.
+    Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
+    input; 130: cancelled.
     """
-    from bench.commands import parsing
+    from bench.commands import ladder_compile, parsing
     from bench.ladder import plan as ladder_plan
     from bench.ladder import template as ladder_template
     from bench.tables import FORMATS
     from kernels.errors import InputError
 
     if resume is not None:
-        _refuse_settings(context)
+        _refuse_settings(
+            context, _WITH_RESUME, "--resume goes on with the settings that the ladder was started with"
+        )
         wanted = parsing.one_of(output, FORMATS, "format"), parsing.formats(charts)
         raise typer.Exit(go_on(resume, *wanted))
     ladder_plan.op_of(op)
@@ -74,14 +83,25 @@ def ladder(
         where = device if device in ladder_plan.DEVICES else ladder_plan.device_of(device)
         path = ladder_template.write(op, where, folder)
         print(path)
-        rest = f"--device {where} --kernels {shlex.quote(str(folder))} --watch"
+        only = "--compile " if where not in ladder_plan.usable() else f"--device {where} "
+        rest = f"{only}--kernels {shlex.quote(str(folder))} --watch"
         print(f"try it: python main.py ladder {op} {_on(op)}{rest}", file=sys.stderr)
         raise typer.Exit(0)
+    if compile_only:
+        if folder is not None:
+            raise InputError(
+                f"--compile takes no {folder}; architectures are named by --arch, as in --arch sm_80"
+            )
+        _refuse_settings(context, _WITH_COMPILE, "--compile runs nothing and keeps nothing")
+        if device not in ("", ladder_compile.DEVICE):
+            raise InputError(f"--compile is of CUDA kernels; leave --device {device} away")
+    elif arch:
+        raise InputError("--arch says what --compile compiles for; give --compile too, or leave it away")
     if folder is not None:
         raise InputError(f"{folder} is only read with --new; kernels of your own join by --kernels {folder}")
     shown = parsing.one_of(output, FORMATS, "format")
     formats = parsing.formats(charts)
-    where = ladder_plan.device_of(device)
+    where = ladder_compile.DEVICE if compile_only else ladder_plan.device_of(device)
     name = model
     params: Params
     if shape:
@@ -118,6 +138,13 @@ def ladder(
         budget_s=budget,
         timeout_s=timeout,
     )
+    if compile_only:
+        archs = parsing.names([arch])
+        if watch:
+            raise typer.Exit(ladder_compile.watch(job, archs))
+        raise typer.Exit(ladder_compile.run(job, archs, shown))
+    if where != ladder_compile.DEVICE and not device and (told := ladder_compile.hint(op, job.kernel_dirs)):
+        print(told, file=sys.stderr)
     if watch:
         from bench.ladder import watch as ladder_watch
 
@@ -155,20 +182,21 @@ def climb(job: LadderJob, out: Path | None, output: str, formats: Sequence[str])
 
 # What may be said beside --resume: everything else is in the ladder's folder.
 _WITH_RESUME = {"resume", "output", "charts"}
+# What may be said beside --compile: which rungs, on what, and how it is shown.
+_WITH_COMPILE = {
+    *("compile_only", "arch", "op", "model", "node", "batch", "shape", "stride", "pad", "dilation", "group"),
+    *("bias", "activation", "device", "rung", "precision", "kernels", "watch", "output"),
+}
 
 
-def _refuse_settings(context: typer.Context) -> None:
-    """Raises InputError where more is asked for than to go on with a ladder."""
+def _refuse_settings(context: typer.Context, allowed: Collection[str], why: str) -> None:
+    """Raises InputError, in words, where something stands on the command line that is not allowed there."""
+    from bench.commands import parsing
     from kernels.errors import InputError
 
-    for name, value in context.params.items():
-        source = context.get_parameter_source(name)
-        given = source is not None and source.name == "COMMANDLINE" and value not in (None, [])
-        if given and name not in _WITH_RESUME:
-            raise InputError(
-                f"--resume goes on with the settings that the ladder was started with; leave "
-                f"{'OP' if name == 'op' else '--' + name.replace('_', '-')} away"
-            )
+    for name in context.params:
+        if name not in allowed and parsing.given(context, name):
+            raise InputError(f"{why}; leave {'OP' if name == 'op' else '--' + name.replace('_', '-')} away")
 
 
 def go_on(path: Path, output: str, formats: Sequence[str]) -> int:

@@ -37,9 +37,15 @@ def device_of(asked: str) -> str:
         raise InputError(f"device {asked!r} is not known; known are {', '.join(DEVICES)}")
     if asked:
         if reason := backends.get(ENGINES[asked]).unavailable():
-            raise InputError(f"the ladder cannot run on {asked} here: {reason}")
+            instead = "; --compile compiles its rungs here all the same" if asked == "cuda" else ""
+            raise InputError(f"the ladder cannot run on {asked} here: {reason}{instead}")
         return asked
-    return "cpu" if backends.get(ENGINES["cuda"]).unavailable() else "cuda"
+    return "cuda" if "cuda" in usable() else "cpu"
+
+
+def usable() -> tuple[str, ...]:
+    """The devices that a ladder can run on here."""
+    return tuple(name for name in DEVICES if backends.get(ENGINES[name]).unavailable() is None)
 
 
 def conv_of(

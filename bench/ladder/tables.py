@@ -33,7 +33,9 @@ def _compiled(name: str) -> Callable[[RungRow], Any]:
     return lambda row: row.measurement.compiled.get(name)
 
 
-COLUMNS: tuple[tuple[str, Callable[[RungRow], Any], Callable[[Any], str]], ...] = (
+# Name as in CSV and JSON, its value of a row, and how Markdown shows that.
+Column = tuple[str, Callable[[RungRow], Any], Callable[[Any], str]]
+COLUMNS: tuple[Column, ...] = (
     ("number", lambda r: r.measurement.case.number or None, str),
     ("rung", lambda r: r.name, str),
     ("whose", lambda r: "yours" if r.measurement.case.user else "", str),
@@ -93,9 +95,9 @@ def to_json(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow])
     return tables.to_json(found)
 
 
-def to_markdown(rows: Sequence[RungRow]) -> str:
+def to_markdown(rows: Sequence[RungRow], columns: Sequence[Column] = COLUMNS) -> str:
     """A pipe table of every column that has a value somewhere."""
-    kept = [c for c in COLUMNS if any(c[1](row) not in (None, "") for row in rows)]
+    kept = [c for c in columns if any(c[1](row) not in (None, "") for row in rows)]
     lines = [[c[0].replace("_", " ") for c in kept], ["---"] * len(kept)]
     for row in rows:
         values = [(c, c[1](row)) for c in kept]
