@@ -76,6 +76,7 @@ def profile(
     from bench.commands import parsing
     from bench.profile.records import ProfileJob
     from bench.tables import FORMATS
+    from kernels.errors import InputError
 
     shown = Shown(
         format=parsing.one_of(output, FORMATS, "format"),
@@ -86,15 +87,18 @@ def profile(
         full_names=full_names,
     )
     formats = parsing.formats(charts)
+    if trace is not None and trace.is_dir():
+        raise InputError(f"--trace {trace} is a folder: name a file in it")
     if load is not None:
         raise typer.Exit(again(load, shown, trace))
+    usual = ProfileJob(model="", backends=())
     job = ProfileJob(
         model=model,
         backends=parsing.names(backend),
         batches=parsing.integers(batch, "batch"),
         precision=precision,
-        runs=runs or (1 if report else ProfileJob(model="", backends=()).runs),
-        warm_up=0 if report else ProfileJob(model="", backends=()).warm_up,
+        runs=runs if parsing.given(context, "runs") else 1 if report else usual.runs,
+        warm_up=0 if report else usual.warm_up,
         dataset=dataset or None,
         preprocess=preprocess or None,
         threads=threads if parsing.given(context, "threads") else None,

@@ -201,12 +201,14 @@ def activities(
     what = "GPU activities" if events.activities else "Steps"
     shown = device_events(in_window(events, window))
     found = lines(shown, key_of(by))
+    rows = _rows(found, match)
     notes = [most_words(found, what if events.activities else "steps"), overlap_words(shown, what)]
+    notes.append("" if rows else _nothing(match))
     return Table(
         key=f"activities-{by}",
         title=f"{what} of {made.case.words}, {WINDOW_WORDS[window]}, by {by}",
         columns=LINE_COLUMNS,
-        rows=_rows(found, match),
+        rows=rows,
         notes=tuple(filter(None, notes)),
     )
 
@@ -216,12 +218,13 @@ def calls(made: CaseProfile, events: Events, window: str = "pass", match: str = 
     found = lines(
         profile_api.outermost(in_window(events, window).calls), lambda call: profile_api.bare(call.name)
     )
+    rows = _rows(found, match)
     return Table(
         key="calls",
         title=f"API calls of {made.case.words}, {WINDOW_WORDS[window]}",
         columns=LINE_COLUMNS,
-        rows=_rows(found, match),
-        notes=tuple(filter(None, [most_words(found, "API calls")])),
+        rows=rows,
+        notes=tuple(filter(None, [most_words(found, "API calls"), "" if rows else _nothing(match)])),
     )
 
 
@@ -347,6 +350,11 @@ def process(profiles: Sequence[CaseProfile]) -> Table:
     if any(row["gpu_peak_nbytes"] is not None for row in rows):
         notes += " The GPU's peak is how far its used memory rose."
     return Table("process", "Whole program", columns, tuple(rows), (notes,))
+
+
+def _nothing(match: str) -> str:
+    """Why a table of lines is empty."""
+    return f"No name here holds {match!r}." if match else "Nothing was recorded here."
 
 
 def _rows(found: Sequence[Line], match: str) -> tuple[dict[str, Any], ...]:

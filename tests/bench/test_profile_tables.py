@@ -124,6 +124,13 @@ def test_the_parts_of_a_pass_add_up_beside_the_unprofiled_median():
     assert row["profilers_ns"] == 2500 - 2410
 
 
+def test_an_empty_table_says_why():
+    table = profile_tables.activities(profile(), EVENTS, match="nosuch")
+    assert not table.rows
+    assert "No name here holds 'nosuch'." in table.notes
+    assert "Nothing was recorded here." in profile_tables.calls(profile(), Events()).notes
+
+
 def test_the_course_reports_table_sums_every_variant_from_creation_to_close():
     row = profile_course.row(profile(), EVENTS)
     times = {key.removesuffix("_ns"): value for key, value in row.items() if key.endswith("_ns")}

@@ -2,13 +2,15 @@
 
 import itertools
 
+import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
-from bench.profile.records import ApiCall
+from bench.charts.profile_common import PARTS
+from bench.profile.records import ApiCall, Interval
 from gui import timeline_axis, timeline_lanes
 from gui.theme import Theming
 from gui.timeline_axis import TimeAxis
@@ -19,6 +21,7 @@ from gui.timeline_words import colour, facts
 from tests.gui import profiled
 
 US = 1_000
+MIB = 1 << 20
 
 
 def group(slow=1.0, backend="engine-cuda", **more):
@@ -73,6 +76,26 @@ def test_lanes_are_the_host_its_threads_streams_and_ways_of_copying():
     ]  # fmt: skip
     assert made.anchor(PROCESS) == 0
     assert made.anchor(FIRST_PASS) == made.anchor(STEADY) == 300 * profiled.MS
+
+
+def test_staging_and_onnx_runtimes_runs_have_lanes_in_the_colours_of_their_parts(qtbot):
+    events = profiled.gpu_events()
+    spans = (("fill page-locked memory", "staging", 2, 6, 4 * MIB), ("ONNX Runtime's run", "run", 6, 30, 0))
+    host = tuple(
+        Interval(name=name, kind=kind, start_ns=low * US, end_ns=high * US, thread=11, nbytes=nbytes)
+        for name, kind, low, high, nbytes in spans
+    )
+    events = msgspec.structs.replace(events, intervals=host)
+    made = timeline_lanes.group(profiled.measured("ort-cuda", events), events, "ort-cuda")
+    lanes = {lane.title: lane for lane in made.lanes}
+    assert lanes["staging, thread 11"].keys == ("staging",)
+    assert lanes["ONNX Runtime, thread 11"].keys == ("ort",)
+    light = Theming("light").theme
+    assert colour("staging", light) == QColor(PARTS["staging"])
+    said = dict(facts(host[0], 0))
+    assert said["bytes"].endswith("(4.00 MiB)")
+    assert said["rate"] == f"{4 * MIB / 4000:,.2f} GB/s"
+    assert "rate" not in dict(facts(host[1], 0))
 
 
 def test_steps_of_a_cpu_have_a_lane():
