@@ -2,7 +2,7 @@
 op = "conv"
 rung = 4
 name = "flat_block"
-idea = "One-dimensional blocks of 1,024 threads number the pixels through: a map narrower than 32 leaves no thread of a row idle, and at most one warp is divided."
+idea = "A one-dimensional block of 1,024 threads takes the pixels of a map as one long row: where maps are narrower than 32, threads no longer idle at the end of every row, and at most one warp is partly idle."
 launch = "conv_map_a_block"
 [defines]
 BLOCK_X = 1024

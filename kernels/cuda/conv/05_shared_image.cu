@@ -2,7 +2,7 @@
 op = "conv"
 rung = 5
 name = "shared_image"
-idea = "The part of the image that a block reads is fetched into shared memory once a channel, its padding as zeros, so that neighbouring windows share the reads and no window asks where the image ends."
+idea = "The part of the image that a block reads is fetched into shared memory, channel by channel and its padding as zeros, so that neighbouring windows share the reads and no window asks where the image ends."
 launch = "conv_tile_a_block"
 [defines]
 TILE_H = 8    # outputs a block; this line and those below: the launch fits them to the image

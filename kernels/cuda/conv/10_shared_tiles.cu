@@ -2,7 +2,7 @@
 op = "conv"
 rung = 10
 name = "shared_tiles"
-idea = "The convolution as a matrix product, channels × pixels: a block gathers a tile of both operands into shared memory once, and each thread keeps four channels of its pixel in registers."
+idea = "The convolution as a matrix product, channels × pixels: a block gathers a tile of both operands into shared memory once, and each thread keeps the sums of four channels of its pixel in registers."
 launch = "conv_tiles"
 [defines]
 TILE_M = 16  # channels a block
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int g = blockIdx.z;
     const int first_output = blockIdx.y * TILE_M;  // within the group
 
-    // The pixel of this thread: it gathers this column of the patches, and computes four channels of it.
+    // The pixel of this thread: it gathers this column of the patches, and computes ROWS channels of it.
     const int column = threadIdx.x % TILE_N;
     const int row = threadIdx.x / TILE_N;
     const int pixel = blockIdx.x * TILE_N + column;

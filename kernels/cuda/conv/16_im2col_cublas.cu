@@ -2,7 +2,7 @@
 op = "conv"
 rung = 16
 name = "im2col_cublas"
-idea = "The yardstick: the patches written out as above and multiplied by NVIDIA's own library, with a kernel behind it for bias and activation."
+idea = "The yardstick: the patches are written out as in im2col_gemm and multiplied by NVIDIA's own library, and a kernel behind it does bias and activation."
 launch = "conv_im2col_cublas"
 yardstick = true
 [defines]

@@ -2,7 +2,7 @@
 op = "gemm"
 rung = 2
 name = "shared_tiles"
-idea = "A block fetches a tile of a and of b into shared memory once for all its outputs, in whichever order they lie contiguous; each thread keeps four rows of its column in registers."
+idea = "A block fetches a tile of a and of b into shared memory once for all its outputs, in whichever order they lie contiguous; each thread keeps the sums of four rows of its column in registers."
 launch = "gemm_tiles"
 [defines]
 TILE_M = 32

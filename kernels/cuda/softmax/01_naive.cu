@@ -2,7 +2,7 @@
 op = "softmax"
 rung = 1
 name = "naive"
-idea = "One thread a row: the maximum, then the sum of the exponentials below it, then each of them over the sum."
+idea = "One thread a row: first the maximum, then the sum of the exponentials of the differences from it, then each exponential over that sum."
 launch = "softmax_rows"
 */
 #include "common.cuh"

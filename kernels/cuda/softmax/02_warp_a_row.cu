@@ -2,7 +2,7 @@
 op = "softmax"
 rung = 2
 name = "warp_a_row"
-idea = "A warp a row: neighbouring lanes read neighbouring elements, and maximum and sum go by shuffles among them."
+idea = "A warp a row: neighbouring lanes read neighbouring elements, and the maximum and the sum are formed by shuffles among them."
 launch = "one_warp_a_row"
 */
 #include "common.cuh"
