@@ -11,8 +11,8 @@
 #pragma once
 
 #include "async.cuh"
+#include "warp.cuh"
 
-#define LANES 32
 #define CHUNKS 4    // of a row in a slab
 #define MMA_ROWS 8
 #define MMA_COLUMNS 16
@@ -62,8 +62,9 @@ __device__ __forceinline__ void mma_half(float (&sum)[4], uint4 columns, unsigne
         : "r"(columns.x), "r"(columns.y), "r"(columns.z), "r"(columns.w), "r"(row0), "r"(row1));
 }
 
-// What a warp computes: ROWS × COLUMNS sums of a block's tile, out of one slab of each operand at a time. KIND says in
-// what: KIND::multiply(sum, first, second, row) adds the products of a lane's chunk of a row and its two of columns.
+// What a warp computes: ROWS × COLUMNS sums of a block's tile, out of one slab of each operand at a time. KIND, a struct
+// of the rung, says in what: KIND::CHUNK values become the 16 bytes KIND::chunk(values), and KIND::multiply(sum, first,
+// second, row) adds the products of a lane's chunk of a row and its two of columns.
 template <class KIND, int ROWS, int COLUMNS>
 struct WarpTile {
     float sum[COLUMNS / MMA_COLUMNS][ROWS / MMA_ROWS][4] = {};
@@ -84,3 +85,14 @@ struct WarpTile {
         }
     }
 };
+
+// How a block's tile of TILE_ROWS × TILE_COLUMNS sums is computed, WARP_ROWS × WARP_COLUMNS of them by a warp, all in the
+// rung's own Kind.
+#define DEPTH (CHUNKS * Kind::CHUNK)  // steps of the sum in a slab
+#define WARPS_ACROSS (TILE_COLUMNS / WARP_COLUMNS)
+#define THREADS (LANES * (TILE_ROWS / WARP_ROWS) * WARPS_ACROSS)
+#define LOADS ((TILE_ROWS * CHUNKS + THREADS - 1) / THREADS)      // chunks of rows that a thread fetches of a slab
+#define COPIES ((TILE_COLUMNS * CHUNKS + THREADS - 1) / THREADS)  // and copies of columns
+#define HELD (WARP_ROWS * WARP_COLUMNS / LANES + LOADS * Kind::CHUNK)      // registers for sums and rows
+#define RESIDENT ((HELD >= 100 ? 256 : HELD >= 64 ? 384 : 512) / THREADS)  // blocks to leave registers for
+#define BLOCKS_AT_ONCE (RESIDENT ? RESIDENT : 1)

@@ -3,12 +3,6 @@
 #pragma once
 #include "tiles.cuh"
 
-#define ACROSS (TILE_N / THREAD_N)
-#define THREADS ((TILE_M / THREAD_M) * ACROSS)
-#define ROWS side_by_side(THREAD_M)
-#define COLUMNS side_by_side(THREAD_N)
-#define BANDS (TILE_M / THREAD_M)  // threads one above the other
-#define BLOCKS_AT_ONCE (THREADS < 256 ? 384 / THREADS : 2)
 static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of the right factor was");
 
 struct __align__(16) Factors {

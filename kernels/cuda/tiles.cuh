@@ -52,3 +52,11 @@ struct Operand {
         }
     }
 };
+
+// How a tile of TILE_M × TILE_N outputs is divided among the threads of a block, THREAD_M × THREAD_N each.
+#define ACROSS (TILE_N / THREAD_N)
+#define BANDS (TILE_M / THREAD_M)  // threads one above the other
+#define THREADS ((TILE_M / THREAD_M) * ACROSS)
+#define ROWS side_by_side(THREAD_M)
+#define COLUMNS side_by_side(THREAD_N)
+#define BLOCKS_AT_ONCE (THREADS < 256 ? 384 / THREADS : 2)  // to leave registers for

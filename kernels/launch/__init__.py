@@ -1,9 +1,10 @@
 """Launch shapes by name: how a rung's parameters become a grid, a block and the kernel's scalar arguments.
 
-The convention every CUDA rung keeps to: the file defines `extern "C" __global__ void <op>(…)`; its arguments
-are one pointer an input in the order of the params' docstring (null for an optional input that is absent),
-the pointer of the output, then the scalars that `kernels.scalars.SCALARS[op]` lists, the same for every rung
-of the op. So a new rung on a known launch shape touches no Python.
+The convention every CUDA rung keeps to: the file, or a header that it includes, defines
+`extern "C" __global__ void <op>(…)`; its arguments are one pointer an input in the order of the params'
+docstring (null for an optional input that is absent), the pointer of the output, then the scalars that
+`kernels.scalars.SCALARS[op]` lists, the same for every rung of the op. So a new rung on a known launch shape
+touches no Python.
 
 A rung with `packs = true` has weights that its launch shape lays out anew (`Launch.packed`: rounded, halved,
 split, in the order of its tiles); the kernel is given the packed ones.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,7 +113,8 @@ def test_the_cache_follows_source_header_defines_and_architecture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
-    header = tmp_path / "mine.cuh"
+    (tmp_path / "mine.cuh").write_text('#include "more.cuh"\n')
+    header = tmp_path / "more.cuh"
     header.write_text("#define SCALE 2.0f\n")
     rung = _rung(tmp_path, '#include "mine.cuh"\n' + RELU % "SCALE * x[0]")
     first = nvrtc.compile_rung(rung, "sm_80")
@@ -127,6 +129,22 @@ def test_the_cache_follows_source_header_defines_and_architecture(
     assert len(others) == 5
     left = {path.suffix for path in first.parent.iterdir()}
     assert left == {".cubin", ".log"}, "a half-written file was left"
+
+
+def test_a_copy_of_a_rung_in_a_folder_of_the_user_finds_our_headers(tmp_path: Path) -> None:
+    ours = registry.find("cuda", "gemm", "tensor_tf32")
+    text = ours.source.replace(f"rung = {ours.number}", "rung = 99").replace(ours.name, "mine")
+    (tmp_path / "99_mine.cu").write_text(text)
+    mine = registry.find("cuda", "gemm", 99, [tmp_path])
+    cubin = nvrtc.compile_rung(mine, "sm_80", tensor_tiles.GEMM_TILES[-1].defines)
+    assert nvrtc.resources(cubin, "gemm")
+    assert nvrtc.resources(cubin, "gemm_reduce")
+
+
+def test_every_header_is_there_and_is_included() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in nvrtc.HEADERS.rglob("*.cu*")]
+    included = {name for text in texts for name in re.findall(r'#include "(.+?)"', text)}
+    assert included == {path.name for path in nvrtc.HEADERS.glob("*.cuh")}
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")

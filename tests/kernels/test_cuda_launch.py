@@ -34,7 +34,9 @@ C_TYPES = {"int": np.int32, "index_t": np.int64, "float": np.float32}
 
 
 def _parameters(rung: registry.Rung, function: str = "") -> list[str]:
-    kernels = rung.source[rung.source.index('extern "C"') :]
+    headers = re.findall(r'#include "(.+?)"', rung.source)
+    text = "\n".join([rung.source, *((nvrtc.HEADERS / name).read_text(encoding="utf-8") for name in headers)])
+    kernels = text[text.index('extern "C"') :]
     found = re.search(rf"\b{function or rung.op}\((.*?)\)\s*\{{", kernels, re.S)
     assert found
     return [" ".join(part.split()) for part in found[1].split(",")]

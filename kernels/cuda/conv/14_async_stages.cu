@@ -2,7 +2,7 @@
 op = "conv"
 rung = 14
 name = "async_stages"
-idea = "Tiles are copied to shared memory without passing through registers, several steps ahead of the one that is multiplied, so that a step waits for memory no longer than for its turn."
+idea = "Tiles are copied to shared memory without passing through registers, several steps ahead of the one that is multiplied, so that memory has the time of several steps to bring them."
 launch = "conv_split"
 side = true
 [defines]
@@ -17,35 +17,12 @@ STAGES = 4    # tiles in shared memory at once
 compute_capability = "8.0"
 */
 #include "async.cuh"
-#include "common.cuh"
-#include "tiles.cuh"
+#include "taps.cuh"
 
-#define ACROSS (TILE_N / THREAD_N)
-#define THREADS ((TILE_M / THREAD_M) * ACROSS)
-#define ROWS side_by_side(THREAD_M)
-#define COLUMNS side_by_side(THREAD_N)
-#define BANDS (TILE_M / THREAD_M)  // threads one above the other
-#define PATCH_LOADS (TILE_N * TILE_K / THREADS)
 #define WEIGHT_LOADS ((TILE_M * TILE_K + THREADS - 1) / THREADS)
-#define TABLE (16 * TILE_K)  // taps located at once
-static_assert(THREADS % TILE_N == 0 && TILE_N * TILE_K % THREADS == 0, "a thread must keep to one pixel");
 static_assert(BANDS <= STAGES * TILE_K, "a row of every band must fit where a tile of patches was");
 
-struct __align__(16) Tap {
-    int offset, down, right;
-};
-
-__device__ __forceinline__ Tap locate(int tap, int taps, int h, int w, int kh, int kw, int dilation_h,
-                                      int dilation_w) {
-    const int ci = tap / (kh * kw), r = tap / kw % kh, s = tap % kw;
-    Tap t;
-    t.offset = tap < taps ? (ci * h + r * dilation_h) * w + s * dilation_w : 0;
-    t.down = tap < taps ? r * dilation_h : -0x40000000;
-    t.right = s * dilation_w;
-    return t;
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, THREADS < 256 ? 384 / THREADS : 2)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh, int kw,
          int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h,

@@ -19,37 +19,23 @@ kernel = 3
 stride = 1
 dilation = 1
 */
-#include "common.cuh"
-#include "product.cuh"
+#include "spectral.cuh"
 
 // Y = Aᵀ [(G g Gᵀ) ⊙ (Bᵀ d B)] A over tiles d of 4 × 4 elements that overlap by two; the sums over channels are 16
 // matrix products, one a place in the tile. The weights come transformed: (16, group, M / group, C / group).
 // A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks", 2016 (arXiv:1509.09308).
 #define PLACES 16
-
-// Where a tile of 2 × 2 outputs lies.
-struct Place {
-    int image, top, left;
-};
-
-__device__ __forceinline__ Place place_of(int tile, int out_h, int out_w) {
-    const int across = (out_w + 1) / 2, down = (out_h + 1) / 2;
-    return {tile / (across * down), tile / across % down * 2, tile % across * 2};
-}
-
-__device__ __forceinline__ int tiles_of(int n, int out_h, int out_w) {
-    return n * ((out_h + 1) / 2) * ((out_w + 1) / 2);
-}
+#define SPAN 2  // outputs of a tile each way
 
 extern "C" __global__ void conv(const float* __restrict__ x, const float* __restrict__ weight,
                                 const float* __restrict__ bias, float* __restrict__ y,
                                 float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh, int kw,
                                 int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
                                 int dilation_h, int dilation_w, int group, int activation) {
-    const int tiles = tiles_of(n, out_h, out_w), tile = (int)first_element(), channel = blockIdx.y;
+    const int tiles = tiles_of(n, out_h, out_w, SPAN, SPAN), tile = (int)first_element(), channel = blockIdx.y;
     if (tile >= tiles) return;
     const index_t lead = row_length(tiles);
-    const Place at = place_of(tile, out_h, out_w);
+    const Place at = place_of(tile, out_h, out_w, SPAN, SPAN);
     const float* in = x + ((index_t)at.image * c + channel) * h * w;
     float d[4][4], rows[4][4];
 #pragma unroll
@@ -82,16 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                   float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
                   int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
                   int dilation_h, int dilation_w, int group, int activation) {
-    __shared__ Factors tile;
-    const int outputs = m / group, channels = c / group, tiles = tiles_of(n, out_h, out_w);
-    const index_t lead = row_length(tiles);
-    const int place = blockIdx.z / group, g = blockIdx.z % group;
-    const int first_output = blockIdx.y * TILE_M, first_tile = blockIdx.x * TILE_N;
-    const float* factors = weight + ((index_t)place * m + g * outputs + first_output) * channels;
-    const float* values = workspace + ((index_t)place * c + g * channels) * lead + first_tile;
-    float* sums = workspace + ((index_t)PLACES * c + (index_t)place * m + g * outputs + first_output) * lead + first_tile;
-    multiply<VECTOR_W>(tile, factors, channels, values, lead, outputs - first_output, tiles - first_tile, channels,
-                       [&](int row, int column, float sum) { sums[row * lead + column] = sum; });
+    multiply_places<PLACES>(weight, workspace, n, c, m, out_h, out_w, SPAN, SPAN, group);
 }
 
 extern "C" __global__ void conv_outputs(const float* __restrict__ x, const float* __restrict__ weight,
@@ -99,10 +76,10 @@ extern "C" __global__ void conv_outputs(const float* __restrict__ x, const float
                                         float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
                                         int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top,
                                         int pad_left, int dilation_h, int dilation_w, int group, int activation) {
-    const int tiles = tiles_of(n, out_h, out_w), tile = (int)first_element(), om = blockIdx.y;
+    const int tiles = tiles_of(n, out_h, out_w, SPAN, SPAN), tile = (int)first_element(), om = blockIdx.y;
     if (tile >= tiles) return;
     const index_t lead = row_length(tiles);
-    const Place at = place_of(tile, out_h, out_w);
+    const Place at = place_of(tile, out_h, out_w, SPAN, SPAN);
     const float* sums = workspace + ((index_t)PLACES * c + om) * lead + tile;
     float columns[2][4];
 #pragma unroll

@@ -2,7 +2,7 @@
 op = "conv"
 rung = 18
 name = "fft"
-idea = "Multiplies spectra of overlapping tiles: the cost of an output hardly grows with the size of its window, but every frequency is a complex product, and the spectra go through memory."
+idea = "Multiplies spectra of overlapping tiles: the cost of an output hardly grows with the size of its window, but each frequency takes a complex product, and the spectra go through memory."
 launch = "conv_fft"
 side = true
 packs = true
@@ -21,9 +21,8 @@ kernel_max = 16
 stride = 1
 dilation = 1
 */
-#include "common.cuh"
 #include "fft.cuh"
-#include "product.cuh"
+#include "spectral.cuh"
 
 // Y = F⁻¹(Σ over c of F(x) · conj F(w)), a cross-correlation being a product of spectra. A tile of LENGTH × LENGTH
 // elements of the image gives LENGTH − KH + 1 rows of outputs; what wraps round falls on the others. A product of a
@@ -34,20 +33,6 @@ dilation = 1
 #define FREQUENCIES (LENGTH * WIDE)
 #define PLACES (3 * FREQUENCIES)
 #define TRANSFORMING (TILES * LENGTH / 2)  // threads of a block that transforms
-
-// Where a tile lies: its image, and the first of its outputs.
-struct Place {
-    int image, top, left;
-};
-
-__device__ __forceinline__ Place place_of(int tile, int out_h, int out_w, int span_h, int span_w) {
-    const int across = (out_w + span_w - 1) / span_w, down = (out_h + span_h - 1) / span_h;
-    return {tile / (across * down), tile / across % down * span_h, tile % across * span_w};
-}
-
-__device__ __forceinline__ int tiles_of(int n, int out_h, int out_w, int span_h, int span_w) {
-    return n * ((out_h + span_h - 1) / span_h) * ((out_w + span_w - 1) / span_w);
-}
 
 extern "C" __global__ void __launch_bounds__(TRANSFORMING)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
@@ -106,17 +91,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                   float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
                   int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
                   int dilation_h, int dilation_w, int group, int activation) {
-    __shared__ Factors tile;
-    const int outputs = m / group, channels = c / group;
-    const int tiles = tiles_of(n, out_h, out_w, LENGTH - kh + 1, LENGTH - kw + 1);
-    const index_t lead = row_length(tiles);
-    const int place = blockIdx.z / group, g = blockIdx.z % group;
-    const int first_output = blockIdx.y * TILE_M, first_tile = blockIdx.x * TILE_N;
-    const float* factors = weight + ((index_t)place * m + g * outputs + first_output) * channels;
-    const float* values = workspace + ((index_t)place * c + g * channels) * lead + first_tile;
-    float* sums = workspace + ((index_t)PLACES * c + (index_t)place * m + g * outputs + first_output) * lead + first_tile;
-    multiply<VECTOR_W>(tile, factors, channels, values, lead, outputs - first_output, tiles - first_tile, channels,
-                       [&](int row, int column, float sum) { sums[row * lead + column] = sum; });
+    multiply_places<PLACES>(weight, workspace, n, c, m, out_h, out_w, LENGTH - kh + 1, LENGTH - kw + 1, group);
 }
 
 extern "C" __global__ void __launch_bounds__(TRANSFORMING)

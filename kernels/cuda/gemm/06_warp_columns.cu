@@ -17,9 +17,7 @@ batch = 1
 */
 #include "common.cuh"
 #include "overlap.cuh"
-
-#define LANES 32
-#define ALL 0xffffffffu
+#include "warp.cuh"
 
 // b is (n, k), so that a column of the product reads a contiguous row of it.
 extern "C" __global__ void __launch_bounds__(BLOCK)
@@ -62,10 +60,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     }
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        // Every lane ends with the same sum, added in the same order each time.
-#pragma unroll
-        for (int d = LANES / 2; d; d /= 2) sum[r] += __shfl_xor_sync(ALL, sum[r], d);
-        if (lane == 0) shares[warp][r] = sum[r];
+        const float total = sum_of_lanes(sum[r]);
+        if (lane == 0) shares[warp][r] = total;
     }
     if (WARPS > 1) __syncthreads();
     if (lane != 0 || warp % WARPS != 0 || column >= n) return;

@@ -2,7 +2,7 @@
 op = "gemm"
 rung = 14
 name = "tensor_fp16"
-idea = "a and b are halved to float16, so that an instruction does twice the multiply-adds, and b takes half the memory; sums stay float32."
+idea = "a and b are rounded to float16, so that an instruction does twice as many multiply-adds and b takes half the memory; sums stay float32."
 launch = "gemm_tensor"
 precision = "fp16"
 packs = true
@@ -19,7 +19,6 @@ trans_a = false
 batch = 1
 compute_capability = "8.0"
 */
-#include "common.cuh"
 #include "mma.cuh"
 
 // What is computed in: how CHUNK values become the 16 bytes of a chunk, and how a lane's chunk of a row is multiplied
@@ -35,144 +34,4 @@ struct Kind {
     }
 };
 
-#define DEPTH (CHUNKS * Kind::CHUNK)  // steps of the sum in a slab
-#define WARPS_ACROSS (TILE_COLUMNS / WARP_COLUMNS)
-#define THREADS (LANES * (TILE_ROWS / WARP_ROWS) * WARPS_ACROSS)
-#define LOADS ((TILE_ROWS * CHUNKS + THREADS - 1) / THREADS)  // chunks of a that a thread fetches of a slab
-#define COPIES ((TILE_COLUMNS * CHUNKS + THREADS - 1) / THREADS)          // and copies of b
-#define HELD (WARP_ROWS * WARP_COLUMNS / LANES + LOADS * Kind::CHUNK)      // registers for sums and inputs
-#define RESIDENT ((HELD >= 100 ? 256 : HELD >= 64 ? 384 : 512) / THREADS)  // blocks to leave registers for
-#define OUT_ROWS 8
-#define OUT_LEAD (WARP_COLUMNS + 4)
-static_assert((TILE_ROWS / WARP_ROWS) * WARPS_ACROSS * OUT_ROWS * OUT_LEAD <= STAGES * TILE_COLUMNS * 4 * CHUNKS,
-              "8 rows of every warp must fit where the slabs of b were");
-
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT ? RESIDENT : 1)
-    gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
-         float* __restrict__ y, float* __restrict__ workspace, int m, int n, int k, int trans_a, int trans_b,
-         float alpha, float beta, index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b,
-         int batch, int activation) {
-    __shared__ uint4 right[STAGES][TILE_COLUMNS * CHUNKS];
-    __shared__ uint4 left[2][TILE_ROWS * CHUNKS];
-
-    // This block's part of the slabs, their number the same for all parts or one less.
-    const int slabs = (k + DEPTH - 1) / DEPTH;
-    const int begin = (int)((index_t)slabs * blockIdx.y / PARTS);
-    const int end = (int)((index_t)slabs * (blockIdx.y + 1) / PARTS);
-    const int across = (n + TILE_COLUMNS - 1) / TILE_COLUMNS;
-    const int first_row = blockIdx.x / across * TILE_ROWS;
-    const int first_column = blockIdx.x % across * TILE_COLUMNS;
-    const int thread = threadIdx.x, warp = thread / LANES, lane = thread % LANES;
-    const int warp_row = warp / WARPS_ACROSS * WARP_ROWS, warp_column = warp % WARPS_ACROSS * WARP_COLUMNS;
-    // b comes packed: by slab and column (a whole number of tiles of them).
-    const int wide = across * TILE_COLUMNS;
-    const uint4* columns = reinterpret_cast<const uint4*>(b) + (index_t)first_column * CHUNKS;
-
-    float held[LOADS][Kind::CHUNK];
-    WarpTile<Kind, WARP_ROWS, WARP_COLUMNS> tile;
-
-    // Starts the copies of a slab of b; a group is closed even when nothing is left, so that their number tells which
-    // have arrived.
-    auto copy_right = [&](int slab) {
-        if (slab < end) {
-            const uint4* from = columns + (index_t)slab * wide * CHUNKS;
-#pragma unroll
-            for (int l = 0; l < COPIES; ++l) {
-                const int e = thread + l * THREADS;
-                if (TILE_COLUMNS * CHUNKS % THREADS != 0 && e >= TILE_COLUMNS * CHUNKS) break;
-                copy_async_16(&right[(slab - begin) % STAGES][e], from + e);
-            }
-        }
-        close_group();
-    };
-    auto fetch = [&](int slab) {
-#pragma unroll
-        for (int l = 0; l < LOADS; ++l) {
-            const int e = thread + l * THREADS;
-            const int row = first_row + e / CHUNKS, k0 = slab * DEPTH + e % CHUNKS * Kind::CHUNK;
-            const float* from = a + (index_t)row * k + k0;
-            const bool within = row < m && (TILE_ROWS * CHUNKS % THREADS == 0 || e < TILE_ROWS * CHUNKS);
-#pragma unroll
-            for (int v = 0; v < Kind::CHUNK; v += VECTOR) {
-                if (VECTOR == 4) {
-                    const float4 four = within && k0 + v < k ? *reinterpret_cast<const float4*>(from + v) : float4{};
-                    held[l][v] = four.x;
-                    held[l][v + 1] = four.y;
-                    held[l][v + 2] = four.z;
-                    held[l][v + 3] = four.w;
-                } else {
-                    held[l][v] = within && k0 + v < k ? from[v] : 0.0f;
-                }
-            }
-        }
-    };
-    auto keep = [&](int slab) {
-#pragma unroll
-        for (int l = 0; l < LOADS; ++l) {
-            const int e = thread + l * THREADS;
-            if (TILE_ROWS * CHUNKS % THREADS != 0 && e >= TILE_ROWS * CHUNKS) break;
-            left[(slab - begin) % 2][place_in_slab(e / CHUNKS, e % CHUNKS)] = Kind::chunk(held[l]);
-        }
-    };
-
-#pragma unroll
-    for (int ahead = 0; ahead < STAGES - 1; ++ahead) copy_right(begin + ahead);
-    fetch(begin);
-    keep(begin);
-    for (int slab = begin; slab < end; ++slab) {
-        // Of each thread's copies this slab's have arrived; after the barrier everybody's, and the slab before has been
-        // multiplied by all, so that its place is free.
-        wait_for_all_but<STAGES - 2>();
-        __syncthreads();
-        copy_right(slab + STAGES - 1);
-        const bool more = slab + 1 < end;
-        if (more) fetch(slab + 1);
-        tile.add(left[(slab - begin) % 2], right[(slab - begin) % STAGES], warp_row, warp_column);
-        if (more) keep(slab + 1);
-    }
-    __syncthreads();
-
-    // Out through shared memory, 8 rows at a time: neighbouring lanes then write neighbouring elements.
-    float* out = reinterpret_cast<float*>(right) + warp * OUT_ROWS * OUT_LEAD;
-#pragma unroll
-    for (int i = 0; i < WARP_ROWS / OUT_ROWS; ++i) {
-#pragma unroll
-        for (int j = 0; j < WARP_COLUMNS / MMA_COLUMNS; ++j)
-#pragma unroll
-            for (int s = 0; s < 4; ++s)
-                out[(lane % 4 * 2 + s % 2) * OUT_LEAD + j * MMA_COLUMNS + lane / 4 + s / 2 * 8] = tile.sum[j][i][s];
-        __syncwarp();
-#pragma unroll 1
-        for (int e = lane; e < OUT_ROWS * WARP_COLUMNS; e += LANES) {
-            const int r = first_row + warp_row + i * OUT_ROWS + e / WARP_COLUMNS;
-            const int c = first_column + warp_column + e % WARP_COLUMNS;
-            if (r >= m || c >= n) continue;
-            const index_t place = (index_t)r * n + c;
-            float v = out[e / WARP_COLUMNS * OUT_LEAD + e % WARP_COLUMNS];
-            if (PARTS > 1) {
-                workspace[(index_t)blockIdx.y * m * n + place] = v;
-                continue;
-            }
-            v *= alpha;
-            if (bias) v += beta * bias[r * bias_stride_m + c * bias_stride_n];
-            y[place] = activate(v, activation);
-        }
-        __syncwarp();
-    }
-}
-
-extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float* __restrict__ b,
-                                       const float* __restrict__ bias, float* __restrict__ y,
-                                       float* __restrict__ workspace, int m, int n, int k, int trans_a, int trans_b,
-                                       float alpha, float beta, index_t bias_stride_m, index_t bias_stride_n,
-                                       index_t stride_a, index_t stride_b, int batch, int activation) {
-    const index_t total = (index_t)m * n;
-    for (index_t i = first_element(); i < total; i += grid_stride()) {
-        float sum = 0.0f;
-#pragma unroll 16
-        for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
-        float v = alpha * sum;
-        if (bias) v += beta * bias[i / n * bias_stride_m + i % n * bias_stride_n];
-        y[i] = activate(v, activation);
-    }
-}
+#include "gemm_tensor.cuh"  // the kernels gemm and gemm_reduce, in this Kind

@@ -2,7 +2,7 @@
 op = "gemm"
 rung = 15
 name = "half_columns"
-idea = "For a few rows, b in float16 halves the bytes that the time is made of: a warp streams the weights of a few columns at once, so that what it reads of a serves all of them."
+idea = "For a few rows the time is that of reading b, and in float16 it has half the bytes: a warp streams the weights of a few columns at once, so that what it reads of a serves all of them."
 launch = "gemm_half_columns"
 precision = "fp16"
 packs = true
@@ -18,9 +18,8 @@ batch = 1
 */
 #include "common.cuh"
 #include "half.cuh"
+#include "warp.cuh"
 
-#define LANES 32
-#define ALL 0xffffffffu
 #define CHUNK 8  // halves in 16 bytes
 
 // b comes packed: each column of the product a row of halves, filled up with zeros to whole chunks.
@@ -75,10 +74,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     for (int r = 0; r < ROWS; ++r)
 #pragma unroll
         for (int c = 0; c < COLUMNS; ++c) {
-            // Every lane ends with the same sum, added in the same order each time.
-#pragma unroll
-            for (int d = LANES / 2; d; d /= 2) sum[r][c] += __shfl_xor_sync(ALL, sum[r][c], d);
-            if (lane == 0) shares[warp][r][c] = sum[r][c];
+            const float total = sum_of_lanes(sum[r][c]);
+            if (lane == 0) shares[warp][r][c] = total;
         }
     if (WARPS > 1)
         __syncthreads();

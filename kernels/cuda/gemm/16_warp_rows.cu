@@ -2,7 +2,7 @@
 op = "gemm"
 rung = 16
 name = "warp_rows"
-idea = "Small weights stay in the caches, so that reading them once for every eight rows costs little: a warp takes eight rows and two columns, and a small layer of many images too fills the device at once, with no tile to wait for."
+idea = "Small weights stay in the caches, so that reading them once for every eight rows costs little: a warp takes eight rows and two columns, so that even a small layer of many images fills the device at once, with no tile to wait for."
 launch = "gemm_warp_a_few"
 overlaps = true
 [defines]
@@ -18,9 +18,7 @@ batch = 1
 */
 #include "common.cuh"
 #include "overlap.cuh"
-
-#define LANES 32
-#define ALL 0xffffffffu
+#include "warp.cuh"
 
 // b is (n, k), so that a column of the product reads a contiguous row of it. A warp a ROWS × COLUMNS piece of y:
 // grid = (columns, rows).
@@ -73,15 +71,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             }
         }
     }
-    // Every lane ends with the same sums, added in the same order each time; lane i keeps and writes the i-th.
+    // Every lane ends with the same sums; lane i keeps and writes the i-th.
     float mine = 0.0f;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
 #pragma unroll
         for (int c = 0; c < COLUMNS; ++c) {
-#pragma unroll
-            for (int d = LANES / 2; d; d /= 2) sum[r][c] += __shfl_xor_sync(ALL, sum[r][c], d);
-            if (lane == r * COLUMNS + c) mine = sum[r][c];
+            const float total = sum_of_lanes(sum[r][c]);
+            if (lane == r * COLUMNS + c) mine = total;
         }
     const int i = row + lane / COLUMNS, o = column + lane % COLUMNS;
     if (lane >= ROWS * COLUMNS || i >= m || o >= n) return;

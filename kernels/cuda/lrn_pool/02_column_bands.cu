@@ -2,7 +2,7 @@
 op = "lrn_pool"
 rung = 2
 name = "column_bands"
-idea = "A thread walks down one column of OUTS rows of windows with RUN channels in registers, each element normalised once and at once reduced down its windows; only these columns' results meet, in shared memory, along the rows."
+idea = "A thread walks down one column of OUTS rows of windows with RUN channels in registers: an element is normalised once for all its windows in this band, and reduced down them straight away; only the columns' results meet, in shared memory, along the rows."
 launch = "lrn_pool_bands"
 [defines]
 RUN = 16   # channels a thread; this and the next are as large as leave enough threads
@@ -30,8 +30,8 @@ dilation = 1
 kernel_max = 8
 size_max = 9
 */
-#include "common.cuh"
 #include "lrn.cuh"
+#include "pool.cuh"
 
 #define BEFORE ((SIZE - 1) / 2)
 #define SPAN ((TILE - 1) * STRIDE_W + KW)   // columns of the image under a band
@@ -44,9 +44,6 @@ size_max = 9
 __device__ __forceinline__ constexpr bool holds(int o, int row) {
     return row >= o * STRIDE_H && row < o * STRIDE_H + KH;
 }
-
-__device__ __forceinline__ float start() { return KIND == POOL_MAX ? minus_infinity() : 0.0f; }
-__device__ __forceinline__ float joined(float a, float b) { return KIND == POOL_MAX ? larger(a, b) : a + b; }
 
 // How many of `taps` places from `first` on count in an average, along an axis of `size` with `after` behind it.
 __device__ __forceinline__ int counted(int first, int taps, int size, int after) {

@@ -26,13 +26,7 @@ WIDE = 0  # more outputs than 32 bits count
 [needs]
 kernel_max = 16
 */
-#include "common.cuh"
-
-#if WIDE
-typedef index_t place_t;
-#else
-typedef unsigned place_t;
-#endif
+#include "pool.cuh"
 
 extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__ y, int kind, int n, int c, int h,
                                 int w, int kh, int kw, int out_h, int out_w, int stride_h, int stride_w,
@@ -54,7 +48,7 @@ extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__
             const int iy = top + r * DILATION_H, ix = left + s * DILATION_W;
             const bool inside = iy >= 0 && iy < H && ix >= 0 && ix < W;
             counted += inside || (COUNT_PAD && iy < H + PAD_BOTTOM && ix < W + PAD_RIGHT);
-            const float v = inside ? in[iy * W + ix] : KIND == POOL_MAX ? minus_infinity() : 0.0f;
+            const float v = inside ? in[iy * W + ix] : start();
             sum += v;
             best = larger(best, v);
         }

@@ -28,9 +28,8 @@ WIDE = 0  # more outputs than 32 bits count
 [needs]
 kernel_max = 8
 */
-#include "common.cuh"
 #include "overlap.cuh"
-#include "pool.cuh"
+#include "pool_runs.cuh"
 
 // The part of one row that lies in the windows whose left edge is `left`.
 __device__ __forceinline__ float reduced(const float* __restrict__ row, int left) {
@@ -67,13 +66,5 @@ extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__
             if (holds(o, row)) found[o] = joined(found[o], part);
         }
     }
-    float* out = y + plane * (OUT_H * OUT_W) + first * OUT_W + ox;
-    const int columns = KIND == POOL_MAX ? 1 : counted(left, KW, DILATION_W, W, PAD_RIGHT);
-#pragma unroll
-    for (int o = 0; o < RUN; ++o) {
-        if (first + o >= OUT_H) break;
-        float v = found[o];
-        if (KIND != POOL_MAX) v /= columns * counted(top + o * STRIDE_H, KH, DILATION_H, H, PAD_BOTTOM);
-        out[o * OUT_W] = activate(v, AFTER);
-    }
+    write_run(y + plane * (OUT_H * OUT_W) + first * OUT_W + ox, found, first, top, left);
 }
