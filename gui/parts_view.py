@@ -21,29 +21,33 @@ from gui.timeline_words import colour
 
 LINE = 30  # of a case
 BAR = 18
-TITLES, FIGURES = 176, 260  # pixels on the left and on the right
+TITLES, FIGURES = 176, 330  # pixels on the left and on the right
 PLAIN = 0.06  # the share of a bar from which a part has its name in it
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A case as a bar, in ns a pass: its parts, their sum (the profiled pass) and the pass without a
-    profiler (None where there is none)."""
+    """A case as a bar, in ns a pass: its parts, their sum (the mean of the profiled passes), the median of
+    these and that of passes without a profiler (None where there are none)."""
 
     case: CaseProfile
     title: str
     parts: tuple[tuple[str, float], ...]
     wall: float
+    median: float | None
     plain: float | None
 
     @property
     def figures(self) -> str:
-        words = units.duration(self.wall)
-        if self.plain is None:
-            return words
-        more = self.wall - self.plain
-        sign = "+" if more >= 0 else "−"
-        return f"{words} = {units.duration(self.plain)} {sign} {units.duration(abs(more))} profiler"
+        """What the profiler cost is a difference of medians; none that is negative is laid to it."""
+        wall = units.duration(self.wall)
+        if self.plain is None or self.median is None:
+            return wall
+        median, plain = units.duration(self.median), units.duration(self.plain)
+        head = wall if wall == median else f"{wall}, median {median}"
+        if self.median < self.plain:
+            return f"{head}; {plain} without a profiler"
+        return f"{head} = {plain} + {units.duration(self.median - self.plain)} profiler"
 
 
 def bars(found: Sequence[CaseProfile], window: str = "pass") -> list[Bar]:
@@ -55,9 +59,10 @@ def bars(found: Sequence[CaseProfile], window: str = "pass") -> list[Bar]:
         if divided is None or not divided.wall_ns:
             continue
         plain = statistics.median(case.pass_ns) if case.pass_ns and window == "pass" else None
+        median = statistics.median(case.profiled_ns) if case.profiled_ns and window == "pass" else None
         parts = tuple((share.key, share.time_ns / divided.passes) for share in divided.parts if share.time_ns)
         title = f"{case.case.backend}, batch {case.case.batch:,}"
-        made.append(Bar(case, title, parts, divided.wall, plain))
+        made.append(Bar(case, title, parts, divided.wall, median, plain))
     return made
 
 

@@ -166,7 +166,7 @@ def _interval_title(interval: Interval) -> str:
     if interval.kind == "staging":
         return f"staging, thread {interval.thread}"
     if interval.kind == "run":
-        return f"ONNX Runtime, thread {interval.thread}"
+        return f"runs, thread {interval.thread}, ORT"
     what = "steps" if interval.kind == "step" else "nodes"
     provider = interval.provider.removesuffix(PROVIDERS)
     return f"{what}, thread {interval.thread}{f', {provider}' if provider else ''}"

@@ -89,7 +89,7 @@ def test_staging_and_onnx_runtimes_runs_have_lanes_in_the_colours_of_their_parts
     made = timeline_lanes.group(profiled.measured("ort-cuda", events), events, "ort-cuda")
     lanes = {lane.title: lane for lane in made.lanes}
     assert lanes["staging, thread 11"].keys == ("staging",)
-    assert lanes["ONNX Runtime, thread 11"].keys == ("ort",)
+    assert lanes["runs, thread 11, ORT"].keys == ("ort",)
     light = Theming("light").theme
     assert colour("staging", light) == QColor(PARTS["staging"])
     said = dict(facts(host[0], 0))

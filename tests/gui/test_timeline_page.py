@@ -15,6 +15,7 @@ from bench.profile import trace as profile_trace
 from bench.profile.records import ProfileJob
 from bench.profile.store import ProfileFolder
 from bench.records import BackendInfo
+from gui import parts_view
 from gui.pages.timeline import TimelinePage
 from gui.profile_session import ProfileSession
 from gui.timeline_lanes import PROCESS
@@ -263,6 +264,20 @@ def test_the_parts_of_every_case_add_up_to_its_pass(page, qtbot):
     qtbot.mouseClick(parts, Qt.MouseButton.LeftButton, pos=QPoint(200, 2 * 30 + 12))
     assert page.batch == 16
     assert "profiled pass took" in page.details._remarks.text()
+
+
+def test_what_outliers_took_is_not_laid_to_the_profiler():
+    events = profiled.gpu_events()
+
+    def figures(profiled_ns, pass_ns):
+        made = msgspec.structs.replace(
+            profiled.measured("engine-cuda", events), profiled_ns=profiled_ns, pass_ns=pass_ns
+        )
+        return parts_view.bars([made])[0].figures
+
+    assert figures((100e3, 120e3, 300e3), (90e3,)) == "174 µs, median 120 µs = 90.0 µs + 30.0 µs profiler"
+    assert figures((100e3,), (150e3,)) == "174 µs, median 100 µs; 150 µs without a profiler"
+    assert figures((), ()) == "174 µs"
 
 
 def test_the_cold_start_is_told_apart(page):
