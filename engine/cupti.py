@@ -40,7 +40,7 @@ _MEMORY = {"DEVICE_STATIC": "device", "MANAGED_STATIC": "managed", "UNKNOWN": ""
 
 @dataclass(frozen=True)
 class Told:
-    """What was recorded. activities, calls, overheads: fields of bench.profile.records' Activity, ApiCall and
+    """What was recorded. activities, calls, overheads: fields of bench.profile.events' Activity, ApiCall and
     Interval, times on perf_counter_ns, in no order. offset_ns: CUPTI's clock minus ours, known to ± error_ns;
     drift_ns: how far it had moved at the end. dropped: records that found no room, None where CUPTI does not
     say."""

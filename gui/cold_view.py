@@ -11,7 +11,8 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QHelpEvent, QPainter, QP
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from bench import palette, units
-from bench.profile.records import CaseProfile, Mark
+from bench.profile.events import Mark
+from bench.profile.records import CaseProfile
 from gui.theme import Theming
 from gui.timeline_lanes import MARK
 from gui.timeline_words import colour

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from bench.profile.records import CaseProfile, Events, Profile
+from bench.profile.events import Events
+from bench.profile.records import CaseProfile, Profile
 from bench.profile.store import ProfileFolder
 from gui.timeline_lanes import Group, group
 

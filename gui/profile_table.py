@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QHeaderView, QMen
 
 from bench.profile import names as profile_names
 from bench.profile import output as profile_output
-from bench.profile.tables import MOST, Column, Table
+from bench.profile.lines import MOST
+from bench.profile.tables import Column, Table
 from gui.theme import Theme, Theming
 
 Index = QModelIndex | QPersistentModelIndex

@@ -20,8 +20,9 @@ from PySide6.QtWidgets import (
 )
 
 from bench.profile import api as profile_api
+from bench.profile import lines as profile_lines
 from bench.profile import tables as profile_tables
-from bench.profile.records import Event
+from bench.profile.events import Event
 from bench.profile.tables import Table
 from gui.background import Background
 from gui.labels import Elided
@@ -199,10 +200,10 @@ class ProfileTables(QWidget):
 def _found(read: Read, wanted: _Wanted) -> _Found:
     """The tables and what their lines lead to (on a thread)."""
     made, events, by = read.case, read.events, wanted.by
-    inside = profile_tables.in_window(events, wanted.window)
-    key = profile_tables.key_of(by)  # type: ignore[arg-type]  # a key of GROUPS
+    inside = profile_lines.in_window(events, wanted.window)
+    key = profile_lines.key_of(by)  # type: ignore[arg-type]  # a key of GROUPS
     first: dict[tuple[str, str], Event] = {}
-    for event in profile_tables.device_events(inside):
+    for event in profile_lines.device_events(inside):
         first.setdefault(("device", key(event)), event)
     for call in inside.calls:
         first.setdefault(("call", profile_api.bare(call.name)), call)

@@ -11,7 +11,7 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
-from bench.profile.records import Activity, ApiCall, Event
+from bench.profile.events import Activity, ApiCall, Event
 from gui.theme import Theming
 from gui.timeline_axis import TimeAxis, at_pixel
 from gui.timeline_lanes import STEADY, Group, Row, Span

@@ -10,7 +10,8 @@ import numpy as np
 
 from bench.profile import api as profile_api
 from bench.profile import parts as profile_parts
-from bench.profile.records import Activity, ApiCall, CaseProfile, Event, Events, Interval, Mark
+from bench.profile.events import Activity, ApiCall, Event, Events, Interval, Mark
+from bench.profile.records import CaseProfile
 
 MOST_ROWS = 5  # of a lane: what overlaps more deeply lies in the last one
 MARK, CALL = "mark:", "call:"

@@ -11,7 +11,7 @@ from bench.charts.profile_common import PARTS
 from bench.profile import api as profile_api
 from bench.profile import names as profile_names
 from bench.profile import parts as profile_parts
-from bench.profile.records import Activity, ApiCall, Counters, Event, Interval, Mark
+from bench.profile.events import Activity, ApiCall, Counters, Event, Interval, Mark
 from gui.colour_scale import blend
 from gui.theme import Theme
 from gui.timeline_lanes import CALL, MARK

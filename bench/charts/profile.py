@@ -10,7 +10,8 @@ from bench.charts.definitions import Axis, Bar, Category, Chart, Mark, Panel, Pa
 from bench.charts.profile_common import IN_WORDS, colours, footer, keys_of
 from bench.charts.profile_roofline import roofline
 from bench.profile import parts as profile_parts
-from bench.profile.records import CaseProfile, Events, Profile
+from bench.profile.events import Events
+from bench.profile.records import CaseProfile, Profile
 
 
 def charts(

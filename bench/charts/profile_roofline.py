@@ -11,7 +11,8 @@ from bench.charts.profile_common import colours, footer, keys_of
 from bench.ladder.records import Limits
 from bench.profile import findings as profile_findings
 from bench.profile import parts as profile_parts
-from bench.profile.records import CaseProfile, Events, Profile
+from bench.profile.events import Events
+from bench.profile.records import CaseProfile, Profile
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
 COUNTED = (

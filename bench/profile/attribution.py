@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from bench.profile import api as profile_api
-from bench.profile.records import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
 
 LIBRARY = "cuBLAS"  # stands for kernels whose names are the library's own
 MOST_OF_A_LIBRARY = 4

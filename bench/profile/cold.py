@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 
-from bench.profile.records import Mark
+from bench.profile.events import Mark
 from engine.observe import Taken
 
 # A session's phases in words, where the device's own way to them is not watched.

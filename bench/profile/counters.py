@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from bench.profile import names as profile_names
-from bench.profile.records import Activity, CaseProfile, Counters, Events
+from bench.profile.events import Activity, Counters, Events
+from bench.profile.records import CaseProfile
 from bench.profile.tables import Column, Table
 
 SHARES = ("compute_share", "warps_share")

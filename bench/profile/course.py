@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.profile import api as profile_api
-from bench.profile.records import Activity, ApiCall, CaseProfile, Events, Interval
-from bench.profile.tables import Column, Table, device_events, in_window
+from bench.profile.events import Activity, ApiCall, Events, Interval
+from bench.profile.lines import device_events, in_window
+from bench.profile.records import CaseProfile
+from bench.profile.tables import Column, Table
 
 _KERNELS = {"conv": ("Conv",), "fc": ("Gemm", "MatMul"), "maxpool": ("MaxPool",)}
 _COPIES = {"htod": "HtoD", "dtoh": "DtoH"}

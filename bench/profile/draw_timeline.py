@@ -14,7 +14,8 @@ from bench import draw, palette, units
 from bench.charts import profile_common as charts
 from bench.profile import api as profile_api
 from bench.profile import parts as profile_parts
-from bench.profile.records import CaseProfile, Events, Mark, Profile
+from bench.profile.events import Events, Mark
+from bench.profile.records import CaseProfile, Profile
 from bench.store import write_atomically
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from typing import Any
 from bench import units
 from bench.ladder.records import Limits
 from bench.profile import counters as profile_counters
+from bench.profile import lines as profile_lines
 from bench.profile import names as profile_names
 from bench.profile import sentences as profile_sentences
-from bench.profile import tables as profile_tables
-from bench.profile.records import Activity, CaseProfile, Counters, Events, Interval, Operator
+from bench.profile.events import Activity, Counters, Events, Interval
+from bench.profile.records import CaseProfile, Operator
 from bench.profile.tables import Column, Table
 
 
@@ -83,7 +84,7 @@ def findings(made: CaseProfile, events: Events, limits: Limits | None) -> list[F
     passes = len({m.run for m in events.marks if m.kind == "window" and m.run is not None}) or 1
     calls = {call.correlation: call for call in events.calls if call.correlation}
     members: dict[tuple[str, ...], list[Activity | Interval]] = {}
-    for event in profile_tables.device_events(events):
+    for event in profile_lines.device_events(events):
         if event.run is not None and event.nodes:
             members.setdefault(event.nodes, []).append(event)
     found = []

@@ -12,16 +12,8 @@ from typing import Any
 from bench.profile import attribution as profile_attribution
 from bench.profile import ort as profile_ort
 from bench.profile.attribution import Launched
-from bench.profile.records import (
-    Activity,
-    ApiCall,
-    Clock,
-    Device,
-    Events,
-    Interval,
-    Mark,
-    Operator,
-)
+from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.records import Clock, Device, Operator
 from bench.profile.store import events_of
 from engine import cupti, groups, observe, ort_profile, submodel
 from engine.graph import Graph

@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from bench.profile.counters import Counted
-from bench.profile.records import Counters
+from bench.profile.events import Counters
 from kernels.errors import KernelError, UnavailableError
 
 # What is counted, by the field it goes to.

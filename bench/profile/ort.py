@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.profile.records import Clock, Interval
+from bench.profile.events import Interval
+from bench.profile.records import Clock
 from kernels.errors import InputError
 
 US = 1000  # ns

@@ -31,7 +31,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.profile import api as profile_api
-from bench.profile.records import Activity, Breakdown, Events, Interval, Mark, Share
+from bench.profile.events import Activity, Events, Interval, Mark
+from bench.profile.records import Breakdown, Share
 
 OP = "op:"
 COPIES = {"HtoD": "h2d", "DtoH": "d2h"}

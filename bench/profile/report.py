@@ -18,12 +18,14 @@ from bench.profile import counters as profile_counters
 from bench.profile import course as profile_course
 from bench.profile import draw_timeline
 from bench.profile import findings as profile_findings
+from bench.profile import lines as profile_lines
 from bench.profile import output as profile_output
 from bench.profile import remarks as profile_remarks
 from bench.profile import tables as profile_tables
+from bench.profile.events import Events
 from bench.profile.names import short
 from bench.profile.parts import label
-from bench.profile.records import CaseProfile, Events, Profile, ProfileJob
+from bench.profile.records import CaseProfile, Profile, ProfileJob
 from bench.profile.store import ProfileFolder
 from bench.profile.tables import Table
 from bench.report import link, small, templates
@@ -211,7 +213,7 @@ def _first(table: Table) -> Table:
     """The lines that take 90 % of the time, and SHOWN at least; what is left is counted."""
     so_far, most = 0.0, 0
     for row in table.rows:
-        if so_far >= profile_tables.MOST and most >= SHOWN:
+        if so_far >= profile_lines.MOST and most >= SHOWN:
             break
         so_far += row["share"]
         most += 1

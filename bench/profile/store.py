@@ -12,18 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from bench.profile.records import (
-    Activity,
-    AnyEvent,
-    ApiCall,
-    CaseProfile,
-    Events,
-    Interval,
-    Mark,
-    Profile,
-    ProfileLimits,
-    ProfileModel,
-)
+from bench.profile.events import Activity, AnyEvent, ApiCall, Events, Interval, Mark
+from bench.profile.records import CaseProfile, Profile, ProfileLimits, ProfileModel
 from bench.records import Hello
 from bench.store import LOG_FILE, PROFILE_FILE, RESULTS_FILE, instead, write_atomically
 from kernels.errors import InputError

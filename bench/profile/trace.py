@@ -20,7 +20,8 @@ from typing import Any
 import msgspec
 
 from bench.profile import names as profile_names
-from bench.profile.records import Activity, AnyEvent, ApiCall, CaseProfile, Events, Interval
+from bench.profile.events import Activity, AnyEvent, ApiCall, Events, Interval
+from bench.profile.records import CaseProfile
 from bench.profile.store import events_of
 from bench.store import write_atomically
 from kernels.errors import InputError

@@ -17,7 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.profile.records import CaseProfile, Event
+from bench.profile.events import Event
+from bench.profile.records import CaseProfile
 from bench.records import BackendInfo
 from gui.page import Page
 from gui.profile_session import ProfileSession, ProfileStanding

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from bench.ladder.records import Limits
 from bench.profile import parts as profile_parts
-from bench.profile.records import (
-    Activity,
-    ApiCall,
-    Breakdown,
-    CaseProfile,
-    Device,
-    Events,
-    Interval,
-    Mark,
-    Operator,
-    ProcessUse,
-)
+from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.records import Breakdown, CaseProfile, Device, Operator, ProcessUse
 from bench.records import Case
 
 CASE = Case(model="small", backend="engine-cuda", precision="fp32", batch=16)

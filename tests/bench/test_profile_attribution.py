@@ -9,7 +9,7 @@ import pytest
 from bench.profile import attribution as profile_attribution
 from bench.profile import ort as profile_ort
 from bench.profile.attribution import Launched
-from bench.profile.records import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
 from kernels.errors import InputError
 
 # Two convolutions by one kernel, the second in two stages; constants copied before the first.

@@ -19,8 +19,9 @@ from bench.profile import output as profile_output
 from bench.profile import store as profile_store
 from bench.profile import trace as profile_trace
 from bench.profile.counters import Counted
+from bench.profile.events import Counters
 from bench.profile.ncu import METRICS
-from bench.profile.records import Counters, Profile, ProfileJob, ProfileStart, planned
+from bench.profile.records import Profile, ProfileJob, ProfileStart, planned
 from gui import timeline_words
 from kernels.errors import KernelError, UnavailableError
 from tests.bench import profile_cases

@@ -19,7 +19,8 @@ from bench.profile import runner as profile_runner
 from bench.profile import session as profile_session
 from bench.profile import store as profile_store
 from bench.profile.counters import Counted
-from bench.profile.records import Counters, ProfileJob, ProfileLimits, ProfileStart, planned
+from bench.profile.events import Counters
+from bench.profile.records import ProfileJob, ProfileLimits, ProfileStart, planned
 from bench.records import Case
 from engine import cuda_runtime, importer, planner
 from engine.backend import Options

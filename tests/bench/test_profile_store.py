@@ -7,17 +7,8 @@ import gzip
 import pytest
 
 from bench.profile import store as profile_store
-from bench.profile.records import (
-    Activity,
-    ApiCall,
-    CaseProfile,
-    Events,
-    Interval,
-    Mark,
-    Profile,
-    ProfileJob,
-    planned,
-)
+from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
 from bench.profile.store import ProfileFolder
 from kernels.errors import InputError
 

@@ -15,25 +15,16 @@ from bench.charts import profile_common
 from bench.profile import course as profile_course
 from bench.profile import draw_timeline
 from bench.profile import findings as profile_findings
+from bench.profile import lines as profile_lines
 from bench.profile import output as profile_output
 from bench.profile import remarks as profile_remarks
 from bench.profile import report as profile_report
 from bench.profile import sentences as profile_sentences
 from bench.profile import store as profile_store
 from bench.profile import tables as profile_tables
+from bench.profile.events import Counters, Events, Interval, Mark
 from bench.profile.findings import Finding
-from bench.profile.records import (
-    Breakdown,
-    Clock,
-    Counters,
-    Events,
-    Interval,
-    Mark,
-    Operator,
-    Profile,
-    ProfileJob,
-    Share,
-)
+from bench.profile.records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
 from bench.profile.store import ProfileFolder
 from kernels.errors import InputError
 from tests.bench import profile_cases
@@ -105,12 +96,12 @@ def test_calls_count_each_once_and_by_window():
 
 
 def test_the_lines_that_take_ninety_percent_are_told():
-    found = profile_tables.lines(EVENTS.activities, profile_tables.key_of("name"))
-    assert [line.name for line in profile_tables.most(found)] == [GEMM, "memcpy HtoD"]
-    assert [line.name for line in profile_tables.most(found, 0.5)] == [GEMM]
-    words = profile_tables.most_words(found, "GPU activities")
+    found = profile_lines.lines(EVENTS.activities, profile_lines.key_of("name"))
+    assert [line.name for line in profile_lines.most(found)] == [GEMM, "memcpy HtoD"]
+    assert [line.name for line in profile_lines.most(found, 0.5)] == [GEMM]
+    words = profile_lines.most_words(found, "GPU activities")
     assert words == "92.9% of the time of GPU activities: Gemm 82.0%, memcpy HtoD 10.9%"
-    assert profile_tables.most([]) == []
+    assert profile_lines.most([]) == []
 
 
 def test_the_parts_of_a_pass_add_up_beside_the_unprofiled_median():

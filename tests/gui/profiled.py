@@ -1,18 +1,8 @@
 """Profiles to show: two GPU backends whose events follow a simple rule, so that every figure can be told."""
 
+from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
 from bench.profile.parts import breakdowns
-from bench.profile.records import (
-    Activity,
-    ApiCall,
-    CaseProfile,
-    Events,
-    Interval,
-    Mark,
-    Operator,
-    ProcessUse,
-    Profile,
-    ProfileJob,
-)
+from bench.profile.records import CaseProfile, Operator, ProcessUse, Profile, ProfileJob
 from bench.profile.store import ProfileFolder, write_events
 from bench.records import Case
 

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from bench.charts.profile_common import PARTS
-from bench.profile.records import ApiCall, Interval
+from bench.profile.events import ApiCall, Interval
 from gui import timeline_axis, timeline_lanes
 from gui.theme import Theming
 from gui.timeline_axis import TimeAxis
