@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -221,37 +219,6 @@ def write_atomically(path: Path, data: bytes) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
         raise InputError(f"cannot write {path}: {_words(error)}") from error
-
-
-def copy(source: Path, target: Path) -> Path:
-    """Copy the run folder `source` to the new or empty folder `target`, files in the making left out.
-
-    Raises InputError where the source is no run, the target holds something or cannot be written.
-    """
-    held = RunFolder.open(source)
-    target = Path(target)
-    try:
-        if target.exists() and any(target.iterdir()):
-            raise InputError(f"{target} holds something already; name an empty or a new folder")
-        shutil.copytree(held.path, target, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
-    except (OSError, shutil.Error) as error:
-        words = _words(error) if error.strerror else "some of its files could not be read or written"
-        raise InputError(f"cannot copy {source} to {target}: {words}") from error
-    return target
-
-
-def list_runs(directory: Path) -> tuple[RunFolder, ...]:
-    """The runs that lie in `directory`, oldest first; folders that are no runs are passed over."""
-    return tuple(sorted(_runs(Path(directory)), key=lambda folder: (folder.run.created_at, folder.path.name)))
-
-
-def _runs(directory: Path) -> Iterator[RunFolder]:
-    if not directory.is_dir():
-        return
-    for path in directory.iterdir():
-        if (path / RUN_FILE).is_file():
-            with contextlib.suppress(InputError):
-                yield RunFolder.open(path)
 
 
 def _decode_run(data: bytes, path: Path) -> Run:

@@ -130,7 +130,7 @@ def _comparison(folder: RunFolder) -> Summary:
         path=folder.path,
         kind="comparison",
         created_at=run.created_at,
-        what=", ".join(models),
+        what=f"comparison: {', '.join(models)}",
         models=models,
         backends=tuple(dict.fromkeys(case.backend for case in cases)),
         batches=tuple(sorted({case.batch for case in cases})),

@@ -1,11 +1,16 @@
-"""`runs list` and `runs show`: the folders of runs, ladders and profiles there are, and one of them in the
-terminal."""
+"""`runs`: the folders of runs, ladders and profiles that there are, listed, shown, copied and made small."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from bench.ladder.store import LadderFolder
+    from bench.profile.store import ProfileFolder
+    from bench.store import RunFolder
 
 app = typer.Typer(no_args_is_help=True, help="Saved runs, ladders and profiles.", rich_markup_mode=None)
 
@@ -43,76 +48,81 @@ def list_command(
 
 @app.command("show")
 def show_command(
-    run: Path = typer.Argument(metavar="RUN", help="A run folder."),
-    layers: bool = typer.Option(False, "--layers", help="Print every layer's time and errors too."),
+    run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
+    layers: bool = typer.Option(False, "--layers", help="Of a run: print every layer's time and errors too."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
 ) -> None:
     """The tables of a saved run, ladder or profile, with its machine and settings."""
-    from bench.charts.footer import footer
     from bench.commands import parsing
-    from bench.commands.compare import Output, show
     from bench.commands.terminal import console
-    from bench.rows import in_order
-    from bench.store import RunFolder
-    from bench.summaries import kind_of
+    from bench.folders import open_folder
+    from bench.ladder.store import LadderFolder
+    from bench.profile.store import ProfileFolder
+    from bench.store import RunFolder, instead
     from bench.tables import FORMATS
+    from kernels.errors import InputError
 
     wanted = parsing.one_of(output, FORMATS, "format")
-    kind = kind_of(run)
-    if kind == "ladder":
-        _show_ladder(run, wanted)
-        return
-    if kind == "profile":
-        _show_profile(run, wanted)
-        return
-    folder = RunFolder.open(run)
+    folder = open_folder(run)
+    lines: tuple[str, ...]
+    if layers and not isinstance(folder, RunFolder):
+        raise InputError(f"--layers is of a comparison; {run} is none{instead(run)}")
+    if isinstance(folder, LadderFolder):
+        lines, left, cases = _ladder(folder, wanted)
+    elif isinstance(folder, ProfileFolder):
+        lines, left, cases = _profile(folder, wanted)
+    else:
+        lines, left, cases = _comparison(folder, wanted, layers)
+    if wanted == "table":
+        for line in lines:
+            console().print(line, style="dim", markup=False)
+        if left:
+            console().print(f"{left} of {cases} cases are not measured yet", style="yellow")
+
+
+# What stands below the tables, how many cases are not measured yet, and how many there are.
+_Foot = tuple[tuple[str, ...], int, int]
+
+
+def _comparison(folder: RunFolder, wanted: str, layers: bool) -> _Foot:
+    from bench.charts.footer import footer
+    from bench.commands.compare import Output, show
+    from bench.rows import in_order
+
     measurements = in_order(folder.run, folder.measurements())
     show([(folder.run, measurements)], Output(wanted, (), layers))
-    if wanted == "table":
-        for line in footer([folder.run], measurements):
-            console().print(line, style="dim", markup=False)
-        if left := len(folder.missing()):
-            console().print(f"{left} of {len(folder.run.cases)} cases are not measured yet", style="yellow")
+    return tuple(footer([folder.run], measurements)), len(folder.missing()), len(folder.run.cases)
 
 
-def _show_ladder(path: Path, wanted: str) -> None:
+def _ladder(folder: LadderFolder, wanted: str) -> _Foot:
     from bench.charts.ladder import footer
     from bench.commands.ladder import show
-    from bench.commands.terminal import console
-    from bench.ladder.store import LadderFolder
 
-    folder = LadderFolder.open(path)
     show(folder, folder.measurements(), wanted)
-    if wanted == "table":
-        for line in footer(folder.ladder):
-            console().print(line, style="dim", markup=False)
-        if left := len(folder.missing()):
-            count = len(folder.ladder.cases)
-            console().print(f"{left} of {count} cases are not measured yet", style="yellow")
+    return tuple(footer(folder.ladder)), len(folder.missing()), len(folder.ladder.cases)
 
 
-def _show_profile(path: Path, wanted: str) -> None:
+def _profile(folder: ProfileFolder, wanted: str) -> _Foot:
     from bench.charts.footer import machine
     from bench.commands.profile import Shown, show
-    from bench.commands.terminal import console
-    from bench.profile.store import ProfileFolder
 
-    folder = ProfileFolder.open(path)
     measurements = folder.measurements()
     show(folder, measurements, Shown(format=wanted))
-    if wanted == "table":
-        console().print(machine(folder.profile), style="dim", markup=False)
-        if left := len(folder.profile.cases) - len(measurements):
-            console().print(f"{left} of {len(folder.profile.cases)} cases were not profiled", style="yellow")
+    cases = len(folder.profile.cases)
+    return (machine(folder.profile),), cases - len(measurements), cases
 
 
 @app.command("thin")
 def thin_command(
-    run: Path = typer.Argument(metavar="RUN", help="A run folder."),
+    run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
     target: Path = typer.Argument(metavar="TO", help="The new folder to write."),
     nbytes: int = typer.Option(300_000, "--bytes", metavar="N", min=1, help="How large it may be."),
 ) -> None:
-    """Write a run again, small enough to send: charts and tables stay, most raw samples go."""
+    """Write a run, a ladder or a profile again, small enough to send.
+
+    Charts and tables stay, most raw samples go; where that is not enough, a ladder's error maps, and the
+    events of a profile's middle batch sizes.
+    """
     from bench.thin import thin
 
     print(f"{target}: {thin(run, target, nbytes):,} bytes")
@@ -120,10 +130,10 @@ def thin_command(
 
 @app.command("copy")
 def copy_command(
-    run: Path = typer.Argument(metavar="RUN", help="A run folder."),
+    run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
     target: Path = typer.Argument(metavar="TO", help="The new folder to write."),
 ) -> None:
-    """Copy a run, also one that is being measured: what is whole so far comes along."""
-    from bench.store import copy
+    """Copy a run, a ladder or a profile, also while it is measured: what is whole so far comes along."""
+    from bench.folders import copy
 
     print(copy(run, target))

@@ -112,17 +112,6 @@ def is_ladder(path: Path) -> bool:
     return (Path(path) / LADDER_FILE).is_file()
 
 
-def list_ladders(directory: Path) -> tuple[LadderFolder, ...]:
-    """The ladders that lie in `directory`, oldest first; what is none, or a broken one, is passed over."""
-    found = []
-    if Path(directory).is_dir():
-        for path in Path(directory).iterdir():
-            if is_ladder(path):
-                with contextlib.suppress(InputError):
-                    found.append(LadderFolder.open(path))
-    return tuple(sorted(found, key=lambda folder: (folder.ladder.created_at, folder.path.name)))
-
-
 def _last_byte(stream: BinaryIO) -> bytes:
     stream.seek(-1, os.SEEK_END)
     return stream.read(1)

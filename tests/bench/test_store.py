@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from bench.records import Case, Environment, Job, Measurement, ModelInfo, Run
-from bench.store import RESULTS_FILE, RUN_FILE, RunFolder, list_runs, write_atomically
+from bench.store import RESULTS_FILE, RUN_FILE, RunFolder, write_atomically
 from kernels.errors import InputError
 
 JOB = Job(models=("net",), backends=("one", "two"), batches=(1, 2))
@@ -148,11 +148,3 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path, small_disk):
         write_atomically(path, b"x" * 5000)
     assert path.read_bytes() == b"old"
     assert os.listdir(path.parent) == ["file"]
-
-
-def test_runs_are_listed_oldest_first_and_other_folders_passed_over(tmp_path):
-    for name, date in (("b", "2026-01-02"), ("a", "2026-01-03"), ("c", "2026-01-01")):
-        RunFolder.create(tmp_path / name, Run(job=JOB, cases=CASES, created_at=date))
-    (tmp_path / "notes").mkdir()
-    assert [folder.path.name for folder in list_runs(tmp_path)] == ["c", "b", "a"]
-    assert list_runs(tmp_path / "absent") == ()

@@ -1,0 +1,69 @@
+"""A ladder thinned: fewer samples, and where need be no error maps."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bench.ladder.records import Finding, Ladder, RungMeasurement
+from bench.ladder.store import LadderFolder
+from bench.store import LADDER_FILE, RESULTS_FILE, write_atomically
+from bench.thin.samples import keep, public, public_dirs, public_limits, rounded_all, telemetry, told
+
+LESS = "climb it with fewer rungs (--rung)"
+
+
+@dataclass(frozen=True)
+class Grade:
+    """How much goes. samples: kept of a rung; maps: whether a wrong answer keeps its error map."""
+
+    samples: int
+    maps: bool
+
+
+GRADES = (Grade(48, True), Grade(24, True), Grade(48, False), Grade(24, False), Grade(12, False))
+
+
+def write(folder: LadderFolder, measurements: Sequence[RungMeasurement], target: Path, grade: Grade) -> None:
+    """The ladder of `folder`, thinned, into `target`."""
+    lines = []
+    for m in measurements:
+        finding = m.finding
+        if finding is not None and finding.map:
+            kept = grade.maps and _kept(folder.path / finding.map, target / finding.map)
+            finding = finding if kept else msgspec.structs.replace(finding, map="")
+        lines.append(msgspec.json.encode(_thin(m, finding, grade.samples)) + b"\n")
+    write_atomically(target / LADDER_FILE, msgspec.json.encode(_public(folder.ladder)))
+    write_atomically(target / RESULTS_FILE, b"".join(lines))
+
+
+def _thin(m: RungMeasurement, finding: Finding | None, samples: int) -> RungMeasurement:
+    kept, rounds = keep(m.samples_ns, m.rounds, samples)
+    return msgspec.structs.replace(
+        m,
+        samples_ns=rounded_all(kept),
+        rounds=rounds,
+        finding=finding,
+        telemetry=telemetry(m.telemetry),
+        facts=told(m.facts, len(kept), len(m.samples_ns)),
+    )
+
+
+def _public(ladder: Ladder) -> Ladder:
+    job = msgspec.structs.replace(ladder.job, kernel_dirs=public_dirs(ladder.job.kernel_dirs))
+    limits = ladder.limits and public_limits(ladder.limits, ladder.environment)
+    return msgspec.structs.replace(ladder, job=job, limits=limits, environment=public(ladder.environment))
+
+
+def _kept(source: Path, target: Path) -> bool:
+    """Copy a file; whether it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+        return True
+    return False
