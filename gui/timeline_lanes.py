@@ -161,16 +161,19 @@ def _by(events: Iterable[Event], title: object) -> list[Lane | None]:
     return [lane(name if isinstance(name, str) else name[-1], found[name]) for name in sorted(found)]
 
 
-def _interval_title(interval: Interval) -> str:
-    if interval.kind == "overhead":
-        return "the profiler's own work"
-    if interval.kind == "staging":
-        return f"staging, thread {interval.thread}"
-    if interval.kind == "run":
-        return f"runs, thread {interval.thread}, ORT"
-    what = "steps" if interval.kind == "step" else "nodes"
+def _interval_title(interval: Interval) -> tuple:
+    """Runs before the nodes in them, then what copies, then the profiler's."""
+    thread = f"thread {interval.thread}"
+    match interval.kind:
+        case "run":
+            return (0, f"runs, {thread}, ORT")
+        case "staging":
+            return (2, f"staging, {thread}")
+        case "overhead":
+            return (3, "the profiler's own work")
     provider = interval.provider.removesuffix(PROVIDERS)
-    return f"{what}, thread {interval.thread}{f', {provider}' if provider else ''}"
+    words = f"{'steps' if interval.kind == 'step' else 'nodes'}, {thread}"
+    return (1, f"{words}, {provider}" if provider else words)
 
 
 def _activity_title(activity: Activity) -> tuple:

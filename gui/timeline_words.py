@@ -122,8 +122,11 @@ def facts(event: Event, zero_ns: int) -> list[tuple[str, str]]:
         found += [(k, v) for k, v in (("by", event.provider), ("rung", event.rung)) if v]
         found += _copied(event)
         found += _nodes(event)
-    elif isinstance(event, Mark) and event.text:
-        found.append(("", event.text))
+    elif isinstance(event, Mark):
+        if event.cpu_ns is not None:
+            found.append(("its thread had a core for", units.duration(event.cpu_ns, 4)))
+        if event.text:
+            found.append(("", event.text))
     return found
 
 

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from bench.charts.profile_common import PARTS
-from bench.profile.events import ApiCall, Interval
+from bench.profile.events import ApiCall, Interval, Mark
 from gui import timeline_axis, timeline_lanes
 from gui.theme import Theming
 from gui.timeline_axis import TimeAxis
@@ -96,6 +96,13 @@ def test_staging_and_onnx_runtimes_runs_have_lanes_in_the_colours_of_their_parts
     assert said["bytes"].endswith("(4.00 MiB)")
     assert said["rate"] == f"{4 * MIB / 4000:,.2f} GB/s"
     assert "rate" not in dict(facts(host[1], 0))
+
+
+def test_a_pass_says_how_long_its_thread_had_a_core():
+    made = Mark(name="pass", kind="window", start_ns=0, end_ns=20 * US, run=0)
+    assert "its thread had a core for" not in dict(facts(made, 0))
+    told = facts(msgspec.structs.replace(made, cpu_ns=15 * US), 0)
+    assert ("its thread had a core for", "15.00 µs") in told
 
 
 def test_steps_of_a_cpu_have_a_lane():
