@@ -233,6 +233,7 @@ def breakdown(events: Events, window: str, claimed: Sequence[Claim] | None = Non
         parts=tuple(sorted((s for s in shares.values() if s.time_ns or s.key == "rest"), key=_order)),
         passes=len(windows),
         idle_ns=idle,
+        cpu_ns=_with_a_core(spans) if window == "pass" else None,
     )
 
 
@@ -248,6 +249,12 @@ def _waits(events: Events) -> list[tuple[int, int]]:
         else:
             found.append((low, high))
     return found
+
+
+def _with_a_core(passes: Sequence[Mark]) -> int | None:
+    """Nanoseconds of all passes in which their thread had a core; None where one does not tell."""
+    known = [mark.cpu_ns for mark in passes if mark.cpu_ns is not None]
+    return sum(known) if len(known) == len(passes) else None
 
 
 def _without_a_core(mark: Mark, waits: Sequence[tuple[int, int]]) -> int:

@@ -113,13 +113,15 @@ class Share(Record, frozen=True):
 class Breakdown(Record, frozen=True):
     """A window of the profiled session divided: the parts' times add up to wall_ns exactly. window: "pass"
     (all profiled passes together, `passes` of them), "create", "close" or "all" (from creation to close).
-    idle_ns: of "rest", how long the host's thread had no core though it waited for nothing."""
+    idle_ns: of "rest", how long the host's thread had no core though it waited for nothing; cpu_ns: how long
+    it had one in all (None: not known)."""
 
     window: str
     wall_ns: int
     parts: tuple[Share, ...]
     passes: int = 1
     idle_ns: int = 0
+    cpu_ns: int | None = None
 
     @property
     def wall(self) -> float:

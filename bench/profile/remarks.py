@@ -11,6 +11,7 @@ from bench.profile.records import Breakdown, CaseProfile, Clock
 
 REST = 0.05  # of a pass: a larger share that nothing explains, or of staging, is put into words
 HOST = 0.10  # of a pass on a GPU: a larger share of the host's own code is
+BUSY = 0.90  # of a pass on a CPU: where its thread had a core for less, that is said
 COPIES = ("h2d", "d2h", "d2d", "memset")
 GAPS = ("launch", "alloc", "sync", "api", "rest")
 
@@ -88,6 +89,11 @@ def _on_a_cpu(found: Breakdown, count: float, computing: float) -> list[str]:
         )
     if steps and share["ort"] > REST:
         said.append(f"{share['ort']:.1%} of a profiled pass is ONNX Runtime's own work round its {steps}")
+    if found.cpu_ns is not None and found.cpu_ns < BUSY * found.wall_ns:
+        said.append(
+            f"the host's thread had a core for {found.cpu_ns / found.wall_ns:.0%} of the profiled passes: the "
+            "times of its steps hold what it waited for, other threads or other programs"
+        )
     return said
 
 

@@ -149,7 +149,9 @@ def test_time_in_which_the_thread_had_no_core_is_not_the_hosts():
     steps = tuple(interval("step", low + 10, low + 40, "Conv") for low in (0, 100, 200))
     found = profile_parts.breakdown(Events(intervals=steps, marks=(*passes, *stages)), "pass")
     assert {share.key: share.time_ns for share in found.parts} == {"op:Conv": 90, "host": 110, "rest": 100}
-    assert found.idle_ns == 100
+    assert (found.idle_ns, found.cpu_ns) == (100, None)
+    told = profile_parts.breakdown(Events(intervals=steps, marks=(*passes[:2], *stages)), "pass")
+    assert (told.idle_ns, told.cpu_ns) == (100, 40)
     alone = profile_parts.breakdown(Events(intervals=steps, marks=(*passes[2:], *stages)), "pass")
     assert (alone.part("host"), alone.part("rest"), alone.idle_ns) == (70, 0, 0)
 

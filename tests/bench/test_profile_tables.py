@@ -333,6 +333,14 @@ def test_a_rest_in_which_the_host_had_no_core_says_so():
     assert "for 20.0% of it the host's thread had no core" in said
 
 
+@pytest.mark.parametrize(("cpu_ns", "said"), [(430, "had a core for 43% of the profiled passes"), (950, "")])
+def test_steps_of_a_thread_that_had_no_core_are_not_taken_at_their_word(cpu_ns, said):
+    (found,) = broken_down(1000, "cpu", op_Conv=1000).breakdowns
+    made = profile(device="cpu", breakdowns=(msgspec.structs.replace(found, cpu_ns=cpu_ns),))
+    assert [words for words in profile_remarks.waits(made) if said in words] == profile_remarks.waits(made)
+    assert bool(profile_remarks.waits(made)) == bool(said)
+
+
 def test_a_profiled_pass_that_was_quicker_is_not_laid_to_the_profiler():
     said = profile_remarks.remarks(profile(pass_ns=(2600.0,)))
     assert any("100 ns less, so passes differ by more" in text for text in said)
