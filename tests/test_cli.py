@@ -226,6 +226,7 @@ MISTAKES = {
     "profile lenet5-digit": "did you mean lenet5-digits",
     "profile --rung convX=tiled": "did you mean 'conv2'?",
     "profile --rung conv1=nonsense --backend engine-cpu": "no rung 'nonsense' of conv on cpu",
+    "profile --threads 0": "threads 0 is out of range",
     "profile --dataset folder:nowhere": "does not exist",
     "profile --load nowhere": "holds no profile",
     "selfcheck --seed -1": "--seed",

@@ -30,7 +30,10 @@ def list_command(
     found = summaries(folder)
     if not found:
         raise InputError(f"there is no run in {folder}; `python main.py compare` makes one")
-    table = Table("run", "started", "what", "machine", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("run", no_wrap=True)  # whole, so that it can be copied into the next command
+    for name in ("started", "what", "machine"):
+        table.add_column(name)
     for name in ("cases", "done", "failed"):
         table.add_column(name, justify="right")
     for item in found:

@@ -77,7 +77,8 @@ def write(op: str, device: str, folder: Path, name: str = "mine") -> Path:
     while chosen in names:
         count += 1
         chosen = f"{name}_{count}"
-    path = folder / f"{number:02d}_{chosen}{SUFFIX[device]}"
+    while (path := folder / f"{number:02d}_{chosen}{SUFFIX[device]}").exists():
+        number += 1  # of another operator, or no rung at all: it is the user's, and stays
     write_atomically(path, text(_plain(source[0]), number, chosen, path.name).encode())
     return path
 
@@ -103,7 +104,7 @@ def text(first: Rung, number: int, name: str, file: str) -> str:
         idea="Mine: as the rung it began from, for now.",
         launched=launched,
         need=_NEED.get(op, 'dtype = ["float32"]'),
-        needs=_note(f"All that may stand there for {op}: {', '.join(NEEDS[op])}."),
+        needs=_note(f"All that may stand there for {op}: {', '.join(_needs(op, first.device))}."),
     )
     record = OPS[op].__name__
     order = _order(op)
@@ -148,6 +149,11 @@ def _shapes(op: str) -> list[str]:
         return max((known for known in OPS if name.startswith(f"{known}_")), key=len, default="")
 
     return sorted(name for name in SHAPES if owner(name) == op or name.startswith("one_"))
+
+
+def _needs(op: str, device: str) -> list[str]:
+    """What a header may ask for; of a compute capability only on CUDA."""
+    return [key for key in NEEDS[op] if device == "cuda" or key != "compute_capability"]
 
 
 def _toml(value: object) -> str:

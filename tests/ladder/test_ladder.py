@@ -201,6 +201,14 @@ def test_a_template_is_a_rung_for_every_operator(op: str, device: str, tmp_path:
     assert again.name.startswith(f"{ladder_template.FIRST + 1}_mine_2")
 
 
+def test_templates_of_several_operators_lie_in_one_folder_and_none_is_written_over(tmp_path: Path) -> None:
+    paths = [ladder_template.write(op, "cpu", tmp_path) for op in ("conv", "gemm", "pool")]
+    assert [path.name for path in paths] == ["90_mine.py", "91_mine.py", "92_mine.py"]
+    for op, path in zip(("conv", "gemm", "pool"), paths, strict=True):
+        assert registry.find("cpu", op, "mine", [tmp_path]).path == path.resolve()
+        assert "compute_capability" not in path.read_text()
+
+
 def test_what_a_new_template_says_to_try_names_a_model_where_the_default_one_has_no_such_node(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
