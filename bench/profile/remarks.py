@@ -24,18 +24,25 @@ def remarks(made: CaseProfile) -> list[str]:
     if found is not None and found.wall_ns:
         said += waits(made)
         if made.pass_ns and made.profiled_ns:
-            said.append(_profilers(statistics.median(made.profiled_ns), statistics.median(made.pass_ns)))
+            waited = made.device == "cpu" and _kept_waiting(found)
+            medians = statistics.median(made.profiled_ns), statistics.median(made.pass_ns)
+            said.append(_profilers(*medians, waited))
     said += [clock_words(clock) for clock in made.clocks]
     return said
 
 
-def _profilers(profiled: float, plain: float) -> str:
+def _kept_waiting(found: Breakdown) -> bool:
+    """Whether the host's thread had no core for much of the passes, which on a CPU are its own work."""
+    return found.cpu_ns is not None and found.cpu_ns < BUSY * found.wall_ns
+
+
+def _profilers(profiled: float, plain: float, waited: bool) -> str:
     told = (
         f"in the median a profiled pass took {units.duration(profiled)} and one without the profiler "
         f"{units.duration(plain)}: {units.duration(abs(profiled - plain))}"
     )
     if profiled >= plain:
-        return f"{told} more, the profiler's"
+        return f"{told} more, the profiler's" + (" and what its thread waited for" if waited else "")
     return f"{told} less, so passes differ by more than the profiler costs"
 
 
@@ -89,10 +96,11 @@ def _on_a_cpu(found: Breakdown, count: float, computing: float) -> list[str]:
         )
     if steps and share["ort"] > REST:
         said.append(f"{share['ort']:.1%} of a profiled pass is ONNX Runtime's own work round its {steps}")
-    if found.cpu_ns is not None and found.cpu_ns < BUSY * found.wall_ns:
+    if _kept_waiting(found):
+        share_of_cores = (found.cpu_ns or 0) / found.wall_ns
         said.append(
-            f"the host's thread had a core for {found.cpu_ns / found.wall_ns:.0%} of the profiled passes: the "
-            "times of its steps hold what it waited for, other threads or other programs"
+            f"the host's thread had a core for {share_of_cores:.0%} of the profiled passes: the times of its "
+            "steps hold what it waited for, other threads or other programs"
         )
     return said
 

@@ -339,6 +339,8 @@ def test_steps_of_a_thread_that_had_no_core_are_not_taken_at_their_word(cpu_ns, 
     made = profile(device="cpu", breakdowns=(msgspec.structs.replace(found, cpu_ns=cpu_ns),))
     assert [words for words in profile_remarks.waits(made) if said in words] == profile_remarks.waits(made)
     assert bool(profile_remarks.waits(made)) == bool(said)
+    (told,) = [words for words in profile_remarks.remarks(made) if "90.0 ns more, the profiler's" in words]
+    assert told.endswith("and what its thread waited for") == bool(said)
 
 
 def test_a_profiled_pass_that_was_quicker_is_not_laid_to_the_profiler():
