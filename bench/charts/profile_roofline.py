@@ -38,7 +38,7 @@ def roofline(
     rate = profile_findings.rate_of(limits, made)
     ridge = rate / limits.bytes_per_s
     low = 2.0 ** math.floor(math.log2(min(*intensities, ridge)) - 1)
-    high = 2.0 ** math.ceil(math.log2(max(*intensities, ridge)) + 1)
+    high = 2.0 ** math.ceil(math.log2(max(*intensities, ridge)) + 2)  # names stand to the right
     roof = Series(
         label="measured limit",
         backend="",
@@ -53,7 +53,7 @@ def roofline(
     tints = colours(list(keys))
     series = [
         Series(
-            label=f.label,
+            label=f.nodes[0],  # the whole of it is read out on its point
             backend=made.case.backend,
             precision=made.case.precision,
             colour=tints[profile_parts.OP + f.op_type],
