@@ -18,9 +18,9 @@ def bind(p, inputs, output, workspace):
     def add(part, ready):
         held = y.copy()  # both read before either writes, mostly
         ready.wait()
-        for image in range(p.n):  # who comes last is chance, for each image anew
+        for place in np.ndindex(p.n, p.m):  # who comes last is chance, for each map anew
             time.sleep(random.random() * 1e-4)
-            y[image] = held[image] + part[image]
+            y[place] = held[place] + part[place]
 
     def run():
         y.fill(0)
