@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 
 from bench import accuracy, artifacts, gallery, layers, predictions, stats, timing, tuning
-from bench.layer_errors import LayerErrors
 from bench.material import ORACLE, Material
 from bench.outcomes import Incorrect, outcome
 from bench.records import (
@@ -24,6 +23,7 @@ from bench.records import (
     Telemetry,
     Validity,
 )
+from bench.shared_errors import LayerErrors
 from bench.timing import Timing
 from engine import backends
 from engine.backend import Backend, Session, Variant

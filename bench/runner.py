@@ -14,7 +14,6 @@ import onnx
 
 from bench import cases, environment, oracle, timing, tuning
 from bench.contender import Contender
-from bench.layer_errors import LayerErrors
 from bench.material import Material
 from bench.outcomes import broke_device, is_bug, outcome, trace
 from bench.records import (
@@ -31,6 +30,7 @@ from bench.records import (
     Start,
     WorkerMessage,
 )
+from bench.shared_errors import LayerErrors
 from bench.telemetry import Sampler
 from bench.timing import Rules, Stopped, time_together
 from bench.tune_reference import DeviceLost

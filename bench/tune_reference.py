@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from bench import accuracy, layers, oracle
+from bench import accuracy, layer_errors, oracle
 from bench.material import ORACLE, Material
 from bench.records import ErrorStats
 from bench.timing import Rules, time_together, warm_up
@@ -176,7 +176,7 @@ class ReferenceSweep:
         if self._golden is None:
             return
         options = replace(subject.options, ort=configuration)
-        for part, stats in layers.errors_at(
+        for part, stats in layer_errors.errors_at(
             subject.material.graph, subject.backend, subject.precision, options, self._golden, subject.batch
         ):
             self._say(f"checking {part.nodes[0]} of {configuration.words}", None)

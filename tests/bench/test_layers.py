@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import accuracy, layers, oracle, predictions
+from bench import accuracy, layer_errors, layers, oracle, predictions
 from bench.oracle import Golden
 from engine import groups as grouping
 from engine.backend import OpTime, Options
@@ -28,7 +28,7 @@ ONE_THREAD = Options(threads=1)
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
-    monkeypatch.setattr(layers, "_errors", type(layers._errors)())
+    monkeypatch.setattr(layer_errors, "_known", type(layer_errors._known)())
 
 
 @pytest.fixture
