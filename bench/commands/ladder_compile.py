@@ -79,7 +79,7 @@ def hint(op: str, kernel_dirs: Sequence[str]) -> str:
     is not so."""
     from pathlib import Path
 
-    from bench.ladder.runner import ENGINES
+    from bench.ladder.entrants import ENGINES
     from engine import backends
     from kernels import registry
 

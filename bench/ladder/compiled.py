@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.ladder import plan as ladder_plan
+from bench.ladder.entrants import params_of
 from bench.ladder.records import LadderJob, RungMeasurement
-from bench.ladder.runner import params_of
 from engine import cuda_driver, rung_cuda
 from kernels import launch, nvrtc, registry
 from kernels.errors import InputError, KernelError, UnavailableError, UnsupportedError

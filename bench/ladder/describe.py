@@ -12,6 +12,7 @@ from bench import cases as comparison
 from bench.judge.suite import words
 from bench.ladder import plan as ladder_plan
 from bench.ladder import template as ladder_template
+from bench.ladder.entrants import ENGINES, capability, params_of
 from bench.ladder.questions import (
     DeviceInfo,
     KernelProblem,
@@ -21,7 +22,6 @@ from bench.ladder.questions import (
     RungInfo,
 )
 from bench.ladder.records import Ladder
-from bench.ladder.runner import ENGINES, capability, params_of
 from bench.records import Done, Job
 from engine import backends, importer
 from engine.backend import PRECISIONS

@@ -15,8 +15,8 @@ from bench import cases as comparison
 from bench.bounds import MAX_BATCH
 from bench.defaults import JOB
 from bench.judge.suite import sized, words
+from bench.ladder.entrants import ENGINES, params_of
 from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, compared_in
-from bench.ladder.runner import ENGINES, params_of
 from bench.records import Job
 from engine import backends, importer, planner
 from engine.backend import PRECISIONS, Options

@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 
-from bench import environment, judge, limits, one_node, stats
-from bench.contender import UNQUIET, Contender
+from bench import environment, limits, stats
+from bench.contender import UNQUIET
 from bench.judge import Trial, Wrong
-from bench.judge import trial as trials
+from bench.ladder import entrants
+from bench.ladder.entrants import ENGINES, Entrant, Reference
 from bench.ladder.records import (
-    REFERENCE,
     Finding,
     LadderMessage,
     LadderStart,
@@ -29,23 +28,17 @@ from bench.ladder.records import (
     RungProvisional,
     RungStarted,
 )
-from bench.material import Material
 from bench.outcomes import Incorrect, broke_device, is_bug, outcome, trace
-from bench.records import Case, Done, ErrorStats, Hello, Job, Log, Progress, Telemetry, Validity
+from bench.records import Done, Hello, Log, Progress, Telemetry, Validity
 from bench.runner import QUIET_S, Restart
 from bench.telemetry import Sampler
-from bench.timing import Rules, Stopped, Timed, Timing, time_together
+from bench.timing import Rules, Stopped, Timing, time_together
 from engine import backends, ort
-from engine.backend import Options
 from engine.cuda_runtime import import_cupy
-from engine.rung_session import data_inputs
-from kernels import registry
-from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
-from kernels.params import OPS, Params
+from kernels.errors import KernelscopeError, OutOfMemoryError
 from models.cache import atomic_file
 
 MAPS = "errors"  # folder of error maps in the ladder's
-ENGINES = {"cpu": "engine-cpu", "cuda": "engine-cuda"}
 
 
 def warm_up() -> None:
@@ -53,50 +46,6 @@ def warm_up() -> None:
     ort.import_onnxruntime()
     if backends.get(ENGINES["cuda"]).unavailable() is None:
         import_cupy().cuda.Device().synchronize()
-
-
-def params_of(op: str, fields: dict[str, Any]) -> Params:
-    """The params record of these fields, as JSON has them."""
-    return OPS[op](**{key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()})
-
-
-class Reference:
-    """The params as a model of one node in the reference backend, with its own error against the oracle."""
-
-    def __init__(self, params: Params, device: str, precision: str, threads: int | None, seed: int) -> None:
-        backend = backends.get(backends.get(ENGINES[device]).reference)
-        if reason := backend.unavailable():
-            raise UnavailableError(reason)
-        if precision not in backend.precisions:
-            offered = ", ".join(backend.precisions)
-            raise UnsupportedError(f"{backend.name} does not offer {precision}; it offers {offered}")
-        sample = trials.draw(params, np.random.default_rng(seed))
-        inputs = sample.whole_inputs
-        made = one_node.graph(params, inputs)
-        self.session = backend.prepare(made, made.fixed_batch or 1, precision, Options(threads=threads))
-        self.session.bind({f"in{i}": inputs[i] for i in data_inputs(params, len(inputs))})
-        self.session.run()
-        self.session.synchronize()
-        got = self.session.fetch()[one_node.OUTPUT]
-        self.error: ErrorStats = trials.compare(got, sample, precision).stats
-        self.checks = 1
-        self.notes = [] if self.error.ok else [f"the reference itself is off: {self.error.reason}"]
-
-    def time_runs(self, count: int, cold: bool = False) -> int:
-        return self.session.time_runs(count, cold)
-
-    def close(self) -> None:
-        self.session.close()
-
-
-@dataclass
-class _Entrant:
-    """A case ready to be timed."""
-
-    case: RungCase
-    timed: Timed
-    close: Callable[[], None]
-    started_at: str
 
 
 class LadderRunner:
@@ -118,7 +67,7 @@ class LadderRunner:
         self._say(Hello(environment=environment.collect()))
         reason = ""
         try:
-            self._params = params_of(self._job.op, self._job.params)
+            self._params = entrants.params_of(self._job.op, self._job.params)
             self._probe()
             for scope in (("rung", "reference"), ("model",)):
                 group = [case for case in self._cases if case.scope in scope]
@@ -147,7 +96,7 @@ class LadderRunner:
     def _group(self, cases: Sequence[RungCase]) -> list[RungCase]:
         """Check these cases and time those that are right together. Returns cases for which memory did not
         suffice beside the others."""
-        ready: dict[str, _Entrant] = {}
+        ready: dict[str, Entrant] = {}
         later: list[RungCase] = []
         try:
             for case in cases:
@@ -173,54 +122,11 @@ class LadderRunner:
                 self._close(entrant)
         return later
 
-    def _entrant(self, case: RungCase, started_at: str) -> _Entrant:
-        job = self._job
-        if case.scope == "model":
-            contender = self._contender(case)
-            assert contender.session is not None
-            return _Entrant(case, contender.session, contender.close, started_at)
-        if case.scope == "reference":
-            reference = Reference(self._params, job.device, case.precision, job.threads, job.seed)
-            return _Entrant(case, reference, reference.close, started_at)
-        dirs = [Path(folder) for folder in job.kernel_dirs]
-        # Another file of the user's that is no rung is no fault of this one.
-        rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
-        if refused := rung.refusal(self._params, capability(job.device)):
-            raise UnsupportedError(refused.removeprefix(f"{rung.label} "))
-        self._say(RungStarted(case=case, stage="check"))
-        trial = judge.examine(
-            rung, self._params, case.precision, seed=job.seed, threads=job.threads, quick=job.quick
-        )
-        return _Entrant(case, trial, trial.close, started_at)
+    def _entrant(self, case: RungCase, started_at: str) -> Entrant:
+        checking = partial(self._say, RungStarted(case=case, stage="check"))
+        return entrants.entrant(self._job, self._params, case, started_at, checking, self._progress)
 
-    def _contender(self, case: RungCase) -> Contender:
-        """The whole model with this rung at the node, checked as a comparison checks it."""
-        job = self._job
-        engine = backends.get(ENGINES[job.device])
-        backend = engine.reference if case.rung == REFERENCE else engine.name
-        asked = Job(
-            models=(job.model,),
-            backends=(backend,),
-            precisions=(case.precision,),
-            batches=(job.batch,),
-            dataset="random",
-            threads=job.threads,
-            layers=False,
-            rungs={} if case.rung == REFERENCE else {job.node: case.rung},
-            kernel_dirs=job.kernel_dirs,
-            seed=job.seed,
-        )
-        material = Material(job.model, asked, (job.batch,), self._progress)
-        whole = Case(model=job.model, backend=backend, precision=case.precision, batch=job.batch)
-        contender = Contender(whole, material, asked)
-        try:
-            contender.prepare()
-        except BaseException:
-            contender.close()
-            raise
-        return contender
-
-    def _timed(self, ready: dict[str, _Entrant]) -> None:
+    def _timed(self, ready: dict[str, Entrant]) -> None:
         job = self._job
         devices = dict.fromkeys(ready, job.device)
 
@@ -262,7 +168,7 @@ class LadderRunner:
             self._close(entrant)
 
     @staticmethod
-    def _check_again(entrant: _Entrant) -> None:
+    def _check_again(entrant: Entrant) -> None:
         """The last timed pass must have been right, and so must one over other inputs."""
         trial = entrant.timed
         if not isinstance(trial, Trial):
@@ -273,7 +179,7 @@ class LadderRunner:
 
     # ---------------------------------------------------------------------------------------------- outcomes
 
-    def _measured(self, entrant: _Entrant, timing: Timing, telemetry: Telemetry) -> RungMeasurement:
+    def _measured(self, entrant: Entrant, timing: Timing, telemetry: Telemetry) -> RungMeasurement:
         timed = entrant.timed
         warnings = list(timing.warnings)
         if len(timing.samples_ns) < Rules.min_samples:
@@ -358,7 +264,7 @@ class LadderRunner:
         self._settled.add(measurement.case.key)
         self._say(RungMeasured(measurement=measurement))
 
-    def _close(self, entrant: _Entrant) -> None:
+    def _close(self, entrant: Entrant) -> None:
         try:
             entrant.close()
         except Exception as error:
@@ -379,11 +285,3 @@ class LadderRunner:
 
 def _nothing() -> None:
     """A case that is closed already."""
-
-
-def capability(device: str) -> tuple[int, int] | None:
-    """Compute capability of the device in use; None for a CPU."""
-    if device != "cuda":
-        return None
-    digits = str(import_cupy().cuda.Device().compute_capability)
-    return int(digits[:-1]), int(digits[-1])

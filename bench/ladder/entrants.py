@@ -1,0 +1,135 @@
+"""A ladder's cases made ready to be timed: a rung that was found right, the reference, or a whole model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench import judge, one_node
+from bench.contender import Contender
+from bench.judge import trial as trials
+from bench.ladder.records import REFERENCE, LadderJob, RungCase
+from bench.material import Material
+from bench.records import Case, ErrorStats, Job
+from bench.timing import Timed
+from engine import backends
+from engine.backend import Options
+from engine.cuda_runtime import import_cupy
+from engine.rung_session import data_inputs
+from kernels import registry
+from kernels.errors import UnavailableError, UnsupportedError
+from kernels.params import OPS, Params
+
+ENGINES = {"cpu": "engine-cpu", "cuda": "engine-cuda"}
+
+Progress = Callable[[str, float | None], None]
+
+
+def params_of(op: str, fields: dict[str, Any]) -> Params:
+    """The params record of these fields, as JSON has them."""
+    return OPS[op](**{key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()})
+
+
+class Reference:
+    """The params as a model of one node in the reference backend, with its own error against the oracle."""
+
+    def __init__(self, params: Params, device: str, precision: str, threads: int | None, seed: int) -> None:
+        backend = backends.get(backends.get(ENGINES[device]).reference)
+        if reason := backend.unavailable():
+            raise UnavailableError(reason)
+        if precision not in backend.precisions:
+            offered = ", ".join(backend.precisions)
+            raise UnsupportedError(f"{backend.name} does not offer {precision}; it offers {offered}")
+        sample = trials.draw(params, np.random.default_rng(seed))
+        inputs = sample.whole_inputs
+        made = one_node.graph(params, inputs)
+        self.session = backend.prepare(made, made.fixed_batch or 1, precision, Options(threads=threads))
+        self.session.bind({f"in{i}": inputs[i] for i in data_inputs(params, len(inputs))})
+        self.session.run()
+        self.session.synchronize()
+        got = self.session.fetch()[one_node.OUTPUT]
+        self.error: ErrorStats = trials.compare(got, sample, precision).stats
+        self.checks = 1
+        self.notes = [] if self.error.ok else [f"the reference itself is off: {self.error.reason}"]
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        return self.session.time_runs(count, cold)
+
+    def close(self) -> None:
+        self.session.close()
+
+
+@dataclass
+class Entrant:
+    """A case ready to be timed."""
+
+    case: RungCase
+    timed: Timed
+    close: Callable[[], None]
+    started_at: str
+
+
+def entrant(
+    job: LadderJob,
+    params: Params,
+    case: RungCase,
+    started_at: str,
+    checking: Callable[[], None],
+    progress: Progress,
+) -> Entrant:
+    """A case of a ladder on `params`, prepared; `checking` is called before a rung is judged. Raises
+    judge.Wrong for a rung that is, UnsupportedError for one that refuses, and whatever preparing raises."""
+    if case.scope == "model":
+        contender = _contender(job, case, progress)
+        assert contender.session is not None
+        return Entrant(case, contender.session, contender.close, started_at)
+    if case.scope == "reference":
+        reference = Reference(params, job.device, case.precision, job.threads, job.seed)
+        return Entrant(case, reference, reference.close, started_at)
+    dirs = [Path(folder) for folder in job.kernel_dirs]
+    # Another file of the user's that is no rung is no fault of this one.
+    rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
+    if refused := rung.refusal(params, capability(job.device)):
+        raise UnsupportedError(refused.removeprefix(f"{rung.label} "))
+    checking()
+    trial = judge.examine(rung, params, case.precision, seed=job.seed, threads=job.threads, quick=job.quick)
+    return Entrant(case, trial, trial.close, started_at)
+
+
+def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:
+    """The whole model with this rung at the node, checked as a comparison checks it."""
+    engine = backends.get(ENGINES[job.device])
+    backend = engine.reference if case.rung == REFERENCE else engine.name
+    asked = Job(
+        models=(job.model,),
+        backends=(backend,),
+        precisions=(case.precision,),
+        batches=(job.batch,),
+        dataset="random",
+        threads=job.threads,
+        layers=False,
+        rungs={} if case.rung == REFERENCE else {job.node: case.rung},
+        kernel_dirs=job.kernel_dirs,
+        seed=job.seed,
+    )
+    material = Material(job.model, asked, (job.batch,), progress)
+    whole = Case(model=job.model, backend=backend, precision=case.precision, batch=job.batch)
+    contender = Contender(whole, material, asked)
+    try:
+        contender.prepare()
+    except BaseException:
+        contender.close()
+        raise
+    return contender
+
+
+def capability(device: str) -> tuple[int, int] | None:
+    """Compute capability of the device in use; None for a CPU."""
+    if device != "cuda":
+        return None
+    digits = str(import_cupy().cuda.Device().compute_capability)
+    return int(digits[:-1]), int(digits[-1])
