@@ -191,6 +191,8 @@ MISTAKES = {
     "compare --layers --no-layer-pass": "nothing to print",
     "compare --batch ,": "names no number",
     "compare --backend engine-cp": "did you mean engine-cpu",
+    "compare --backend ,": "--backend names nothing",
+    "ladder conv --compile --arch ,": "--arch names nothing",
     "compare --precision fp23": "did you mean fp32",
     "compare --format jsn": "did you mean json",
     "compare --charts gif": "chart format 'gif'",

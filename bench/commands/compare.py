@@ -103,7 +103,7 @@ def compare(
     counts, own_counts = parsing.sizes(images, "images")
     job = Job(
         models=tuple(models or ("lenet5-digits",)),
-        backends=parsing.names(backend),
+        backends=parsing.named(backend, "backend"),
         precisions=parsing.names([precision]),
         batches=batches,
         own_batches=own_batches,

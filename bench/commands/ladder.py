@@ -139,7 +139,7 @@ def ladder(
         timeout_s=timeout,
     )
     if compile_only:
-        archs = parsing.names([arch])
+        archs = parsing.named([arch] if parsing.given(context, "arch") else [], "arch")
         if watch:
             raise typer.Exit(ladder_compile.watch(job, archs))
         raise typer.Exit(ladder_compile.run(job, archs, shown))

@@ -75,6 +75,15 @@ def names(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, parts)))
 
 
+def named(values: Sequence[str], what: str) -> tuple[str, ...]:
+    """As `names`, of an option that may be left away. Raises InputError where it was given and names
+    nothing."""
+    found = names(values)
+    if values and not found:
+        raise InputError(f"--{what} names nothing; leave it away, or name one")
+    return found
+
+
 def given(context: typer.Context, name: str) -> bool:
     """Whether a parameter stands on the command line."""
     source = context.get_parameter_source(name)

@@ -94,7 +94,7 @@ def profile(
     usual = ProfileJob(model="", backends=())
     job = ProfileJob(
         model=model,
-        backends=parsing.names(backend),
+        backends=parsing.named(backend, "backend"),
         batches=parsing.integers(batch, "batch"),
         precision=precision,
         runs=runs if parsing.given(context, "runs") else 1 if report else usual.runs,

@@ -49,7 +49,7 @@ def selfcheck(
         raise InputError(f"--times {times} compares nothing; 1 or more works, and 40 say something")
     job = Job(
         models=tuple(models or ("lenet5-digits",)),
-        backends=parsing.names(backend),
+        backends=parsing.named(backend, "backend"),
         precisions=parsing.names([precision]),
         batches=parsing.integers(batch, "batch"),
         threads=threads,

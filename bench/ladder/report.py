@@ -21,7 +21,7 @@ from bench.ladder import tables as ladder_tables
 from bench.ladder.records import Ladder, RungMeasurement
 from bench.ladder.rows import RungRow, rows
 from bench.ladder.store import LadderFolder
-from bench.report import link, small, templates
+from bench.report_files import link, small, templates
 from bench.rows import title
 from bench.store import write_atomically
 from kernels.errors import InputError

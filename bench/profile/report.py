@@ -28,7 +28,7 @@ from bench.profile.parts import label
 from bench.profile.records import CaseProfile, Profile, ProfileJob
 from bench.profile.store import ProfileFolder
 from bench.profile.tables import Table
-from bench.report import link, small, templates
+from bench.report_files import link, small, templates
 from bench.rows import title
 from bench.store import write_atomically
 from kernels.errors import InputError

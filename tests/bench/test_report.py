@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import main
-from bench import overview, report
+from bench import overview, report, report_files
 from bench.draw import render
 from bench.records import ErrorStats, Measurement, Run, Validity
 from bench.rows import rows
@@ -212,7 +212,7 @@ def noise(shape: Sequence[int]) -> Image.Image:
 
 def test_a_chart_too_full_for_its_palette_loses_pixels_and_not_the_report(tmp_path: Path) -> None:
     noise((300, 400, 3)).save(tmp_path / "full.png")
-    small = report.small((tmp_path / "full.png").read_bytes(), most=20_000)
+    small = report_files.small((tmp_path / "full.png").read_bytes(), most=20_000)
     assert len(small) <= 20_000
     (tmp_path / "small.png").write_bytes(small)
     with Image.open(tmp_path / "small.png") as image:
@@ -224,7 +224,7 @@ def test_series_keep_their_colours_in_the_palette(tmp_path: Path) -> None:
     from bench.charts import charts
 
     chart = next(c for c in charts([synthetic.run()]) if c.name.endswith("op-time"))
-    (tmp_path / "c.png").write_bytes(report.small(render(chart, ("png",))["png"]))
+    (tmp_path / "c.png").write_bytes(report_files.small(render(chart, ("png",))["png"]))
     with Image.open(tmp_path / "c.png") as image:
         pixels = np.asarray(image.convert("RGB")).reshape(-1, 3).astype(int)
     for name in synthetic.BACKENDS:
