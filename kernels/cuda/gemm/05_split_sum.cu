@@ -19,14 +19,9 @@ PARTS = 1     # of the sum; with one there is no second kernel
 #include "common.cuh"
 #include "tiles.cuh"
 
-#define ACROSS (TILE_N / THREAD_N)
-#define THREADS ((TILE_M / THREAD_M) * ACROSS)
-#define ROWS side_by_side(THREAD_M)
-#define COLUMNS side_by_side(THREAD_N)
-#define BANDS (TILE_M / THREAD_M)  // threads one above the other
 static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of b was");
 
-extern "C" __global__ void __launch_bounds__(THREADS, THREADS < 256 ? 384 / THREADS : 2)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, int m, int n, int k, int trans_a, int trans_b,
          float alpha, float beta, index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b,
