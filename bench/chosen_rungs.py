@@ -27,6 +27,12 @@ def parts(text: str, chosen: str, models: Sequence[str]) -> tuple[str, str, str,
     return owner, text.removeprefix(f"{owner}:") if owner else text, device, rung
 
 
+def compared(rungs: Mapping[str, str], models: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """The entries that can hold for `models`: without those of another one of the models in `known`."""
+    own = {"", *map(stem, models)}
+    return {text: chosen for text, chosen in rungs.items() if parts(text, chosen, known)[0] in own}
+
+
 def of_model(
     rungs: Mapping[str, str], model: str, models: Sequence[str], nodes: Collection[str], device: str
 ) -> dict[str, str]:

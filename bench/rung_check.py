@@ -16,6 +16,7 @@ from kernels import registry
 from kernels.errors import InputError, KernelError, UnsupportedError
 from kernels.header import nearest
 from kernels.params import OPS
+from models import names
 
 if TYPE_CHECKING:
     from bench.cases import ModelSpec, Progress
@@ -42,6 +43,9 @@ def check(
             raise InputError(
                 f"{said}: there is no device {device!r}{nearest(device, registry.SUFFIX)}; there are {known}"
             )
+        other = text.partition(":")[0]
+        if not owner and other != text and other in names.models():
+            raise InputError(f"{said}: {other} is not compared; compared are {', '.join(nodes)}")
         meant = [name for name in nodes if not owner or chosen_rungs.stem(name) == owner]
         if not any(node in nodes[name] for name in meant):
             raise InputError(f"{said}: {_no_node(node, {name: nodes[name] for name in meant})}")

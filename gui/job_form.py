@@ -11,7 +11,7 @@ import msgspec
 from PySide6.QtCore import QSettings, Qt, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
-from bench import bounds, defaults, palette
+from bench import bounds, chosen_rungs, defaults, palette
 from bench.command import batches as batches_text
 from bench.command import command_line
 from bench.records import BackendInfo, Job, stem
@@ -89,7 +89,8 @@ class JobForm(JobFields):
             budget_s=self.budget.value(),
             layers=self.layers.isChecked(),
             tune_reference=tune,
-            rungs=self.rungs.rungs,
+            # And so may a kernel for it.
+            rungs=chosen_rungs.compared(self.rungs.rungs, models, self.models.keys),
             kernel_dirs=self.rungs.folders,
         )
 

@@ -201,6 +201,7 @@ MISTAKES = {
     "compare --rung convX=tiled": "lenet5-digits has no node 'convX'; did you mean 'conv2'?",
     "compare lenet5-digits ece408-high --rung convX=tiled": "lenet5-digits and ece408-high have no node",
     "compare --rung lenet5-digit:conv1=im2col": "has no node 'lenet5-digit:conv1'",
+    "compare --rung alexnet-digits:conv1=im2col": "alexnet-digits is not compared",
     "compare --rung conv1=nonsense --backend engine-cpu": "no rung 'nonsense' of conv on cpu",
     "compare --rung conv1=gpu/im2col": "there is no device 'gpu'",
     "compare --rung flatten=ufunc": "which no kernel runs",

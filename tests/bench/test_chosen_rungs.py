@@ -25,6 +25,15 @@ def test_a_node_s_name_may_hold_a_colon_and_slashes():
     assert chosen_rungs.parts("mine:/a/b:0", "cpu/im2col", MODELS) == ("mine", "/a/b:0", "cpu", "im2col")
 
 
+def test_a_rung_of_a_model_that_is_not_compared_is_left_out():
+    rungs = {"lenet5-digits:conv1": "cpu/im2col", "mine:conv1": "cpu/fft", "conv2": "im2col"}
+    assert chosen_rungs.compared(rungs, ("nets/mine.onnx",), MODELS) == {
+        "mine:conv1": "cpu/fft",
+        "conv2": "im2col",
+    }
+    assert chosen_rungs.compared(rungs, MODELS, MODELS) == rungs
+
+
 def test_a_name_that_no_node_has_is_kept_where_it_can_be_told():
     assert of({"conv9": "im2col"}) == {}  # the other model may have it
     assert of({"conv9": "im2col"}, models=("lenet5-digits",)) == {"conv9": "im2col"}
