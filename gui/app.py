@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from bench.records import Job
 from gui import faults
+from gui.garbage import Collector
 from gui.theme import Theming
 
 
@@ -44,8 +45,10 @@ def run(job: Job | None = None, folder: Path | None = None) -> int:
     QTimer.singleShot(0, window.begin)
     if folder is not None:
         QTimer.singleShot(0, lambda: _open(window, folder))
+    collector = Collector()
     with _interrupts(window):
         status = app.exec()
+    collector.stop()
     handler.uninstall()
     return status
 

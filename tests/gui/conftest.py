@@ -1,5 +1,6 @@
 """Windows on the offscreen platform, with settings of their own and a worker that replays its lines."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtCore import QSettings
 
-from gui import faults
+from gui import faults, garbage
 from gui.main_window import MainWindow
 from gui.theme import Theming
 
@@ -25,6 +26,21 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if FAKE.parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(TEST_S))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _garbage_on_the_main_thread():
+    """As in the program: what a test has left of Qt is not ended by a thread that reads a file."""
+    gc.disable()
+    yield
+    gc.collect()
+    gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def _garbage_now_and_then():
+    yield
+    garbage.collect_due()
 
 
 class Patient(QtBot):
