@@ -43,12 +43,12 @@ class FirstStart(QFrame):
         head.addWidget(heading, 1)
         head.addWidget(close)
         row = QHBoxLayout()
-        row.setSpacing(18)
+        row.setSpacing(10)
         self.buttons: dict[str, QPushButton] = {}
         for index, (action, purpose) in enumerate(ways):
             row.addLayout(self._way(action, purpose, index == 0), 1)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(14, 8, 8, 12)
+        layout.setContentsMargins(10, 8, 8, 12)
         layout.addLayout(head)
         layout.addLayout(row)
         state.changed.connect(self._follow)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QTextLayout, QTextOption
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent, QTextLayout, QTextOption
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 
@@ -58,6 +58,11 @@ class Lines(QLabel):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(60, self.fontMetrics().lineSpacing() + 2)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()  # it may need more lines, or fewer
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -48,6 +48,7 @@ class LadderBar(QWidget):
         self.device, self.precision = QComboBox(), QComboBox()
         self.batch = QSpinBox(minimum=1, maximum=bounds.MAX_BATCH)
         self.batch.setKeyboardTracking(False)
+        self.batch.setMaximumWidth(10 * self.batch.fontMetrics().averageCharWidth())
         self.whole_model = QCheckBox("&Whole model too")
         self.whole_model.setToolTip("Also run the model from end to end with each rung in it")
         self.rungs = self._menu_button("R&ungs", "Which rungs to run")
@@ -157,6 +158,9 @@ class LadderBar(QWidget):
             field.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
             most = 44 if field is self.node else 26
             field.setMaximumWidth(most * field.fontMetrics().averageCharWidth())
+            if field in (self.device, self.precision):  # the list below is as wide as its longest entry
+                field.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+                field.setMinimumContentsLength(5)
             field.view().setTextElideMode(Qt.TextElideMode.ElideNone)
         field.setAccessibleName(words.replace("&", ""))
         label = QLabel(words)

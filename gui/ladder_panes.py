@@ -5,7 +5,7 @@ Whichever it is, the same four widgets are moved; how wide the user made each is
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QStackedLayout, QTabWidget, QVBoxLayout, QWidget
 
@@ -19,6 +19,7 @@ LEAST = {
     "rows": (740, 600),  # charts beside each other, and below them the table beside the reader
     "halves": (660, 330),  # charts behind tabs, the table below them, and the reader beside both
 }
+SMALLEST = QSize(300, 220)
 BARS, ROOFLINE, RUNGS = "Bars", "Roofline", "R&ungs"
 
 
@@ -47,6 +48,7 @@ class LadderPanes(QWidget):
         self._halves = _splitter("ladder-halves", Qt.Orientation.Horizontal, self._left, in_reader)
         self._alone = _Slot()
         self._stack = QStackedLayout(self)
+        self._stack.setSizeConstraint(QStackedLayout.SizeConstraint.SetNoConstraint)  # of ways not in use
         for body in (self._rows, self._halves, self._alone):
             self._stack.addWidget(body)
         self.reset()
@@ -63,6 +65,9 @@ class LadderPanes(QWidget):
         """Bring the source into view, where it is behind what was chosen."""
         if self.way == "tabs":
             self._reader.tabs.setCurrentWidget(self._reader.source)
+
+    def minimumSizeHint(self) -> QSize:
+        return SMALLEST
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -19,6 +19,7 @@ SQUARE = QSize(14, 14)
 SPACING = 2
 PADDING = 9  # pixels beside icon and text of a compact one's entry
 SMALLER = 1.0  # points that the font of a compact one is smaller by
+MANY = 6  # entries, beyond which a legend is compact
 LINE = "-"  # a marker: none on the line
 
 
@@ -73,8 +74,8 @@ def _shortened(labels: Sequence[str]) -> list[str]:
 
 
 class Legend(QWidget):
-    """`toggled` carries the frozenset of hidden keys. Of bars that are held to levels it is compact: beside
-    what the levels are called the bars would have little room."""
+    """`toggled` carries the frozenset of hidden keys. Of many entries, or of bars that are held to levels, it
+    is compact: beside it the chart would have little room."""
 
     toggled = Signal(object)
 
@@ -107,7 +108,7 @@ class Legend(QWidget):
         for entry in wanted:
             if entry.key not in self._buttons:
                 self._buttons[entry.key] = self._make(entry)
-        self._compact = any(entry.short for entry in wanted)
+        self._compact = any(entry.short for entry in wanted) or len(wanted) > MANY
         font = self.font()
         font.setPointSizeF(font.pointSizeF() - (SMALLER if self._compact else 0.0))
         for entry in wanted:

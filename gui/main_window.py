@@ -6,16 +6,16 @@ What the groups of actions in gui/menus may use: `state`, `session`, `theming`, 
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSettings, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtCore import QSettings, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import (
-    QDockWidget,
     QFileDialog,
     QFrame,
     QHBoxLayout,
@@ -28,9 +28,10 @@ from PySide6.QtWidgets import (
 
 from bench import rows
 from bench.records import BackendInfo, Hello, Job, Log
-from gui import faults
+from gui import faults, splitters
 from gui.actions import Actions
 from gui.banner import Banner
+from gui.docks import Docks
 from gui.inspector import Inspector
 from gui.job_form import JobForm
 from gui.machine_strip import MachineStrip
@@ -134,6 +135,10 @@ class MainWindow(QMainWindow):
 
     # ------------------------------------------------------------------------------------------ events
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._docks.fit(self.width())
+
     def closeEvent(self, event: QCloseEvent) -> None:
         running = next(filter(None, (words() for words in self.running)), "")
         if running and not self._ended and not self._may_end(running):
@@ -162,6 +167,7 @@ class MainWindow(QMainWindow):
         self.tabs.setDocumentMode(True)
         self.pages = [page(self.state, self.theming) for page in page_types()]
         for page in self.pages:
+            page.built.connect(functools.partial(splitters.restore, self.settings))
             self.tabs.addTab(page, page.title)
         centre = QWidget()
         layout = QVBoxLayout(centre)
@@ -174,15 +180,10 @@ class MainWindow(QMainWindow):
         self.form = JobForm(self.settings)
         self.inspector = Inspector(self.state, self.theming)
         self.problems = Problems(self.state)
-        areas = Qt.DockWidgetArea
-        self.form_dock = self._dock("Comparison", self.form, areas.LeftDockWidgetArea)
-        self.inspector_dock = self._dock("Inspector", self.inspector, areas.RightDockWidgetArea)
-        self.problems_dock = self._dock("Problems", self.problems, areas.BottomDockWidgetArea)
-        self.problems_dock.hide()
-        self.setCorner(Qt.Corner.BottomLeftCorner, areas.LeftDockWidgetArea)
-        self.setCorner(Qt.Corner.BottomRightCorner, areas.RightDockWidgetArea)
-        self.resizeDocks([self.form_dock, self.inspector_dock], [290, 270], Qt.Orientation.Horizontal)
-        self.resizeDocks([self.problems_dock], [140], Qt.Orientation.Vertical)
+        self._docks = docks = Docks(self, self.form, self.inspector, self.problems)
+        self.form_dock, self.inspector_dock, self.problems_dock = docks.form, docks.inspector, docks.problems
+        for dock in (docks.form, docks.inspector, docks.problems):
+            dock.visibilityChanged.connect(self.redraw.wake)
 
         self.progress = ProgressStrip()
         self.machine = MachineStrip(self.theming)
@@ -201,16 +202,6 @@ class MainWindow(QMainWindow):
         self.statusBar().setSizeGripEnabled(False)
         self.redraw.add(*self.pages, self.inspector)
         self.redraw.add(_Always(self.problems))
-
-    def _dock(self, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
-        dock = QDockWidget(title, self)
-        dock.setObjectName(title.lower())
-        dock.setWidget(widget)
-        features = QDockWidget.DockWidgetFeature
-        dock.setFeatures(features.DockWidgetClosable | features.DockWidgetMovable)
-        self.addDockWidget(area, dock)
-        dock.visibilityChanged.connect(self.redraw.wake)
-        return dock
 
     def _connect(self, fault_handler: faults.Faults | None) -> None:
         self.form.run_wanted.connect(self.start)
@@ -237,12 +228,15 @@ class MainWindow(QMainWindow):
             self.restoreGeometry(geometry)
         if layout is not None:
             self.restoreState(layout)
+            self._docks.folded = str(self.settings.value("folded", "false")).lower() == "true"
             self.problems_dock.hide()  # there is none yet
 
     def _keep(self) -> None:
         self.form.save()
         self.settings.setValue("geometry", self.saveGeometry())
         self.settings.setValue("layout", self.saveState())
+        self.settings.setValue("folded", self._docks.folded)
+        splitters.keep(self.settings, self.tabs)
         self.settings.setValue("theme", self.theming.choice)
         self.settings.sync()
 

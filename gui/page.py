@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLabel, QStackedLayout, QWidget
 
@@ -26,6 +26,7 @@ class Page(QWidget):
     """
 
     title = ""
+    built = Signal(object)  # carries the body, made just now
     begins = False  # it says itself how to begin, where nothing is measured yet
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
@@ -115,6 +116,7 @@ class Page(QWidget):
             layout = self._body.layout()
             if layout is not None:
                 layout.activate()
+            self.built.emit(self._body)
 
     def redraw(self) -> None:
         """Bring the page up to the state."""

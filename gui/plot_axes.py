@@ -14,6 +14,8 @@ import pyqtgraph as pg
 from bench.charts import Axis
 from bench.draw_panels import tick
 
+_LABEL_PT = 8
+_MARGIN = 4  # pixels at a label's ends, which its document keeps
 _LABELLED, _PLAIN = 1.0, 0.5  # tick levels by which pyqtgraph asks for strings
 
 
@@ -61,7 +63,10 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 class ScaleAxis(pg.AxisItem):
-    """An axis that knows what its positions mean. `describe` it, then let the plot use it."""
+    """An axis that knows what its positions mean. `describe` it, then let the plot use it. A label that is
+    longer than the axis is cut short."""
+
+    _label = ""  # the whole of it
 
     def __init__(self, orientation: str) -> None:
         super().__init__(orientation)
@@ -78,10 +83,15 @@ class ScaleAxis(pg.AxisItem):
         """Take label, unit and scale from a chart's axis; `fixed`: the values to have ticks at."""
         self.log, self.base, self.fixed = log, base, tuple(fixed)
         self.unit = axis.unit if self.orientation == "left" else ""
-        if self.labelText != axis.label:
-            self.setLabel(axis.label, **{"font-size": "8pt"})
+        if self._label != axis.label:
+            self._label = axis.label
+            self._fit_label()
         self.picture = None
         self.update()
+
+    def resizeEvent(self, event: object = None) -> None:
+        self._fit_label()
+        super().resizeEvent(event)
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
         if self.names:
@@ -103,6 +113,19 @@ class ScaleAxis(pg.AxisItem):
         if spacing == _PLAIN:
             return [""] * len(values)
         return [self._text(position) for position in values]
+
+    def _fit_label(self) -> None:
+        if not self._label:
+            return
+        size = self.size()
+        room = size.height() if self.orientation == "left" else size.width()
+        font = pg.QtGui.QFont(self.font())
+        font.setPointSizeF(_LABEL_PT)
+        elide = pg.QtCore.Qt.TextElideMode.ElideRight
+        text = pg.QtGui.QFontMetricsF(font).elidedText(self._label, elide, room - 2 * _MARGIN)
+        text = text if room > 0 else self._label  # not laid out yet
+        if text != self.labelText:
+            self.setLabel(text, **{"font-size": f"{_LABEL_PT}pt"})
 
     def _text(self, position: float) -> str:
         if self.names:

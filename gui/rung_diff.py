@@ -29,6 +29,7 @@ class RungDiff(QWidget):
         self.left, self.right = CodeView(theming), CodeView(theming)
         self.titles = (Elided(), Elided())
         split = QSplitter(Qt.Orientation.Horizontal)
+        split.setObjectName("ladder-difference")
         split.setChildrenCollapsible(False)
         for view, title, (side, _, _) in zip((self.left, self.right), self.titles, SIDES, strict=True):
             title.setProperty("role", "heading")

@@ -62,6 +62,7 @@ class ComparePage(Page):
         self.table = RowsTable()
         self.table.picked.connect(self.state.select)
         split = QSplitter(Qt.Orientation.Vertical)
+        split.setObjectName("compare-rows")
         split.addWidget(ChartGrid(list(self.views.values())))
         split.addWidget(self.table)
         split.setStretchFactor(0, 4)

@@ -94,6 +94,7 @@ class LayersPage(Page):
         self._note.setProperty("role", "muted")
         self._note.setWordWrap(True)
         split = QSplitter(Qt.Orientation.Horizontal)
+        split.setObjectName("layers-columns")
         split.addWidget(self._graph_side())
         right = QWidget()
         column = QVBoxLayout(right)

@@ -104,6 +104,7 @@ class PredictionsPage(Page):
         column.addLayout(line2)
         column.addWidget(self.grid, 1)
         split = QSplitter(Qt.Orientation.Horizontal)
+        split.setObjectName("predictions-columns")
         split.addWidget(left)
         split.addWidget(self._side())
         split.setStretchFactor(0, 3)
