@@ -6,7 +6,7 @@ import functools
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QScrollBar, QSplitter, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QScrollBar, QSplitter, QToolButton, QVBoxLayout, QWidget
 
 from gui.code_view import CodeView, Line
 from gui.highlight import highlighted
@@ -91,13 +91,13 @@ class RungDiff(QWidget):
 
     def _bar(self) -> QHBoxLayout:
         bar = QHBoxLayout()
-        self._words = QLabel()
+        self._words = Elided()
         self._words.setProperty("role", "muted")
         bar.addWidget(self._words, 1)
         self.buttons = []
         for sign, words, keys, do in (
-            ("↑ Previous change", "The change before", "Alt+Up", self.previous_change),
-            ("↓ Next change", "The change after", "Alt+Down", self.next_change),
+            ("↑ Previous", "The change before", "Alt+Up", self.previous_change),
+            ("↓ Next", "The change after", "Alt+Down", self.next_change),
         ):
             button = QToolButton()
             button.setText(sign)
