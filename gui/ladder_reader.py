@@ -140,7 +140,7 @@ class LadderReader(QWidget):
         self._shown, self._problem, self._info, self._measurement = problem, problem, None, None
         self.title.setText(Path(problem.path).name)
         self.words.setText("This file is no rung yet; it is never executed.")
-        self._say(problem.reason, "failed")
+        self._say(problem.reason[:1].upper() + problem.reason[1:], "failed")
         self.use_button.hide()
         self._set_tabs(bool(problem.source), False, False)
         self._fill()
@@ -214,17 +214,18 @@ class LadderReader(QWidget):
                 self.finding.show_finding(finding, self._map)
 
     def _fill_source(self) -> None:
+        headers: tuple[str, ...] = ()
         if self._problem is not None:
             path, text, reason = self._problem.path, self._problem.source, self._problem.reason
         elif self._info is not None:
-            path, text = self._info.path, self._info.source
+            path, text, headers = self._info.path, self._info.source, self._info.headers
             reason = self._measurement.reason if self._measurement is not None else ""
         else:
             return
         errors = error_lines(path, f"{path}: {reason}" if self._problem is not None else reason)
-        if self._new(self.source, (path, text, tuple(errors.items()))):
+        if self._new(self.source, (path, text, tuple(errors.items()), headers)):
             name = Path(path)
-            self.source.show_source(text, name.name, name.suffix, errors)
+            self.source.show_source(text, name.name, name.suffix, errors, tuple(map(Path, headers)))
 
     def _new(self, tab: QWidget, content: object) -> bool:
         if self._filled.get(tab) == content:

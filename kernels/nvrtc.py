@@ -22,14 +22,13 @@ import platformdirs
 
 from kernels import registry
 from kernels.errors import KernelError, UnavailableError
+from kernels.includes import HEADERS, headers
 from kernels.params import ACTIVATIONS, BINARY_KINDS, ITEMSIZE, PAD_MODES, UNARY_KINDS
 
-HEADERS = registry.ROOT / "cuda"
 OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
 POOL_KINDS = ("max", "average")
 Define = int | float | str | bool
 
-_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 _ERROR = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<text>.+)$", re.M
 )
@@ -166,19 +165,8 @@ def _version() -> tuple[int, int]:
 
 
 def _sources(rung: registry.Rung) -> list[str]:
-    """The rung's text and that of every header of ours it includes, however deep, in a fixed order."""
-    texts, seen, queue = [rung.source], set(), [(rung.source, rung.path.parent)]
-    while queue:
-        text, folder = queue.pop()
-        for name in _INCLUDE.findall(text):
-            path = next((p for d in (folder, HEADERS) if (p := d / name).is_file()), None)
-            if path is None or path in seen:
-                continue  # a header that is not there is the compiler's to report
-            seen.add(path)
-            header = path.read_text(encoding="utf-8")
-            texts += [name, header]
-            queue.append((header, path.parent))
-    return texts
+    """The rung's text and that of every header of ours it includes, in a fixed order."""
+    return [rung.source, *(part for header in headers(rung) for part in (header.name, header.text))]
 
 
 def _include_dirs(rung: registry.Rung) -> list[Path]:

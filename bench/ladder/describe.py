@@ -27,7 +27,7 @@ from engine import backends, importer
 from engine.backend import PRECISIONS
 from engine.graph import Graph
 from engine.plan import Step
-from kernels import registry
+from kernels import includes, registry
 from kernels.errors import InputError, KernelError, KernelscopeError
 
 _KEPT = 2  # models whose weights are kept between two questions
@@ -156,6 +156,7 @@ def _rung(rung: registry.Rung, ladder: Ladder) -> RungInfo:
         case=ladder_plan.case_of(rung),
         path=str(rung.path),
         source=rung.source,
+        headers=tuple(str(header.path) for header in includes.headers(rung)),
         refused=(refused or "").removeprefix(f"{rung.label} "),
     )
 

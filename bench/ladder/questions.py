@@ -53,11 +53,13 @@ class NodeInfo(Record, frozen=True):
 
 
 class RungInfo(Record, frozen=True):
-    """A rung as its file has it; refused: why it cannot run the node chosen ("": it can)."""
+    """A rung as its file has it; headers: the paths of those of ours that it includes, however deep; refused:
+    why it cannot run the node chosen ("": it can)."""
 
     case: RungCase
     path: str
     source: str
+    headers: tuple[str, ...] = ()
     refused: str = ""
 
 

@@ -16,6 +16,7 @@ from gui.rung_diff import RungDiff
 from gui.rung_source import SourceView
 from gui.text_diff import changes, pairs
 from gui.theme import DARK, LIGHT, Theming
+from kernels import includes, registry
 from tests.gui.mouse import move
 
 CONV = Path(__file__).parents[2] / "kernels" / "cuda" / "conv"
@@ -63,6 +64,34 @@ def test_the_source_is_shown_in_colours_of_the_theme_that_is_on(qtbot, theming):
     assert set(colours(view.code, 1).values()) == {DARK.muted.upper()}
     view.show_source("# op = 1\nfor x in 'abc':\n    pass\n", "1.py", ".py")
     assert "for" in colours(view.code, 1)
+
+
+def test_the_headers_of_a_rung_are_read_in_its_place(qtbot, theming):
+    view = shown(qtbot, SourceView(theming))
+    rung = registry.find("cuda", "conv", "tensor_tf32")
+    headers = [header.path for header in includes.headers(rung)]
+    view.show_source(rung.source, rung.path.name, ".cu", headers=headers)
+    assert view.files.isVisible()
+    assert view.title.isHidden()
+    assert [view.files.itemText(i) for i in range(view.files.count())] == [
+        rung.path.name, *(path.name for path in headers)]  # fmt: skip
+    kernel = view.files.findText("conv_tensor.cuh")
+    view.files.setFocus()
+    view.files.setCurrentIndex(kernel)
+    view.files.activated.emit(kernel)
+    assert "__global__" in view.code.toPlainText()
+    view.show_source(rung.source, rung.path.name, ".cu", headers=headers)
+    assert view.files.currentText() == "conv_tensor.cuh", "the same rung again: the reader stays where he is"
+    view.show_source(rung.source, rung.path.name, ".cu", {3: "wrong"}, headers)
+    assert view.code.toPlainText() == rung.source, "an error is in the rung's own file"
+    view.show_source(NAIVE, "01_naive.cu", ".cu", headers=[*headers[:1], Path("gone.cuh")])
+    assert view.code.toPlainText() == NAIVE
+    view.files.setCurrentIndex(2)
+    view.files.activated.emit(2)
+    assert "cannot be read" in view.code.toPlainText()
+    view.show_source("x = 1\n", "1.py", ".py")
+    assert view.files.isHidden()
+    assert view.title.text() == "1.py"
 
 
 def test_errors_stand_at_their_lines_and_in_a_list(qtbot, theming):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import launch, nvrtc, params, registry, scalars, tiles
+from kernels import includes, launch, nvrtc, params, registry, scalars, tiles
 from kernels.errors import KernelError
 from kernels.launch import products, sliced
 
@@ -34,8 +34,7 @@ C_TYPES = {"int": np.int32, "index_t": np.int64, "float": np.float32}
 
 
 def _parameters(rung: registry.Rung, function: str = "") -> list[str]:
-    headers = re.findall(r'#include "(.+?)"', rung.source)
-    text = "\n".join([rung.source, *((nvrtc.HEADERS / name).read_text(encoding="utf-8") for name in headers)])
+    text = "\n".join([rung.source, *(header.text for header in includes.headers(rung))])
     kernels = text[text.index('extern "C"') :]
     found = re.search(rf"\b{function or rung.op}\((.*?)\)\s*\{{", kernels, re.S)
     assert found
