@@ -12,6 +12,7 @@ import functools
 import weakref
 from typing import Any
 
+from engine.cuda_runtime import capability_of
 from kernels.errors import UnavailableError
 from kernels.launch import Matrix, Product
 
@@ -41,7 +42,7 @@ class Cublas:
         # Not at the end of the process, when the driver may be gone.
         weakref.finalize(self, library.cublasDestroy_v2, self._handle).atexit = False
         _check(library, library.cublasSetMathMode(self._handle, _DEFAULT_MATH), "setting the arithmetic")
-        newest = int(str(cupy.cuda.Device().compute_capability)[:-1]) >= 9
+        newest = capability_of(cupy) >= (9, 0)
         self._scratch = cupy.cuda.Memory(_SCRATCH_NBYTES[newest])
 
     def product(self, it: Product, addresses: dict[str, int]) -> None:

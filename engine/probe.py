@@ -18,7 +18,7 @@ import psutil
 
 from engine import host
 from engine.cpu_steps import Blas
-from engine.cuda_runtime import import_cupy, translated
+from engine.cuda_runtime import capability_of, import_cupy, translated
 from engine.team import team
 from kernels import nvrtc
 from kernels.registry import ROOT, Rung
@@ -79,10 +79,9 @@ def cuda() -> Reached:
     products by the matrix units. Raises what engine.rung_cuda does."""
     cupy = import_cupy()
     with translated("the probes of the GPU"):
-        device = cupy.cuda.Device()
-        digits = str(device.compute_capability)
-        arch = f"sm_{digits}"
-        missing = no_matrix_units((int(digits[:-1]), int(digits[-1])))
+        device, capability = cupy.cuda.Device(), capability_of(cupy)
+        arch = f"sm_{capability[0]}{capability[1]}"
+        missing = no_matrix_units(capability)
         blocks = BLOCKS_A_MULTIPROCESSOR * int(device.attributes["MultiProcessorCount"])
         source = cupy.cuda.alloc(DEVICE_COPIED_NBYTES)
         target = cupy.cuda.alloc(DEVICE_COPIED_NBYTES)
