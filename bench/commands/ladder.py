@@ -138,18 +138,34 @@ def ladder(
         budget_s=budget,
         timeout_s=timeout,
     )
+    if kernels and (told := _left_out(job, named=bool(device))):
+        print(told, file=sys.stderr)
     if compile_only:
         archs = parsing.named([arch] if parsing.given(context, "arch") else [], "arch")
         if watch:
             raise typer.Exit(ladder_compile.watch(job, archs))
         raise typer.Exit(ladder_compile.run(job, archs, shown))
-    if where != ladder_compile.DEVICE and not device and (told := ladder_compile.hint(op, job.kernel_dirs)):
-        print(told, file=sys.stderr)
     if watch:
         from bench.ladder import watch as ladder_watch
 
         raise typer.Exit(ladder_watch.watch(job))
     raise typer.Exit(climb(job, out, shown, formats))
+
+
+def _left_out(job: LadderJob, named: bool) -> str:
+    """What whoever gave folders of kernels is to know of them: CUDA kernels that cannot run here (unless the
+    device was named), or none at all; "" where there is nothing to say."""
+    from bench.commands import ladder_compile
+    from bench.ladder import plan as ladder_plan
+    from kernels.registry import SUFFIX
+
+    instead = job.device != ladder_compile.DEVICE and not named  # of a GPU that is not there
+    if instead and (told := ladder_compile.hint(job.op, job.kernel_dirs)):
+        return told
+    if any(rung.user for rung in ladder_plan.rungs_of(job)):
+        return ""
+    folders, ending = " and ".join(job.kernel_dirs), SUFFIX[job.device]
+    return f"there is no kernel for {job.op} on {job.device} in {folders}: it is called NN_name{ending}"
 
 
 def _on(op: str) -> str:

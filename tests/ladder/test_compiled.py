@@ -180,6 +180,13 @@ def test_without_a_gpu_the_ladder_says_what_would_do(
     told = ladder_compile.hint("conv", [str(tmp_path / "own")])
     assert told.startswith("90_mine.cu: left out, for CUDA cannot run here (there is no GPU); --compile")
     assert ladder_compile.hint("gemm", [str(tmp_path / "own")]) == ""
+    (tmp_path / "own" / "my_kernel.py").write_text("# no rung by its name\n")
+    line = ["ladder", "conv", "--device", "cpu", "--rung", "nosuch", "--kernels", str(tmp_path / "own")]
+    assert main.main(line) == 2
+    told, mistake = capsys.readouterr().err.splitlines()
+    assert told.startswith("there is no kernel for conv on cpu in")
+    assert told.endswith("it is called NN_name.py")
+    assert "no rung 'nosuch'" in mistake
     assert main.main(["ladder", "--new", "conv", str(tmp_path / "new"), "--device", "cuda"]) == 0
     out, err = capsys.readouterr()
     assert registry.find("cuda", "conv", "mine", [tmp_path / "new"]).path == Path(out.strip()).resolve()
