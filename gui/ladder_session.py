@@ -32,6 +32,7 @@ from gui.background import Background
 from gui.kernel_watch import KernelWatch
 from gui.ladder_describer import LadderDescriber
 from gui.ladder_state import LadderState
+from gui.own_kernels import OwnKernels
 from gui.run_writer import RunWriter
 from gui.session import RUNS, new_folder
 from gui.worker_process import WorkerProcess
@@ -100,15 +101,11 @@ class LadderSession(QObject):
         self._supervisor: Supervisor | None = None
         self._folder = runs
         self._quick = False
-        self._what = ""  # a rerun, in words
         self._spare: list[QTemporaryDir] = []  # folders of reruns: their error maps are looked at
-        self._seen: dict[str, str] = {}  # path of a rung of the user's → its text when it was last looked at
-        self._fresh = False  # the next answer may bring rungs that were saved or added
-        self._touched = False  # a file was saved, whichever
+        self._own = OwnKernels()
         self._wanted = False  # to be run as soon as it is planned
         self._retry = QTimer(self, singleShot=True, interval=RETRY_MS)
         self._retry.timeout.connect(self.run_due)
-        self._due: set[str] = set()  # rungs of the user's to be run when nothing else is
         self._over = False
 
     @property
@@ -136,8 +133,7 @@ class LadderSession(QObject):
         before, self.state.question = self.state.question, question
         self.state.leave()
         if question.kernel_dirs != before.kernel_dirs:
-            self._fresh = True
-            self._what = "Your kernels were run"
+            self._own.added("Your kernels were run")
             question = msgspec.structs.replace(question, rungs=())  # those of the folder among them
             self.state.question = question
             self._watch.watch([Path(folder) for folder in question.kernel_dirs])
@@ -157,7 +153,7 @@ class LadderSession(QObject):
         known = self.state.question.kernel_dirs
         dirs = known if str(folder) in known else (*known, str(folder))
         self.state.question = msgspec.structs.replace(self.state.question, kernel_dirs=dirs, rungs=())
-        self._fresh = True
+        self._own.added()
         self._describer.ask(msgspec.structs.replace(self.state.question, new_in=str(folder)))
         self.state.changed.emit()
 
@@ -206,7 +202,7 @@ class LadderSession(QObject):
         except InputError as error:
             self.told.emit(str(error))
             return
-        self._due.clear()
+        self._own.due.clear()
         self._begin(folder, ladder, quick=False)
 
     def cancel(self) -> None:
@@ -217,15 +213,13 @@ class LadderSession(QObject):
     def run_due(self) -> None:
         """The rungs that were saved while something else was measured, if that is over."""
         ladder = self.state.ladder
-        if self._over or not self._due or ladder is None or self.active or self.state.opened:
+        if self._over or not self._own.due or ladder is None or self.active or self.state.opened:
             return
         if self._blocked():
             self._stand(ended="Saved. It is run as soon as nothing else is timed.")
             self._retry.start()
             return
-        cases = tuple(case for case in ladder.cases if case.user and case.rung in self._due)
-        self._due.clear()
-        if not cases:
+        if not (cases := self._own.take(ladder.cases)):
             return
         spare = QTemporaryDir()
         self._spare.append(spare)
@@ -263,21 +257,14 @@ class LadderSession(QObject):
             return
         self.state.take(answer)
         if answer.created:
-            self._what = f"A kernel that passes is in {answer.created}: it is run whenever you save it; run"
+            self._own.words = (
+                f"A kernel that passes is in {answer.created}: it is run whenever you save it; run"
+            )
             self.created.emit(Path(answer.created))
             self._watch.watch([Path(folder) for folder in self.state.question.kernel_dirs])
-        own = {info.path: info for info in answer.rungs if info.case.user}
-        if self._fresh:
-            changed = [i.case.rung for path, i in own.items() if self._seen.get(path) != i.source]
-            # A header that several rungs include may have changed: then all of the user's run.
-            if self._touched and not changed and not answer.problems:
-                changed = [info.case.rung for info in own.values()]
-            self._due.update(changed)
-            if changed or answer.problems:
-                self.saved_rungs.emit(tuple(changed))
-        self._seen.update((path, info.source) for path, info in own.items())
-        if not self._describer.busy:
-            self._fresh = self._touched = False
+        changed = self._own.look(answer, last=not self._describer.busy)
+        if changed is not None:
+            self.saved_rungs.emit(changed)
         if self._wanted and not self.planning:
             self.run()
         self.run_due()
@@ -290,9 +277,7 @@ class LadderSession(QObject):
 
     def _on_saved(self, paths: Sequence[Path]) -> None:
         if not self._over:
-            names = ", ".join(sorted({path.name for path in paths}))
-            self._what = f"{names} was saved, and run again"
-            self._fresh = self._touched = True
+            self._own.saved(paths)
             if not self.active:
                 self.state.leave()
                 self._describer.ask(self.state.question)
@@ -364,7 +349,7 @@ class LadderSession(QObject):
         if cancelled:
             words = "Cancelled; what was measured stays."
         elif self._quick:
-            words = f"{self._what} at {datetime.datetime.now():%H:%M:%S}."
+            words = f"{self._own.words} at {datetime.datetime.now():%H:%M:%S}."
         else:
             words = f"Kept in {self._runs.name}/{self._folder.name}."
         self.standing = LadderStanding(ended=words)
@@ -372,7 +357,7 @@ class LadderSession(QObject):
         self.ended.emit()
         if self._over:
             return
-        if self._touched:  # saved while it ran
+        if self._own.touched:  # saved while it ran
             self._describer.ask(self.state.question)
         else:
             self.run_due()

@@ -40,7 +40,8 @@ from gui.problems import Problems
 from gui.progress_strip import ProgressStrip
 from gui.redraw import Redraw
 from gui.run_state import RunState
-from gui.session import RUNS, Session, Standing
+from gui.session import RUNS, Session
+from gui.standing import Standing
 from gui.theme import Theming
 from kernels.errors import KernelscopeError
 

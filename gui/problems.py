@@ -10,7 +10,7 @@ from bench.records import Case, Log, Measurement
 from bench.rows import FAILURES
 from bench.tables import WORDS
 from gui.run_state import RunState
-from gui.session import case_words
+from gui.standing import case_words
 
 MOST_LOGGED = 200
 

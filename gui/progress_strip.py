@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
 
 from gui.labels import Elided
-from gui.session import Ended, Standing
+from gui.standing import Ended, Standing
 
 IDLE = "Ready. F5 runs the comparison."
 

@@ -9,7 +9,6 @@ import datetime
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -34,6 +33,7 @@ from bench.store import RunFolder
 from bench.supervisor import Supervisor
 from gui.run_state import RunState
 from gui.run_writer import RunWriter
+from gui.standing import Ended, RunClock, Standing, case_words
 from gui.worker_process import WorkerProcess
 from kernels.errors import InputError
 
@@ -45,35 +45,6 @@ STAGES = {
     "time": "timing",
     "layers": "measuring the layers of",
 }
-
-
-@dataclass(frozen=True)
-class Ended:
-    """What came of the last run: how many cases by disposition (cancelled ones left out), of how many, in how
-    many seconds (without pauses), where it is kept."""
-
-    counts: tuple[tuple[Disposition, int], ...]
-    total: int
-    seconds: float
-    folder: Path
-    cancelled: bool = False
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Where a run stands. phase: "idle", "starting", "running", "pausing", "paused", "cancelling"; words:
-    what goes on; seconds_left: None while nothing tells; ended: the last run, while none is active."""
-
-    phase: str = "idle"
-    words: str = ""
-    done: int = 0
-    total: int = 0
-    seconds_left: float | None = None
-    ended: Ended | None = None
-
-    @property
-    def active(self) -> bool:
-        return self.phase != "idle"
 
 
 class Session(QObject):
@@ -97,7 +68,7 @@ class Session(QObject):
         super().__init__(parent)
         self._state = state
         self._runs = runs
-        self._clock = clock
+        self._clock = RunClock(clock)
         self.standing = Standing()
         self._worker = WorkerProcess(self, command)
         self._worker.greeted.connect(self.greeted)
@@ -111,9 +82,7 @@ class Session(QObject):
         self._case_words = ""
         self._done = 0
         self._before = 0  # cases that were done before this start
-        self._running_s = 0.0
         self._over = False
-        self._since: float | None = None
         self._came: Counter[Disposition] = Counter()
         self._folder = runs
         self.blockers: list[Callable[[], str]] = []  # each: why nothing may start now, "" if it may
@@ -164,13 +133,13 @@ class Session(QObject):
 
     def pause(self) -> None:
         if self._supervisor is not None and self.standing.phase in ("running", "starting"):
-            self._stop_clock()
+            self._clock.stop()
             self._stand("pausing")
             self._worker.pause()
 
     def resume(self) -> None:
         if self._supervisor is not None and self.standing.phase in ("paused", "pausing"):
-            self._since = self._clock()
+            self._clock.go_on()
             self._stand("running")
             self._worker.resume()
 
@@ -208,7 +177,7 @@ class Session(QObject):
         self._done = self._before = len(before)
         self._came = Counter(m.disposition for m in before)
         self._folder = held.path
-        self._running_s, self._since = 0.0, self._clock()
+        self._clock.restart()
         self._case_words = ""
         self._stand("starting", "starting the worker")
         self._worker.run(self._supervisor)
@@ -272,11 +241,11 @@ class Session(QObject):
             self._writer.finish()
 
     def _on_closed(self) -> None:
-        self._stop_clock()
+        self._clock.stop()
         ended = Ended(
             counts=tuple((name, count) for name, count in self._came.items() if name != "cancelled"),
             total=len(self._state.run.cases),
-            seconds=self._running_s,
+            seconds=self._clock.seconds,
             folder=self._folder,
             cancelled=self._supervisor is not None and self._supervisor.cancelled,
         )
@@ -288,39 +257,21 @@ class Session(QObject):
         self.warm_up()
 
     def _stand(self, phase: str | None = None, words: str | None = None) -> None:
-        machine = self._supervisor
         phase = self.standing.phase if phase is None else phase
         if phase == "pausing" and not self._worker.process_id:
             phase = "paused"
         total = len(self._state.run.cases)
+        left = self._clock.seconds_left(self._done - self._before, total - self._done) if total else None
         new = Standing(
             phase=phase,
             words=self.standing.words if words is None else words,
             done=self._done,
             total=total,
-            seconds_left=self._seconds_left(total) if machine is not None else None,
+            seconds_left=left,
         )
         if new != self.standing:
             self.standing = new
             self.stands.emit(new)
-
-    def _seconds_left(self, total: int) -> float | None:
-        """From what the cases done since the start took."""
-        done = self._done - self._before
-        if not done or not total:
-            return None
-        spent = self._running_s + (self._clock() - self._since if self._since is not None else 0.0)
-        return spent / done * (total - self._done)
-
-    def _stop_clock(self) -> None:
-        if self._since is not None:
-            self._running_s += self._clock() - self._since
-            self._since = None
-
-
-def case_words(case: Case) -> str:
-    """The case as one says it, a model given by path by its file's stem."""
-    return case.words.replace(case.model, title(case.model), 1)
 
 
 def _sentence(text: str) -> str:

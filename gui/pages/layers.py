@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QLabel,
     QMenu,
@@ -22,8 +21,8 @@ from bench import units
 from bench.records import ErrorStats, Layer, Measurement
 from bench.rows import title
 from gui import layer_rows
+from gui.choice_bar import ChoiceBar
 from gui.colour_scale import Scale, ScaleLegend
-from gui.flow_layout import FlowLayout
 from gui.graph_items import Box, Look
 from gui.layer_rows import LayerRow, contender, error_text
 from gui.layer_table import LayerTable
@@ -61,19 +60,18 @@ class LayersPage(Page):
     def build(self) -> QWidget:
         theme = self.theming.theme
         self._shown: object = None
-        self._wanted: dict[str, object] = {}  # what a selection made elsewhere asks the lists for
         self._focus: Measurement | None = None
-        self._choices: dict[str, QComboBox] = {}
-        bar = QWidget()
-        line = FlowLayout(bar)
-        for key, words in (
-            ("model", "&Model"),
-            ("batch", "&Batch"),
-            ("precision", "&Precision"),
-            ("focus", "B&ackend"),
-            ("colour", "&Colour by"),
-        ):
-            line.addWidget(self._choice(key, words))
+        self._bar = ChoiceBar(
+            [
+                ("model", "&Model"),
+                ("batch", "&Batch"),
+                ("precision", "&Precision"),
+                ("focus", "B&ackend"),
+                ("colour", "&Colour by"),
+            ]
+        )
+        self._bar.chosen.connect(lambda _: self.invalidate())
+        self._choices = self._bar.boxes
         for key, words in COLOURS.items():
             self._choices["colour"].addItem(words, key)
         self.graph = GraphView(theme)
@@ -108,24 +106,9 @@ class LayersPage(Page):
         body = QWidget()
         layout = QVBoxLayout(body)
         layout.setContentsMargins(6, 6, 6, 6)
-        layout.addWidget(bar)
+        layout.addWidget(self._bar)
         layout.addWidget(split, 1)
         return body
-
-    def _choice(self, key: str, words: str) -> QWidget:
-        box = QComboBox()
-        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        box.setAccessibleName(words.replace("&", ""))
-        box.activated.connect(self._on_chosen)
-        self._choices[key] = box
-        label = QLabel(words)
-        label.setBuddy(box)
-        pair = QWidget()
-        line = QHBoxLayout(pair)
-        line.setContentsMargins(0, 0, 10, 0)
-        line.addWidget(label)
-        line.addWidget(box)
-        return pair
 
     def _graph_side(self) -> QWidget:
         side = QWidget()
@@ -160,15 +143,17 @@ class LayersPage(Page):
     def refresh(self) -> None:
         with_layers = [m for m in self.state.measurements if m.layers]
         titles = {m.case.model: title(m.case.model) for m in with_layers}
-        model = self._offer("model", titles)
+        model = self._bar.offer("model", titles)
         ours = [m for m in with_layers if m.case.model == model]
         batches = {b: f"{b:,}" for b in sorted({m.case.batch for m in ours})}
-        batch = self._offer("batch", batches, layer_rows.fullest(ours))
+        batch = self._bar.offer("batch", batches, layer_rows.fullest(ours))
         every, ours = ours, [m for m in ours if m.case.batch == batch]
-        precision = self._offer("precision", {p: p for p in dict.fromkeys(m.case.precision for m in ours)})
+        precision = self._bar.offer(
+            "precision", {p: p for p in dict.fromkeys(m.case.precision for m in ours)}
+        )
         beside = layer_rows.alike(ours, str(model), int(batch), str(precision))  # type: ignore[call-overload]
         names = {m.case.backend: contender(m) for m in beside}
-        focus = self._offer("focus", names)
+        focus = self._bar.offer("focus", names)
         self._show(beside, next(m for m in beside if m.case.backend == focus), every)
 
     def select(self) -> None:
@@ -181,8 +166,7 @@ class LayersPage(Page):
                 "precision": case.precision,
                 "focus": case.backend,
             }
-            if any(self._choices[key].currentData() != value for key, value in wanted.items()):
-                self._wanted = wanted
+            if self._bar.ask(wanted):
                 self.invalidate()
         self.graph.select(self.state.layer)
         self.table.follow(self.state.layer)
@@ -252,23 +236,6 @@ class LayersPage(Page):
         return Look(fill, error_text(error.rel_l2), words, failed=not error.ok)
 
     # ------------------------------------------------------------------------------------------- choosing
-
-    def _offer(self, key: str, items: dict, first: object = None) -> object:
-        """Fill a list, keep its choice where it is still offered (else take `first`), and answer it."""
-        box = self._choices[key]
-        chosen = self._wanted.pop(key, box.currentData())
-        chosen = chosen if chosen in items else first
-        if [(box.itemData(i), box.itemText(i)) for i in range(box.count())] != list(items.items()):
-            box.clear()
-            for data, words in items.items():
-                box.addItem(words, data)
-        at = box.findData(chosen)
-        box.setCurrentIndex(max(0, at))
-        box.setEnabled(box.count() > 1)
-        return box.currentData()
-
-    def _on_chosen(self) -> None:
-        self.invalidate()
 
     def _on_picked(self, output: str) -> None:
         """A layer was selected in the graph or the table: select it everywhere."""

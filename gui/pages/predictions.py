@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QLabel,
     QPushButton,
@@ -17,7 +16,7 @@ from PySide6.QtWidgets import (
 
 from bench.records import Case, Measurement
 from bench.rows import label, title
-from gui.flow_layout import FlowLayout
+from gui.choice_bar import ChoiceBar
 from gui.page import Page
 
 ORDER = 30
@@ -61,26 +60,25 @@ class PredictionsPage(Page):
 
         theme = self.theming.theme
         self._answered, self._files = NOTHING, Files()
-        self._wanted: dict[str, object] = {}
         self._cases: dict[str, Case] = {}
         self._cell: tuple[int, int] | None = None
         self._image = -1  # the selected one's index in the data set
         self._confused = (NOTHING, -1)  # what the matrix shows
         self.loader = Loader(self)
         self.loader.loaded.connect(self._on_loaded)
-        self._choices: dict[str, QComboBox] = {}
-        bar = QWidget()
-        line = FlowLayout(bar)
-        for key, words in (
-            ("model", "&Model"),
-            ("images", "I&mages"),
-            ("batch", "&Batch"),
-            ("focus", "B&ackend"),
-            ("shown", "&Show"),
-            ("label", "&Class"),
-            ("order", "&Order"),
-        ):
-            line.addWidget(self._choice(key, words))
+        self._bar = ChoiceBar(
+            [
+                ("model", "&Model"),
+                ("images", "I&mages"),
+                ("batch", "&Batch"),
+                ("focus", "B&ackend"),
+                ("shown", "&Show"),
+                ("label", "&Class"),
+                ("order", "&Order"),
+            ]
+        )
+        self._bar.chosen.connect(self._on_chosen)
+        self._choices = self._bar.boxes
         for key, items in (("shown", SHOWN), ("order", ORDERS)):
             for data, words in items.items():
                 self._choices[key].addItem(words, data)
@@ -113,24 +111,9 @@ class PredictionsPage(Page):
         body = QWidget()
         layout = QVBoxLayout(body)
         layout.setContentsMargins(6, 6, 6, 6)
-        layout.addWidget(bar)
+        layout.addWidget(self._bar)
         layout.addWidget(split, 1)
         return body
-
-    def _choice(self, key: str, words: str) -> QWidget:
-        box = QComboBox()
-        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        box.setAccessibleName(words.replace("&", ""))
-        box.activated.connect(lambda _, key=key: self._on_chosen(key))
-        self._choices[key] = box
-        label = QLabel(words)
-        label.setBuddy(box)
-        pair = QWidget()
-        line = QHBoxLayout(pair)
-        line.setContentsMargins(0, 0, 10, 0)
-        line.addWidget(label)
-        line.addWidget(box)
-        return pair
 
     def _side(self) -> QWidget:
         side = QWidget()
@@ -154,15 +137,15 @@ class PredictionsPage(Page):
         from gui.answers import Files
 
         ours = [m for m in self.state.measurements if self._kept(m)]
-        model = self._offer("model", {m.case.model: title(m.case.model) for m in ours})
+        model = self._bar.offer("model", {m.case.model: title(m.case.model) for m in ours})
         ours = [m for m in ours if m.case.model == model]
         most_first = sorted({m.case.images for m in ours}, reverse=True)
-        images = self._offer("images", {n: f"{n:,}" for n in most_first})
+        images = self._bar.offer("images", {n: f"{n:,}" for n in most_first})
         ours = [m for m in ours if m.case.images == images]
-        batch = self._offer("batch", {b: f"{b:,}" for b in sorted({m.case.batch for m in ours})})
+        batch = self._bar.offer("batch", {b: f"{b:,}" for b in sorted({m.case.batch for m in ours})})
         beside = contenders(ours, int(batch))  # type: ignore[call-overload]
         self._cases = {name: m.case for name, m in beside.items()}
-        self._offer("focus", {name: name for name in beside})
+        self._bar.offer("focus", {name: name for name in beside})
         folder, case = self.state.folder, next(iter(self._cases.values()))
         assert folder is not None
         dataset = next((info.dataset for info in self.state.run.models if info.name == model), "")
@@ -187,8 +170,7 @@ class PredictionsPage(Page):
             return
         wanted: dict[str, object] = {"model": case.model, "images": case.images, "batch": case.batch}
         wanted["focus"] = name_of(case)
-        if any(self._choices[key].currentData() != value for key, value in wanted.items()):
-            self._wanted = wanted
+        if self._bar.ask(wanted):
             self.invalidate()
 
     def showcase(self) -> None:
@@ -220,7 +202,7 @@ class PredictionsPage(Page):
                 if len(answered)
                 else {}
             )
-            self._offer("label", classes)
+            self._bar.offer("label", classes)
             self._choices["shown"].setEnabled(len(answered) > 0)
             self._show()
 
@@ -288,19 +270,6 @@ class PredictionsPage(Page):
     def _focus(self) -> int:
         name = self._choices["focus"].currentData()
         return self._answered.names.index(name) if name in self._answered.names else 0
-
-    def _offer(self, key: str, items: Mapping) -> object:
-        """Fill a list, keep its choice where it is still offered, and answer it."""
-        box = self._choices[key]
-        chosen = self._wanted.pop(key, box.currentData())
-        if [(box.itemData(i), box.itemText(i)) for i in range(box.count())] != list(items.items()):
-            box.clear()
-            for data, words in items.items():
-                box.addItem(words, data)
-        at = next((i for i in range(box.count()) if box.itemData(i) == chosen), 0)
-        box.setCurrentIndex(at)
-        box.setEnabled(box.count() > 1)
-        return box.currentData()
 
     def _on_chosen(self, key: str) -> None:
         if key in ("shown", "label", "order"):
