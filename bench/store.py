@@ -7,14 +7,15 @@ that a kill cut short is dropped when the run is opened again, and its case coun
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import tempfile
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from bench.records import SCHEMA, Case, Environment, Hello, Job, Measurement, ModelInfo, ModelLoaded, Run
+from bench.results_file import ResultsFile
 from kernels.errors import InputError
 
 RUN_FILE, LADDER_FILE, PROFILE_FILE = "run.json", "ladder.json", "profile.json"
@@ -25,6 +26,8 @@ LOG_FILE = "worker.log"
 # What a run consists of; a folder with anything else in it is somebody's, and not written to.
 OWN = (RUN_FILE, RESULTS_FILE, LOG_FILE, "predictions", "layers")
 
+R = TypeVar("R")
+
 
 class RunFolder:
     """One run on the disk. Use `create`, `open` or `resume`; `close` (or `with`) when done with appending."""
@@ -32,7 +35,7 @@ class RunFolder:
     def __init__(self, path: Path, run: Run) -> None:
         self.path = path
         self.run = run
-        self._results: io.FileIO | None = None
+        self._results = ResultsFile(path / RESULTS_FILE, Measurement)
 
     @classmethod
     def create(cls, path: Path, run: Run) -> RunFolder:
@@ -69,7 +72,7 @@ class RunFolder:
         except OSError as error:
             words = instead(path) or f": {RUN_FILE} {_words(error)}"
             raise InputError(f"{path} is not a run folder{words}") from error
-        return cls(path, _decode_run(data, path))
+        return cls(path, decode(data, path / RUN_FILE, Run, SCHEMA))
 
     @classmethod
     def resume(cls, path: Path, job: Job | None = None) -> RunFolder:
@@ -131,52 +134,14 @@ class RunFolder:
 
     def append(self, measurement: Measurement) -> None:
         """Write one measurement and sync it. On failure nothing of it stays; raises InputError."""
-        line = msgspec.json.encode(measurement) + b"\n"
-        try:
-            file = self._open_results()
-            start = os.fstat(file.fileno()).st_size
-        except OSError as error:
-            raise InputError(f"cannot write {self.path / RESULTS_FILE}: {_words(error)}") from error
-        try:
-            view = memoryview(line)
-            while view:
-                view = view[file.write(view) :]
-            os.fsync(file.fileno())
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                file.truncate(start)
-            raise InputError(
-                f"cannot write {self.path / RESULTS_FILE}: {_words(error)}; "
-                "what was measured before is kept, and --resume goes on from there"
-            ) from error
+        self._results.append(measurement)
 
     def measurements(self) -> tuple[Measurement, ...]:
         """All measurements, the last of each case, in the order they were taken.
 
         A cut last line is left out. Raises InputError on a broken line elsewhere, naming it.
         """
-        path = self.path / RESULTS_FILE
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {_words(error)}") from error
-        lines = data.split(b"\n")
-        lines.pop()  # what follows the last newline: nothing, or a line cut short
-        found: dict[str, Measurement] = {}
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                measurement = msgspec.json.decode(line, type=Measurement)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise InputError(
-                    f"line {number} of {path} is not a measurement ({error}); remove it to go on"
-                ) from error
-            found.pop(measurement.case.key, None)
-            found[measurement.case.key] = measurement
-        return tuple(found.values())
+        return tuple(self._results.read().values())
 
     def missing(self) -> tuple[Case, ...]:
         """The cases still to run, in the run's order; those that crashed or timed out stay as they are."""
@@ -184,22 +149,10 @@ class RunFolder:
         return tuple(case for case in self.run.cases if case.key not in done)
 
     def close(self) -> None:
-        if self._results is not None:
-            self._results.close()
-            self._results = None
+        """Nothing is held open."""
 
     def _write_run(self) -> None:
         write_atomically(self.path / RUN_FILE, msgspec.json.format(msgspec.json.encode(self.run), indent=2))
-
-    def _open_results(self) -> io.FileIO:
-        if self._results is None:
-            file = io.FileIO(self.path / RESULTS_FILE, "a+")
-            self._results = file  # closed with the folder, whatever comes
-            size = os.fstat(file.fileno()).st_size
-            whole = _whole_lines(file, size)
-            if whole < size:
-                file.truncate(whole)
-        return self._results
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -221,34 +174,23 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise InputError(f"cannot write {path}: {_words(error)}") from error
 
 
-def _decode_run(data: bytes, path: Path) -> Run:
+def decode(data: bytes, file: Path, record: type[R], schema: int) -> R:
+    """What `run.json`, `ladder.json` or `profile.json` holds. Raises InputError where it is broken, or of a
+    version newer than `schema`."""
     try:
-        schema = msgspec.json.decode(data, type=_Schema).schema
-        if schema > SCHEMA:
+        held = msgspec.json.decode(data, type=_Schema).schema
+        if held > schema:
             raise InputError(
-                f"{path} was written by a newer Kernelscope (schema {schema}, this one reads {SCHEMA}); "
+                f"{file.parent} was written by a newer Kernelscope (schema {held}, this one reads {schema}); "
                 "update Kernelscope"
             )
-        return msgspec.json.decode(data, type=Run)
+        return msgspec.json.decode(data, type=record)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path / RUN_FILE} is broken ({error}); start a new run") from error
+        raise InputError(f"{file} is broken ({error})") from error
 
 
 class _Schema(msgspec.Struct):
-    schema: int = SCHEMA
-
-
-def _whole_lines(file: io.FileIO, size: int) -> int:
-    """The size up to and including the last newline."""
-    end = size
-    while end > 0:
-        start = max(0, end - 65536)
-        file.seek(start)
-        at = file.read(end - start).rfind(b"\n")
-        if at >= 0:
-            return start + at + 1
-        end = start
-    return 0
+    schema: int = 0
 
 
 def _umask() -> int:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from bench.ladder.records import SCHEMA, Ladder, LimitsMeasured, RungCase, RungMeasurement
 from bench.records import Environment, Hello
-from bench.store import LADDER_FILE, LOG_FILE, RESULTS_FILE, instead, write_atomically
+from bench.results_file import ResultsFile
+from bench.store import LADDER_FILE, LOG_FILE, RESULTS_FILE, decode, instead, write_atomically
 from kernels.errors import InputError
 
 OWN = (LADDER_FILE, RESULTS_FILE, LOG_FILE, "errors", "charts")  # what a ladder consists of
@@ -23,6 +22,7 @@ class LadderFolder:
     def __init__(self, path: Path, ladder: Ladder) -> None:
         self.path = path
         self.ladder = ladder
+        self._results = ResultsFile(path / RESULTS_FILE, RungMeasurement)
 
     @classmethod
     def create(cls, path: Path, ladder: Ladder) -> LadderFolder:
@@ -41,18 +41,10 @@ class LadderFolder:
         file = Path(path) / LADDER_FILE
         try:
             data = file.read_bytes()
-            schema = msgspec.json.decode(data, type=_Schema).schema
-            if schema > SCHEMA:
-                raise InputError(
-                    f"{path} was written by a newer Kernelscope (schema {schema}, this one reads {SCHEMA}); "
-                    "update Kernelscope"
-                )
-            return cls(Path(path), msgspec.json.decode(data, type=Ladder))
         except OSError as error:
             words = instead(Path(path)) or f" ({(error.strerror or '').lower()})"
             raise InputError(f"{path} holds no ladder{words}") from error
-        except msgspec.DecodeError as error:
-            raise InputError(f"{file} is broken ({error})") from error
+        return cls(Path(path), decode(data, file, Ladder, SCHEMA))
 
     @property
     def log(self) -> Path:
@@ -72,26 +64,13 @@ class LadderFolder:
             self._write()
 
     def append(self, measurement: RungMeasurement) -> None:
-        """Write one measurement and sync it. Raises InputError."""
-        file = self.path / RESULTS_FILE
-        try:
-            with file.open("a+b") as stream:
-                if stream.tell() and _last_byte(stream) != b"\n":
-                    stream.write(b"\n")  # a kill cut the line before short: it counts as not measured
-                stream.write(msgspec.json.encode(measurement) + b"\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-        except OSError as error:
-            raise InputError(f"cannot write {file}: {(error.strerror or str(error)).lower()}") from error
+        """Write one measurement and sync it. On failure nothing of it stays; raises InputError."""
+        self._results.append(measurement)
 
     def measurements(self) -> tuple[RungMeasurement, ...]:
-        """All measurements, the last of each case, in the order of the ladder's cases."""
-        found: dict[str, RungMeasurement] = {}
-        with contextlib.suppress(FileNotFoundError):
-            for line in (self.path / RESULTS_FILE).read_bytes().splitlines():
-                with contextlib.suppress(msgspec.DecodeError):  # a line cut short
-                    measurement = msgspec.json.decode(line, type=RungMeasurement)
-                    found[measurement.case.key] = measurement
+        """All measurements, the last of each case, in the order of the ladder's cases. Raises InputError for
+        a broken line."""
+        found = self._results.read()
         return tuple(found[case.key] for case in self.ladder.cases if case.key in found)
 
     def missing(self) -> tuple[RungCase, ...]:
@@ -110,12 +89,3 @@ class LadderFolder:
 def is_ladder(path: Path) -> bool:
     """Whether a folder holds a ladder, and not a run."""
     return (Path(path) / LADDER_FILE).is_file()
-
-
-def _last_byte(stream: BinaryIO) -> bytes:
-    stream.seek(-1, os.SEEK_END)
-    return stream.read(1)
-
-
-class _Schema(msgspec.Struct):
-    schema: int = SCHEMA

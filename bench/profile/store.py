@@ -6,16 +6,16 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import os
 import zlib
 from pathlib import Path
 
 import msgspec
 
 from bench.profile.events import Activity, AnyEvent, ApiCall, Events, Interval, Mark
-from bench.profile.records import CaseProfile, Profile, ProfileLimits, ProfileModel
+from bench.profile.records import SCHEMA, CaseProfile, Profile, ProfileLimits, ProfileModel
 from bench.records import Hello
-from bench.store import LOG_FILE, PROFILE_FILE, RESULTS_FILE, instead, write_atomically
+from bench.results_file import ResultsFile
+from bench.store import LOG_FILE, PROFILE_FILE, RESULTS_FILE, decode, instead, write_atomically
 from kernels.errors import InputError
 
 EVENTS = "events"
@@ -28,6 +28,7 @@ class ProfileFolder:
     def __init__(self, path: Path, profile: Profile) -> None:
         self.path = path
         self.profile = profile
+        self._results = ResultsFile(path / RESULTS_FILE, CaseProfile)
 
     @classmethod
     def create(cls, path: Path, profile: Profile) -> ProfileFolder:
@@ -42,15 +43,14 @@ class ProfileFolder:
 
     @classmethod
     def open(cls, path: Path) -> ProfileFolder:
-        """Raises InputError where there is no profile or its file is broken."""
+        """Raises InputError where there is no profile, its file is broken or of a newer version."""
         file = Path(path) / PROFILE_FILE
         try:
-            return cls(Path(path), msgspec.json.decode(file.read_bytes(), type=Profile))
+            data = file.read_bytes()
         except OSError as error:
             words = instead(Path(path)) or f" ({(error.strerror or '').lower()})"
             raise InputError(f"{path} holds no profile{words}") from error
-        except msgspec.DecodeError as error:
-            raise InputError(f"{file} is broken ({error})") from error
+        return cls(Path(path), decode(data, file, Profile, SCHEMA))
 
     @property
     def log(self) -> Path:
@@ -72,24 +72,13 @@ class ProfileFolder:
             self._write()
 
     def append(self, measurement: CaseProfile) -> None:
-        """Write one case and sync it. Raises InputError."""
-        file = self.path / RESULTS_FILE
-        try:
-            with file.open("ab") as stream:
-                stream.write(msgspec.json.encode(measurement) + b"\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-        except OSError as error:
-            raise InputError(f"cannot write {file}: {(error.strerror or str(error)).lower()}") from error
+        """Write one case and sync it. On failure nothing of it stays; raises InputError."""
+        self._results.append(measurement)
 
     def measurements(self) -> tuple[CaseProfile, ...]:
-        """All cases that are done, the last line of each, in the order of the profile's cases."""
-        found: dict[str, CaseProfile] = {}
-        with contextlib.suppress(FileNotFoundError):
-            for line in (self.path / RESULTS_FILE).read_bytes().splitlines():
-                with contextlib.suppress(msgspec.DecodeError):  # a line cut short
-                    measurement = msgspec.json.decode(line, type=CaseProfile)
-                    found[measurement.case.key] = measurement
+        """All cases that are done, the last line of each, in the order of the profile's cases. Raises
+        InputError for a broken line."""
+        found = self._results.read()
         return tuple(found[case.key] for case in self.profile.cases if case.key in found)
 
     def events(self, measurement: CaseProfile) -> Events:

@@ -19,7 +19,7 @@ from bench.profile import store as profile_store
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
 from bench.profile.store import ProfileFolder
 from bench.records import Environment
-from bench.store import RunFolder
+from bench.store import RESULTS_FILE, RunFolder
 from bench.thin import profile as thin_profile
 from bench.thin import thin
 from kernels.errors import InputError
@@ -97,6 +97,32 @@ def test_each_kind_is_copied_whole_and_what_is_in_the_making_left_out(
     assert main.main(["runs", "copy", str(source), str(source / "inside")]) == 2
     assert "lies in" in capsys.readouterr().err
     assert not (source / "inside").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_loses_a_line_that_was_cut_short_and_names_one_that_is_broken(
+    kind: str, tmp_path: Path
+) -> None:
+    folder = open_folder(KINDS[kind](tmp_path / "one"))
+    whole = folder.measurements()
+    results = folder.path / RESULTS_FILE
+    *lines, last = results.read_bytes().splitlines(keepends=True)
+    results.write_bytes(b"".join(lines) + last[:-20])
+    assert len(folder.measurements()) == len(whole) - 1
+    folder.append(whole[-1])  # type: ignore[arg-type]
+    assert set(map(repr, folder.measurements())) == set(map(repr, whole))
+    results.write_bytes(b"".join([*lines, b"nonsense\n", last]))
+    with pytest.raises(InputError, match=rf"line {len(lines) + 1} of .*results.jsonl is not a measurement"):
+        folder.measurements()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_tells_a_newer_version(kind: str, tmp_path: Path) -> None:
+    path = KINDS[kind](tmp_path / "one")
+    (file,) = path.glob("*.json")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"schema": 99}))
+    with pytest.raises(InputError, match="newer Kernelscope"):
+        open_folder(path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
