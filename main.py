@@ -1,7 +1,7 @@
 """Kernelscope's command line; without arguments, the window, or the default comparison where none can open.
 
-Exit codes: 0 all well; 1 a case failed; 2 bad usage or input, or what cannot be had here, told in one sentence;
-130 cancelled.
+Exit codes: 0 all well; 1 a case failed; 2 bad usage or input, or what cannot be had here, told in one
+sentence; 130 cancelled.
 """
 
 from __future__ import annotations
