@@ -26,6 +26,7 @@ from bench.records import stem
 from gui.flow_layout import FlowLayout
 
 EVERY = "every"
+LEAST_LETTERS = 5  # that the lists of devices and precisions have room for
 
 
 class LadderBar(QWidget):
@@ -129,6 +130,7 @@ class LadderBar(QWidget):
                 item.setToolTip(device.refused or "It can run here")
                 if device.refused:
                     item.setText(f"{device.name} (not here)")
+        self.device.setMinimumContentsLength(max(LEAST_LETTERS, len(self.device.currentText())))
         refused = [f"{d.name} cannot run here: {d.refused}." for d in answer.devices if d.refused]
         self.device.setToolTip("\n".join(refused))
         every = {"": EVERY} if len(answer.precisions) > 1 else {}
@@ -160,7 +162,7 @@ class LadderBar(QWidget):
             field.setMaximumWidth(most * field.fontMetrics().averageCharWidth())
             if field in (self.device, self.precision):  # the list below is as wide as its longest entry
                 field.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-                field.setMinimumContentsLength(5)
+                field.setMinimumContentsLength(LEAST_LETTERS)
             field.view().setTextElideMode(Qt.TextElideMode.ElideNone)
         field.setAccessibleName(words.replace("&", ""))
         label = QLabel(words)

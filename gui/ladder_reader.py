@@ -93,6 +93,7 @@ class LadderReader(QWidget):
         layout.addWidget(self.words)
         layout.addWidget(self.state)
         layout.addWidget(self.tabs, 1)
+        layout.addStretch(0)
 
     def set_compact(self, on: bool) -> None:
         """Whether the words above the tabs keep to a line or two; all of them is their tooltip then."""
@@ -121,7 +122,10 @@ class LadderReader(QWidget):
         case = shown.row.case
         self.title.setText(heading(case))
         self.words.setText(case.idea)
-        self._say(*standing(shown))
+        told, role = standing(shown)
+        if info is None and not case.is_reference:
+            told += " Its source is not kept with a ladder, and not found here."
+        self._say(told, role)
         able = info is not None and not shown.failed and not shown.refused
         self.use_button.setEnabled(able and not used)
         self.use_button.setVisible(info is not None)
@@ -180,6 +184,7 @@ class LadderReader(QWidget):
     def _set_tabs(self, source: bool, difference: bool, finding: bool) -> None:
         for widget, there in ((self.source, source), (self._beside, difference), (self.finding, finding)):
             self.tabs.setTabVisible(self.tabs.indexOf(widget), there)
+        self.tabs.setVisible(any(self.tabs.isTabVisible(i) for i in range(self.tabs.count())))
 
     def _offer(self, other: bool) -> None:
         """The rungs to compare with; the neighbour below is chosen when another rung is shown."""

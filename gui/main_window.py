@@ -77,6 +77,7 @@ class MainWindow(QMainWindow):
         self.session = Session(self.state, self, command, runs)
         self.redraw = Redraw(self.state, self)
         self._ended = False
+        self._opened_problems = False  # the list of problems came up by itself
         # Each: what runs, in words, which closing the window would end; "" where nothing does.
         self.running: list[Callable[[], str]] = [lambda: "A run is active" if self.session.active else ""]
         self.ladders: LadderActions | None = None  # gui.menus.ladder
@@ -287,8 +288,12 @@ class MainWindow(QMainWindow):
 
     def _on_problems(self, count: int) -> None:
         self.problems_dock.setWindowTitle(f"Problems ({count})" if count else "Problems")
-        if count:
+        if count and self.problems_dock.isHidden():
             self.problems_dock.show()
+            self._opened_problems = True
+        elif not count and self._opened_problems:  # the pages have better use for the room
+            self.problems_dock.hide()
+            self._opened_problems = False
 
     def _on_replaced(self) -> None:
         where = f": {self.state.folder.name}" if self.state.folder is not None else ""

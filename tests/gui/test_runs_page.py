@@ -200,6 +200,12 @@ def test_ladders_and_profiles_are_listed_and_open_on_their_pages(qtbot, window, 
     measured = {m.case.key: m.disposition for m in others.measurements()}
     assert {row.case.key: row.measurement.disposition for row in session.state.derived} == measured
     assert "Opened from climbed, of 2026-01-02 03:04" in session.standing.ended
+    unknown = next(row for row in session.state.derived if session.state.info(row.case.rung) is None)
+    window.page._on_picked(unknown.case.key)
+    window.redraw.flush()
+    reader = window.page.reader
+    assert unknown.case.is_reference or "not found here" in reader.state.text()
+    assert reader.tabs.isHidden(), "and no empty page in its place"
     session.ask(session.state.question)  # what is asked next takes its place, and nothing of it stays
     until(qtbot, window, lambda: session.state.opened is None and window.page.at_rest)
     assert not session.state.derived

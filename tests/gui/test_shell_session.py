@@ -42,8 +42,8 @@ def test_a_run_fills_the_state_the_folder_and_the_page(make_window, run_to_end):
 def test_a_case_is_drawn_as_it_looks_so_far_until_it_is_measured(make_window, qtbot):
     window = make_window("soon")
     window.start(JOB)
-    qtbot.waitUntil(lambda: len(window.state.provisional()) == 3)
-    qtbot.waitUntil(lambda: len(window.state.measurements) == 1)
+    # At once: three say how they look before the measured one is written, and one of them is that one.
+    qtbot.waitUntil(lambda: (len(window.state.provisional()), len(window.state.measurements)) == (3, 1))
     window.redraw.flush()
     page = window.pages[0]
     (panel,) = page.views["op-time"].chart.panels
@@ -66,7 +66,7 @@ def test_a_case_is_drawn_as_it_looks_so_far_until_it_is_measured(make_window, qt
 
 
 def test_failures_are_marked_and_listed_and_the_rest_goes_on(make_window, run_to_end):
-    window = make_window("failing")
+    window = make_window("failing", "ok")
     found = run_to_end(window, JOB)
     assert dispositions(found) == ["out_of_memory", "incorrect", "ok", "ok"]
     assert [line[1] for line in window.problems.lines] == ["out of memory", "incorrect"]
@@ -76,6 +76,8 @@ def test_failures_are_marked_and_listed_and_the_rest_goes_on(make_window, run_to
     marks = [m for s in window.pages[0].views["op-time"].chart.panels[0].series for m in s.marks]
     assert {m.disposition for m in marks} == {"out_of_memory", "incorrect"}
     assert "40 GiB" in window.pages[0].views["op-time"].plots[""].words_at(0.0)
+    run_to_end(window, JOB)
+    assert window.problems_dock.isHidden(), "what came up by itself goes by itself"
 
 
 def test_a_segfault_costs_one_case_and_leaves_the_window_alive(make_window, run_to_end):
