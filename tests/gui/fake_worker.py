@@ -134,11 +134,12 @@ def run(word: str, index: int, case: Case, closed: threading.Event) -> None:
 
 
 def flood(seconds: float, rate: int = 1000) -> None:
-    """That many messages a second, in bursts as a pipe delivers them."""
-    started, said = time.monotonic(), 0
-    while (now := time.monotonic()) - started < seconds:
-        while said < (now - started) * rate:
-            fraction = said / (seconds * rate)
+    """That many messages a second, in bursts as a pipe delivers them; all of them, however long it takes."""
+    started, said, total = time.monotonic(), 0, round(seconds * rate)
+    while said < total:
+        due = min(total, round((time.monotonic() - started) * rate))
+        while said < due:
+            fraction = said / total
             message = (
                 Progress(text=f"round {said}", fraction=fraction) if said % 5 else Log(level="info", text="x")
             )
