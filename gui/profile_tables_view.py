@@ -104,6 +104,7 @@ class ProfileTables(QWidget):
         bar.insertSpacing(2, 10)
         self._which.idClicked.connect(self._fold)
         self._split = QSplitter(Qt.Orientation.Horizontal)
+        self._split.setObjectName("timeline-tables")
         self._split.setChildrenCollapsible(False)
         self._sides = {
             key: self._side(key, table)

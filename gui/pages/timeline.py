@@ -109,6 +109,7 @@ class TimelinePage(Page):
         column.addWidget(self._facts)
         column.addWidget(self._notes)
         self.split = QSplitter(Qt.Orientation.Vertical)
+        self.split.setObjectName("timeline-rows")
         self.split.setChildrenCollapsible(False)
         self.split.addWidget(top)
         self.split.addWidget(self.details)
