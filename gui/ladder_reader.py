@@ -82,8 +82,9 @@ class LadderReader(QWidget):
         self.tabs.currentChanged.connect(lambda _: self._fill())
         head = QHBoxLayout()
         head.setSpacing(4)
-        for step in (-1, 1):
-            head.addWidget(self._step_button(step))
+        self.steps = tuple(self._step_button(step) for step in (-1, 1))
+        for button in self.steps:
+            head.addWidget(button)
         head.addWidget(self.title, 1)
         head.addWidget(self.use_button)
         layout = QVBoxLayout(self)
@@ -182,6 +183,8 @@ class LadderReader(QWidget):
             self.state.style().polish(self.state)
 
     def _set_tabs(self, source: bool, difference: bool, finding: bool) -> None:
+        for button in self.steps:
+            button.setVisible(bool(self.title.text()))
         for widget, there in ((self.source, source), (self._beside, difference), (self.finding, finding)):
             self.tabs.setTabVisible(self.tabs.indexOf(widget), there)
         self.tabs.setVisible(any(self.tabs.isTabVisible(i) for i in range(self.tabs.count())))

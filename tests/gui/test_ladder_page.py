@@ -91,6 +91,13 @@ def test_at_first_the_default_model_s_first_convolution_is_ready_to_run(make_win
     assert page.reader.title.text() == "02 im2col"
     assert "GEMM" in page.reader.words.text()
     assert "def bind" in page.reader.source.code.toPlainText()
+    qtbot.keyClick(page.table, Qt.Key.Key_Return)  # where the source is behind the table, it is in front now
+    qtbot.mouseClick(page.reader.steps[1], Qt.MouseButton.LeftButton)
+    window.redraw.flush()
+    assert page.reader.title.text() == "03 batched_im2col"
+    qtbot.mouseClick(page.reader.steps[0], Qt.MouseButton.LeftButton)
+    window.redraw.flush()
+    assert page.reader.title.text() == "02 im2col"
     page.reader.tabs.setCurrentIndex(1)
     assert page.reader.diff.titles[0].text() == "01 shift_and_add"
     assert page.reader.diff.changes
