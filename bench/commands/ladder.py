@@ -157,13 +157,15 @@ def _left_out(job: LadderJob, named: bool) -> str:
     device was named), or none at all; "" where there is nothing to say."""
     from bench.commands import ladder_compile
     from bench.ladder import plan as ladder_plan
+    from kernels.errors import KernelError
     from kernels.registry import SUFFIX
 
     instead = job.device != ladder_compile.DEVICE and not named  # of a GPU that is not there
     if instead and (told := ladder_compile.hint(job.op, job.kernel_dirs)):
         return told
-    if any(rung.user for rung in ladder_plan.rungs_of(job)):
-        return ""
+    broken: list[KernelError] = []
+    if any(rung.user for rung in ladder_plan.rungs_of(job, broken)) or broken:
+        return ""  # a file that is no rung is told by whoever reads it next
     folders, ending = " and ".join(job.kernel_dirs), SUFFIX[job.device]
     return f"there is no kernel for {job.op} on {job.device} in {folders}: it is called NN_name{ending}"
 

@@ -31,12 +31,11 @@ def watch(job: LadderJob, archs: Sequence[str]) -> int:
     """Compile again whenever a file is saved, until Ctrl-C. The exit code."""
     from bench.commands.terminal import console
     from bench.ladder import compiled
-    from bench.ladder.watch import POLL_S
+    from bench.ladder.watch import POLL_S, check
     from bench.sources import stamps
-    from kernels.errors import InputError, KernelscopeError
+    from kernels.errors import KernelscopeError
 
-    if not job.kernel_dirs:
-        raise InputError("--watch needs a folder of your own kernels: --kernels DIR")
+    check(job)
     wanted = compiled.architectures(archs)
     screen, seen = console(), None
     try:

@@ -24,7 +24,7 @@ from bench.ladder.rows import rows
 from bench.ladder.store import LadderFolder
 from bench.ladder.tables import terminal
 from bench.sources import stamps
-from kernels.errors import InputError, KernelscopeError
+from kernels.errors import InputError, KernelError, KernelscopeError
 
 POLL_S = 0.2
 QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
@@ -35,8 +35,6 @@ class Watch:
     ladder."""
 
     def __init__(self, job: LadderJob, show: Callable[[Ladder, list[RungMeasurement]], None]) -> None:
-        if not job.kernel_dirs:
-            raise InputError("--watch needs a folder of your own kernels: --kernels DIR")
         self._job = job
         self._show = show
         self._seen = stamps(job.kernel_dirs)
@@ -108,9 +106,24 @@ class Watch:
                 raise KeyboardInterrupt
 
 
+def check(job: LadderJob) -> None:
+    """Raises InputError for what no saving mends: no folder to watch, a rung or a precision that there is
+    not. Where a file of the user's is no rung yet, that may be why, and it is left to the watch."""
+    if not job.kernel_dirs:
+        raise InputError("--watch needs a folder of your own kernels: --kernels DIR")
+    broken: list[KernelError] = []
+    try:
+        ladder_plan.plan(job, broken)
+    except InputError:
+        if not broken:
+            raise
+
+
 def watch(job: LadderJob) -> int:
-    """Follow the files until Ctrl-C. The exit code."""
+    """Follow the files until Ctrl-C. The exit code. Raises as `check` does."""
     from bench.commands.terminal import console
+
+    check(job)
 
     screen = console()
 

@@ -139,7 +139,8 @@ def test_a_file_that_is_saved_is_compiled_again(
     path = own(tmp_path / "own", BODY % "nonsense")
     text = path.read_text()
     shown: list[str] = []
-    saved = iter((text.replace("nonsense", "w[0] + b[0]"), "no rung", text))
+    path.write_text("no rung yet")
+    saved = iter((text, text.replace("nonsense", "w[0] + b[0]"), "no rung", text))
 
     def show(job: LadderJob, found: tuple[RungMeasurement, ...], output: str) -> None:
         shown.append(found[0].disposition)
@@ -155,7 +156,11 @@ def test_a_file_that_is_saved_is_compiled_again(
     assert shown == ["failed", "ok", "failed"]
     out, err = capsys.readouterr()
     assert out.count("waiting for a file to be saved") == 3
-    assert err.startswith(str(path)), "a file that is no rung is told, and the watch goes on"
+    told = [line for line in err.splitlines() if line.startswith(str(path))]
+    assert len(told) == 2, "a file that is no rung is told, and the watch goes on"
+    path.write_text(text)
+    assert command("--kernels", str(path.parent), "--rung", "nosuch", "--watch") == 2
+    assert "no rung 'nosuch'" in capsys.readouterr().err
 
 
 def test_without_the_compiler_one_sentence_says_what_brings_it(
