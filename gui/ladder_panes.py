@@ -58,7 +58,7 @@ class LadderPanes(QWidget):
         """Every pane as large as it was at first."""
         self._rows.setSizes([440, 560])
         self._columns.setSizes([540, 460])
-        self._left.setSizes([560, 440])
+        self._left.setSizes([600, 400])
         self._halves.setSizes([480, 520])
 
     def show_source(self) -> None:

@@ -33,6 +33,7 @@ from gui.plot_lines import LinePlot
 from gui.theme import Theming
 
 PANEL_WIDTH = 250  # pixels a panel wants beside another
+LITTLE = 245  # pixels of a whole chart's height, below which its finding has one line
 
 pg.setConfigOptions(antialias=True)
 
@@ -143,6 +144,7 @@ class ChartView(QFrame):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._limit_finding()
         if self.chart is not None:
             self._offer_panels([p.title for p in self.chart.panels])
             self._draw()
@@ -291,9 +293,15 @@ class ChartView(QFrame):
             plot.set_hidden(hidden)
 
     def _on_expand(self, on: bool) -> None:
-        self._finding.most = 8 if on else 2
-        self._finding.updateGeometry()
+        self._limit_finding()
         self.expanded.emit(on)
+
+    def _limit_finding(self) -> None:
+        """What is drawn comes first where there is little room; the whole finding is its tooltip."""
+        most = 8 if self._expand.isChecked() else 2 if self.height() >= LITTLE else 1
+        if most != self._finding.most:
+            self._finding.most = most
+            self._finding.updateGeometry()
 
     def _show_notes(self) -> None:
         from PySide6.QtWidgets import QToolTip

@@ -58,10 +58,12 @@ def test_every_part_has_room_in_windows_of_every_size(qtbot, panes):
         qtbot.waitUntil(lambda size=size: panes.way == SIZES[size])
         for name, room in seen(panes).items():
             assert room.width() >= 300, (size, name)
-            assert room.height() >= 180, (size, name)
+            assert room.height() >= 160, (size, name)
         for name in ("speed", "roofline"):
             (plot,) = panes.parts[name].plots.values()
-            assert plot.height() >= 95, (size, name)
+            assert plot.height() >= 110, (size, name)
+            assert plot.geometry().bottom() < plot.parentWidget().height(), (size, name)
+            assert plot.parentWidget().geometry().bottom() < panes.parts[name].height(), (size, name)
 
 
 def test_parts_are_folded_away_and_come_back(qtbot, panes):
