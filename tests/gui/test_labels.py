@@ -1,0 +1,46 @@
+"""Words that have little room: all that fits is shown, and nothing runs out of its place."""
+
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
+
+from bench.charts import Axis
+from gui.labels import Lines
+from gui.plot_lines import LinePlot
+from gui.theme import Theming
+
+WORDS = "What is said here needs one line where there is room, and more of them where there is little."
+
+
+def test_wrapped_words_grow_as_they_get_narrower(qtbot):
+    box = QWidget()
+    qtbot.addWidget(box)
+    column = QVBoxLayout(box)
+    words = Lines(3)
+    words.setText(WORDS)
+    column.addWidget(words)
+    column.addStretch(1)
+    box.resize(900, 200)
+    with qtbot.waitExposed(box):
+        box.show()
+    one = words.height()
+    for width, lines in ((330, 2), (200, 3), (330, 2), (900, 1)):
+        box.resize(width, 200)
+        qtbot.waitUntil(lambda width=width: box.width() == width)
+        QApplication.processEvents()
+        assert words.height() >= lines * (one - 4), width
+        assert words.height() <= (words.most if lines > 1 else 1) * one, width
+        assert words.toolTip() == WORDS
+
+
+def test_an_axis_label_stays_within_its_axis(qtbot):
+    plot = LinePlot(Theming("light"))
+    qtbot.addWidget(plot)
+    plot.y_axis.describe(Axis(label="images answered right", unit="%"), log=False)
+    plot.resize(400, 400)
+    with qtbot.waitExposed(plot):
+        plot.show()
+    qtbot.waitUntil(lambda: plot.y_axis.labelText == "images answered right")
+    plot.resize(400, 120)
+    qtbot.waitUntil(lambda: plot.y_axis.labelText.endswith("…"))
+    assert plot.y_axis.label.boundingRect().width() <= plot.y_axis.size().height() + 1
+    plot.resize(400, 400)
+    qtbot.waitUntil(lambda: plot.y_axis.labelText == "images answered right")
