@@ -15,7 +15,9 @@ from bench import nvml
 from bench.profile.records import ProcessUse
 
 PERIOD_S = 0.05
-FINE_NS, LOOK_NS = 10_000, 1_000_000  # a step of a clock that tells of a pass; how long one is looked for
+FINE_NS = 10_000  # a step of a clock that tells of a pass
+LOOK_NS, MOST_NS = 1_000_000, 200_000_000  # how long one is looked for; at most, where the thread has to wait
+FEWEST_STEPS = 3
 
 
 def process_use(started_ns: int, gpu_peak_nbytes: int | None = None) -> ProcessUse:
@@ -52,12 +54,12 @@ def thread_clock() -> Callable[[], int] | None:
     clock = getattr(time, "thread_time_ns", None)
     if clock is None:
         return None
-    end = perf_counter_ns() + LOOK_NS
-    last = clock()
-    while perf_counter_ns() < end:
+    started, last, steps = perf_counter_ns(), clock(), 0
+    while (taken := perf_counter_ns() - started) < LOOK_NS or (steps < FEWEST_STEPS and taken < MOST_NS):
         now = clock()
         if 0 < now - last <= FINE_NS:
             return clock
+        steps += now > last
         last = now
     return None
 
