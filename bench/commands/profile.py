@@ -152,7 +152,7 @@ def again(path: Path, shown: Shown, trace: Path | None) -> int:
 
 
 def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> list[Table]:
-    """The tables that were asked for, case by case those of events."""
+    """The tables that were asked for, case by case those of events; none where no case went well."""
     from bench.profile import counters as profile_counters
     from bench.profile import course as profile_course
     from bench.profile import findings as profile_findings
@@ -161,6 +161,8 @@ def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown:
     fine = [made for made in measurements if made.disposition == "ok"]
     found: list[Table] = []
     rows = []
+    if not fine:
+        return found
     for made in fine:
         events = folder.events(made)
         if shown.table in ("all", "activities"):

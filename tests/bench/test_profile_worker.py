@@ -102,13 +102,18 @@ def test_a_profile_is_shown_again(made, capsys):
     assert (folder.path / "charts" / "profile-timeline.svg").is_file()
 
 
-def test_a_backend_that_cannot_run_here_is_told_and_the_rest_goes_on(tmp_path):
+def test_a_backend_that_cannot_run_here_is_told_and_the_rest_goes_on(tmp_path, capsys):
     job = ProfileJob(model="lenet5-digits", backends=("no-such",), batches=(1,))
     folder = ProfileFolder.create(tmp_path / "p", Profile(job=job, cases=planned(job)))
     profile_client.run(job, planned(job), folder)
     (case,) = folder.measurements()
     assert case.disposition != "ok"
     assert "no-such" in case.reason
+    folder.close()
+    assert main.main(["profile", "--load", str(tmp_path / "p")]) == 1
+    shown = capsys.readouterr()
+    assert "pass in parts" not in shown.out, "no tables of nothing"
+    assert "no-such" in shown.err
 
 
 @pytest.mark.parametrize(
