@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
+
+from bench.store import write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -16,6 +19,27 @@ MAX_CHART_NBYTES = 80_000
 COLOURS = (64, 48, 32)  # sizes of palette tried until a chart is small enough
 SHRINK = 0.8
 NEAR = 24  # colours whose channels differ by less in all count as one
+
+
+@dataclass
+class Pictures:
+    """The charts of one report, files of a folder: two that would have one name are told apart by a
+    number."""
+
+    folder: Path
+    most_nbytes: int = MAX_CHART_NBYTES
+    _taken: set[str] = field(default_factory=set)
+
+    def save(self, stem: str, png: bytes) -> Path:
+        """The file that was written. Raises InputError where it cannot be."""
+        name, number = stem, 1
+        while name in self._taken:
+            number += 1
+            name = f"{stem}-{number}"
+        self._taken.add(name)
+        path = self.folder / f"{name}.png"
+        write_atomically(path, small(png, self.most_nbytes))
+        return path
 
 
 def small(png: bytes, most: int = MAX_CHART_NBYTES) -> bytes:

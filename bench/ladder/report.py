@@ -21,7 +21,7 @@ from bench.ladder import tables as ladder_tables
 from bench.ladder.records import Ladder, RungMeasurement
 from bench.ladder.rows import RungRow, rows
 from bench.ladder.store import LadderFolder
-from bench.report_files import link, small, templates
+from bench.report_files import Pictures, link, templates
 from bench.rows import title
 from bench.store import write_atomically
 from kernels.errors import InputError
@@ -83,7 +83,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
     Raises InputError where a ladder cannot be read or holds nothing, and where a file cannot be written.
     """
     found = [read(path) for path in paths]
-    target = charts or out.parent / out.stem
+    pictures = Pictures(charts or out.parent / out.stem, MAX_CHART_NBYTES)
     nodes: dict[str, list[Climbed]] = {}
     for climbed in found:
         nodes.setdefault(climbed.node, []).append(climbed)
@@ -93,7 +93,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
         ladders.sort(key=lambda one: one.ladder.job.batch)
         parts = []
         for climbed in ladders:
-            drawn = _draw(climbed, target)
+            drawn = _draw(climbed, pictures)
             written += [path for _, path in drawn]
             parts.append(part(climbed, tuple((name, link(path, out)) for name, path in drawn)))
         sections.append(
@@ -191,11 +191,10 @@ def part(one: Climbed, charts: tuple[tuple[str, str], ...] = ()) -> Part:
     )
 
 
-def _draw(one: Climbed, folder: Path) -> list[tuple[str, Path]]:
+def _draw(one: Climbed, pictures: Pictures) -> list[tuple[str, Path]]:
     """Title and file of each chart."""
     made = []
     for chart in ladder_charts.charts(one.ladder, one.rows):
-        path = folder / f"{one.stem}-{chart.name.removeprefix('ladder-')}.png"
-        write_atomically(path, small(draw.render(chart, ("png",))["png"], MAX_CHART_NBYTES))
-        made.append((chart.title, path))
+        stem = f"{one.stem}-{chart.name.removeprefix('ladder-')}"
+        made.append((chart.title, pictures.save(stem, draw.render(chart, ("png",))["png"])))
     return made

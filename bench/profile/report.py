@@ -28,7 +28,7 @@ from bench.profile.parts import label
 from bench.profile.records import CaseProfile, Profile, ProfileJob
 from bench.profile.store import ProfileFolder
 from bench.profile.tables import Table
-from bench.report_files import link, small, templates
+from bench.report_files import Pictures, link, templates
 from bench.rows import title
 from bench.store import write_atomically
 from kernels.errors import InputError
@@ -70,7 +70,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
     Raises InputError where a profile cannot be read or holds nothing, and where a file cannot be written.
     """
     folders = [ProfileFolder.open(path) for path in paths]
-    target = charts or out.parent / out.stem
+    pictures = Pictures(charts or out.parent / out.stem, MAX_CHART_NBYTES)
     written: list[Path] = []
     sections = []
     for folder in folders:
@@ -78,7 +78,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
         if not measurements:
             raise InputError(f"there is no case in {folder.path}; `python main.py profile` takes them")
         charted = _draw_parts if is_table(folder.profile) else _draw
-        drawn = charted(folder, measurements, target)
+        drawn = charted(folder, measurements, pictures)
         written += [path for _, path in drawn]
         links = tuple((name, link(path, out)) for name, path in drawn)
         sections.append(section(folder, measurements, links))
@@ -98,7 +98,7 @@ def section(
     profile = folder.profile
     fine = [made for made in measurements if made.disposition == "ok"]
     events = {made.case.key: folder.events(made) for made in fine}
-    name = title(profile.job.model)
+    name = _subject(profile)
     found: list[Table] = []
     parts: tuple[Part, ...] = ()
     if is_table(profile):
@@ -230,14 +230,16 @@ def _shortened(table: Table) -> Table:
     return Table(table.key, table.title, table.columns, rows, table.notes)
 
 
-def _draw(folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Path) -> list[tuple[str, Path]]:
+def _draw(
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], pictures: Pictures
+) -> list[tuple[str, Path]]:
     """Title and file of each chart, the timelines of a batch size together."""
     profile = folder.profile
     largest = max(made.case.batch for made in measurements)
     # The other batch sizes' roofs are in their tables.
     left_out = {f"profile-roofline-{m.case.key}" for m in measurements if m.case.batch != largest}
     made = [
-        (chart.title, _save(target, _stem(profile, chart.name), draw.render(chart, ("png",))["png"]))
+        (chart.title, pictures.save(_stem(profile, chart.name), draw.render(chart, ("png",))["png"]))
         for chart in profile_charts.charts(profile, measurements, folder.events)
         if chart.name not in left_out
     ]
@@ -247,28 +249,29 @@ def _draw(folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Pa
         data = draw_timeline.render(profile, shown, "png", fine)
         if data:
             name = f"One pass at batch {batch:,}"
-            made.append((name, _save(target, _stem(profile, f"profile-timeline-b{batch}"), data)))
+            made.append((name, pictures.save(_stem(profile, f"profile-timeline-b{batch}"), data)))
     return made
 
 
 def _draw_parts(
-    folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Path
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], pictures: Pictures
 ) -> list[tuple[str, Path]]:
     profile = folder.profile
     made = (profile_charts.times(profile, measurements), profile_charts.breakdown(profile, measurements))
     drawn = []
     for chart in filter(None, made):
         name = _stem(profile, f"{chart.name}-by-batch")
-        drawn.append((chart.title, _save(target, name, draw.render(chart, ("png",))["png"])))
+        drawn.append((chart.title, pictures.save(name, draw.render(chart, ("png",))["png"])))
     return drawn
 
 
-def _save(target: Path, stem: str, png: bytes) -> Path:
-    path = target / f"{stem}.png"
-    write_atomically(path, small(png, MAX_CHART_NBYTES))
-    return path
+def _subject(profile: Profile) -> str:
+    """The model, and the kernels that were chosen for it."""
+    job = profile.job
+    chosen = ", ".join(f"{node} {rung}" for node, rung in job.rungs.items())
+    return title(job.model) + (f" with {chosen}" if chosen else "")
 
 
 def _stem(profile: Profile, name: str) -> str:
-    words = f"{title(profile.job.model)}-{name.removeprefix('profile-')}"
+    words = f"{_subject(profile)}-{name.removeprefix('profile-')}"
     return re.sub(r"[^\w.]+", "-", words).strip("-").lower()

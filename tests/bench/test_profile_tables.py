@@ -441,6 +441,19 @@ def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
         profile_report.write([empty.path], tmp_path / "empty.md")
 
 
+def test_before_and_after_stand_in_one_report(tmp_path):
+    paths = []
+    for name, rungs in (("before", {"conv1": "naive"}), ("after", {}), ("again", {})):
+        job = msgspec.structs.replace(PROFILE.job, rungs=rungs)
+        folder = ProfileFolder.create(tmp_path / name, msgspec.structs.replace(PROFILE, job=job))
+        folder.append(profile(file=profile_store.write_events(folder.path, "case", EVENTS)))
+        paths.append(folder.path)
+    report, *charts = profile_report.write(paths, tmp_path / "report.md")
+    assert " with conv1 naive: where the time goes" in report.read_text()
+    assert len(charts) == len(set(charts))
+    assert len({path for path in charts if "conv1-naive" in path.name}) == len(charts) / 3
+
+
 def test_a_timeline_is_drawn_of_every_case(tmp_path):
     written = draw_timeline.write(PROFILE, [(profile(), EVENTS)] * 2, tmp_path, ["svg"])
     text = written[0].read_text()

@@ -143,6 +143,14 @@ def test_a_report_of_two_batch_sizes_of_one_node(
     assert "| 68.60 ms | 100 ms | 02 tiles |" in course
 
 
+def test_two_ladders_of_one_node_keep_their_own_charts(tmp_path: Path) -> None:
+    paths = [saved(tmp_path / "first", 100, 1.0), saved(tmp_path / "second", 100, 3.0)]
+    report, *charts = ladder_report.write(paths, tmp_path / "it.md")
+    assert len({path.read_bytes() for path in charts}) == len(set(charts)) == 4
+    text = report.read_text()
+    assert all(f"](it/{path.name})" in text for path in charts)
+
+
 def test_a_course_stands_beside_its_own_model_alone(tmp_path: Path) -> None:
     for model, there in (("ece408-high", True), ("alexnet", False)):
         read = ladder_report.read(saved(tmp_path / model, 10_000, 1.0, model))
