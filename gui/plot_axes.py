@@ -67,6 +67,7 @@ class ScaleAxis(pg.AxisItem):
     longer than the axis is cut short."""
 
     _label = ""  # the whole of it
+    _label_colour = "#888888"
 
     def __init__(self, orientation: str) -> None:
         super().__init__(orientation)
@@ -92,6 +93,12 @@ class ScaleAxis(pg.AxisItem):
     def resizeEvent(self, event: object = None) -> None:
         self._fit_label()
         super().resizeEvent(event)
+
+    def colour_label(self, colour: str) -> None:
+        """After the pens, which colour it too."""
+        self._label_colour = colour
+        if self._label:
+            self._set_label(self.labelText)
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
         if self.names:
@@ -125,7 +132,10 @@ class ScaleAxis(pg.AxisItem):
         text = pg.QtGui.QFontMetricsF(font).elidedText(self._label, elide, room - 2 * _MARGIN)
         text = text if room > 0 else self._label  # not laid out yet
         if text != self.labelText:
-            self.setLabel(text, **{"font-size": f"{_LABEL_PT}pt"})
+            self._set_label(text)
+
+    def _set_label(self, text: str) -> None:
+        self.setLabel(text, color=self._label_colour, **{"font-size": f"{_LABEL_PT}pt"})
 
     def _text(self, position: float) -> str:
         if self.names:

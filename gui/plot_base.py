@@ -11,7 +11,7 @@ from typing import Any
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QHideEvent
+from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
 from bench.charts import Panel
@@ -98,7 +98,7 @@ class PanelPlot(pg.PlotWidget):
         for axis in (self.x_axis, self.y_axis):
             axis.setPen(pg.mkPen(theme.muted, width=self.pixels(1)))
             axis.setTextPen(pg.mkPen(theme.ink))
-            axis.label.setDefaultTextColor(QColor(theme.muted))
+            axis.colour_label(theme.muted)
         self.readout.setStyleSheet(
             f"background: {theme.window}; color: {theme.ink}; border: 1px solid {theme.line};"
             "border-radius: 3px; padding: 4px;"

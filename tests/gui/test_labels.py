@@ -44,3 +44,18 @@ def test_an_axis_label_stays_within_its_axis(qtbot):
     assert plot.y_axis.label.boundingRect().width() <= plot.y_axis.size().height() + 1
     plot.resize(400, 400)
     qtbot.waitUntil(lambda: plot.y_axis.labelText == "images answered right")
+
+
+def test_an_axis_label_has_the_theme_s_colour_whichever_came_first(qtbot):
+    theming = Theming("light")
+    plot = LinePlot(theming)
+    qtbot.addWidget(plot)
+    for name in ("light", "dark"):
+        theming.choose(name)
+        plot.restyle()
+        muted = theming.theme.muted.lower()
+        for label in ("time of one batch", "images a second"):
+            plot.y_axis.describe(Axis(label=label), log=False)
+            assert muted in plot.y_axis.label.toHtml().lower(), (name, label)
+        plot.restyle()
+        assert muted in plot.y_axis.label.toHtml().lower(), name
