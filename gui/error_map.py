@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QColor, QResizeEvent
 from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from bench import units
@@ -18,6 +18,7 @@ from gui.map_picture import Cell, MapPanel
 from gui.theme import Theming
 from kernels.errors import InputError
 
+LEAST_WIDTH = 160  # pixels of a picture with its scale
 PANELS = {"expected": "Expected", "got": "Got", "difference": "|Difference|", "wrong": "Where it is wrong"}
 
 
@@ -36,6 +37,7 @@ class ErrorMapView(QWidget):
         self.note.setProperty("role", "muted")
         self.note.setWordWrap(True)
         self.readout = QLabel()
+        self.readout.setWordWrap(True)
         self.readout.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.image, self.channel = QComboBox(), QComboBox()
         self._bar = QWidget()
@@ -54,12 +56,11 @@ class ErrorMapView(QWidget):
             line.addWidget(pair)
         self.panels = {name: MapPanel(words) for name, words in PANELS.items()}
         self._pictures = QWidget()
-        grid = QGridLayout(self._pictures)
-        grid.setContentsMargins(0, 0, 0, 0)
-        for index, panel in enumerate(self.panels.values()):
-            grid.addWidget(panel, index // 2, index % 2)
-            grid.setColumnStretch(index % 2, 1)
-            grid.setRowStretch(index // 2, 1)
+        self._grid = QGridLayout(self._pictures)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._columns = 0
+        self._arrange(2)
+        for panel in self.panels.values():
             panel.picture.pointed.connect(self._on_pointed)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -70,6 +71,18 @@ class ErrorMapView(QWidget):
         layout.addWidget(self.note)
         layout.addStretch(0)
         theming.changed.connect(self._draw)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(min(LEAST_WIDTH, super().minimumSizeHint().width()), super().minimumSizeHint().height())
+
+    def heightForWidth(self, width: int) -> int:
+        """The least: in a scroll area the pictures shrink before it scrolls."""
+        layout = self.layout()
+        return layout.minimumHeightForWidth(width) if layout is not None else -1
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange(2 if self.width() >= 2 * LEAST_WIDTH else 1)
 
     def show_finding(self, finding: Finding, map_path: Path | None) -> None:
         """Show what is wrong; map_path: the file that was kept of the answer (None: there is none). A file
@@ -84,6 +97,17 @@ class ErrorMapView(QWidget):
         self.note.setText(problem or ("" if self._kept else "There is no image of this mistake."))
         self._offer()
         self._draw()
+
+    def _arrange(self, columns: int) -> None:
+        """The pictures beside each other, or below each other where their scales would not fit."""
+        if columns == self._columns:
+            return
+        self._columns = columns
+        for index, panel in enumerate(self.panels.values()):
+            self._grid.addWidget(panel, index // columns, index % columns)
+            self._grid.setRowStretch(index, 1 if index < -(-len(self.panels) // columns) else 0)
+        for column in range(2):
+            self._grid.setColumnStretch(column, 1 if column < columns else 0)
 
     def _offer(self) -> None:
         """The images and channels that were kept, those of the finding chosen."""

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
+    QScrollArea,
     QTabWidget,
     QToolButton,
     QVBoxLayout,
@@ -60,6 +61,11 @@ class LadderReader(QWidget):
         self.source = SourceView(theming)
         self.diff = RungDiff(theming)
         self.finding = ErrorMapView(theming)
+        self._pictures = QScrollArea()  # they would take the room of the source, and of the charts
+        self._pictures.setFrameShape(QScrollArea.Shape.NoFrame)
+        self._pictures.setWidgetResizable(True)
+        self._pictures.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._pictures.setWidget(self.finding)
         self._against = QComboBox()
         self._against.setAccessibleName("The rung to compare with")
         self._against.activated.connect(lambda _: self._fill())
@@ -78,7 +84,7 @@ class LadderReader(QWidget):
         self.tabs.setDocumentMode(True)
         self.tabs.addTab(self.source, SOURCE)
         self.tabs.addTab(self._beside, DIFFERENCE)
-        self.tabs.addTab(self.finding, FINDING)
+        self.tabs.addTab(self._pictures, FINDING)
         self.tabs.currentChanged.connect(lambda _: self._fill())
         head = QHBoxLayout()
         head.setSpacing(4)
@@ -135,7 +141,7 @@ class LadderReader(QWidget):
         wrong = self._measurement.finding is not None
         self._set_tabs(info is not None, info is not None and bool(self._against.count()), wrong)
         if wrong and other and self.tabs.currentWidget() in (self.source, self._beside):
-            self.tabs.setCurrentWidget(self.finding)
+            self.tabs.setCurrentWidget(self._pictures)
         self._fill()
 
     def show_problem(self, problem: KernelProblem) -> None:
@@ -185,7 +191,7 @@ class LadderReader(QWidget):
     def _set_tabs(self, source: bool, difference: bool, finding: bool) -> None:
         for button in self.steps:
             button.setVisible(bool(self.title.text()))
-        for widget, there in ((self.source, source), (self._beside, difference), (self.finding, finding)):
+        for widget, there in ((self.source, source), (self._beside, difference), (self._pictures, finding)):
             self.tabs.setTabVisible(self.tabs.indexOf(widget), there)
         self.tabs.setVisible(any(self.tabs.isTabVisible(i) for i in range(self.tabs.count())))
 
@@ -216,7 +222,7 @@ class LadderReader(QWidget):
                 names = [f"{r.case.number:02d} {r.case.rung}" for r in (below, info)]
                 suffix = Path(info.path).suffix
                 self.diff.show_pair(names[0], below.source, names[1], info.source, suffix)
-        elif tab is self.finding and self._measurement is not None:
+        elif tab is self._pictures and self._measurement is not None:
             finding = self._measurement.finding
             if finding is not None and self._new(tab, (finding, self._map)):
                 self.finding.show_finding(finding, self._map)
