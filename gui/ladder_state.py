@@ -132,9 +132,10 @@ class LadderState(QObject):
         ladder that was climbed before, only what there is to choose from and to read."""
         if self.opened is not None and self.ladder is not None:
             job, now = self.ladder.job, answer.ladder.job if answer.ladder is not None else None
-            same = now is not None and (now.op, now.device) == (job.op, job.device)
+            same = now is not None and now.op == job.op
+            rungs = answer.rungs if now is not None and now.device == job.device else answer.to_read
             self.answer = msgspec.structs.replace(
-                answer, error="", ladder=self.ladder, rungs=answer.rungs if same else (), problems=()
+                answer, error="", ladder=self.ladder, rungs=rungs if same else (), problems=()
             )
             self.changed.emit()
             return

@@ -12,7 +12,7 @@ from bench import cases as comparison
 from bench.judge.suite import words
 from bench.ladder import plan as ladder_plan
 from bench.ladder import template as ladder_template
-from bench.ladder.entrants import ENGINES, capability, params_of
+from bench.ladder.entrants import ENGINES, capability
 from bench.ladder.questions import (
     DeviceInfo,
     KernelProblem,
@@ -49,7 +49,7 @@ def answer(asked: LadderQuestion) -> LadderAnswer:
     """What can be said; an error of ours is its `error`, beside whatever is known before it."""
     found = LadderAnswer(number=asked.number, devices=devices())
     try:
-        device = _device(asked.device, found.devices)
+        device = _device(asked.device)
         if asked.new_in:
             op = ladder_plan.op_of(asked.op or "conv")
             written = ladder_template.write(op, device, Path(asked.new_in))
@@ -62,8 +62,14 @@ def answer(asked: LadderQuestion) -> LadderAnswer:
         rungs = registry.rungs(device, step.op, folders, problems)
         found = msgspec.structs.replace(found, problems=(*gone, *_problems(problems)))
         ladder = _ladder(asked, device, step, rungs, folders)
-        told = tuple(_rung(rung, ladder) for rung in rungs)
-        return msgspec.structs.replace(found, ladder=ladder, rungs=told, precisions=_precisions(rungs))
+        told = tuple(_rung(rung, step, device) for rung in rungs)
+        found = msgspec.structs.replace(found, ladder=ladder, rungs=told, precisions=_precisions(rungs))
+        if asked.device in ENGINES and asked.device != device:
+            others = registry.rungs(asked.device, step.op, folders, [])
+            found = msgspec.structs.replace(
+                found, to_read=tuple(_rung(rung, step, asked.device) for rung in others)
+            )
+        return found
     except KernelscopeError as error:
         return msgspec.structs.replace(found, error=str(error))
 
@@ -78,9 +84,12 @@ def devices() -> tuple[DeviceInfo, ...]:
     return tuple(made)
 
 
-def _device(asked: str, known: Sequence[DeviceInfo]) -> str:
-    usable = [info.name for info in known if not info.refused]
-    return asked if asked in usable else ladder_plan.device_of("")
+def _usable() -> tuple[str, ...]:
+    return tuple(info.name for info in devices() if not info.refused)
+
+
+def _device(asked: str) -> str:
+    return asked if asked in _usable() else ladder_plan.device_of("")
 
 
 @lru_cache(maxsize=_KEPT)
@@ -149,9 +158,8 @@ def _ladder(
     return ladder_plan.plan(job, broken=[])
 
 
-def _rung(rung: registry.Rung, ladder: Ladder) -> RungInfo:
-    job = ladder.job
-    refused = rung.refusal(params_of(job.op, job.params), capability(job.device))
+def _rung(rung: registry.Rung, step: Step, device: str) -> RungInfo:
+    refused = rung.refusal(step.params, capability(device) if device in _usable() else None)
     return RungInfo(
         case=ladder_plan.case_of(rung),
         path=str(rung.path),

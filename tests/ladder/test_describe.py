@@ -9,6 +9,7 @@ from bench.ladder import describe as ladder_describe
 from bench.ladder import plan as ladder_plan
 from bench.ladder.questions import LadderQuestion
 from bench.records import Done
+from kernels import registry
 from kernels.errors import InputError
 from kernels.params import OPS
 from tests.backends.nets import small_net
@@ -44,6 +45,19 @@ def test_a_fused_layer_s_heaviest_node_is_taken_and_a_device_that_cannot_run_is_
     answer = ask(nodes=("pool2", "conv2"), device="abacus", batch=4)
     assert (answer.ladder.job.node, answer.ladder.job.batch) == ("conv2", 4)
     assert answer.ladder.job.device in {info.name for info in answer.devices if not info.refused}
+
+
+def test_the_rungs_of_a_device_that_is_not_here_can_be_read():
+    answer = ask(device="cuda")
+    if answer.ladder.job.device == "cuda":
+        pytest.skip("there is a GPU here")
+    assert {info.case.rung for info in answer.rungs} == {r.name for r in registry.rungs("cpu", "conv")}
+    told = {info.case.rung: info for info in answer.to_read}
+    assert list(told) == [rung.name for rung in registry.rungs("cuda", "conv")]
+    assert "__global__" in told["naive"].source
+    assert "conv_tensor.cuh" in [Path(path).name for path in told["tensor_tf32"].headers]
+    assert "kernel = 3" in told["winograd_2x2_3x3"].refused
+    assert ask().to_read == ()
 
 
 def test_files_that_are_no_rungs_are_told_and_the_others_join(tmp_path):
