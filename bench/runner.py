@@ -4,7 +4,6 @@ apart, and say of each case what came of it. One contender's failure is its own.
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -25,20 +24,18 @@ from bench.records import (
     Measured,
     Measurement,
     ModelLoaded,
-    Progress,
     Provisional,
     Start,
     WorkerMessage,
 )
 from bench.shared_errors import LayerErrors
 from bench.telemetry import Sampler
+from bench.telling import Telling
 from bench.timing import Rules, Stopped, time_together
 from bench.tune_reference import DeviceLost
 from engine import backends, importer
 from engine.backend import Options
 from kernels.errors import KernelscopeError, OutOfMemoryError
-
-QUIET_S = 0.2  # progress within a stage is told no more often
 
 
 def warm_up() -> None:
@@ -76,7 +73,8 @@ class Runner:
         self._say = say
         self._stopped = stopped
         self._settled: set[str] = set()
-        self._told_at = 0.0
+        telling = Telling(say, stopped)
+        self._progress, self._go_on = telling.progress, telling.go_on
         self._material: Material | None = None
         self._errors = LayerErrors()
 
@@ -263,18 +261,6 @@ class Runner:
             entrant.close()
         except Exception as error:
             self._say(Log(level="warning", text=f"{entrant.case.words} could not be closed: {error}"))
-
-    def _progress(self, text: str, fraction: float | None) -> None:
-        """Said to the user; also where long work hears that it is to stop."""
-        self._go_on()
-        now = time.monotonic()
-        if fraction is None or now - self._told_at > QUIET_S:
-            self._told_at = now
-            self._say(Progress(text=text, fraction=fraction))
-
-    def _go_on(self) -> None:
-        if self._stopped():
-            raise Stopped
 
 
 def _facts(entrant: Contender) -> dict[str, str]:

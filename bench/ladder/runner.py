@@ -3,7 +3,6 @@ checked again, and the same for whole models. One rung's failure is its own."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -30,8 +29,9 @@ from bench.ladder.records import (
 )
 from bench.outcomes import Incorrect, broke_device, is_bug, outcome, trace
 from bench.records import Done, Hello, Log, Progress, Telemetry, Validity
-from bench.runner import QUIET_S, Restart
+from bench.runner import Restart
 from bench.telemetry import Sampler
+from bench.telling import Telling
 from bench.timing import Rules, Stopped, Timing, time_together
 from engine import backends, ort
 from engine.cuda_runtime import import_cupy
@@ -60,7 +60,8 @@ class LadderRunner:
         self._say = say
         self._stopped = stopped
         self._settled: set[str] = set()
-        self._told_at = 0.0
+        telling = Telling(say, stopped)
+        self._progress, self._go_on = telling.progress, telling.go_on
 
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""
@@ -270,17 +271,6 @@ class LadderRunner:
         except Exception as error:
             self._say(Log(level="warning", text=f"{entrant.case.words} could not be closed: {error}"))
         entrant.close = _nothing
-
-    def _progress(self, text: str, fraction: float | None) -> None:
-        self._go_on()
-        now = time.monotonic()
-        if fraction is None or now - self._told_at > QUIET_S:
-            self._told_at = now
-            self._say(Progress(text=text, fraction=fraction))
-
-    def _go_on(self) -> None:
-        if self._stopped():
-            raise Stopped
 
 
 def _nothing() -> None:

@@ -35,8 +35,9 @@ from bench.profile.records import (
     ProfileStart,
     ProfileStarted,
 )
-from bench.records import Case, Hello, Job, Log, Progress, Telemetry
+from bench.records import Case, Hello, Job, Log, Telemetry
 from bench.telemetry import Sampler
+from bench.telling import Telling
 from bench.timing import Rules, Stopped, first_run, time_together
 from engine import backends, observe
 from engine.backend import Backend, Options, Session
@@ -62,6 +63,8 @@ class ProfileRunner:
         self._folder = Path(start.folder) if start.folder else None
         self._say = say
         self._stopped = stopped
+        telling = Telling(say, stopped)
+        self._progress, self._go_on = telling.progress, telling.go_on
         self._origin = start.started_ns or entered_ns
         self._cold = ColdStart(self._origin, entered_ns, perf_counter_ns())
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -221,14 +224,6 @@ class ProfileRunner:
         recorded.events, words, note = profile_counters.attached(recorded.events, counted)
         recorded.facts["counters"] = words
         recorded.notes = (*recorded.notes, *filter(None, [note]))
-
-    def _progress(self, text: str, fraction: float | None) -> None:
-        self._go_on()
-        self._say(Progress(text=text, fraction=fraction))
-
-    def _go_on(self) -> None:
-        if self._stopped():
-            raise Stopped
 
 
 def asked(job: ProfileJob, case: Case) -> Job:

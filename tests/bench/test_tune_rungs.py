@@ -306,7 +306,7 @@ def job(tmp_path):
 
 
 def test_a_comparison_times_first_what_it_does_not_know(job, monkeypatch):
-    monkeypatch.setattr("bench.runner.QUIET_S", -1.0)  # all that is said is heard, however quick the steps
+    monkeypatch.setattr("bench.telling.QUIET_S", -1.0)  # all that is said is heard, however quick the steps
     found, messages = go(job)
     assert not [m for m in messages if isinstance(m, CaseStarted) and m.stage == "tune"], (
         "not on a CPU untold"
