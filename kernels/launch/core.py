@@ -13,7 +13,7 @@ from kernels.errors import KernelError, UnsupportedError
 from kernels.nvrtc import Define
 from kernels.params import OPS, Conv, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax, Transpose
 from kernels.registry import Rung
-from kernels.scalars import Scalar
+from kernels.scalars import SCALARS, Scalar
 
 POINTERS = {op: 3 if op in ("conv", "gemm") else 2 if op == "binary" else 1 for op in OPS}
 MAX_X, MAX_YZ = 2**31 - 1, 65535
@@ -190,6 +190,30 @@ def outputs(p: Params) -> int:
             return math.prod(p.out_shape)
         case _:
             return p.size
+
+
+def in_parts(
+    p: Params,
+    grid: tuple[int, int, int],
+    threads: int,
+    parts: int,
+    defines: Mapping[str, Define],
+    packed: Mapping[int, Pack] | None = None,
+    each: int = 128,
+) -> Launch:
+    """A launch whose blocks each sum one of `parts` parts, compiled in as PARTS, into scratch memory, and the
+    stage `<op>_reduce` that adds them, `each` outputs a block of 128 threads. With one part there is none."""
+    total = outputs(p)
+    adding = Stage(f"{p.op}_reduce", (min(ceil(total, each), MAX_X), 1, 1), (128, 1, 1))
+    return Launch(
+        grid,
+        (threads, 1, 1),
+        SCALARS[p.op](p),
+        defines={**defines, "PARTS": parts},
+        workspace_nbytes=4 * parts * total if parts > 1 else 0,
+        then=(adding,) if parts > 1 else (),
+        packed=packed or {},
+    )
 
 
 def define(rung: Rung, name: str, default: int | None = None) -> int:

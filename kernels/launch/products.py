@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernels.errors import KernelError
-from kernels.launch.core import MAX_X, MAX_YZ, Launch, Stage, ceil, define, outputs, shape
-from kernels.nvrtc import Define
-from kernels.params import Conv, Gemm, Params
+from kernels.launch.core import MAX_X, MAX_YZ, Launch, ceil, define, in_parts, shape
+from kernels.params import Conv, Gemm
 from kernels.registry import Rung
 from kernels.scalars import SCALARS
 from kernels.tiles import CONV_TILES, GEMM_TILES, LARGE_CONV_TILES, LARGE_GEMM_TILES, PARTS, Tile, fit
@@ -62,7 +61,7 @@ def gemm_split(params: Gemm, rung: Rung) -> Launch:
     tile, parts = fit(LARGE_GEMM_TILES, params.m, params.n, params.k, params.batch, PARTS)
     defines = tile.defines | _lies(params) | _wide_reads(params)
     x, _, z = _gemm_grid(params, tile.m, tile.n)
-    return _in_parts(params, rung, tile, parts, (x, parts, z), defines)
+    return in_parts(params, (x, parts, z), tile.threads, parts, defines)
 
 
 @shape
@@ -124,27 +123,10 @@ def conv_split(params: Conv, rung: Rung) -> Launch:
     tile, parts = fit(LARGE_CONV_TILES, *_conv_product(params), PARTS)
     defines = tile.defines | {"VECTOR_W": _wide(_conv_product(params)[2])}
     x, y, z = _conv_grid(params, rung, tile.m, tile.n)
-    return _in_parts(params, rung, tile, parts, (x, y, z * parts), defines)
+    return in_parts(params, (x, y, z * parts), tile.threads, parts, defines)
 
 
 # --- helpers ---
-
-
-def _in_parts(
-    p: Params, rung: Rung, tile: Tile, parts: int, grid: tuple[int, int, int], defines: Mapping[str, Define]
-) -> Launch:
-    """A launch whose blocks each sum one of `parts` parts, and the stage that adds the parts."""
-    total, block = outputs(p), 128
-    return Launch(
-        grid,
-        (tile.threads, 1, 1),
-        SCALARS[p.op](p),
-        defines={**defines, "PARTS": parts},
-        workspace_nbytes=4 * parts * total if parts > 1 else 0,
-        then=(Stage(f"{p.op}_reduce", (min(ceil(total, block), MAX_X), 1, 1), (block, 1, 1)),)
-        if parts > 1
-        else (),
-    )
 
 
 def _conv_product(p: Conv) -> tuple[int, int, int, int]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kernels import packing
-from kernels.launch.core import MAX_X, Launch, Pack, Stage, ceil, outputs, shape
+from kernels.launch.core import Launch, Pack, ceil, in_parts, shape
 from kernels.params import Gemm
 from kernels.registry import Rung
-from kernels.scalars import SCALARS
 
 _WEIGHT = 1  # the place of the weights among the inputs
 _ACROSS = 8  # threads of a group, beside each other and one below the other
 _STEPS = 4  # of the sum that a slice takes at a time: one load from shared memory
-_LANES, _SHARERS = 32, 4  # outputs of a block that adds parts, and the warps that share them
+_ADDED = 32  # outputs of a block that adds parts
 _SHARED_NBYTES = 48 << 10  # of a block, without asking the device for more
 _MOST_PARTS = 128
 _MOST_PARTIAL_NBYTES = 64 << 20
@@ -75,18 +74,9 @@ def gemm_sliced(params: Gemm, rung: Rung) -> Launch:
     memory, and the stage `gemm_reduce` adds them in order, 32 outputs a block of four warps. With PARTS = 1
     the first stage writes y itself. b is packed: a row a column of y, whole tiles of weights and zeros."""
     tile, parts = fit(params.m, params.n, params.k)
-    total = outputs(params)
-    return Launch(
-        (ceil(params.m, tile.m) * ceil(params.n, tile.n), parts, 1),
-        (tile.threads, 1, 1),
-        SCALARS["gemm"](params),
-        defines=tile.defines | {"PARTS": parts},
-        workspace_nbytes=4 * parts * total if parts > 1 else 0,
-        then=(Stage("gemm_reduce", (min(ceil(total, _LANES), MAX_X), 1, 1), (_LANES * _SHARERS, 1, 1)),)
-        if parts > 1
-        else (),
-        packed={_WEIGHT: Pack(packing.tiled_rows, (params.trans_b, tile.n, tile.k))},
-    )
+    grid = (ceil(params.m, tile.m) * ceil(params.n, tile.n), parts, 1)
+    packed = {_WEIGHT: Pack(packing.tiled_rows, (params.trans_b, tile.n, tile.k))}
+    return in_parts(params, grid, tile.threads, parts, tile.defines, packed, _ADDED)
 
 
 # The estimate's constants are counted from the kernel's instructions for a device of 132 multiprocessors; no

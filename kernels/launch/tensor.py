@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kernels import packing, tensor_tiles
 from kernels.errors import KernelError
-from kernels.launch.core import MAX_X, Launch, Pack, Stage, ceil, define, outputs, shape
-from kernels.nvrtc import Define
-from kernels.params import Conv, Gemm, Params
+from kernels.launch.core import MAX_X, Launch, Pack, ceil, define, in_parts, shape
+from kernels.params import Conv, Gemm
 from kernels.registry import Rung
 from kernels.scalars import SCALARS
 from kernels.tensor_tiles import TensorTile
@@ -51,7 +48,7 @@ def conv_tensor(params: Conv, rung: Rung) -> Launch:
     grid = (ceil(pixels, tile.rows) * ceil(wide, tile.columns), 1, params.group * parts)
     padded = any((params.pad_top, params.pad_left, params.pad_bottom, params.pad_right))
     defines = tile.defines | {"RUN": run, "PADDED": int(padded), "PLANE": params.h * params.w}
-    return _in_parts(params, tile, parts, grid, defines, pack)
+    return in_parts(params, grid, tile.threads, parts, defines, {_WEIGHT: pack})
 
 
 @shape
@@ -66,7 +63,7 @@ def gemm_tensor(params: Gemm, rung: Rung) -> Launch:
     pack = Pack(packing.gemm_slabs, (params.trans_b, precision, tile.columns))
     grid = (ceil(params.m, tile.rows) * ceil(params.n, tile.columns), parts, 1)
     defines = tile.defines | {"VECTOR": 4 if params.k % 4 == 0 else 1}
-    return _in_parts(params, tile, parts, grid, defines, pack)
+    return in_parts(params, grid, tile.threads, parts, defines, {_WEIGHT: pack})
 
 
 @shape
@@ -87,29 +84,6 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
 
 
 # --- helpers ---
-
-
-def _in_parts(
-    p: Params,
-    tile: TensorTile,
-    parts: int,
-    grid: tuple[int, int, int],
-    defines: Mapping[str, Define],
-    pack: Pack,
-) -> Launch:
-    """A launch whose blocks each sum one of `parts` parts, and the stage that adds the parts."""
-    total, block = outputs(p), 128
-    return Launch(
-        grid,
-        (tile.threads, 1, 1),
-        SCALARS[p.op](p),
-        defines={**defines, "PARTS": parts},
-        workspace_nbytes=4 * parts * total if parts > 1 else 0,
-        then=(Stage(f"{p.op}_reduce", (min(ceil(total, block), MAX_X), 1, 1), (block, 1, 1)),)
-        if parts > 1
-        else (),
-        packed={_WEIGHT: pack},
-    )
 
 
 def _one_matrix(p: Gemm, rung: Rung) -> None:
