@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
+from typing import Any
 
 from bench.records import Job
 
@@ -28,14 +29,7 @@ def arguments(job: Job) -> list[str]:
         words += ["--images", f"{model}={','.join(map(str, own))}"]
     if job.preprocess is not None:
         words += ["--preprocess", job.preprocess]
-    if job.threads is not None:
-        words += ["--threads", str(job.threads)]
-    if job.l2 != _PLAIN.l2:
-        words += ["--l2", job.l2]
-    if job.budget_s != _PLAIN.budget_s:
-        words += ["--budget", f"{job.budget_s:g}"]
-    if job.timeout_s != _PLAIN.timeout_s:
-        words += ["--timeout", f"{job.timeout_s:g}"]
+    words += measuring(job, _PLAIN)
     if not job.layers:
         words.append("--no-layer-pass")
     if job.tune != _PLAIN.tune:
@@ -52,6 +46,20 @@ def arguments(job: Job) -> list[str]:
 def command_line(job: Job) -> str:
     """The whole command, quoted for a shell."""
     return shlex.join(["python", "main.py", *arguments(job)])
+
+
+def measuring(job: Any, plain: Any) -> list[str]:
+    """The options of how a job is measured that differ from a plain one's, of the same kind."""
+    words = []
+    if job.threads is not None:
+        words += ["--threads", str(job.threads)]
+    if job.l2 != plain.l2:
+        words += ["--l2", job.l2]
+    if job.budget_s != plain.budget_s:
+        words += ["--budget", f"{job.budget_s:g}"]
+    if job.timeout_s != plain.timeout_s:
+        words += ["--timeout", f"{job.timeout_s:g}"]
+    return words
 
 
 def batches(values: tuple[int, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from bench.command import measuring
 from bench.ladder.records import LadderJob
 
 _PLAIN = LadderJob(op="", params={}, device="")
@@ -19,14 +20,7 @@ def arguments(job: LadderJob) -> list[str]:
         words += ["--precision", job.precision]
     for folder in job.kernel_dirs:
         words += ["--kernels", folder]
-    if job.threads is not None:
-        words += ["--threads", str(job.threads)]
-    if job.l2 != _PLAIN.l2:
-        words += ["--l2", job.l2]
-    if job.budget_s != _PLAIN.budget_s:
-        words += ["--budget", f"{job.budget_s:g}"]
-    if job.timeout_s != _PLAIN.timeout_s:
-        words += ["--timeout", f"{job.timeout_s:g}"]
+    words += measuring(job, _PLAIN)
     if job.whole_model:
         words.append("--whole-model")
     return words
