@@ -22,6 +22,7 @@ from kernels.params import (
     Binary,
     Cast,
     Conv,
+    ConvPool,
     Gemm,
     Lrn,
     LrnPool,
@@ -46,8 +47,8 @@ def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
     arrays = []
     for i, shape in enumerate(input_shapes(p)):
         values = random.standard_normal(shape, np.float32)
-        if isinstance(p, Conv | Gemm) and i == 1:
-            depth = p.c // p.group * p.kh * p.kw if isinstance(p, Conv) else p.k
+        if isinstance(p, Conv | ConvPool | Gemm) and i == 1:
+            depth = p.k if isinstance(p, Gemm) else p.c // p.group * p.kh * p.kw
             values /= np.sqrt(np.float32(depth))
         if isinstance(p, Binary) and p.kind == "div" and i == 1:
             values += np.copysign(np.float32(1), values)
@@ -67,9 +68,7 @@ def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
     names = [f"in{i}" for i in range(len(inputs))]
     weights = [i for i in WEIGHTS.get(p.op, ()) if i < len(inputs)]
     nodes, extra = _nodes(p, names)
-    if kind := getattr(p, "activation", None):
-        nodes[-1].output[0] = "linear"
-        nodes.append(helper.make_node(UNARY[kind], ["linear"], [OUTPUT], name=kind))
+    _activate(nodes, getattr(p, "activation", None))
     to = helper.np_dtype_to_tensor_dtype(np.dtype(getattr(p, "to", p.dtype)))
     element = helper.np_dtype_to_tensor_dtype(np.dtype(p.dtype))
     held = [onnx.numpy_helper.from_array(np.ascontiguousarray(inputs[i]), names[i]) for i in weights]
@@ -89,15 +88,28 @@ def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
     return importer.from_proto(proto, p.op, sha256=digest.hexdigest())
 
 
+def _activate(nodes: list[Any], kind: str | None, linear: str = "linear", output: str = OUTPUT) -> None:
+    """An activation behind the last of the nodes, whose output becomes `linear`; none for None."""
+    if kind:
+        nodes[-1].output[0] = linear
+        nodes.append(_node(UNARY[kind], [linear], output))
+
+
 def _nodes(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray]]:
     """The nodes of the operator itself, ending in y, and the constants that they read."""
     match p:
         case Conv():
-            return [_node("Conv", names, group=p.group, **_window(p))], {}
+            return [_conv(p, names)], {}
         case Pool():
             return [_pool(p, names)], {}
         case LrnPool():
             return [_lrn(p.lrn, names, "normal"), _pool(p.pool, ["normal"])], {}
+        case ConvPool():
+            nodes = [_conv(p.conv, names, "maps")]
+            _activate(nodes, p.conv.activation, "sums", "maps")
+            nodes.append(_pool(p.pool, ["maps"]))
+            _activate(nodes, p.pool.activation)
+            return nodes, {}
         case Gemm():
             return _gemm(p, names)
         case Lrn():
@@ -121,6 +133,10 @@ def _nodes(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray
             }
         case Cast():
             return [_node("Cast", names, to=helper.np_dtype_to_tensor_dtype(np.dtype(p.to)))], {}
+
+
+def _conv(p: Conv, names: Sequence[str], output: str = OUTPUT) -> Any:
+    return _node("Conv", names, output, group=p.group, **_window(p))
 
 
 def _lrn(p: Lrn, names: Sequence[str], output: str = OUTPUT) -> Any:

@@ -14,11 +14,11 @@ from typing import Protocol
 
 import numpy as np
 
-from kernels.params import Binary, Conv, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax, Transpose
+from kernels.params import Binary, Conv, ConvPool, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax, Transpose
 from kernels.registry import Rung
 
 # Inputs that are constants of a model, by their place: packed and uploaded when a session is prepared.
-WEIGHTS = {"conv": (1, 2), "gemm": (1, 2)}
+WEIGHTS = {"conv": (1, 2), "gemm": (1, 2), "conv_pool": (1, 2)}
 GUARD_NBYTES = 1 << 16  # of sentinels in front of and behind every buffer
 # Bytes that buffers are filled with. As float32: a guard is −1.7e38, so that whoever reads one shows it; the
 # first poison is a NaN, the second 1.3e36: what depends on the poison was never written.
@@ -123,6 +123,8 @@ def input_shapes(p: Params) -> tuple[tuple[int, ...], ...]:
             return ((p.batch if p.stride_a else 1, *a), (p.batch if p.stride_b else 1, *b), *bias)
         case Pool() | LrnPool():
             return ((p.n, p.c, p.h, p.w),)
+        case ConvPool():
+            return input_shapes(p.conv)
         case Lrn():
             return ((p.n, p.c, 1, p.inner),)
         case Softmax():
@@ -147,6 +149,8 @@ def output_shape(p: Params) -> tuple[int, ...]:
             return (p.batch, p.m, p.n)
         case Pool() | LrnPool():
             return (p.n, p.c, p.out_h, p.out_w)
+        case ConvPool():
+            return output_shape(p.pool)
         case Binary():
             return p.shape
         case Transpose():

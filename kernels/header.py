@@ -5,20 +5,21 @@ key that fits no field of the op's params is an error, and so is any key that is
 
     dtype = ["float32"]          element types it takes; float32 alone where absent
     to = ["float32"]             cast: the target types it takes
-    kind = ["max"]               pool, lrn_pool, unary, binary: the kinds it takes
+    kind = ["max"]               pool, lrn_pool, conv_pool, unary, binary: the kinds it takes
     mode = ["constant"]          pad: the modes it takes
     activation = ["none"]        the fused activations it takes, "none" for no activation
     group = 1, dilation = 1, stride = 1, pad = 0, batch = 1
                                  exactly this value, on both axes (pad: on all four sides)
     side_by_side = 2             pool: windows of so many columns lie side by side and cover whole rows
-    kernel = 3                   exactly this kernel size on both axes; kernel_max = 7: at most
+    kernel = 3                   exactly this kernel size on both axes; kernel_max = 7: at most; conv_pool:
+                                 the convolution's
     bias = false, trans_a = false, trans_b = false, log = false
                                  exactly this flag
     rank_max = 6                 binary, transpose, pad: at most so many axes
-    m_max = 8                    gemm, conv: at most so many rows or channels of y
-    m_min = 9                    gemm, conv: at least so many
-    weights_max = 16384          conv, gemm: at most so many elements of the weights
-    image_max = 16384            conv: at most so many elements of one image
+    m_max = 8                    gemm, conv, conv_pool: at most so many rows or channels of y
+    m_min = 9                    gemm, conv, conv_pool: at least so many
+    weights_max = 16384          conv, conv_pool, gemm: at most so many elements of the weights
+    image_max = 16384            conv, conv_pool: at most so many elements of one image
     axis_max = 1024              softmax: at most so many elements along the axis
     size_max = 9                 lrn, lrn_pool: at most so many channels in the sum
     multiple_of = {n = 4}        these fields of params must be multiples
@@ -94,17 +95,21 @@ _AT_MOST: dict[str, tuple[str, ...]] = {
 _AT_LEAST: dict[str, tuple[str, ...]] = {"m_min": ("m",)}
 
 
-def _field_names(op: str) -> frozenset[str]:
-    return frozenset(f.name for f in fields(OPS[op]))
+def _types(op: str) -> dict[str, str]:
+    """What can be asked of an operator's params, fields and properties, and of which type it is."""
+    asked = vars(OPS[op]).items()
+    told = {
+        name: value.fget.__annotations__["return"] for name, value in asked if isinstance(value, property)
+    }
+    return {**told, **{f.name: str(f.type) for f in fields(OPS[op])}}
 
 
 def _needs_of(op: str) -> tuple[str, ...]:
     """The keys of `needs` that mean something for this operator."""
-    types = {f.name: str(f.type) for f in fields(OPS[op])}
-    names = {*types, *(name for name, value in vars(OPS[op]).items() if isinstance(value, property))}
+    types = _types(op)
     keys = [key for key in _ONE_OF if key in types]
     limits = _EXACTLY | _AT_MOST | _AT_LEAST
-    keys += [key for key, touches in limits.items() if all(map(names.__contains__, touches))]
+    keys += [key for key, touches in limits.items() if all(map(types.__contains__, touches))]
     keys += [key for key in _FLAGS if types.get(key) == "bool"]
     if not types.keys() & {"axis", "inner", "kh"} and "size_max" in keys:
         keys.remove("size_max")  # the size of an element-wise op is its grid, not what a rung is built for
@@ -222,7 +227,7 @@ def _checked_needs(path: Path, device: str, op: str, needs: Mapping[str, Any]) -
             if not isinstance(value, list) or not value or any(v not in _ONE_OF[key] for v in value):
                 raise bad
         elif key == "multiple_of":
-            names = _field_names(op)
+            names = {name for name, kind in _types(op).items() if kind == "int"}
             if not isinstance(value, dict) or any(
                 name not in names or type(by) is not int or by < 1 for name, by in value.items()
             ):

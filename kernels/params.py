@@ -8,8 +8,10 @@ least traffic possible: every input and output once.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
+
+from kernels.errors import KernelError
 
 # What a kernel computes in: strict float32; 3xTF32 on tensor cores, as exact; TF32; float16, summed in
 # float32.
@@ -266,6 +268,91 @@ class LrnPool:
 
 
 @dataclass(frozen=True)
+class ConvPool:
+    """Convolution with its bias and activation, then pooling of what it gives, with an activation of its own.
+
+    Tensors in order: x (n, c, h, w), weight (m, c // group, kh, kw), bias (m,) if `conv.bias`; y (n, m,
+    pool.out_h, pool.out_w). Raises KernelError where `pool` does not read what `conv` gives.
+    """
+
+    op: ClassVar[str] = "conv_pool"
+    conv: Conv
+    pool: Pool
+
+    def __post_init__(self) -> None:
+        conv, pool = self.conv, self.pool
+        given = (conv.n, conv.m, conv.out_h, conv.out_w, conv.dtype)
+        if given != (pool.n, pool.c, pool.h, pool.w, pool.dtype):
+            raise KernelError(f"{pool} does not read what {conv} gives")
+
+    def of_images(self, n: int) -> ConvPool:
+        """The same of so many images."""
+        return ConvPool(replace(self.conv, n=n), replace(self.pool, n=n))
+
+    @property
+    def n(self) -> int:
+        return self.conv.n
+
+    @property
+    def c(self) -> int:
+        return self.conv.c
+
+    @property
+    def m(self) -> int:
+        return self.conv.m
+
+    @property
+    def kh(self) -> int:
+        """Of the convolution's window, as kw."""
+        return self.conv.kh
+
+    @property
+    def kw(self) -> int:
+        return self.conv.kw
+
+    @property
+    def group(self) -> int:
+        return self.conv.group
+
+    @property
+    def bias(self) -> bool:
+        return self.conv.bias
+
+    @property
+    def kind(self) -> str:
+        """The pool's."""
+        return self.pool.kind
+
+    @property
+    def dtype(self) -> str:
+        return self.conv.dtype
+
+    @property
+    def weights(self) -> int:
+        """Elements of the weights."""
+        return self.conv.weights
+
+    @property
+    def image(self) -> int:
+        """Elements of one image of x."""
+        return self.conv.image
+
+    @property
+    def outputs(self) -> int:
+        """Elements of y."""
+        return self.n * self.m * self.pool.out_h * self.pool.out_w
+
+    @property
+    def flops(self) -> int:
+        return self.conv.flops + self.pool.flops
+
+    @property
+    def nbytes(self) -> int:
+        elements = self.n * self.image + self.weights + (self.m if self.bias else 0) + self.outputs
+        return elements * ITEMSIZE[self.dtype]
+
+
+@dataclass(frozen=True)
 class Softmax:
     """Softmax (or its logarithm, if `log`) over `axis` of x (outer, axis, inner); y the same shape."""
 
@@ -397,7 +484,8 @@ class Cast:
         return self.size * (ITEMSIZE[self.dtype] + ITEMSIZE[self.to])
 
 
-Params = Conv | Gemm | Pool | Lrn | LrnPool | Softmax | Unary | Binary | Transpose | Pad | Cast
+Params = Conv | Gemm | Pool | Lrn | LrnPool | ConvPool | Softmax | Unary | Binary | Transpose | Pad | Cast
 OPS: dict[str, type] = {
-    cls.op: cls for cls in (Conv, Gemm, Pool, Lrn, LrnPool, Softmax, Unary, Binary, Transpose, Pad, Cast)
+    cls.op: cls
+    for cls in (Conv, Gemm, Pool, Lrn, LrnPool, ConvPool, Softmax, Unary, Binary, Transpose, Pad, Cast)
 }

@@ -18,6 +18,7 @@ from kernels.params import (
     Binary,
     Cast,
     Conv,
+    ConvPool,
     Gemm,
     Lrn,
     LrnPool,
@@ -81,6 +82,13 @@ def _lrn_pool(p: LrnPool) -> tuple[Scalar, ...]:
     return (*_pooling(p.pool), *_lrn(p.lrn)[3:])
 
 
+def _conv_pool(p: ConvPool) -> tuple[Scalar, ...]:
+    q = p.pool
+    words: tuple[int, ...] = (code("POOL", q.kind), q.kh, q.kw, q.out_h, q.out_w, q.stride_h, q.stride_w)
+    words += (q.pad_top, q.pad_left, q.pad_bottom, q.pad_right, q.dilation_h, q.dilation_w)
+    return (*_conv(p.conv), *_int32(*words, q.count_include_pad, code("ACTIVATION", q.activation)))
+
+
 def _softmax(p: Softmax) -> tuple[Scalar, ...]:
     return (np.int64(p.outer), *_int32(p.axis), np.int64(p.inner), *_int32(p.log))
 
@@ -129,6 +137,7 @@ SCALARS: dict[str, Callable[..., tuple[Scalar, ...]]] = {
     "pool": _pool,
     "lrn": _lrn,
     "lrn_pool": _lrn_pool,
+    "conv_pool": _conv_pool,
     "softmax": _softmax,
     "unary": _unary,
     "binary": _binary,

@@ -9,13 +9,13 @@ import numpy as np
 
 from bench import one_node, oracle
 from engine.rung_session import data_inputs
-from kernels.params import Conv, Lrn, LrnPool, Params, Pool
+from kernels.params import Conv, ConvPool, Lrn, LrnPool, Params, Pool
 
 # An oracle's evaluation is kept below this (at about a GFLOP/s); a batch beyond repeats the images that it
 # had.
 ORACLE_FLOPS = 3e9
 
-Images = Conv | Pool | Lrn | LrnPool  # operators whose first axis is the batch
+Images = Conv | Pool | Lrn | LrnPool | ConvPool  # operators whose first axis is the batch
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ def distinct(p: Params) -> Params:
     if not isinstance(p, Images):
         return p
     most = min(oracle.MAX_IMAGES, int(ORACLE_FLOPS / max(1, p.flops / p.n)))
-    return replace(p, n=min(p.n, max(2, most)))
+    few = min(p.n, max(2, most))
+    return p.of_images(few) if isinstance(p, ConvPool) else replace(p, n=few)
 
 
 def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] = ()) -> Sample:

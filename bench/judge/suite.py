@@ -7,7 +7,20 @@ from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 from kernels import launch
-from kernels.params import Binary, Cast, Conv, Gemm, Lrn, LrnPool, Params, Pool, Softmax, Transpose, Unary
+from kernels.params import (
+    Binary,
+    Cast,
+    Conv,
+    ConvPool,
+    Gemm,
+    Lrn,
+    LrnPool,
+    Params,
+    Pool,
+    Softmax,
+    Transpose,
+    Unary,
+)
 from kernels.registry import Rung
 
 _Window = TypeVar("_Window", Conv, Pool)
@@ -58,7 +71,7 @@ def _taken(rung: Rung, params: Params) -> bool:
 def _drawn(p: Params) -> Iterator[Shape]:
     match p:
         case Conv():
-            yield from _convs(p)
+            yield from (Shape(tag, conv) for tag, conv in _convs(p))
         case Gemm():
             yield Shape("plain", replace(p, m=min(p.m, 5), n=min(p.n, 7), k=min(p.k, 9), batch=1, stride_a=0,
                                          stride_b=0, bias=False, activation=None))  # fmt: skip
@@ -80,6 +93,8 @@ def _drawn(p: Params) -> Iterator[Shape]:
             both = replace(p, n=2, c=min(p.c, 19))
             yield Shape("own", both)
             yield from (Shape(tag, LrnPool.of(both.lrn, shape)) for tag, shape in _pools(both.pool).items())
+        case ConvPool():
+            yield from _conv_pools(p)
         case Softmax():
             yield Shape("own", replace(p, outer=min(p.outer, 3)))
             yield from (Shape("size", replace(p, outer=3, axis=axis, inner=1)) for axis in (1, 7, 1030))
@@ -113,7 +128,8 @@ def _pools(p: Pool) -> dict[str, Pool]:
     return {tag: _sized(shape) for tag, shape in shapes.items()}
 
 
-def _convs(p: Conv) -> Iterator[Shape]:
+def _convs(p: Conv) -> Iterator[tuple[str, Conv]]:
+    """Small convolutions, the last of them the timed shape's own."""
     kh, kw = (p.kh, p.kw) if max(p.kh, p.kw) <= 7 else (3, 3)
     plain = Conv(1, 3, kh + 5, kw + 7, 4, kh, kw, 0, 0)
     shapes = {
@@ -132,7 +148,7 @@ def _convs(p: Conv) -> Iterator[Shape]:
                        pad_bottom=1, pad_right=2, stride_h=3, stride_w=2, activation="tanh"),
     }  # fmt: skip
     for tag, shape in shapes.items():
-        yield Shape(tag, _sized(shape))
+        yield tag, _sized(shape)
     # The timed shape itself with few images, a small one and fewer channels.
     reach_h, reach_w = (p.kh - 1) * p.dilation_h + 1, (p.kw - 1) * p.dilation_w + 1
     high, wide = reach_h + 4 * p.stride_h - p.pad_top, reach_w + 6 * p.stride_w - p.pad_left
@@ -140,7 +156,30 @@ def _convs(p: Conv) -> Iterator[Shape]:
     if p.group > 16:
         c, m = p.c, p.m
     own = replace(p, n=2, c=c, m=m, h=max(1, min(p.h, high)), w=max(1, min(p.w, wide)))
-    yield Shape("own", _sized(own))
+    yield "own", _sized(own)
+
+
+def _conv_pools(p: ConvPool) -> Iterator[Shape]:
+    """Each small convolution under a plain pool, a plain convolution under each small pool, and the timed
+    shape's own windows, of few images and channels."""
+    for tag, conv in _convs(p.conv):
+        halves = Pool(p.pool.kind, 0, 0, 0, 0, min(2, conv.out_h), min(2, conv.out_w), 0, 0, 2, 2)
+        if tag != "own":
+            yield Shape(tag, _over(conv, halves))
+        elif p.pool.kh * p.pool.dilation_h <= conv.out_h and p.pool.kw * p.pool.dilation_w <= conv.out_w:
+            yield Shape(tag, _over(conv, p.pool))
+        else:
+            yield Shape(tag, _over(replace(p.conv, n=2, c=conv.c, m=conv.m), p.pool))
+    for tag, pool in _pools(replace(p.pool, n=2, c=3)).items():
+        conv = Conv(2, 2, pool.h + 2, pool.w + 1, 3, 3, 2, pool.h, pool.w, bias=True)
+        yield Shape(tag, ConvPool(conv, pool))
+        if tag == "plain":
+            yield Shape("activation", ConvPool(conv, replace(pool, activation="tanh")))
+
+
+def _over(conv: Conv, pool: Pool) -> ConvPool:
+    """The pool's window over what the convolution gives."""
+    return ConvPool(conv, _sized(replace(pool, n=conv.n, c=conv.m, h=conv.out_h, w=conv.out_w)))
 
 
 def _sized(p: _Window) -> _Window:
@@ -157,10 +196,10 @@ def words(p: Params) -> str:
     """Params as one reads them: "2×3×9×9 → 4×7×7, kernel 3×3, stride 2, pad 1, bias"."""
     if isinstance(p, LrnPool):
         return f"{words(p.pool)}, of LRN over {p.size} channels"
+    if isinstance(p, ConvPool):
+        return f"{words(p.conv)}; then → {p.pool.out_h}×{p.pool.out_w}, {_pool_words(p.pool)}"
     if isinstance(p, Pool):
-        parts = [f"{p.n}×{p.c}×{p.h}×{p.w} → {p.out_h}×{p.out_w}", f"{p.kind} of {p.kh}×{p.kw}", *_windows(p)]
-        parts += ["padding counted"] if p.count_include_pad else []
-        return ", ".join(parts + ([p.activation] if p.activation else []))
+        return f"{p.n}×{p.c}×{p.h}×{p.w} → {p.out_h}×{p.out_w}, {_pool_words(p)}"
     if not isinstance(p, Conv):
         told = [(f.name, getattr(p, f.name)) for f in fields(p) if getattr(p, f.name) != f.default]
         return f"{p.op} " + ", ".join(f"{name} {_word(value)}" for name, value in told)
@@ -169,6 +208,12 @@ def words(p: Params) -> str:
     parts += ["bias"] if p.bias else []
     parts += [p.activation] if p.activation else []
     return ", ".join(parts)
+
+
+def _pool_words(p: Pool) -> str:
+    parts = [f"{p.kind} of {p.kh}×{p.kw}", *_windows(p)]
+    parts += ["padding counted"] if p.count_include_pad else []
+    return ", ".join(parts + ([p.activation] if p.activation else []))
 
 
 def _windows(p: Conv | Pool) -> list[str]:

@@ -30,8 +30,14 @@ Progress = Callable[[str, float | None], None]
 
 
 def params_of(op: str, fields: dict[str, Any]) -> Params:
-    """The params record of these fields, as JSON has them."""
-    return OPS[op](**{key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()})
+    """The params record of these fields, as JSON has them; a record in it is under its operator's name."""
+
+    def made(name: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return params_of(name, value)
+        return tuple(value) if isinstance(value, list) else value
+
+    return OPS[op](**{name: made(name, value) for name, value in fields.items()})
 
 
 class Reference:

@@ -14,6 +14,7 @@ from kernels.params import (
     Binary,
     Cast,
     Conv,
+    ConvPool,
     Gemm,
     Lrn,
     LrnPool,
@@ -101,6 +102,9 @@ def _axis(p: Params) -> _Axis:
     if isinstance(p, LrnPool):
         outputs = p.c * p.out_h * p.out_w
         return _Axis(p.n, (p.c * p.h * p.w,), outputs, lambda count: replace(p, n=count))
+    if isinstance(p, ConvPool):
+        inputs = (p.image, 0) + (0,) * p.bias
+        return _Axis(p.n, inputs, p.outputs // p.n, p.of_images)
     if isinstance(p, Softmax):
         row = p.axis * p.inner
         return _Axis(p.outer, (row,), row, lambda count: replace(p, outer=count))

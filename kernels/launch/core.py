@@ -11,11 +11,11 @@ import numpy as np
 
 from kernels.errors import KernelError, UnsupportedError
 from kernels.nvrtc import Define
-from kernels.params import OPS, Conv, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax, Transpose
+from kernels.params import OPS, Conv, ConvPool, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax, Transpose
 from kernels.registry import Rung
 from kernels.scalars import SCALARS, Scalar
 
-POINTERS = {op: 3 if op in ("conv", "gemm") else 2 if op == "binary" else 1 for op in OPS}
+POINTERS = {op: 3 if op in ("conv", "gemm", "conv_pool") else 2 if op == "binary" else 1 for op in OPS}
 MAX_X, MAX_YZ = 2**31 - 1, 65535
 
 
@@ -180,6 +180,8 @@ def outputs(p: Params) -> int:
             return p.batch * p.m * p.n
         case Pool() | LrnPool():
             return p.n * p.c * p.out_h * p.out_w
+        case ConvPool():
+            return p.outputs
         case Lrn():
             return p.n * p.c * p.inner
         case Softmax():

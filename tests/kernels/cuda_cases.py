@@ -17,7 +17,9 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from bench.accuracy import BOUNDS
+from kernels import launch
 from kernels import params as p
+from kernels.registry import Rung
 
 Array = np.ndarray
 OPSET = 19
@@ -42,6 +44,11 @@ class Case:
 def cases(op: str, seed: int = 0) -> Iterator[Case]:
     """Every case of an operator: corner cases by hand, then shapes drawn at random."""
     return _MAKERS[op](np.random.default_rng([seed, *op.encode()]))
+
+
+def takes(rung: Rung, params: p.Params, capability: tuple[int, int] | None = None) -> bool:
+    """Whether a rung can be run on these params, by its header and by its launch shape."""
+    return rung.refusal(params, capability) is None and launch.refusal(params, rung) is None
 
 
 def differs(actual: Array, case: Case, precision: str = "fp32") -> str:
@@ -390,6 +397,97 @@ def _lrn_pool_case(rng: np.random.Generator, q: p.LrnPool, ceil_mode: bool) -> C
     return Case(replace(q, out_h=y.shape[2], out_w=y.shape[3]), (x,), y)
 
 
+def _conv_pool(rng: np.random.Generator) -> Iterator[Case]:
+    lenet = p.Conv(1, 1, 28, 28, 6, 5, 5, 0, 0, bias=True, activation="tanh")
+    second = replace(lenet, n=3, c=6, h=12, w=12, m=16)
+    halves = p.Pool("average", 0, 0, 0, 0, 2, 2, 0, 0, 2, 2)
+    largest, thirds = replace(halves, kind="max"), p.Pool("max", 0, 0, 0, 0, 3, 3, 0, 0, 3, 3)
+    overlapping = replace(thirds, stride_h=2, stride_w=2)
+    postponed = replace(largest, activation="tanh")
+    ece408 = replace(lenet, n=70, m=50, activation="relu")
+    for conv, pool, ceil_mode in (
+        (lenet, halves, False),
+        (second, halves, False),
+        (replace(lenet, n=3, h=32, w=32), halves, False),
+        (replace(lenet, n=70, activation=None), postponed, False),
+        (replace(second, activation=None), postponed, False),
+        (ece408, largest, False),
+        (replace(ece408, n=1), largest, False),
+        (replace(ece408, n=2, c=50, h=12, w=12), largest, False),
+        (replace(second, n=3, c=8, h=14, w=14, m=16, pad_top=2, pad_left=2, pad_bottom=2, pad_right=2,
+                 activation="relu"), thirds, False),  # mnist-8's second
+        (replace(second, m=10, group=2), largest, False),
+        (replace(second, stride_h=2, stride_w=2), halves, False),
+        (replace(second, stride_h=1, stride_w=3, activation="relu"), largest, True),
+        (second, overlapping, False),
+        (replace(second, n=70), overlapping, True),
+        (second, replace(overlapping, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1), False),
+        (second, replace(halves, pad_top=1, pad_right=1, count_include_pad=True, activation="relu"), False),
+        (second, replace(halves, pad_bottom=1, pad_left=1), False),
+        (replace(second, h=11, w=11), largest, False),  # of 7×7, a row and a column are left over
+        (replace(second, h=11, w=11), largest, True),
+        (replace(second, bias=False, activation=None), largest, False),
+        (replace(second, activation="sigmoid"), replace(thirds, kh=8, kw=8), False),  # global
+        (replace(second, m=3), replace(largest, dilation_h=3, dilation_w=2), False),
+    ):  # fmt: skip
+        yield _conv_pool_case(rng, conv, pool, ceil_mode)
+    for _ in range(16):
+        group = _pick(rng, 1, 1, 2)
+        kh, kw, dilation_h, dilation_w = (
+            _pick(rng, *sizes) for sizes in ((1, 3, 5), (2, 3, 7), *[(1, 1, 2)] * 2)
+        )
+        conv = p.Conv(
+            n=_pick(rng, 1, 2, 5),
+            c=group * _pick(rng, 1, 3, 8),
+            h=(kh - 1) * dilation_h + _pick(rng, 9, 12, 20),
+            w=(kw - 1) * dilation_w + _pick(rng, 9, 11, 19),
+            m=group * _pick(rng, 1, 7, 16),
+            kh=kh,
+            kw=kw,
+            out_h=0,
+            out_w=0,
+            stride_h=_pick(rng, 1, 1, 2),
+            stride_w=_pick(rng, 1, 1, 2),
+            pad_top=_pick(rng, 0, 1, 2),
+            pad_left=_pick(rng, 0, 1, 2),
+            pad_bottom=_pick(rng, 0, 1, 2),
+            pad_right=_pick(rng, 0, 1, 2),
+            dilation_h=dilation_h,
+            dilation_w=dilation_w,
+            group=group,
+            bias=bool(rng.integers(2)),
+            activation=ACTIVATIONS[rng.integers(len(ACTIVATIONS))],
+        )
+        kind = str(rng.choice(["max", "average"]))
+        kh, kw = _pick(rng, 1, 2, 3), _pick(rng, 2, 3)
+        activation = ACTIVATIONS[rng.integers(len(ACTIVATIONS))]
+        beside = replace(halves, kind=kind, kh=kh, kw=kw, stride_h=kh, stride_w=kw, activation=activation)
+        yield _conv_pool_case(rng, conv, beside, False)
+        pool = replace(
+            beside,
+            stride_h=_pick(rng, 1, 2, 3),
+            stride_w=_pick(rng, 1, 2, 3),
+            pad_top=_pick(rng, *range(kh)),
+            pad_left=_pick(rng, *range(kw)),
+            pad_bottom=_pick(rng, *range(kh)),
+            pad_right=_pick(rng, *range(kw)),
+            count_include_pad=kind == "average" and bool(rng.integers(2)),
+        )
+        yield _conv_pool_case(rng, conv, pool, bool(rng.integers(2)))
+
+
+def _conv_pool_case(rng: np.random.Generator, conv: p.Conv, pool: p.Pool, ceil_mode: bool) -> Case:
+    """`pool`: its window alone is looked at."""
+    below = _conv_case(rng, conv)
+    made = below.params
+    assert isinstance(made, p.Conv)
+    over = replace(pool, n=made.n, c=made.m, h=made.out_h, w=made.out_w)
+    # What is pooled is rounded to float32 first, which is far below what is tolerated.
+    y = _pooled(over, below.expected.astype(np.float32), ceil_mode)
+    over = replace(over, out_h=y.shape[2], out_w=y.shape[3])
+    return Case(p.ConvPool(made, over), below.inputs, activate(y, over.activation))
+
+
 def _softmax(rng: np.random.Generator) -> Iterator[Case]:
     few = ((1, 10, 1), (1000, 10, 1), (3, 1000, 1), (2, 33, 5), (4, 1, 3), (1, 5000, 2), (1, 20_000, 1))
     for outer, axis, inner in (*few, (2, 100, 40), (3, 40, 8), (2, 3000, 17), (2, 700, 33)):
@@ -500,6 +598,7 @@ _MAKERS = {
     "pool": _pool,
     "lrn": _lrn,
     "lrn_pool": _lrn_pool,
+    "conv_pool": _conv_pool,
     "softmax": _softmax,
     "unary": _unary,
     "binary": _binary,

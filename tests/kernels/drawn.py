@@ -19,6 +19,7 @@ from kernels.params import (
     Binary,
     Cast,
     Conv,
+    ConvPool,
     Gemm,
     Lrn,
     LrnPool,
@@ -169,6 +170,35 @@ def lrn_pool(draw) -> LrnPool:
 
 
 @st.composite
+def conv_pool(draw) -> ConvPool:
+    made = draw(conv())
+    axes = dict(zip("hw", (_over(draw, made.out_h), _over(draw, made.out_w)), strict=True))
+    kind = draw(st.sampled_from(["max", "average"]))
+    include = kind == "average" and draw(st.booleans())
+    p = Pool(
+        kind=kind,
+        n=made.n,
+        c=made.m,
+        count_include_pad=include,
+        activation=draw(activations),
+        **_axes(axes["h"], axes["w"]),
+    )
+    assume(_sees_the_image(p))
+    return ConvPool(made, p)
+
+
+def _over(draw, size: int) -> dict[str, int]:
+    """A pool's window of one axis over an image that is given."""
+    k, dilation = draw(st.integers(1, min(4, size))), 1
+    if k > 1 and (k - 1) * 2 < size:
+        dilation = draw(st.integers(1, 2))
+    before, after = draw(st.integers(0, min(2, k - 1))), draw(st.integers(0, min(2, k - 1)))
+    stride = draw(st.integers(1, 3))
+    found = {"size": size, "k": k, "stride": stride, "dilation": dilation, "before": before, "after": after}
+    return found | {"out": (size + before + after - _reach(k, dilation)) // stride + 1}
+
+
+@st.composite
 def softmax(draw) -> Softmax:
     return Softmax(
         outer=draw(st.integers(1, 5)),
@@ -227,7 +257,10 @@ def cast(draw) -> Cast:
 
 DRAWN = {
     strategy.__name__: strategy()
-    for strategy in (conv, gemm, pool, lrn, lrn_pool, softmax, unary, binary, transpose, pad, cast)
+    for strategy in (
+        *(conv, gemm, pool, lrn, lrn_pool, conv_pool),
+        *(softmax, unary, binary, transpose, pad, cast),
+    )
 }
 
 
@@ -244,6 +277,8 @@ def input_shapes(p: Params) -> list[tuple[int, ...]]:
         return [*shapes, bias] if p.bias else shapes
     if isinstance(p, Pool | LrnPool):
         return [(p.n, p.c, p.h, p.w)]
+    if isinstance(p, ConvPool):
+        return input_shapes(p.conv)
     if isinstance(p, Lrn):
         return [(p.n, p.c, 1, p.inner)]
     if isinstance(p, Softmax):
@@ -265,6 +300,8 @@ def output_shape(p: Params) -> tuple[int, ...]:
         return (p.batch, p.m, p.n)
     if isinstance(p, Pool | LrnPool):
         return (p.n, p.c, p.out_h, p.out_w)
+    if isinstance(p, ConvPool):
+        return (p.n, p.m, p.pool.out_h, p.pool.out_w)
     if isinstance(p, Binary):
         return p.shape
     if isinstance(p, Transpose):
@@ -349,6 +386,17 @@ def _nodes(p: Params, ceil_mode: bool, names: list[str]) -> tuple[list[Any], dic
         first.output[0] = "normal"
         (second,), _ = _nodes(p.pool, ceil_mode, ["normal"])
         return [first, second], {}
+    if isinstance(p, ConvPool):
+        nodes, _ = _nodes(p.conv, False, names)
+        if p.conv.activation:
+            nodes.append(node(ONNX_UNARY[p.conv.activation], ["sums"], ["y"]))
+            nodes[0].output[0] = "sums"
+        nodes[-1].output[0] = "maps"
+        pooled, _ = _nodes(p.pool, ceil_mode, ["maps"])
+        if p.pool.activation:
+            pooled[0].output[0] = "linear"
+            pooled.append(node(ONNX_UNARY[p.pool.activation], ["linear"], ["y"]))
+        return [*nodes, *pooled], {}
     if isinstance(p, Lrn):
         return [node("LRN", names, ["y"], size=p.size, alpha=p.alpha, beta=p.beta, bias=p.bias)], {}
     if isinstance(p, Softmax):

@@ -59,7 +59,7 @@ def _cases(op: str) -> tuple[cuda_cases.Case, ...]:
 
 def small_case(rung: Rung, capability: tuple[int, int] | None = None) -> cuda_cases.Case | None:
     """The case of least work that the rung does not refuse, of those with enough outputs if there are any."""
-    taken = [case for case in _cases(rung.op) if rung.refusal(case.params, capability) is None]
+    taken = [case for case in _cases(rung.op) if cuda_cases.takes(rung, case.params, capability)]
     enough = [case for case in taken if case.expected.size >= OUTPUTS]
     return min(enough or taken, key=lambda case: case.params.flops + case.params.nbytes, default=None)
 

@@ -23,6 +23,10 @@ EXAMPLES: dict[str, params.Params] = {
     "pool": params.Pool("max", 1, 2, 4, 4, 2, 2, 2, 2, 2, 2),
     "lrn": params.Lrn(2, 3, 4, 5),
     "lrn_pool": params.LrnPool(5, "max", 2, 3, 8, 9, 3, 3, 3, 4, 2, 2),
+    "conv_pool": params.ConvPool(
+        params.Conv(2, 4, 9, 9, 6, 3, 3, 7, 7, group=2, bias=True),
+        params.Pool("max", 2, 6, 7, 7, 2, 2, 3, 3, 2, 2),
+    ),
     "softmax": params.Softmax(2, 3, 4),
     "unary": params.Unary("relu", 7),
     "binary": params.Binary("add", (2, 3), (3, 1), (0, 1)),

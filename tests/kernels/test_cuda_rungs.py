@@ -42,7 +42,7 @@ def _failures(device: Device, rung: registry.Rung) -> tuple[int, list[str]]:
     """How many cases the rung took, and what was wrong with which."""
     tried, wrong = 0, []
     for case in _cases(rung.op):
-        if rung.refusal(case.params, device.capability):
+        if not cuda_cases.takes(rung, case.params, device.capability):
             continue
         tried += 1
         actual, spilled = device.run(rung, case.params, case.inputs, case.expected.shape, case.dtype)
@@ -78,7 +78,7 @@ def test_every_tile_agrees_with_float64(
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
 def test_same_inputs_give_the_same_bits(device: Device, rung: registry.Rung) -> None:
     # A race shows as a result that moves between runs of the same inputs.
-    case = next(c for c in _cases(rung.op) if not rung.refusal(c.params, device.capability))
+    case = next(c for c in _cases(rung.op) if cuda_cases.takes(rung, c.params, device.capability))
     outcome = [
         device.run(rung, case.params, case.inputs, case.expected.shape, case.dtype)[0].tobytes()
         for _ in range(10)
@@ -95,15 +95,18 @@ def test_nan_passes_through(device: Device, rung: registry.Rung) -> None:
     # All inputs NaN: every activation, maximum and sum has to say so in every element.
     seen = set()
     for case in _cases(rung.op):
-        kind = (getattr(case.params, "kind", None), getattr(case.params, "activation", None))
-        if kind in seen or rung.refusal(case.params, device.capability):
+        halves = [getattr(case.params, half, case.params) for half in ("conv", "pool")]
+        kind = tuple(getattr(half, name, None) for half in halves for name in ("kind", "activation"))
+        if kind in seen or not cuda_cases.takes(rung, case.params, device.capability):
             continue
         seen.add(kind)
         inputs = tuple(None if a is None else np.full_like(a, np.nan) for a in case.inputs)
         actual, _ = device.run(rung, case.params, inputs, case.expected.shape, case.dtype)
         # A window that lies in the padding alone reads nothing: the convolution there is the bias.
         share = float(np.isnan(actual).mean())
-        assert share == 1.0 or (rung.op == "conv" and share > 0.5), f"{case.params}: {share:.0%} NaN"
+        assert share == 1.0 or (rung.op in ("conv", "conv_pool") and share > 0.5), (
+            f"{case.params}: {share:.0%} NaN"
+        )
 
 
 def test_naive_kernels_agree_past_two_to_the_31_elements(device: Device) -> None:

@@ -216,6 +216,9 @@ def test_needs_fit_their_operator() -> None:
     assert "size_max" in registry.NEEDS["lrn"]
     assert "size_max" not in registry.NEEDS["unary"]
     assert "group" not in registry.NEEDS["gemm"]
+    # Of two operators in one record it is properties that are asked for.
+    asked = {"kernel_max", "weights_max", "image_max", "m_max", "kind", "group", "bias", "dtype"}
+    assert asked <= set(registry.NEEDS["conv_pool"])
 
 
 @pytest.mark.parametrize(

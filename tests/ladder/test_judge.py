@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from bench import judge
-from bench.judge import Wrong, diagnosis
+from bench.judge import Wrong, diagnosis, suite
 from bench.judge.suite import sized, small_shapes
+from bench.ladder.entrants import params_of
 from engine.rung_session import GUARD_NBYTES
 from kernels import registry
-from kernels.params import Conv, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose, Unary
+from kernels.params import Conv, ConvPool, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose, Unary
 
 PLANTED = Path(__file__).parent / "planted"
 CONV = sized(Conv(4, 6, 14, 17, 8, 3, 3, 0, 0, 2, 1, 1, 1, 1, 1, group=2, bias=True, activation="relu"))
@@ -94,6 +96,7 @@ def _params(rung: registry.Rung) -> Params:
         "gemm": Gemm(3, 50, 40, trans_b=True, bias=True, activation="relu"),
         "pool": Pool("max", 2, 3, 9, 9, 3, 3, 4, 4, 2, 2),
         "lrn": Lrn(2, 7, 20, 5),
+        "conv_pool": ConvPool(CONV, sized(Pool("max", 4, 8, 7, 17, 3, 2, 0, 0, 2, 2, activation="tanh"))),
         "softmax": Softmax(3, 10, 1),
         "unary": Unary("tanh", 100),
         "transpose": Transpose((2, 3, 4), (2, 0, 1)),
@@ -102,7 +105,7 @@ def _params(rung: registry.Rung) -> Params:
     return by_op[rung.op]
 
 
-OURS = [rung for op in ("conv", "gemm", "pool", "lrn", "softmax", "unary", "transpose", "pad")
+OURS = [rung for op in ("conv", "gemm", "pool", "lrn", "conv_pool", "softmax", "unary", "transpose", "pad")
         for rung in registry.rungs("cpu", op)]  # fmt: skip
 
 
@@ -140,6 +143,22 @@ def test_shapes_a_rung_refuses_are_left_out() -> None:
     shapes = small_shapes(winograd, replace(CONV, stride_h=1, out_h=14))
     assert {"plain", "bias", "group", "batch"} <= {shape.tag for shape in shapes}
     assert not {"stride", "strides", "dilation"} & {shape.tag for shape in shapes}
+
+
+def test_two_operators_in_one_are_tried_on_what_either_is_tried_on_and_read_back_as_they_were_told() -> None:
+    p = _params(registry.find("cpu", "conv_pool", 1))
+    shapes = small_shapes(registry.find("cpu", "conv_pool", 1), p)
+    assert {"plain", "bias", "group", "dilation", "pad", "activation", "own", "all"} <= {
+        s.tag for s in shapes
+    }
+    assert any(s.params.conv.group > 1 for s in shapes)
+    assert any(s.params.pool.activation for s in shapes)
+    told = msgspec.json.decode(msgspec.json.encode(asdict(p)))
+    assert params_of("conv_pool", told) == p
+    assert suite.words(p) == (
+        "4×6×14×17 → 8×7×17, kernel 3×3, stride 2×1, pad 1, group 2, bias, relu; then → 3×8, max of 3×2, "
+        "stride 2, tanh"
+    )
 
 
 def test_no_mistake_explains_a_right_answer() -> None:
