@@ -6,6 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from engine.graph import Graph, Node
+from engine.joints import joined_somewhere
 from engine.ops import Kernel, Scope, View
 from engine.passes import grouped, trace
 from engine.passes.trace import Program, advance, start
@@ -45,7 +46,7 @@ def groups(graph: Graph, batch: int) -> tuple[Group, ...]:
         traced = trace(graph, batch)
     except UnsupportedError:
         return _single(graph, scope)
-    program = grouped(traced)
+    program = grouped(traced, joined_somewhere)
     gathered: list[list[Kernel | View]] = []
     place: dict[str, int] = {}
     for item in program.items:

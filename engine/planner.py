@@ -13,9 +13,10 @@ import numpy as np
 from engine import choices
 from engine.backend import Options
 from engine.graph import Graph
+from engine.joints import better_joined
 from engine.memory import lives, place
 from engine.ops import Kernel, View
-from engine.passes import Joins, Program, program
+from engine.passes import Program, program
 from engine.plan import Plan, Step, TensorSpec
 from kernels import launch, params, registry
 from kernels.errors import InputError, UnsupportedError
@@ -53,14 +54,14 @@ def plan(
 
     choose: picks the rung of a step (default: `ladder_choice`). workspace: bytes of scratch a step needs
     (default: none); the plan keeps the largest, which the steps share. joined: whether operators that have
-    ladders of their own become one step of a joint one (kernels.params.LrnPool): None, where the device is
-    better off so; True, wherever they can; False, never.
+    ladders of their own become one step of a joint one (kernels.params.LrnPool, ConvPool): None, where the
+    device is better off so (engine.joints); True, wherever they can; False, never.
     Raises InputError (batch size, precision or a node of options.rungs unknown) and UnsupportedError (a node,
     a batch size or a precision that is refused, with the reason).
     """
     options = options or Options()
     check_precision(precision, device)
-    joins = _joins(device, options) if joined is None else lambda made, nodes: joined
+    joins = better_joined(device, options, precision) if joined is None else lambda made, known: joined
     lowered = program(graph, batch, joins)
     _check_rungs(options, graph)
     choose = choose or ladder_choice(options, precision=precision)
@@ -166,24 +167,6 @@ def ladder_choice(
         raise UnsupportedError(f"node {node!r}: no {wanted.op} kernel for {device} takes it ({why})")
 
     return choose
-
-
-def _joins(device: str, options: Options) -> Joins:
-    """Where a device is better off with one step for two: where the best kernel for both takes them, for a
-    lesser one would be slower than the two apart. A rung named for one of the nodes keeps them apart, unless
-    it is one for both."""
-    ladder = registry.rungs(device, params.LrnPool.op, options.kernel_dirs)
-    best = registry.candidates(device, params.LrnPool.op)[:1]
-
-    def joins(made: params.LrnPool, nodes: tuple[str, ...]) -> bool:
-        named = {options.rungs[node] for node in nodes if node in options.rungs}
-        if named:
-            return named <= {rung.name for rung in ladder}
-        if device == "cpu" and made.n == 1:
-            return False  # its threads divide images: apart, the pool at least is divided
-        return any(rung.refusal(made) is None for rung in best)
-
-    return joins
 
 
 def _weights_known(item: Kernel, weights: Mapping[str, np.ndarray], aliases: Mapping[str, str]) -> bool:

@@ -75,7 +75,7 @@ def _plain(key: str) -> str:
         name = key.removeprefix(MARK)
         return _SPANS.get(name) or _PHASES[sum(name.encode()) % len(_PHASES)]
     if key.startswith(profile_parts.OP):
-        name = key.removeprefix(profile_parts.OP)
+        name = key.removeprefix(profile_parts.OP).partition("+")[0]  # of several operators in one, the first
         category = next((c for c, names in _OPERATORS.items() if name in names), "")
         if category:
             return palette.CATEGORIES[category][1]

@@ -108,16 +108,18 @@ def _steps(model: str, batch: int, device: str) -> list[Step]:
 
 
 def _chosen(steps: Sequence[Step], asked: LadderQuestion) -> Step:
-    """The step asked for, of this operator if the node has one; else the heaviest of a fused layer's; else
-    the first of the operator; else the first convolution, or whatever is first. Raises InputError where there
-    is nothing."""
+    """The step asked for, of this operator if the node has one; else of the steps that do the least beside
+    what was asked for, the heaviest; else the first of the operator; else the first convolution, or whatever
+    is first. Raises InputError where there is nothing."""
     if not steps:
         raise InputError(f"model {asked.model} has no node that a ladder has rungs for")
     for wanted in ((asked.node,), asked.nodes):
         fit = [step for step in steps if set(wanted) & set(step.nodes)]
         if fit:
             of_op = [step for step in fit if step.op == asked.op]
-            return max(of_op or fit, key=lambda step: step.params.flops)
+            beside = [len(set(step.nodes) - set(wanted)) for step in fit]
+            least = [step for step, count in zip(fit, beside, strict=True) if count == min(beside)]
+            return max(of_op or least, key=lambda step: step.params.flops)
     fit = [step for step in steps if step.op == (asked.op or "conv")]
     return (fit or list(steps))[0]
 

@@ -26,7 +26,7 @@ _TITLES = {
 
 def row(made: CaseProfile, events: Events) -> dict[str, Any]:
     """One line of the table: each column's time and number of events, from creation to close; its device, and
-    whether a step of it does two layers of which one has a column."""
+    what is to be said of steps of it that do two layers."""
     found = in_window(events, "all")
     picked: dict[str, Sequence[Activity | ApiCall | Interval]] = {}
     steps = device_events(found)
@@ -37,7 +37,7 @@ def row(made: CaseProfile, events: Events) -> dict[str, Any]:
     for family in profile_api.FAMILIES:
         picked[family] = profile_api.variants(found.calls, family)
     made_row: dict[str, Any] = {"backend": made.case.backend, "batch": made.case.batch, "device": made.device}
-    made_row["fused"] = any(event.op_type == "LRN+MaxPool" for event in steps)
+    made_row["fused"] = {words for event in steps if (words := _fused(event.op_type))}
     for key in _COLUMNS:
         made_row[f"{key}_ns"] = sum(event.time_ns for event in picked[key])
         made_row[f"{key}_calls"] = len(picked[key])
@@ -48,6 +48,16 @@ def _layer(op_type: str) -> str:
     """The column of an operator, "" for none; of one that is several, the first that has a column."""
     parts = op_type.split("+")
     return next((key for key, types in _KERNELS.items() if any(part in types for part in parts)), "")
+
+
+def _fused(op_type: str) -> str:
+    """Where a step stands that does two layers; "" for any other."""
+    first, _, second = op_type.partition("+")
+    if first == "Conv" and second.endswith("Pool"):
+        return "A step that does a convolution and the pool behind it stands under conv kernels."
+    if (first, second) == ("LRN", "MaxPool"):
+        return "A step that does LRN and the max pool behind it stands under max-pool kernels."
+    return ""
 
 
 def table(rows: Sequence[dict[str, Any]], passes: int) -> Table:
@@ -76,8 +86,7 @@ def table(rows: Sequence[dict[str, Any]], passes: int) -> Table:
             f"On a CPU, a kernel is a step of the model, and its time that of {passes} {made}; there are no "
             "copies to a device and no calls into CUDA."
         )
-    if any(line["fused"] for line in rows):
-        notes.append("A step that does LRN and the max pool behind it stands under max-pool kernels.")
+    notes += sorted({words for line in rows for words in line["fused"]})
     if any(str(line["backend"]).startswith("ort-cuda") for line in rows):
         notes.append(
             "Of ONNX Runtime's kernels those are in it with which cuDNN's algorithms are searched, at the "

@@ -15,15 +15,15 @@ from engine.passes.trace import Program, alive, check_batch, known, trace
 __all__ = ["Joins", "Program", "alive", "check_batch", "fuse", "grouped", "join", "known", "program", "trace"]
 
 
-def program(graph: Graph, batch: int, joins: Joins = lambda made, nodes: True) -> Program:
+def program(graph: Graph, batch: int, joins: Joins) -> Program:
     """The graph at this batch size as fused kernels and views, dead ones dropped.
 
-    joins: which normalisations and pools become one kernel. Raises InputError for a batch size out of range,
+    joins: which pools become one kernel with what they read. Raises InputError for a batch size out of range,
     UnsupportedError for a node or batch size refused.
     """
     return join(fuse(postpone(alive(trace(graph, batch)))), joins)
 
 
-def grouped(traced: Program) -> Program:
+def grouped(traced: Program, joins: Joins) -> Program:
     """A traced graph fused as its nodes are grouped: the same on every device."""
-    return join(fuse(alive(traced)))
+    return join(fuse(alive(traced)), joins)

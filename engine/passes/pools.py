@@ -1,11 +1,13 @@
-"""Pools and what stands before them: an activation goes behind the maximum, a normalisation into one step.
+"""Pools and what stands before them: an activation goes behind the maximum, a normalisation or a convolution
+into one step.
 
     Tanh | Sigmoid → MaxPool        as a pool that ends in the activation: of its outputs alone
     LRN → MaxPool | AveragePool     as one step: what lies between is never written
+    Conv → MaxPool | AveragePool    as one step too, the convolution with its bias and activation
 
-Neither changes what comes out. Both functions never fall, so that the largest of what they give is what they
-give for the largest, NaN included. Only a window that holds no pixel would tell the difference: nothing is
-moved behind one that has such. (Relu stays where it is: on its way out of a product it costs nothing.)
+None of it changes what comes out. Both functions never fall, so that the largest of what they give is what
+they give for the largest, NaN included. Only a window that holds no pixel would tell the difference: nothing
+is moved behind one that has such. (Relu stays where it is: on its way out of a product it costs nothing.)
 A tensor that the graph gives out, or that something else reads, is never fused away.
 """
 
@@ -21,8 +23,9 @@ from kernels import params
 
 NEVER_FALLING = ("tanh", "sigmoid")
 
-Joins = Callable[[params.LrnPool, tuple[str, ...]], bool]
-"""(what the two make together, the ONNX nodes that they cover) → whether they are to be one step."""
+Joins = Callable[[Kernel, bool], bool]
+"""(what the two make together, an LrnPool or ConvPool; whether its weights are constants) → whether they are
+to be one step."""
 
 
 def postpone(program: Program) -> Program:
@@ -48,20 +51,19 @@ def postpone(program: Program) -> Program:
     return replace(program, items=tuple(item for item in items if item.output not in gone))
 
 
-def join(program: Program, joins: Joins = lambda made, nodes: True) -> Program:
-    """The program with normalisations and the pools that read them as one kernel each, where `joins` says so.
-    Comes after `fuse`."""
+def join(program: Program, joins: Joins) -> Program:
+    """The program with normalisations and convolutions and the pools that read them as one kernel each, where
+    `joins` says so. Comes after `fuse`."""
     uses, makers = _uses(program), _makers(program)
     gone: set[str] = set()
     items: list[Kernel | View] = []
     for item in program.items:
         maker = makers.get(item.inputs[0]) if isinstance(item, Kernel) else None
         if isinstance(item, Kernel) and maker is not None and uses[maker.output] == 1:
-            made, nodes = _joined(maker, item), maker.nodes + item.nodes
-            if made is not None and joins(made, nodes):
+            made = _joined(maker, item)
+            if made is not None and joins(made, all(name in program.constants for name in made.inputs[1:])):
                 gone.add(maker.output)
-                parameters = maker.parameters + item.parameters
-                item = Kernel(made, maker.inputs, item.output, nodes, parameters)
+                item = made
         items.append(item)
     return replace(program, items=tuple(item for item in items if item.output not in gone))
 
@@ -86,13 +88,20 @@ def _sees(out: int, stride: int, pad: int, kernel: int, dilation: int, size: int
     return all(any(0 <= first + k * dilation < size for k in range(kernel)) for first in firsts)
 
 
-def _joined(before: Kernel, after: Kernel) -> params.LrnPool | None:
-    lrn, pool = before.params, after.params
-    if not isinstance(lrn, params.Lrn) or not isinstance(pool, params.Pool):
+def _joined(before: Kernel, after: Kernel) -> Kernel | None:
+    """Both in one, or None where there is no kernel for that."""
+    first, pool = before.params, after.params
+    if not isinstance(pool, params.Pool) or pool.dtype != first.dtype:
         return None
-    if pool.activation is not None or pool.dtype != lrn.dtype:
+    made: params.LrnPool | params.ConvPool
+    if isinstance(first, params.Conv):
+        made = params.ConvPool(first, pool)
+    elif isinstance(first, params.Lrn) and pool.activation is None:
+        made = params.LrnPool.of(first, pool)
+    else:
         return None
-    return params.LrnPool.of(lrn, pool)
+    nodes, parameters = before.nodes + after.nodes, before.parameters + after.parameters
+    return Kernel(made, before.inputs, after.output, nodes, parameters)
 
 
 def _uses(program: Program) -> Counter[str]:

@@ -247,7 +247,8 @@ def test_the_passes_add_up(gpu, graph):
     assert set(made) == {"pass", "create", "close", "all"}
     for part in made.values():
         assert sum(share.time_ns for share in part.parts) == part.wall_ns
-    assert made["pass"].part("op:Conv") >= 10_000 * 0.99
+    convolutions = (s.time_ns for s in made["pass"].parts if s.key.startswith("op:Conv"))
+    assert sum(convolutions) >= 10_000 * 0.99
     assert made["pass"].part("h2d") > 0
     assert made["pass"].part("launch") > 0
 

@@ -161,6 +161,18 @@ def test_without_a_gpu_the_course_reports_table_has_no_columns_of_one():
     assert both.rows[0]["cudaMalloc_calls"] == 0
 
 
+def test_a_convolution_with_its_pool_counts_as_a_convolution_and_the_course_reports_table_says_so():
+    made = [
+        Interval(name="s", kind="step", start_ns=start, end_ns=start + 30, op_type=kind, nodes=("n",), run=0)
+        for start, kind in ((10, "Conv"), (50, "Conv+AveragePool"), (90, "Conv+MaxPool"), (130, "MaxPool"))
+    ]
+    marks = (Mark(name="pass", kind="window", start_ns=0, end_ns=200, run=0),)
+    row = profile_course.row(profile(device="cpu"), Events(intervals=tuple(made), marks=marks))
+    assert [row[key] for key in ("conv_ns", "conv_calls", "maxpool_ns", "maxpool_calls")] == [90, 3, 30, 1]
+    notes = profile_course.table([row, row], 1).notes
+    assert len([note for note in notes if "stands under conv kernels" in note]) == 1
+
+
 def test_an_operator_has_one_colour_in_every_chart():
     few, many = (
         profile_common.colours([f"op:{name}" for name in names])

@@ -89,9 +89,9 @@ def bare(graph: Graph, batch: int) -> Plan:
     return plan(graph, batch, choose=lambda device, wanted, node, known: Chosen(""))
 
 
-def run_plan(graph: Graph, batch: int, feeds: Feeds) -> dict[str, np.ndarray]:
+def run_plan(graph: Graph, batch: int, feeds: Feeds, joined: bool | None = None) -> dict[str, np.ndarray]:
     """Outputs of the plan, run twice without binding again; the arena starts as NaN."""
-    made = plan(graph, batch, choose=first_rung)
+    made = plan(graph, batch, choose=first_rung, joined=joined)
     check_memory(made)
     arena = np.full(made.arena_nbytes, 0xFF, np.uint8)
 

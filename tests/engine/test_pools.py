@@ -61,7 +61,7 @@ def test_an_activation_is_done_behind_the_maximum_that_reads_it(kind: str) -> No
     assert [step.nodes for step in made.steps] == [("conv",), ("pool", "act")]
     assert activations(made) == [None, kind.lower()]
     # What is compared stays as the nodes are, for the reference does not move it.
-    assert [group.nodes for group in groups(graph, BATCH)] == [("conv", "act"), ("pool",)]
+    assert groups(graph, BATCH)[0].nodes[:2] == ("conv", "act")
     agree(graph, {"x": X}, BATCH)
 
 
@@ -152,3 +152,86 @@ def test_what_the_best_kernel_for_both_does_not_take_stays_apart() -> None:
     dilated = from_proto(graph.proto, "dilated")
     assert [step.op for step in plan(dilated, BATCH, "cuda").steps] == ["unary", "lrn", "pool"]
     assert run_ort(dilated, {"x": X})["y"].shape == run_plan(dilated, BATCH, {"x": X})["y"].shape
+
+
+# --------------------------------------------------------------------------- a convolution and its pool
+
+
+def ops(made: Plan) -> list[str]:
+    return [step.op for step in made.steps]
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        net("Relu", outputs=("a", "y")),
+        net("Relu", kernel_shape=[3, 3], strides=[2, 2]),  # windows overlap: sums would be made twice
+        net("Relu", kernel_shape=[2, 2], strides=[2, 2], pads=[1, 1, 1, 1]),
+    ],
+    ids=["given out", "overlapping", "padded"],
+)
+def test_what_a_convolution_does_not_join(graph: Graph) -> None:
+    assert ops(plan(graph, BATCH, "cuda")) == ["conv", "pool"]
+    assert len(groups(graph, BATCH)) == 2
+
+
+def test_a_convolution_that_something_else_reads_too_keeps_its_step() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+        helper.make_node("MaxPool", ["c"], ["p"], "pool", **HALVES),
+        helper.make_node("AveragePool", ["c"], ["q"], "mean", **HALVES),
+        helper.make_node("Add", ["p", "q"], ["y"], "sum"),
+    ]
+    proto = make_model(nodes, {"x": ("N", 3, 9, 8)}, ["y"], {"w": random((4, 3, 2, 2), 1)}, ranks={"y": 4})
+    assert ops(plan(from_proto(proto), BATCH, "cuda")) == ["conv", "pool", "pool", "binary"]
+
+
+def test_weights_that_are_no_constants_are_not_packed_and_so_not_joined() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+        helper.make_node("MaxPool", ["c"], ["y"], "pool", **HALVES),
+    ]
+    given = {"x": ("N", 3, 9, 8), "w": (4, 3, 2, 2)}
+    graph = from_proto(make_model(nodes, given, ["y"], ranks={"y": 4}))
+    assert ops(plan(graph, BATCH, "cuda")) == ["conv", "pool"]
+
+
+def test_an_image_that_does_not_fit_into_shared_memory_stays_apart() -> None:
+    """As AlexNet's fifth convolution."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], "conv", pads=[1, 1, 1, 1]),
+        helper.make_node("MaxPool", ["c"], ["y"], "pool", **HALVES),
+    ]
+    weights = {"w": random((8, 384, 3, 3), 1)}
+    graph = from_proto(make_model(nodes, {"x": ("N", 384, 13, 13)}, ["y"], weights, ranks={"y": 4}))
+    assert ops(plan(graph, BATCH, "cuda")) == ["conv", "pool"]
+    (step,) = plan(graph, BATCH, "cuda", joined=True).steps
+    assert (step.op, step.rung) == ("conv_pool", registry.rungs("cuda", "conv_pool")[0].name)
+
+
+@pytest.mark.parametrize("precision", ["fp32-tc", "tf32", "fp16"])
+def test_a_convolution_with_rungs_of_its_own_precision_is_not_joined_in_one_that_lacks_them(
+    precision: str,
+) -> None:
+    assert ops(plan(net("Tanh"), BATCH, "cuda", precision)) == ["conv", "pool"]
+    assert "lrn_pool" in ops(plan(normalising(), BATCH, "cuda", precision))
+
+
+def test_the_plain_kernel_for_both_is_no_reason_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = registry.candidates
+
+    def plain(device: str, op: str, *more: Any) -> tuple[registry.Rung, ...]:
+        return tuple(rung for rung in every(device, op, *more) if op != "conv_pool" or rung.number == 1)
+
+    monkeypatch.setattr(registry, "candidates", plain)
+    assert ops(plan(net("Tanh"), BATCH, "cuda")) == ["conv", "pool"]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_rung_named_for_a_convolution_or_its_pool_says_whether_they_are_joined(device: str) -> None:
+    both, conv, pool = ([r.name for r in registry.rungs(device, op)] for op in ("conv_pool", "conv", "pool"))
+    for node, rung in [("conv", conv[0]), ("pool", pool[0]), ("conv", both[0]), ("pool", both[0])]:
+        made = plan(net("Tanh"), BATCH, device, options=Options(rungs={node: rung}))
+        step = next(step for step in made.steps if node in step.nodes)
+        assert step.rung == rung
+        assert (step.op == "conv_pool") == (rung in both)

@@ -32,7 +32,8 @@ def test_an_answer_is_a_ladder_ready_to_run():
     answer = ask()
     assert (answer.number, answer.error) == (7, "")
     assert answer.ladder.job.node == "conv1"
-    assert [node.node for node in answer.nodes][:2] == ["conv1", "pool1"]
+    found = [(node.node, node.op) for node in answer.nodes]
+    assert found[:3] == [("conv1", "conv_pool"), ("conv1", "conv"), ("pool1", "pool")]
     assert {node.op for node in answer.nodes} <= set(OPS)
     assert [case.rung for case in answer.ladder.cases][-1] == "reference"
     assert all(info.source for info in answer.rungs)
@@ -104,3 +105,8 @@ def test_operators_that_share_a_step_have_a_ladder_each_and_one_together(tmp_pat
     assert {("lrn", "norm1"), ("pool", "pool1"), ("lrn_pool", "norm1")} <= told
     assert ask(model=path, node="norm1", op="lrn").ladder.job.op == "lrn"
     assert ask(model=path, nodes=("norm1", "pool1")).ladder.job.op == "lrn_pool"
+    # What is measured together is climbed together, and what is measured apart, apart.
+    for nodes, op in ((("conv1", "tanh1"), "conv"), (("conv1", "tanh1", "pool1"), "conv_pool")):
+        assert ask(model="lenet5-digits", nodes=nodes).ladder.job.op == op
+    step, _ = ladder_plan.node_of("lenet5-digits", "conv_pool", "conv1", 1, "cpu")
+    assert step.nodes == ("conv1", "pool1", "tanh1")  # tanh is done behind the maximum
