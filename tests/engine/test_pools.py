@@ -230,6 +230,8 @@ def test_the_plain_kernel_for_both_is_no_reason_to_join(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_rung_named_for_a_convolution_or_its_pool_says_whether_they_are_joined(device: str) -> None:
     both, conv, pool = ([r.name for r in registry.rungs(device, op)] for op in ("conv_pool", "conv", "pool"))
+    shared = set(both) & {*conv, *pool}
+    assert not shared, f"a rung of conv_pool needs a name that conv and pool do not have: {shared}"
     for node, rung in [("conv", conv[0]), ("pool", pool[0]), ("conv", both[0]), ("pool", both[0])]:
         made = plan(net("Tanh"), BATCH, device, options=Options(rungs={node: rung}))
         step = next(step for step in made.steps if node in step.nodes)
