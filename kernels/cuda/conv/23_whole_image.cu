@@ -12,6 +12,8 @@ ROWS = 14    # of the padded image that they read
 COLUMNS = 14
 THREADS = 128
 DOWN = 4     # outputs a thread, one below the other, in FOUR maps
+CELL_H = 1   # outputs that a pool makes one of: there is none
+CELL_W = 1
 MAPS = 16    # maps a block, a multiple of FOUR
 SHARES = 1   # threads that share the channels of a sum
 KH = 5       # the window
@@ -34,22 +36,7 @@ kernel_max = 16
 image_max = 16384
 weights_max = 65536
 */
-#include "common.cuh"
-#include "overlap.cuh"
-
-#if SHARES > 1 && DOWN > 1
-#error "sums that are shared have one output a thread"
-#endif
-
-#define FOUR 4
-#define CHANNELS (C / GROUP)
-#define OUTPUTS (M / GROUP)
-#define TAPS (CHANNELS * KH * KW)
-#define PARTS ((OUTPUTS + MAPS - 1) / MAPS)  // blocks that share the maps of a group
-#define STRIPS ((BAND + DOWN - 1) / DOWN * OUT_W)
-#define WORK (STRIPS * (MAPS / FOUR))
-#define OF_EACH ((CHANNELS + SHARES - 1) / SHARES)  // channels
-#define REACH ((DOWN - 1) * STRIDE_H + (KH - 1) * DILATION_H + 1)  // rows that a thread's outputs see
+#include "whole_image.cuh"
 
 // weight is packed: (GROUP, PARTS, TAPS, MAPS), zero where a map is beyond the last.
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -57,86 +44,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
          float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
          int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
          int activation) {
-    __shared__ float pixels[CHANNELS][ROWS][COLUMNS];
-    __shared__ float4 filters[TAPS][MAPS / FOUR];
-#if SHARES > 1
-    __shared__ float4 parts[SHARES][WORK];
-#endif
-
-    const int g = blockIdx.y / PARTS, first_map = blockIdx.y % PARTS * MAPS, first_row = blockIdx.z * BAND;
-    const float4* packed = reinterpret_cast<const float4*>(weight) + blockIdx.y * (TAPS * MAPS / FOUR);
-    float4* flat = &filters[0][0];
-#pragma unroll 4
-    for (int e = threadIdx.x; e < TAPS * MAPS / FOUR; e += THREADS) flat[e] = packed[e];
-    let_next_begin();
-    wait_for_previous();
-
-    for (int image = blockIdx.x; image < n; image += gridDim.x) {
-        const float* in = x + ((index_t)image * C + g * CHANNELS) * (H * W);
-#pragma unroll 4
-        for (int e = threadIdx.x; e < CHANNELS * ROWS * COLUMNS; e += THREADS) {
-            const int ci = e / (ROWS * COLUMNS), row = e / COLUMNS % ROWS, column = e % COLUMNS;
-            const int iy = first_row * STRIDE_H + row - PAD_TOP, ix = column - PAD_LEFT;
-            const bool inside = (unsigned)iy < (unsigned)H && (unsigned)ix < (unsigned)W;
-            pixels[ci][row][column] = inside ? in[(ci * H + iy) * W + ix] : 0.0f;
-        }
-        __syncthreads();
-        for (int e = threadIdx.x; e < WORK * SHARES; e += THREADS) {
-            const int share = e / WORK, quad = e % WORK / STRIPS, strip = e % STRIPS;
-            const int oy = strip / OUT_W * DOWN, ox = strip % OUT_W;
-            float sum[DOWN][FOUR] = {};
-#pragma unroll 1
-            for (int ci = share * OF_EACH; ci < min(CHANNELS, (share + 1) * OF_EACH); ++ci) {
-#pragma unroll
-                for (int s = 0; s < KW; ++s) {
-                    const float* corner = &pixels[ci][oy * STRIDE_H][ox * STRIDE_W + s * DILATION_W];
-                    float v[REACH];
-#pragma unroll
-                    for (int i = 0; i < REACH; ++i) v[i] = corner[i * COLUMNS];
-#pragma unroll
-                    for (int r = 0; r < KH; ++r) {
-                        const float4 u = filters[(ci * KH + r) * KW + s][quad];
-#pragma unroll
-                        for (int d = 0; d < DOWN; ++d) {
-                            const float p = v[d * STRIDE_H + r * DILATION_H];
-                            sum[d][0] += u.x * p;
-                            sum[d][1] += u.y * p;
-                            sum[d][2] += u.z * p;
-                            sum[d][3] += u.w * p;
-                        }
-                    }
-                }
-            }
-#if SHARES > 1
-            parts[share][e % WORK] = make_float4(sum[0][0], sum[0][1], sum[0][2], sum[0][3]);
-        }
-        __syncthreads();
-        for (int e = threadIdx.x; e < WORK; e += THREADS) {
-            const int quad = e / STRIPS, strip = e % STRIPS;
-            const int oy = strip / OUT_W, ox = strip % OUT_W;
-            float sum[1][FOUR] = {};
-#pragma unroll
-            for (int share = 0; share < SHARES; ++share) {  // in the same order each time
-                const float4 part = parts[share][e];
-                sum[0][0] += part.x;
-                sum[0][1] += part.y;
-                sum[0][2] += part.z;
-                sum[0][3] += part.w;
-            }
-#endif
-#pragma unroll
-            for (int o = 0; o < FOUR; ++o) {
-                const int map = first_map + quad * FOUR + o;
-                if (map >= OUTPUTS) break;
-                const float shift = bias ? bias[g * OUTPUTS + map] : 0.0f;
-                const int row = first_row + oy;
-                float* out = y + (((index_t)image * M + g * OUTPUTS + map) * OUT_H + row) * OUT_W + ox;
-#pragma unroll
-                for (int d = 0; d < DOWN; ++d)
-                    if (oy + d < BAND && row + d < OUT_H)
-                        out[d * OUT_W] = activate(sum[d][o] + shift, activation);
-            }
-        }
-        __syncthreads();  // before the next image takes the place of this one
-    }
+    whole_image(x, weight, n, [=](const float (&cell)[1][1], int image, int map, int row, int column) {
+        const float v = cell[0][0] + (bias ? bias[map] : 0.0f);
+        y[(((index_t)image * M + map) * OUT_H + row) * OUT_W + column] = activate(v, activation);
+    });
 }
