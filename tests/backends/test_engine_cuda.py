@@ -223,7 +223,7 @@ def test_a_capture_that_fails_falls_back_and_says_why(gpu: None, graph: Graph) -
 
         def start(self) -> None:
             call.start()
-            session._cupy.cuda.runtime.streamSynchronize(session._stream.ptr)
+            session._cupy.cuda.runtime.streamSynchronize(session._stream.on.ptr)
 
     session._graph, reason = session._capture([Waits()])
     assert session._graph is None
