@@ -14,7 +14,7 @@ from engine.groups import groups
 from engine.importer import from_proto
 from engine.plan import Plan
 from engine.planner import plan
-from kernels import registry
+from kernels import params, registry
 from tests.engine.harness import agree, make_model, random, run_ort, run_plan
 
 BATCH = 2
@@ -156,9 +156,39 @@ def test_what_the_best_kernel_for_both_does_not_take_stays_apart() -> None:
 
 # --------------------------------------------------------------------------- a convolution and its pool
 
+CONVOLVING = [("Tanh", "AveragePool"), ("Tanh", "MaxPool"), ("Relu", "MaxPool"), ("Sigmoid", "AveragePool")]
+
 
 def ops(made: Plan) -> list[str]:
     return [step.op for step in made.steps]
+
+
+@pytest.mark.parametrize(("activation", "pool"), CONVOLVING)
+def test_a_convolution_and_its_pool_are_one_step_on_the_gpu_and_one_group_everywhere(
+    activation: str, pool: str
+) -> None:
+    graph = net(activation, pool)
+    (step,) = plan(graph, BATCH, "cuda").steps
+    assert step.op == "conv_pool"
+    assert set(step.nodes) == {"conv", "act", "pool"}
+    assert (step.inputs, step.output) == (("x", "w"), "y")
+    assert isinstance(step.params, params.ConvPool)
+    behind = activation == "Tanh" and pool == "MaxPool"
+    kind = activation.lower()
+    activated = (step.params.conv.activation, step.params.pool.activation)
+    assert activated == ((None, kind) if behind else (kind, None))
+    # im2col over a whole batch is faster than image by image.
+    assert ops(plan(graph, BATCH)) == ["conv", "pool"]
+    (group,) = groups(graph, BATCH)
+    assert (group.nodes, group.op_type) == (("conv", "act", "pool"), "Conv")
+    assert (group.flops, group.nbytes) == (step.params.flops, step.params.nbytes)
+    assert group.nbytes < sum(apart.params.nbytes for apart in plan(graph, BATCH).steps)
+    # The kernel for both that the CPU has, which ladders show, gives what the reference does.
+    joined = plan(graph, BATCH, joined=True)
+    assert ops(joined) == ["conv_pool"]
+    agree(graph, {"x": X}, BATCH)
+    got = run_plan(graph, BATCH, {"x": X}, joined=True)["y"]
+    np.testing.assert_allclose(got, run_ort(graph, {"x": X})["y"], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
