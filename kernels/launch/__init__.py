@@ -18,6 +18,7 @@ alone: it is then told of a smaller batch. A stage may be a `Product`, which a l
 """
 
 from kernels.launch import (
+    cluster,
     direct,
     elements,
     library,
@@ -41,6 +42,7 @@ __all__ = [
     "Pack",
     "Product",
     "Stage",
+    "cluster",
     "direct",
     "elements",
     "launch",

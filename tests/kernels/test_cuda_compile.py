@@ -11,7 +11,8 @@ import pytest
 
 from kernels import includes, launch, nvrtc, params, registry, tensor_tiles
 from kernels.errors import KernelError
-from kernels.launch import products, sliced, tensor
+from kernels.launch import cluster, products, sliced, tensor
+from kernels.params import Gemm
 from tests.kernels import cuda_cases
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
@@ -74,6 +75,17 @@ def test_every_sliced_tile_compiles_and_two_blocks_fit_beside_each_other(
         assert used.registers * max(512, how.block[0]) <= 65536
         assert used.spill_nbytes == 0, f"{tile}: {used}"
         assert used.shared_nbytes <= 48 << 10
+
+
+def test_every_spread_of_a_cluster_compiles_without_spilling(monkeypatch: pytest.MonkeyPatch) -> None:
+    rung = next(r for r in RUNGS if r.launch == "gemm_cluster")
+    for spread in cluster.spreads(k=7200):
+        monkeypatch.setattr(cluster, "fit", lambda *_, spread=spread: spread)
+        how = launch.launch(Gemm(20, 20, 7200, trans_b=True), rung)
+        used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines))
+        assert used is not None
+        assert used.registers * spread.threads <= 65536
+        assert used.spill_nbytes == used.stack_nbytes == 0, f"{spread}: {used}"
 
 
 @pytest.mark.parametrize("shape", launch.TILES)

@@ -1,0 +1,19 @@
+// Blocks of a cluster, which run at once and read each other's shared memory (compute capability 9.0).
+#pragma once
+
+// Everybody of the cluster has come here, and what they wrote before is there.
+__device__ __forceinline__ void wait_for_cluster() {
+    asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
+// What lies at `place` in the shared memory of the cluster's block `rank`.
+__device__ __forceinline__ float of_block(const float* place, int rank) {
+    const unsigned mine = (unsigned)__cvta_generic_to_shared(place);
+    float v;
+    asm volatile(
+        "{\n\t.reg .u32 there;\n\tmapa.shared::cluster.u32 there, %1, %2;\n\tld.shared::cluster.f32 %0, [there];\n\t}"
+        : "=f"(v)
+        : "r"(mine), "r"(rank)
+        : "memory");
+    return v;
+}

@@ -1,0 +1,130 @@
+/*
+op = "gemm"
+rung = 9
+name = "cluster_sum"
+idea = "Few rows and a long sum: each thread takes four steps of the sum and a tile of outputs, so that all of a and b is on its way at once and nothing waits for a tile; the blocks of a cluster share the sum and add up out of each other's shared memory, with no second kernel."
+launch = "gemm_cluster"
+side = true
+overlaps = true
+[defines]
+ROWS = 8      # of y a block; this line and those below: the launch fits them to the product
+COLUMNS = 8
+THREADS = 256
+PARTS = 8     # of the sum, a block of the cluster each
+[needs]
+compute_capability = "9.0"
+trans_a = false
+trans_b = true
+batch = 1
+m_max = 512
+multiple_of = {k = 4}
+*/
+#include "cluster.cuh"
+#include "common.cuh"
+#include "overlap.cuh"
+#include "warp.cuh"
+
+#define FOUR 4  // steps of the sum that 16 bytes bring
+#define SUMS (ROWS * COLUMNS)
+#define OF_A_LANE (SUMS / LANES)
+#define OF_A_BLOCK (SUMS / PARTS)
+static_assert(SUMS % LANES == 0 && SUMS % PARTS == 0, "lanes and blocks take equal shares of the sums");
+
+// Two lanes add what they have, one half each, and so on, until every lane has its own OF_A_LANE sums of the warp.
+template <int HALF, int APART>
+__device__ __forceinline__ void add_lanes(float (&sum)[SUMS], int lane) {
+    const bool upper = lane & APART;
+#pragma unroll
+    for (int i = 0; i < HALF; ++i) {
+        const float given = upper ? sum[i] : sum[i + HALF];
+        sum[i] = (upper ? sum[i + HALF] : sum[i]) + __shfl_xor_sync(ALL_LANES, given, APART);
+    }
+    if constexpr (APART > 1) add_lanes<HALF / 2, APART / 2>(sum, lane);
+}
+
+#if PARTS > 1
+#define CLUSTER __cluster_dims__(PARTS, 1, 1)
+#else
+#define CLUSTER
+#endif
+
+// b is (n, k), so that a column of the product reads a contiguous row of it. A cluster a ROWS × COLUMNS piece of y:
+// grid = (columns · PARTS, rows).
+extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
+    gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
+         float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
+         index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
+         int activation) {
+    __shared__ float of_warps[THREADS / LANES][SUMS];
+    __shared__ float of_all[SUMS];
+
+    const int part = blockIdx.x % PARTS, lane = threadIdx.x % LANES;
+    const int row = blockIdx.y * ROWS, column = blockIdx.x / PARTS * COLUMNS;
+    const float4 *rows[ROWS], *columns[COLUMNS];
+#pragma unroll
+    for (int c = 0; c < COLUMNS; ++c)  // beyond the last: not written
+        columns[c] = reinterpret_cast<const float4*>(b + (index_t)min(column + c, n - 1) * k);
+
+    int j = part * THREADS + threadIdx.x;
+    float4 v[COLUMNS];
+    auto fetch = [&](int at) {
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) v[c] = columns[c][at];
+    };
+    if (j < k / FOUR) fetch(j);  // weights, which the kernel in front does not write
+    let_next_begin();
+    wait_for_previous();
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+        rows[r] = reinterpret_cast<const float4*>(a + (index_t)min(row + r, m - 1) * k);
+
+    float sum[SUMS] = {};
+    while (j < k / FOUR) {
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            const float4 u = rows[r][j];
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c) {
+                sum[r * COLUMNS + c] += u.x * v[c].x;
+                sum[r * COLUMNS + c] += u.y * v[c].y;
+                sum[r * COLUMNS + c] += u.z * v[c].z;
+                sum[r * COLUMNS + c] += u.w * v[c].w;
+            }
+        }
+        j += PARTS * THREADS;
+        if (j < k / FOUR) fetch(j);
+    }
+
+    add_lanes<SUMS / 2, LANES / 2>(sum, lane);
+#pragma unroll
+    for (int i = 0; i < OF_A_LANE; ++i) of_warps[threadIdx.x / LANES][lane * OF_A_LANE + i] = sum[i];
+    __syncthreads();
+    for (int e = threadIdx.x; e < SUMS; e += THREADS) {
+        float total = 0.0f;
+#pragma unroll
+        for (int w = 0; w < THREADS / LANES; ++w) total += of_warps[w][e];  // in the same order each time
+        of_all[e] = total;
+    }
+#if PARTS > 1
+    wait_for_cluster();
+#else
+    __syncthreads();
+#endif
+    for (int e = part * OF_A_BLOCK + threadIdx.x; e < (part + 1) * OF_A_BLOCK; e += THREADS) {
+        float total = 0.0f;
+#if PARTS > 1
+#pragma unroll
+        for (int p = 0; p < PARTS; ++p) total += of_block(of_all + e, p);
+#else
+        total = of_all[e];
+#endif
+        const int i = row + e / COLUMNS, o = column + e % COLUMNS;
+        if (i >= m || o >= n) continue;
+        float w = alpha * total;
+        if (bias) w += beta * bias[i * bias_stride_m + o * bias_stride_n];
+        y[(index_t)i * n + o] = activate(w, activation);
+    }
+#if PARTS > 1
+    wait_for_cluster();  // nobody leaves whose sums are still read
+#endif
+}
