@@ -29,7 +29,6 @@ from engine import backends
 from engine.backend import Backend, Session, Variant
 from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError
 
-UNQUIET = 0.05  # rounds that leave the median this uncertain are worth a warning
 LAYERS_S = 0.5
 END_TO_END_S = 0.3
 
@@ -172,7 +171,7 @@ class Contender:
             count = len(timed.samples_ns)
             fit = "sample fits" if count == 1 else "samples fit"
             warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
-        if interval.relative > UNQUIET:
+        if interval.relative > stats.UNQUIET:
             warnings.append(
                 f"the machine was unquiet: between rounds the median moved by up to {interval.relative:.0%}"
             )

@@ -16,6 +16,10 @@ class Incorrect(Exception):
         self.error = error
 
 
+class Restart(Exception):
+    """A device failed in this process and is not to be trusted by what follows; a new process is."""
+
+
 def outcome(error: BaseException) -> tuple[Disposition, str]:
     """What an exception makes of a case, and the sentence for it."""
     match error:

@@ -14,7 +14,7 @@ import onnx
 from bench import cases, environment, oracle, timing, tuning
 from bench.contender import Contender
 from bench.material import Material
-from bench.outcomes import broke_device, is_bug, outcome, trace
+from bench.outcomes import Restart, broke_device, is_bug, outcome, trace
 from bench.records import (
     Case,
     CaseStarted,
@@ -56,10 +56,6 @@ def warm_up() -> None:
                 backend.prepare(graph, 1, "fp32", Options(threads=1)).close()
     except KernelscopeError:
         return  # what is wrong is the first job's to tell, in its own words
-
-
-class Restart(Exception):
-    """A device failed in this process and is not to be trusted by what follows; a new process is."""
 
 
 class Runner:

@@ -22,6 +22,7 @@ import numpy as np
 from bench.records import Measurement
 
 SAME_BOUND = 0.02  # two medians within ±2 % are the same
+UNQUIET = 0.05  # rounds that leave the median this uncertain are worth a warning
 CONFIDENCE = 0.95
 DRAWS = 2000
 # With a single round nothing is known of the drift between rounds; this much is assumed (either way).

@@ -101,21 +101,24 @@ def main() -> int:
 
 def _warm_up(say: Callable[[WorkerMessage], None], ladder: bool) -> None:
     """Load what every job needs, and say what this machine can run."""
-    from bench import environment, runner
-
     if ladder:
-        from bench.ladder import runner as ladder_runner
+        from bench.ladder import warm
 
-        ladder_runner.warm_up()
+        warm.warm_up()
+    from bench import environment
+
     say(Hello(environment=environment.collect()))
     if not ladder:
+        from bench import runner
+
         # Half of what lies between a job and its first sample is what these load; now nobody waits for it.
         runner.warm_up()
 
 
 def _run(start: Start, say: Callable[[WorkerMessage], None], stopped: Callable[[], bool]) -> int:
     # Imported here: what these pull in may print.
-    from bench.runner import Restart, Runner
+    from bench.outcomes import Restart
+    from bench.runner import Runner
 
     try:
         Runner(start, say, stopped).run()
@@ -133,7 +136,7 @@ def _describe(say: Callable[[LadderAnswer | Done], None]) -> int:
 
 def _climb(start: LadderStart, say: Callable[[LadderMessage], None], stopped: Callable[[], bool]) -> int:
     from bench.ladder.runner import LadderRunner
-    from bench.runner import Restart
+    from bench.outcomes import Restart
 
     try:
         LadderRunner(start, say, stopped).run()

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench import judge, one_node
-from bench.contender import Contender
 from bench.judge import trial as trials
 from bench.ladder.records import REFERENCE, LadderJob, RungCase
-from bench.material import Material
 from bench.records import Case, ErrorStats, Job
 from bench.timing import Timed
 from engine import backends
@@ -23,6 +21,9 @@ from engine.rung_session import data_inputs
 from kernels import registry
 from kernels.errors import UnavailableError, UnsupportedError
 from kernels.params import OPS, Params
+
+if TYPE_CHECKING:
+    from bench.contender import Contender
 
 ENGINES = {"cpu": "engine-cpu", "cuda": "engine-cuda"}
 
@@ -108,6 +109,9 @@ def entrant(
 
 def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:
     """The whole model with this rung at the node, checked as a comparison checks it."""
+    from bench.contender import Contender  # with all that a comparison needs: a ladder mostly does without
+    from bench.material import Material
+
     engine = backends.get(ENGINES[job.device])
     backend = engine.reference if case.rung == REFERENCE else engine.name
     asked = Job(

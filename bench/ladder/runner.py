@@ -12,10 +12,9 @@ import msgspec
 import numpy as np
 
 from bench import environment, limits, stats
-from bench.contender import UNQUIET
 from bench.judge import Trial, Wrong
 from bench.ladder import entrants
-from bench.ladder.entrants import ENGINES, Entrant, Reference
+from bench.ladder.entrants import Entrant, Reference
 from bench.ladder.records import (
     Finding,
     LadderMessage,
@@ -27,25 +26,15 @@ from bench.ladder.records import (
     RungProvisional,
     RungStarted,
 )
-from bench.outcomes import Incorrect, broke_device, is_bug, outcome, trace
+from bench.outcomes import Incorrect, Restart, broke_device, is_bug, outcome, trace
 from bench.records import Done, Hello, Log, Progress, Telemetry, Validity
-from bench.runner import Restart
 from bench.telemetry import Sampler
 from bench.telling import Telling
 from bench.timing import Rules, Stopped, Timing, time_together
-from engine import backends, ort
-from engine.cuda_runtime import import_cupy
 from kernels.errors import KernelscopeError, OutOfMemoryError
 from models.cache import atomic_file
 
 MAPS = "errors"  # folder of error maps in the ladder's
-
-
-def warm_up() -> None:
-    """Load what a ladder needs beyond this module's imports, the device's context among it."""
-    ort.import_onnxruntime()
-    if backends.get(ENGINES["cuda"]).unavailable() is None:
-        import_cupy().cuda.Device().synchronize()
 
 
 class LadderRunner:
@@ -188,7 +177,7 @@ class LadderRunner:
             fit = "sample fits" if count == 1 else "samples fit"
             warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
         interval = stats.median_interval(timing.samples_ns, timing.rounds)
-        if interval.relative > UNQUIET:
+        if interval.relative > stats.UNQUIET:
             warnings.append(f"the machine was unquiet: the median moved by up to {interval.relative:.0%}")
         made = RungMeasurement(
             case=entrant.case,

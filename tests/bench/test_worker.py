@@ -14,6 +14,7 @@ import pytest
 
 import engine.backends
 from bench import client, predictions, runner, timing
+from bench.outcomes import Restart
 from bench.records import (
     Case,
     CaseStarted,
@@ -28,7 +29,7 @@ from bench.records import (
     Start,
     WorkerMessage,
 )
-from bench.runner import Restart, Runner
+from bench.runner import Runner
 from engine import rung_cuda
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 
