@@ -363,3 +363,16 @@ def test_the_client_reaches_no_engine():
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=client.worker_environment())
+
+
+def test_a_worker_keeps_bytecode_also_where_none_is_to_lie_beside_the_sources(monkeypatch, tmp_path):
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    subprocess.run(
+        [sys.executable, "-c", "import bench.records"], check=True, env=client.worker_environment()
+    )
+    assert list((tmp_path / "bytecode").rglob("records.*.pyc"))
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", "elsewhere")
+    assert client.worker_environment()["PYTHONPYCACHEPREFIX"] == "elsewhere"
+    assert "PYTHONPYCACHEPREFIX" not in client.worker_environment({})
