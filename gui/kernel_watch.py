@@ -10,7 +10,7 @@ from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
 from bench.sources import Stamps, stamps
 
-SETTLE_MS = 150  # without news, before it is looked at what has changed: a save may be several events
+SETTLE_MS = 50  # without news, before it is looked at what has changed: a save may be several events
 
 
 class KernelWatch(QObject):

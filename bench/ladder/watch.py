@@ -26,7 +26,7 @@ from bench.ladder.tables import terminal
 from bench.sources import stamps
 from kernels.errors import InputError, KernelError, KernelscopeError
 
-POLL_S = 0.2
+POLL_S = 0.05
 QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
 
 
