@@ -20,6 +20,7 @@ REHEARSED = Conv(n=1, c=1, h=6, w=6, m=1, kh=3, kw=3, out_h=4, out_w=4, bias=Tru
 def warm_up() -> None:
     """Returns once all is loaded. What does not work is left to the first job, which tells it in its own
     words."""
+    # CUDA's own errors are RuntimeErrors; ours are told from them where a job meets them.
     waking = threading.Thread(target=_wake_device, daemon=True, name="device")
     waking.start()
     # Meanwhile, since making a context is the driver's work: what the judge and the reference need.
@@ -30,28 +31,12 @@ def warm_up() -> None:
         ort.import_onnxruntime()
     _answer()
     waking.join()
-    with contextlib.suppress(KernelscopeError):
-        _rehearse()
+    with contextlib.suppress(KernelscopeError, RuntimeError):
+        rehearse()
 
 
-def _wake_device() -> None:
-    """The GPU's context, where there is a GPU and CuPy for it."""
-    if cuda_driver.unavailable() is None and importlib.util.find_spec("cupy") is not None:
-        with contextlib.suppress(KernelscopeError, RuntimeError):  # CUDA's own errors are RuntimeErrors
-            import_cupy().cuda.Device().synchronize()
-
-
-def _answer() -> None:
-    """One of the oracle's, whose operators take as long to load as all of a small check."""
-    import numpy as np
-
-    from bench.judge import samples
-
-    samples.draw(REHEARSED, np.random.default_rng(0))
-
-
-def _rehearse() -> None:
-    """A rung of ours as the user's will be run, on the GPU where there is one."""
+def rehearse() -> None:
+    """Run a rung of ours as the user's will be, on the GPU where there is one. Raises KernelscopeError."""
     from bench.judge import Trial
     from bench.ladder.entrants import ENGINES, capability
     from engine import backends
@@ -63,3 +48,19 @@ def _rehearse() -> None:
     with Trial(rung, REHEARSED, threads=1) as trial:
         trial.check("before a job")
         trial.time_runs(1)
+
+
+def _wake_device() -> None:
+    """The GPU's context, where there is a GPU and CuPy for it."""
+    if cuda_driver.unavailable() is None and importlib.util.find_spec("cupy") is not None:
+        with contextlib.suppress(KernelscopeError, RuntimeError):
+            import_cupy().cuda.Device().synchronize()
+
+
+def _answer() -> None:
+    """One of the oracle's, whose operators take as long to load as all of a small check."""
+    import numpy as np
+
+    from bench.judge import samples
+
+    samples.draw(REHEARSED, np.random.default_rng(0))

@@ -201,20 +201,28 @@ def test_a_cuda_kernel_of_one_s_own_is_blamed_at_its_line_and_costs_itself_alone
     (file,) = folder.glob("*.cu")
     right = file.read_text()
 
-    def save(text, wanted):
+    def save(text, wanted, pause_s=0.0):
+        qtbot.wait(int(1000 * pause_s))
         started = time.monotonic()
-        file.write_text(text)
+        file.write_text(f"{text}\n// {started}\n")  # never compiled before
         qtbot.waitUntil(lambda: result(page, "mine") == wanted)
-        print(f"{wanted} {time.monotonic() - started:.2f} s after saving")
+        shown = time.monotonic() - started
         settled(window, page, qtbot)
+        ended = time.monotonic() - started
+        print(
+            f"{wanted} {shown:.2f} s after saving, its worker gone {ended:.2f} s; before it {pause_s} s idle"
+        )
 
-    save(right + "\nint broken = ;\n", "failed")
-    line = len(right.splitlines()) + 2
-    page.reader.tabs.setCurrentIndex(0)
-    assert page.reader.source.errors.item(0).text().startswith(f"line {line}:")
     body = right.index("{", right.index('extern "C" __global__')) + 1
-    save(right[:body] + " *(volatile float*)16 = 1.0f; " + right[body:], "crashed")
-    save(right, "ok")
+    stray = right[:body] + " *(volatile float*)16 = 1.0f; " + right[body:]
+    # At once, while the next worker is still loading, and as one who types saves.
+    for pause_s in (0.0, 3.0):
+        save(right + "\nint broken = ;\n", "failed", pause_s)
+        line = len(right.splitlines()) + 2
+        page.reader.tabs.setCurrentIndex(0)
+        assert page.reader.source.errors.item(0).text().startswith(f"line {line}:")
+        save(stray, "crashed", pause_s)
+        save(right, "ok", pause_s)
 
 
 def test_a_layer_is_opened_in_the_ladder(make_window, qtbot):
