@@ -25,11 +25,12 @@ def warm_up() -> None:
     waking.start()
     # Meanwhile, since making a context is the driver's work: what the judge and the reference need.
     from bench.ladder import runner  # noqa: F401
-    from engine import ort
+    from engine import backends, ort
 
     with contextlib.suppress(KernelscopeError):
         ort.import_onnxruntime()
     _answer()
+    backends.get("engine-cuda").unavailable()  # which loads the compiler, where there is a driver
     waking.join()
     with contextlib.suppress(KernelscopeError, RuntimeError):
         rehearse()
