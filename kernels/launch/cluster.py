@@ -14,9 +14,9 @@ from kernels.scalars import SCALARS
 
 _FOUR = 4  # steps of the sum that a thread takes at a time
 _WARP = 32
-_ROWS, _COLUMNS = (4, 8, 16), (4, 8)
+_ROWS, _COLUMNS = (4, 8, 10, 13, 16), (4, 8)
 _PARTS = (1, 2, 4, 8)  # blocks of a cluster, as many as every device grants
-_THREADS = (32, 64, 128, 256)
+_THREADS = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512)
 
 
 class Spread(NamedTuple):
@@ -38,14 +38,18 @@ def gemm_cluster(params: Gemm, rung: Rung) -> Launch:
     return Launch(grid, (spread.threads, 1, 1), SCALARS["gemm"](params), defines=defines)
 
 
-# The estimate's constants are counted from the kernel's instructions for a device of 132 multiprocessors.
+# The estimate's constants are fitted to launches of small networks' layers, at 1 to 100 rows, on one H200.
 _MULTIPROCESSORS = 132
+_GROUPS, _OF_A_GROUP = 8, 14  # of multiprocessors, and how many of a group a cluster may lie on
+_THREADS_RESIDENT, _BLOCKS_RESIDENT = 2048, 32
 _REGISTERS = 65536
 _SCHEDULERS = 4
-_NBYTES_A_CLOCK = 40  # to a multiprocessor from the second cache
-_TRIP_CLOCKS = 900  # from memory to a register
-_START_CLOCKS = 1500
-_MEETING_CLOCKS = 800  # of a cluster
+_START_CLOCKS = 1100
+_NBYTES_A_CLOCK = 22  # to a multiprocessor from the second cache
+_TRIP_CLOCKS = 550  # from memory to a register
+_MULTIPLY, _PASS = 1.95, 2.1  # clocks a multiply-add, and an addition across lanes, as if a scheduler had one
+_WAIT = 2.0  # clocks a multiply-add of a warp that has its multiprocessor to itself
+_MEETING_CLOCKS = 1700  # of a cluster
 
 
 @functools.lru_cache(maxsize=4096)
@@ -55,23 +59,47 @@ def fit(m: int, n: int, k: int) -> Spread:
 
 
 def spreads(k: int) -> Iterator[Spread]:
-    """Those that are looked at: no more threads than have a step of the sum."""
+    """Those that are looked at: a sum for each lane at least, no more blocks than have a step of the sum, no
+    more threads than registers suffice for."""
     for spread in itertools.starmap(Spread, itertools.product(_ROWS, _COLUMNS, _PARTS, _THREADS)):
-        few = spread.parts > 1 and ceil(k, _FOUR) <= (spread.parts // 2) * spread.threads
-        if spread.rows * spread.columns >= _WARP and not few:
+        idle = spread.parts > 1 and ceil(k, _FOUR) <= (spread.parts // 2) * spread.threads
+        few = spread.rows * spread.columns < _WARP
+        if not few and not idle and _registers(spread) * spread.threads <= _REGISTERS:
             yield spread
 
 
+def _registers(spread: Spread) -> int:
+    """Of a thread, which keeps its sums, and 16 bytes each of its rows and columns."""
+    return min(255, spread.rows * spread.columns + 4 * (spread.rows + spread.columns) + 40)
+
+
 def clocks(spread: Spread, m: int, n: int, k: int) -> float:
-    """The estimate: what a multiprocessor reads for its blocks, or what it computes for them, and the trips
-    to memory that a block makes one after the other."""
+    """The estimate: what a multiprocessor reads for its blocks, or what it computes for them, and no round of
+    blocks that lie on the device together is shorter than one block by itself."""
     blocks = ceil(m, spread.rows) * ceil(n, spread.columns) * spread.parts
     sums, warps = spread.rows * spread.columns, spread.threads // _WARP
-    trips = ceil(ceil(k, _FOUR), spread.parts * spread.threads)
+    steps, at_once = ceil(k, _FOUR), spread.parts * spread.threads
+    trips = ceil(steps, at_once)
+    of_a_thread = steps / at_once  # in the mean
+
+    read = 16 * (spread.rows + spread.columns) * of_a_thread * spread.threads / _NBYTES_A_CLOCK
+    of_a_step = 4 * sums * _MULTIPLY + spread.rows + spread.columns
+    computed = warps * (of_a_thread * of_a_step + 4 * sums * _PASS) / _SCHEDULERS
+    busy = max(read, computed)
+    alone = trips * (_TRIP_CLOCKS + 4 * sums * _WAIT) + 3 * sums * _PASS
+    alone += _MEETING_CLOCKS if spread.parts > 1 else 0
+
+    waves = ceil(blocks, _resident(spread))
     queue = ceil(blocks, _MULTIPROCESSORS)
-    registers = spread.threads * min(255, sums + 4 * (spread.rows + spread.columns) + 30)
-    resident = max(1, min(32, 2048 // spread.threads, _REGISTERS // registers))
-    read = 16 * (spread.rows + spread.columns) * trips * spread.threads / _NBYTES_A_CLOCK
-    computed = warps * (trips * (4 * sums + spread.rows + spread.columns) + 4 * sums) / _SCHEDULERS
-    alone = trips * _TRIP_CLOCKS + 4 * sums + (_MEETING_CLOCKS if spread.parts > 1 else 0)
-    return _START_CLOCKS + max(queue * max(read, computed), ceil(queue, resident) * alone)
+    return _START_CLOCKS * (1 + 0.3 * (waves - 1)) + max(
+        queue * busy + _TRIP_CLOCKS, waves * max(alone, busy)
+    )
+
+
+def _resident(spread: Spread) -> int:
+    """Blocks that lie on the device at once: whole clusters in a group of multiprocessors."""
+    registers = _registers(spread) * spread.threads
+    blocks = min(_BLOCKS_RESIDENT, _THREADS_RESIDENT // spread.threads, _REGISTERS // registers)
+    if spread.parts == 1:
+        return blocks * _MULTIPROCESSORS
+    return _GROUPS * (max(spread.parts, blocks * _OF_A_GROUP) // spread.parts) * spread.parts

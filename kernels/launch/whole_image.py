@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ _BANDS = (1, 2, 3, 4, 6)
 _DOWN = (1, 2, 3, 4, 6, 8)
 _ROUNDS = (1, 2, 3, 4)
 _THREADS = (64, 512)
+_CURVED = ("tanh", "sigmoid")
 
 
 class Cell(NamedTuple):
@@ -48,13 +50,25 @@ class Share(NamedTuple):
     threads: int
 
 
+class Curves(NamedTuple):
+    """Whether the outputs of the convolution, and those of the pool, go through a tanh or a sigmoid: many
+    instructions each."""
+
+    between: bool
+    after: bool
+
+
+_NO_CURVES = Curves(False, False)
+
+
 @shape
 def conv_whole_image(params: Conv, rung: Rung) -> Launch:
     """Blocks of THREADS threads an image, MAPS maps of a group and BAND rows of y; a thread computes DOWN
     outputs, one below the other, in four maps. Few images are shared among more blocks, a few maps and rows
     each, and SHARES threads share the channels of a sum. grid = (images, groups · parts of the maps, bands);
     the weights are packed as (group, part, taps, MAPS)."""
-    return _launch(rung, params, Cell(1, 1), SCALARS["conv"](params), {})
+    curves = Curves(params.activation in _CURVED, False)
+    return _launch(rung, params, Cell(1, 1), curves, SCALARS["conv"](params), {})
 
 
 @shape
@@ -84,14 +98,15 @@ def conv_pool_whole_image(params: ConvPool, rung: Rung) -> Launch:
         "OUT_H": pool.out_h,
         "OUT_W": pool.out_w,
     }
-    return _launch(rung, conv, cell, SCALARS["conv_pool"](params), defines)
+    curves = Curves(conv.activation in _CURVED and pool.kind != "max", pool.activation in _CURVED)
+    return _launch(rung, conv, cell, curves, SCALARS["conv_pool"](params), defines)
 
 
 def _launch(
-    rung: Rung, p: Conv, cell: Cell, scalars: tuple[Scalar, ...], defines: dict[str, Define]
+    rung: Rung, p: Conv, cell: Cell, curves: Curves, scalars: tuple[Scalar, ...], defines: dict[str, Define]
 ) -> Launch:
     out_h, outputs = p.out_h // cell.h, p.m // p.group
-    share = fit(p, cell)
+    share = fit(p, cell, curves)
     if share is None:
         least = nbytes(p, cell, Share(_FOUR, 1, 1, 1, 0))
         raise UnsupportedError(
@@ -118,21 +133,28 @@ def _launch(
     )
 
 
-# The estimate's constants are counted from the kernel's instructions for a device of 132 multiprocessors.
+# The estimate's constants are fitted to 1,400 launches of three small networks' layers, with their pools and
+# without, at 1 to 1,024 images, on one H200.
 _MULTIPROCESSORS = 132
 _SCHEDULERS = 4  # of a multiprocessor, each starting an instruction of a warp a clock
 _THREADS_RESIDENT = 2048
 _REGISTERS = 65536
+_OTHER_REGISTERS = 79  # of a thread, beside its sums and the rows that it sees
 _SHARED_RESIDENT = 227 << 10
-_START_CLOCKS = 1500  # before a block multiplies
-_COPY_CLOCKS = 8  # an element that a thread brings to shared memory
-_WAIT = 1.5  # clocks an instruction of a warp that has its multiprocessor to itself
+_START_CLOCKS = 2300  # before a block copies
+_PIXEL_CLOCKS = 66  # an element that a thread copies, its address included
+_WEIGHTS_CLOCKS = 43  # 16 bytes of weights that it copies
+_COPIES_AT_ONCE = 16  # warps whose copies hide each other's
+_WAIT = 1.2  # clocks an instruction of a warp that has its multiprocessor to itself
+_LOAD_WAIT = 5.9  # and an access to shared memory
+_WEIGHTS_LOAD = 0.15  # of an access that brings pixels
+_PUT, _CURVE, _ADD = 33, 81, 11  # instructions: to write an output, for a tanh or sigmoid, to add a share
 
 
 @functools.lru_cache(maxsize=4096)
-def fit(p: Conv, cell: Cell) -> Share | None:
+def fit(p: Conv, cell: Cell, curves: Curves = _NO_CURVES) -> Share | None:
     """What should take least time; None where nothing fits into shared memory."""
-    return min(ways(p, cell), key=lambda share: clocks(p, cell, share), default=None)
+    return min(ways(p, cell), key=lambda share: clocks(p, cell, share, curves), default=None)
 
 
 def ways(p: Conv, cell: Cell) -> Iterator[Share]:
@@ -152,27 +174,62 @@ def ways(p: Conv, cell: Cell) -> Iterator[Share]:
     return (share for share in sorted(found) if nbytes(p, cell, share) <= _SHARED_NBYTES)
 
 
-def clocks(p: Conv, cell: Cell, share: Share) -> float:
-    """The estimate: a multiprocessor multiplies for its blocks in turn once the first has begun, and no round
-    of blocks that lie on it together is shorter than one block by itself."""
+def clocks(p: Conv, cell: Cell, share: Share, curves: Curves = _NO_CURVES) -> float:
+    """The estimate: a multiprocessor works for its blocks in turn once the first has begun, and no round of
+    blocks that lie on it together is shorter than one block by itself."""
     channels, outputs, out_h, out_w = p.c // p.group, p.m // p.group, p.out_h // cell.h, p.out_w // cell.w
-    work = ceil(share.band, share.down) * out_w * (share.maps // _FOUR) * share.shares
-    rounds, warps = ceil(work, share.threads), share.threads // _WARP
     blocks = p.n * p.group * ceil(outputs, share.maps) * ceil(out_h, share.band)
-    sums = _FOUR * share.down * cell.h * cell.w
+    cells = share.down * cell.h * cell.w
+    sums, seen = _FOUR * cells, _seen(p, cell, share.down)
     taps = ceil(channels, share.shares) * p.kh * p.kw
-    seen = _seen(p, cell, share.down)
-    of_tap = sums + cell.w * (1 + seen / p.kh)  # instructions
-    registers = share.threads * (40 + sums + seen)
-    shared = nbytes(p, cell, share) + 1024
-    resident = min(
-        _THREADS_RESIDENT // share.threads, _SHARED_RESIDENT // shared, max(1, _REGISTERS // registers)
+
+    items = ceil(share.band, share.down) * out_w * (share.maps // _FOUR)  # a thread's work each
+    rounds, warps = ceil(items * share.shares, share.threads), share.threads // _WARP
+    pixels, weights = _accesses(replace(p, n=1), cell, share)
+    accesses = cell.w * seen / p.kh * pixels + weights * _WEIGHTS_LOAD
+    of_tap = sums + cell.w * (1 + seen / p.kh)
+    multiplying = rounds * taps * warps * max(of_tap / _SCHEDULERS, accesses)
+
+    ends = _FOUR * share.down * (_PUT + (_CURVE if curves.after else 0)) + sums * (
+        _CURVE if curves.between else 1
     )
-    copied = channels * (_rows(p, cell, share) * _columns(p, cell) + p.kh * p.kw * share.maps / _FOUR)
-    begun = _START_CLOCKS + copied / share.threads * _COPY_CLOCKS
-    queue, instructions = ceil(blocks, _MULTIPROCESSORS), rounds * taps * of_tap
-    alone = begun + max(instructions * _WAIT, instructions * warps / _SCHEDULERS)
-    return max(begun + queue * instructions * warps / _SCHEDULERS, ceil(queue, resident) * alone)
+    last_rounds, last_warps = ceil(items, share.threads), min(warps, ceil(items, _WARP))
+    ending = last_rounds * ends * last_warps / _SCHEDULERS
+    if share.shares > 1:
+        ending += _ADD * cells * (share.shares * last_warps + warps) / _SCHEDULERS
+
+    image = channels * _rows(p, cell, share) * _columns(p, cell)
+    filters = channels * p.kh * p.kw * share.maps // _FOUR
+    copying = _PIXEL_CLOCKS * ceil(image, share.threads) + _WEIGHTS_CLOCKS * ceil(filters, share.threads)
+    waiting = rounds * taps * (of_tap * _WAIT + accesses * _LOAD_WAIT) + 2 * last_rounds * ends * _WAIT
+    alone = _START_CLOCKS + copying + max(multiplying + ending, waiting)
+
+    registers = share.threads * (_OTHER_REGISTERS + sums + seen)
+    shared = nbytes(p, cell, share) + 1024
+    resident = min(_THREADS_RESIDENT // share.threads, _SHARED_RESIDENT // shared, _REGISTERS // registers)
+    queue = ceil(blocks, _MULTIPROCESSORS)
+    busy = multiplying + ending + copying * warps / _COPIES_AT_ONCE
+    return max(_START_CLOCKS + copying + queue * busy, ceil(queue, max(1, resident)) * alone)
+
+
+@functools.lru_cache(maxsize=16384)
+def _accesses(p: Conv, cell: Cell, share: Share) -> tuple[float, float]:
+    """How often, in the mean of a block's warps, a load of pixels takes its turn at a bank of shared memory,
+    and how many quarters of the maps a warp's threads have."""
+    channels, out_w = p.c // p.group, p.out_w // cell.w
+    apart = cell.w * p.stride_w
+    pitch = ceil(_columns(p, cell), apart) * apart
+    strips = ceil(share.band, share.down) * out_w
+    work = strips * (share.maps // _FOUR)
+    e = np.arange(min(share.threads, work * share.shares))
+    of, quad, strip = e // work, e % work // strips, e % strips
+    row = strip // out_w * share.down * cell.h * p.stride_h
+    place = (of * ceil(channels, share.shares) * _rows(p, cell, share) + row) * pitch + strip % out_w
+    warp, places = np.unique(np.stack((e // _WARP, place)), axis=1)
+    turns = np.zeros((warp[-1] + 1, _WARP), np.int64)
+    np.add.at(turns, (warp, places % _WARP), 1)
+    quads = np.unique(np.stack((e // _WARP, of, quad)), axis=1)
+    return float(turns.max(1).mean()), quads.shape[1] / len(turns)
 
 
 def nbytes(p: Conv, cell: Cell, share: Share) -> int:

@@ -26,13 +26,13 @@ multiple_of = {k = 4}
 
 #define FOUR 4  // steps of the sum that 16 bytes bring
 #define SUMS (ROWS * COLUMNS)
-#define OF_A_LANE (SUMS / LANES)
-#define OF_A_BLOCK (SUMS / PARTS)
-static_assert(SUMS % LANES == 0 && SUMS % PARTS == 0, "lanes and blocks take equal shares of the sums");
+#define OF_A_LANE ((SUMS + LANES - 1) / LANES)
+#define OF_A_BLOCK ((SUMS + PARTS - 1) / PARTS)
+#define SHARED (OF_A_LANE * LANES)  // sums, and zeros up to as many for each lane
 
 // Two lanes add what they have, one half each, and so on, until every lane has its own OF_A_LANE sums of the warp.
 template <int HALF, int APART>
-__device__ __forceinline__ void add_lanes(float (&sum)[SUMS], int lane) {
+__device__ __forceinline__ void add_lanes(float (&sum)[SHARED], int lane) {
     const bool upper = lane & APART;
 #pragma unroll
     for (int i = 0; i < HALF; ++i) {
@@ -55,7 +55,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
          float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
          index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
          int activation) {
-    __shared__ float of_warps[THREADS / LANES][SUMS];
+    __shared__ float of_warps[THREADS / LANES][SHARED];
     __shared__ float of_all[SUMS];
 
     const int part = blockIdx.x % PARTS, lane = threadIdx.x % LANES;
@@ -78,7 +78,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
     for (int r = 0; r < ROWS; ++r)
         rows[r] = reinterpret_cast<const float4*>(a + (index_t)min(row + r, m - 1) * k);
 
-    float sum[SUMS] = {};
+    float sum[SHARED] = {};
     while (j < k / FOUR) {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
@@ -95,7 +95,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
         if (j < k / FOUR) fetch(j);
     }
 
-    add_lanes<SUMS / 2, LANES / 2>(sum, lane);
+    add_lanes<SHARED / 2, LANES / 2>(sum, lane);
 #pragma unroll
     for (int i = 0; i < OF_A_LANE; ++i) of_warps[threadIdx.x / LANES][lane * OF_A_LANE + i] = sum[i];
     __syncthreads();
@@ -110,7 +110,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
 #else
     __syncthreads();
 #endif
-    for (int e = part * OF_A_BLOCK + threadIdx.x; e < (part + 1) * OF_A_BLOCK; e += THREADS) {
+    for (int e = part * OF_A_BLOCK + threadIdx.x; e < min(SUMS, (part + 1) * OF_A_BLOCK); e += THREADS) {
         float total = 0.0f;
 #if PARTS > 1
 #pragma unroll
