@@ -17,6 +17,7 @@ _WARP = 32
 _ROWS, _COLUMNS = (4, 8, 10, 13, 16), (4, 8)
 _PARTS = (1, 2, 4, 8)  # blocks of a cluster, as many as every device grants
 _THREADS = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512)
+_REGISTERS, _OF_A_THREAD = 65536, 255
 
 
 class Spread(NamedTuple):
@@ -31,25 +32,11 @@ class Spread(NamedTuple):
 @shape
 def gemm_cluster(params: Gemm, rung: Rung) -> Launch:
     """A cluster of PARTS blocks of THREADS threads ROWS × COLUMNS outputs; a thread takes every PARTS ·
-    THREADS-th four steps of the sum. grid = (columns · PARTS, rows)."""
+    THREADS-th four steps of the sum, which is LENGTH long. grid = (columns · PARTS, rows)."""
     spread = fit(params.m, params.n, params.k)
     grid = (ceil(params.n, spread.columns) * spread.parts, ceil(params.m, spread.rows), 1)
-    defines = {name.upper(): value for name, value in spread._asdict().items()}
+    defines = {name.upper(): value for name, value in spread._asdict().items()} | {"LENGTH": params.k}
     return Launch(grid, (spread.threads, 1, 1), SCALARS["gemm"](params), defines=defines)
-
-
-# The estimate's constants are fitted to launches of small networks' layers, at 1 to 100 rows, on one H200.
-_MULTIPROCESSORS = 132
-_GROUPS, _OF_A_GROUP = 8, 14  # of multiprocessors, and how many of a group a cluster may lie on
-_THREADS_RESIDENT, _BLOCKS_RESIDENT = 2048, 32
-_REGISTERS = 65536
-_SCHEDULERS = 4
-_START_CLOCKS = 1100
-_NBYTES_A_CLOCK = 22  # to a multiprocessor from the second cache
-_TRIP_CLOCKS = 550  # from memory to a register
-_MULTIPLY, _PASS = 1.95, 2.1  # clocks a multiply-add, and an addition across lanes, as if a scheduler had one
-_WAIT = 2.0  # clocks a multiply-add of a warp that has its multiprocessor to itself
-_MEETING_CLOCKS = 1700  # of a cluster
 
 
 @functools.lru_cache(maxsize=4096)
@@ -62,15 +49,33 @@ def spreads(k: int) -> Iterator[Spread]:
     """Those that are looked at: a sum for each lane at least, no more blocks than have a step of the sum, no
     more threads than registers suffice for."""
     for spread in itertools.starmap(Spread, itertools.product(_ROWS, _COLUMNS, _PARTS, _THREADS)):
-        idle = spread.parts > 1 and ceil(k, _FOUR) <= (spread.parts // 2) * spread.threads
         few = spread.rows * spread.columns < _WARP
-        if not few and not idle and _registers(spread) * spread.threads <= _REGISTERS:
+        idle = spread.parts > 1 and ceil(k, _FOUR) <= (spread.parts // 2) * spread.threads
+        if not few and not idle and _registers(spread) <= min(_OF_A_THREAD, _REGISTERS // spread.threads):
             yield spread
 
 
+def _trips(spread: Spread, k: int) -> int:
+    """How often a thread reads."""
+    return ceil(ceil(k, _FOUR), spread.parts * spread.threads)
+
+
 def _registers(spread: Spread) -> int:
-    """Of a thread, which keeps its sums, and 16 bytes each of its rows and columns."""
-    return min(255, spread.rows * spread.columns + 4 * (spread.rows + spread.columns) + 40)
+    """Of a thread, which keeps its sums, and 16 bytes each of its rows, its columns and the next columns."""
+    return spread.rows * spread.columns + 4 * (spread.rows + 2 * spread.columns) + 28
+
+
+# The estimate's constants are fitted to launches of small networks' layers, at 1 to 128 rows, on one H200.
+_MULTIPROCESSORS = 132
+_GROUPS, _OF_A_GROUP = 8, 14  # of multiprocessors, and how many of a group a cluster may lie on
+_THREADS_RESIDENT, _BLOCKS_RESIDENT = 2048, 32
+_SCHEDULERS = 4
+_START_CLOCKS = 1100
+_NBYTES_A_CLOCK = 22  # to a multiprocessor from the second cache
+_TRIP_CLOCKS = 550  # from memory to a register
+_MULTIPLY, _PASS = 1.95, 2.1  # clocks a multiply-add, and an addition across lanes, as if a scheduler had one
+_WAIT = 2.0  # clocks a multiply-add of a warp that has its multiprocessor to itself
+_MEETING_CLOCKS = 1700  # of a cluster
 
 
 def clocks(spread: Spread, m: int, n: int, k: int) -> float:
@@ -78,22 +83,19 @@ def clocks(spread: Spread, m: int, n: int, k: int) -> float:
     blocks that lie on the device together is shorter than one block by itself."""
     blocks = ceil(m, spread.rows) * ceil(n, spread.columns) * spread.parts
     sums, warps = spread.rows * spread.columns, spread.threads // _WARP
-    steps, at_once = ceil(k, _FOUR), spread.parts * spread.threads
-    trips = ceil(steps, at_once)
-    of_a_thread = steps / at_once  # in the mean
+    of_a_thread = ceil(k, _FOUR) / (spread.parts * spread.threads)  # reads in the mean
 
     read = 16 * (spread.rows + spread.columns) * of_a_thread * spread.threads / _NBYTES_A_CLOCK
-    of_a_step = 4 * sums * _MULTIPLY + spread.rows + spread.columns
-    computed = warps * (of_a_thread * of_a_step + 4 * sums * _PASS) / _SCHEDULERS
+    of_a_read = 4 * sums * _MULTIPLY + spread.rows + spread.columns
+    computed = warps * (of_a_thread * of_a_read + 4 * sums * _PASS) / _SCHEDULERS
     busy = max(read, computed)
-    alone = trips * (_TRIP_CLOCKS + 4 * sums * _WAIT) + 3 * sums * _PASS
+    alone = _trips(spread, k) * (_TRIP_CLOCKS + 4 * sums * _WAIT) + 3 * sums * _PASS
     alone += _MEETING_CLOCKS if spread.parts > 1 else 0
 
     waves = ceil(blocks, _resident(spread))
     queue = ceil(blocks, _MULTIPROCESSORS)
-    return _START_CLOCKS * (1 + 0.3 * (waves - 1)) + max(
-        queue * busy + _TRIP_CLOCKS, waves * max(alone, busy)
-    )
+    started = _START_CLOCKS * (1 + 0.3 * (waves - 1))
+    return started + max(queue * busy + _TRIP_CLOCKS, waves * max(alone, busy))
 
 
 def _resident(spread: Spread) -> int:

@@ -11,6 +11,7 @@ ROWS = 8      # of y a block; this line and those below: the launch fits them to
 COLUMNS = 8
 THREADS = 256
 PARTS = 8     # of the sum, a block of the cluster each
+LENGTH = 4096 # of the sum
 [needs]
 compute_capability = "9.0"
 trans_a = false
@@ -25,6 +26,7 @@ multiple_of = {k = 4}
 #include "warp.cuh"
 
 #define FOUR 4  // steps of the sum that 16 bytes bring
+#define STEPS (LENGTH / FOUR)
 #define SUMS (ROWS * COLUMNS)
 #define OF_A_LANE ((SUMS + LANES - 1) / LANES)
 #define OF_A_BLOCK ((SUMS + PARTS - 1) / PARTS)
@@ -60,41 +62,48 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
 
     const int part = blockIdx.x % PARTS, lane = threadIdx.x % LANES;
     const int row = blockIdx.y * ROWS, column = blockIdx.x / PARTS * COLUMNS;
-    const float4 *rows[ROWS], *columns[COLUMNS];
-#pragma unroll
-    for (int c = 0; c < COLUMNS; ++c)  // beyond the last: not written
-        columns[c] = reinterpret_cast<const float4*>(b + (index_t)min(column + c, n - 1) * k);
+    const int rows = m - row, columns = n - column;  // that there are of the piece
+    const float4* pa = reinterpret_cast<const float4*>(a + (index_t)row * LENGTH);
+    const float4* pb = reinterpret_cast<const float4*>(b + (index_t)column * LENGTH);
+    const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 
     int j = part * THREADS + threadIdx.x;
-    float4 v[COLUMNS];
-    auto fetch = [&](int at) {
+    float4 u[ROWS], v[COLUMNS], later[COLUMNS];
+    if (j < STEPS) {  // weights, which the kernel in front does not write
 #pragma unroll
-        for (int c = 0; c < COLUMNS; ++c) v[c] = columns[c][at];
-    };
-    if (j < k / FOUR) fetch(j);  // weights, which the kernel in front does not write
+        for (int c = 0; c < COLUMNS; ++c) v[c] = c < columns ? pb[c * STEPS + j] : zero;
+    }
     let_next_begin();
     wait_for_previous();
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r)
-        rows[r] = reinterpret_cast<const float4*>(a + (index_t)min(row + r, m - 1) * k);
 
     float sum[SHARED] = {};
-    while (j < k / FOUR) {
+    if (j < STEPS) {
 #pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            const float4 u = rows[r][j];
+        for (int r = 0; r < ROWS; ++r) u[r] = r < rows ? pa[r * STEPS + j] : zero;
+#pragma unroll 2
+        for (; j < STEPS; j += PARTS * THREADS) {
+            const int next = j + PARTS * THREADS;
+            const bool more = next < STEPS;
+            if (more) {
 #pragma unroll
-            for (int c = 0; c < COLUMNS; ++c) {
-                sum[r * COLUMNS + c] += u.x * v[c].x;
-                sum[r * COLUMNS + c] += u.y * v[c].y;
-                sum[r * COLUMNS + c] += u.z * v[c].z;
-                sum[r * COLUMNS + c] += u.w * v[c].w;
+                for (int c = 0; c < COLUMNS; ++c) later[c] = c < columns ? pb[c * STEPS + next] : zero;
             }
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+                for (int c = 0; c < COLUMNS; ++c) {
+                    sum[r * COLUMNS + c] += u[r].x * v[c].x;
+                    sum[r * COLUMNS + c] += u[r].y * v[c].y;
+                    sum[r * COLUMNS + c] += u[r].z * v[c].z;
+                    sum[r * COLUMNS + c] += u[r].w * v[c].w;
+                }
+                // What comes next is on its way as soon as there is room for it.
+                if (more && r < rows) u[r] = pa[r * STEPS + next];
+            }
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c) v[c] = later[c];
         }
-        j += PARTS * THREADS;
-        if (j < k / FOUR) fetch(j);
     }
-
     add_lanes<SHARED / 2, LANES / 2>(sum, lane);
 #pragma unroll
     for (int i = 0; i < OF_A_LANE; ++i) of_warps[threadIdx.x / LANES][lane * OF_A_LANE + i] = sum[i];
