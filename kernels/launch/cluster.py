@@ -14,7 +14,7 @@ from kernels.scalars import SCALARS
 
 _FOUR = 4  # steps of the sum that a thread takes at a time
 _WARP = 32
-_ROWS, _COLUMNS = (4, 8, 10, 13, 16), (4, 8)
+_ROWS, _COLUMNS = (4, 8, 13, 16), (4, 8)
 _PARTS = (1, 2, 4, 8)  # blocks of a cluster, as many as every device grants
 _THREADS = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512)
 _REGISTERS, _OF_A_THREAD = 65536, 255
@@ -55,27 +55,27 @@ def spreads(k: int) -> Iterator[Spread]:
             yield spread
 
 
-def _trips(spread: Spread, k: int) -> int:
-    """How often a thread reads."""
-    return ceil(ceil(k, _FOUR), spread.parts * spread.threads)
-
-
 def _registers(spread: Spread) -> int:
     """Of a thread, which keeps its sums, and 16 bytes each of its rows, its columns and the next columns."""
     return spread.rows * spread.columns + 4 * (spread.rows + 2 * spread.columns) + 28
 
 
-# The estimate's constants are fitted to launches of small networks' layers, at 1 to 128 rows, on one H200.
+# The estimate's constants are fitted to 570 launches of layers of small networks and of AlexNet, at 1 to 128
+# rows, on one H200.
 _MULTIPROCESSORS = 132
-_GROUPS, _OF_A_GROUP = 8, 14  # of multiprocessors, and how many of a group a cluster may lie on
+_GROUPS, _OF_A_GROUP = 8, 13  # of multiprocessors, and how many of a group a cluster may lie on
 _THREADS_RESIDENT, _BLOCKS_RESIDENT = 2048, 32
 _SCHEDULERS = 4
-_START_CLOCKS = 1100
-_NBYTES_A_CLOCK = 22  # to a multiprocessor from the second cache
-_TRIP_CLOCKS = 550  # from memory to a register
-_MULTIPLY, _PASS = 1.95, 2.1  # clocks a multiply-add, and an addition across lanes, as if a scheduler had one
-_WAIT = 2.0  # clocks a multiply-add of a warp that has its multiprocessor to itself
-_MEETING_CLOCKS = 1700  # of a cluster
+_START_CLOCKS, _NEXT_START = 2500, 1.4  # of the first blocks, and how much of that of each round that follows
+_NBYTES_A_CLOCK = 67  # to a multiprocessor from the second cache
+_TRIP_CLOCKS = 400  # from memory to a register
+_MULTIPLY, _PASS = (
+    2.6,
+    0.36,
+)  # clocks of a scheduler: a multiply-add, its share of loads included, and an addition
+_WAIT = 4.1  # clocks a multiply-add of a warp that has its multiprocessor to itself
+_WARP_CLOCKS = 4.6  # for each warp of a block whose sums are added
+_MEETING_CLOCKS, _PART_CLOCKS = 770, 49  # of a cluster, and for each of its blocks
 
 
 def clocks(spread: Spread, m: int, n: int, k: int) -> float:
@@ -83,18 +83,21 @@ def clocks(spread: Spread, m: int, n: int, k: int) -> float:
     blocks that lie on the device together is shorter than one block by itself."""
     blocks = ceil(m, spread.rows) * ceil(n, spread.columns) * spread.parts
     sums, warps = spread.rows * spread.columns, spread.threads // _WARP
-    of_a_thread = ceil(k, _FOUR) / (spread.parts * spread.threads)  # reads in the mean
+    at_once = spread.parts * spread.threads
+    reads = ceil(k, _FOUR) / at_once  # of a thread, in the mean
+    trips = ceil(ceil(k, _FOUR), at_once)
 
-    read = 16 * (spread.rows + spread.columns) * of_a_thread * spread.threads / _NBYTES_A_CLOCK
+    read = 16 * (spread.rows + spread.columns) * reads * spread.threads / _NBYTES_A_CLOCK
     of_a_read = 4 * sums * _MULTIPLY + spread.rows + spread.columns
-    computed = warps * (of_a_thread * of_a_read + 4 * sums * _PASS) / _SCHEDULERS
-    busy = max(read, computed)
-    alone = _trips(spread, k) * (_TRIP_CLOCKS + 4 * sums * _WAIT) + 3 * sums * _PASS
-    alone += _MEETING_CLOCKS if spread.parts > 1 else 0
+    busy = max(read, warps * (reads * of_a_read + 4 * sums * _PASS) / _SCHEDULERS)
+    alone = (
+        _TRIP_CLOCKS + trips * max(_TRIP_CLOCKS, 4 * sums * _WAIT) + 3 * sums * _PASS + _WARP_CLOCKS * warps
+    )
+    alone += _MEETING_CLOCKS + _PART_CLOCKS * spread.parts if spread.parts > 1 else 0
 
     waves = ceil(blocks, _resident(spread))
     queue = ceil(blocks, _MULTIPROCESSORS)
-    started = _START_CLOCKS * (1 + 0.3 * (waves - 1))
+    started = _START_CLOCKS * (1 + _NEXT_START * (waves - 1))
     return started + max(queue * busy + _TRIP_CLOCKS, waves * max(alone, busy))
 
 
