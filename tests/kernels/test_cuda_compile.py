@@ -81,7 +81,9 @@ def test_every_spread_of_a_cluster_compiles_and_keeps_its_sums_in_registers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rung = next(r for r in RUNGS if r.launch == "gemm_cluster")
-    for spread in cluster.spreads(k=7200):
+    # The most threads that a piece of y may be given leave each the fewest registers.
+    most = {(spread.rows, spread.columns): spread for spread in cluster.spreads(k=7200)}
+    for spread in most.values():
         monkeypatch.setattr(cluster, "fit", lambda *_, spread=spread: spread)
         how = launch.launch(Gemm(20, 20, 7200, trans_b=True), rung)
         used = nvrtc.resources(nvrtc.compile_rung(rung, "sm_90", how.defines))
