@@ -53,7 +53,7 @@ def errors_of(
             *sorted(options.provider_options.items()),
             options.ort,
         )
-        key = (graph.sha256, backend.name, precision, asked, few.images, content)
+        key = (graph.sha256, graph.devices, backend.name, precision, asked, few.images, content)
         if key in _known:
             return _known[key]
     errors = Errors(

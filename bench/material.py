@@ -41,7 +41,8 @@ class Material:
         self._progress = progress
         self.spec = cases.model_spec(name, job)
         self.path = self.spec.file(progress)
-        self.graph: Graph = importer.load(self.path)
+        devices = sorted({backends.get(backend).device for backend in job.backends})
+        self.graph: Graph = replace(importer.load(self.path), devices=tuple(devices))
         self._plain = Options(
             threads=job.threads,
             cuda_graph=job.cuda_graph,

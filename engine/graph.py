@@ -41,6 +41,8 @@ class Graph:
     `proto` is the whole ModelProto (node names filled in as in `nodes`), for backends that take ONNX as it
     is.
     `sha256` is of the file's or the serialized model's bytes.
+    `devices`: those that its answers and times are looked at on, which says what of it is one group
+    (engine.groups).
     """
 
     name: str
@@ -51,6 +53,7 @@ class Graph:
     initializers: Mapping[str, np.ndarray]
     proto: onnx.ModelProto
     sha256: str
+    devices: tuple[str, ...] = ("cpu", "cuda")
 
     @property
     def fixed_batch(self) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from engine.graph import Graph, Node
-from engine.joints import joined_somewhere
+from engine.joints import joined_on
 from engine.ops import Kernel, Scope, View
 from engine.passes import grouped, trace
 from engine.passes.trace import Program, advance, start
@@ -46,7 +46,7 @@ def groups(graph: Graph, batch: int) -> tuple[Group, ...]:
         traced = trace(graph, batch)
     except UnsupportedError:
         return _single(graph, scope)
-    program = grouped(traced, joined_somewhere)
+    program = grouped(traced, joined_on(graph.devices))
     gathered: list[list[Kernel | View]] = []
     place: dict[str, int] = {}
     for item in program.items:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from engine.backend import Options
 from engine.ops import Kernel
 from engine.passes import Joins
@@ -31,11 +33,17 @@ def better_joined(device: str, options: Options, precision: str) -> Joins:
     return joins
 
 
-def joined_somewhere(made: Kernel, weights_known: bool) -> bool:
-    """Whether two operators are looked at as one on every device, because one device has one step for them:
-    the same at every batch size."""
-    p = _params(made)
-    return isinstance(p, LrnPool) or _taken("cuda", p.of_images(1), PRECISIONS[0], weights_known)
+def joined_on(devices: Collection[str]) -> Joins:
+    """Where two operators are looked at as one on all of these devices, because one of them has one step for
+    both: the same at every batch size."""
+
+    def joins(made: Kernel, weights_known: bool) -> bool:
+        p = _params(made)
+        if isinstance(p, LrnPool):
+            return True
+        return "cuda" in devices and _taken("cuda", p.of_images(1), PRECISIONS[0], weights_known)
+
+    return joins
 
 
 def _taken(device: str, p: LrnPool | ConvPool, precision: str, weights_known: bool) -> bool:

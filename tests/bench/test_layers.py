@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from bench import accuracy, layer_errors, layers, oracle, predictions
+from bench.material import Material
 from bench.oracle import Golden
+from bench.records import Job
 from engine import groups as grouping
 from engine.backend import OpTime, Options
 from engine.backends import get
@@ -271,3 +273,13 @@ def test_a_layer_read_at_another_tensor_than_its_last_is_named_all_the_same() ->
     nodes = [SimpleNamespace(name=name, outputs=(name,)) for name in "abc"]
     read = layers._read(SimpleNamespace(nodes=nodes), (part, reader))  # type: ignore[arg-type]
     assert read == {"b": ("x",), "c": ("b", "y")}
+
+
+def test_a_pool_has_a_row_of_its_own_where_no_gpu_is_compared() -> None:
+    def rows(*names: str) -> list[tuple[str, ...]]:
+        job = Job(models=("lenet5-digits",), backends=names, batches=(1,))
+        graph = Material("lenet5-digits", job, (1,), lambda *_: None).graph
+        return [group.nodes for group in grouping.groups(graph, 1)][:2]
+
+    assert rows("engine-cpu", "ort-cpu") == [("conv1", "tanh1"), ("pool1",)]
+    assert rows("engine-cpu", "engine-cuda")[0] == ("conv1", "tanh1", "pool1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -183,6 +184,9 @@ def test_a_convolution_and_its_pool_are_one_step_on_the_gpu_and_one_group_everyw
     assert (group.nodes, group.op_type) == (("conv", "act", "pool"), "Conv")
     assert (group.flops, group.nbytes) == (step.params.flops, step.params.nbytes)
     assert group.nbytes < sum(apart.params.nbytes for apart in plan(graph, BATCH).steps)
+    # Where no GPU is looked at, the two have a row each, as they have a step each.
+    apart = groups(replace(graph, devices=("cpu",)), BATCH)
+    assert [group.nodes for group in apart] == [("conv", "act"), ("pool",)]
     # The kernel for both that the CPU has, which ladders show, gives what the reference does.
     joined = plan(graph, BATCH, joined=True)
     assert ops(joined) == ["conv_pool"]
