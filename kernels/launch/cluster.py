@@ -60,7 +60,7 @@ def _registers(spread: Spread) -> int:
     return spread.rows * spread.columns + 4 * (spread.rows + 2 * spread.columns) + 28
 
 
-# The estimate's constants are fitted to 570 launches of layers of small networks and of AlexNet, at 1 to 128
+# The estimate's constants are fitted to 632 launches of layers of small networks and of AlexNet, at 1 to 128
 # rows, on one H200.
 _MULTIPROCESSORS = 132
 _GROUPS, _OF_A_GROUP = 8, 13  # of multiprocessors, and how many of a group a cluster may lie on

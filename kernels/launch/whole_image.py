@@ -133,7 +133,7 @@ def _launch(
     )
 
 
-# The estimate's constants are fitted to 1,400 launches of three small networks' layers, with their pools and
+# The estimate's constants are fitted to 1,330 launches of three small networks' layers, with their pools and
 # without, at 1 to 1,024 images, on one H200.
 _MULTIPROCESSORS = 132
 _SCHEDULERS = 4  # of a multiprocessor, each starting an instruction of a warp a clock
