@@ -116,7 +116,7 @@ def errors_at(
     Raises OutOfMemoryError.
     """
     whole = {part.output: part for part in grouping.groups(graph, golden.images)}
-    parts = sorted(grouping.groups(graph, batch), key=lambda part: part.op_type != "Conv")
+    parts = sorted(grouping.groups(graph, batch), key=lambda part: not part.op_type.startswith("Conv"))
     for part in parts:
         if part.output not in whole or not {*part.inputs, part.output} <= set(golden.tensors):
             continue

@@ -13,15 +13,30 @@ from engine.passes.trace import Program, advance, start
 from engine.shapes import infer_node
 from kernels.errors import UnsupportedError
 
+# Operators that take time of their own; the others end in a step of theirs, or begin it.
+MAIN = frozenset(
+    {
+        "Conv",
+        "Gemm",
+        "MatMul",
+        "MaxPool",
+        "AveragePool",
+        "GlobalAveragePool",
+        "GlobalMaxPool",
+        "LRN",
+        "Softmax",
+    }
+)
+
 
 @dataclass(frozen=True)
 class Group:
     """Nodes that run as one step.
 
-    nodes: ONNX names, in order. op_type: the first one's. inputs: the tensors it reads that are neither
-    constant nor its own. output: its last tensor, of `shape` at the batch size. parameters: elements of the
-    constants it reads. flops, nbytes: as `kernels.params` counts them; 0 for what is only another view of
-    bytes, and for a node that the engine cannot run.
+    nodes: ONNX names, in order. op_type: of all together (`together`). inputs: the tensors it reads that are
+    neither constant nor its own. output: its last tensor, of `shape` at the batch size. parameters: elements
+    of the constants it reads. flops, nbytes: as `kernels.params` counts them; 0 for what is only another view
+    of bytes, and for a node that the engine cannot run.
     """
 
     nodes: tuple[str, ...]
@@ -67,7 +82,7 @@ def _group(items: Sequence[Kernel | View], by_name: dict[str, Node], program: Pr
     output = items[-1].output
     return Group(
         nodes=names,
-        op_type=nodes[0].op_type,
+        op_type=together([node.op_type for node in nodes]),
         inputs=outside(nodes, program.constants),
         output=output,
         shape=program.specs[output].shape,
@@ -75,6 +90,12 @@ def _group(items: Sequence[Kernel | View], by_name: dict[str, Node], program: Pr
         flops=sum(kernel.params.flops for kernel in kernels),
         nbytes=sum(kernel.params.nbytes for kernel in kernels),
     )
+
+
+def together(op_types: Sequence[str]) -> str:
+    """What nodes that run as one are called: their main operators ("LRN+MaxPool"), else the first's; "" for
+    none."""
+    return "+".join(dict.fromkeys(t for t in op_types if t in MAIN)) or (op_types[0] if op_types else "")
 
 
 def outside(nodes: Sequence[Node], constants: Container[str]) -> tuple[str, ...]:

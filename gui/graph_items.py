@@ -48,7 +48,7 @@ class Fonts:
 
     def width(self, box: Box) -> float:
         bold, plain = QFontMetricsF(self.bold), QFontMetricsF(self.plain)
-        value = plain.horizontalAdvance("  000 µs · 00.0 %")
+        value = plain.horizontalAdvance("   0.00 ms · 00.0 %")
         lines = (plain.horizontalAdvance(box.name), plain.horizontalAdvance(box.shape))
         return min(360.0, max(bold.horizontalAdvance(box.title) + value, *lines)) + 2 * PAD
 

@@ -20,21 +20,6 @@ from engine.graph import Graph
 from engine.plan import Step
 from kernels.errors import KernelscopeError
 
-# Operators that take time of their own; the others end in a step of theirs, or begin it.
-MAIN = frozenset(
-    {
-        "Conv",
-        "Gemm",
-        "MatMul",
-        "MaxPool",
-        "AveragePool",
-        "GlobalAveragePool",
-        "GlobalMaxPool",
-        "LRN",
-        "Softmax",
-    }
-)
-
 
 @dataclass
 class Taken:
@@ -267,8 +252,7 @@ class _Merging:
     def _op_type(self, nodes: Sequence[str]) -> str:
         """What nodes that run as one are called: their main operators ("LRN+MaxPool"), else the first's; ""
         for names that the model does not have."""
-        types = [self._op_types[name] for name in nodes if name in self._op_types]
-        return "+".join(dict.fromkeys(t for t in types if t in MAIN)) or (types[0] if types else "")
+        return groups.together([self._op_types[name] for name in nodes if name in self._op_types])
 
     def _moved(self, fields: Mapping[str, Any], kind: type[Any]) -> Any:
         """An event from the device's profiler, whose times are perf_counter's, on the profile's clock."""

@@ -113,7 +113,7 @@ def test_a_normalisation_and_its_pool_are_one_step_and_one_group(device: str, po
     found = groups(graph, BATCH)
     assert [(group.nodes, group.op_type) for group in found] == [
         (("relu",), "Relu"),
-        (("norm", "pool"), "LRN"),
+        (("norm", "pool"), f"LRN+{pool}"),
     ]
     agree(graph, {"x": X}, BATCH)
     apart = plan(graph, BATCH, device, joined=False)
@@ -181,7 +181,7 @@ def test_a_convolution_and_its_pool_are_one_step_on_the_gpu_and_one_group_everyw
     # im2col over a whole batch is faster than image by image.
     assert ops(plan(graph, BATCH)) == ["conv", "pool"]
     (group,) = groups(graph, BATCH)
-    assert (group.nodes, group.op_type) == (("conv", "act", "pool"), "Conv")
+    assert (group.nodes, group.op_type) == (("conv", "act", "pool"), f"Conv+{pool}")
     assert (group.flops, group.nbytes) == (step.params.flops, step.params.nbytes)
     assert group.nbytes < sum(apart.params.nbytes for apart in plan(graph, BATCH).steps)
     # Where no GPU is looked at, the two have a row each, as they have a step each.
