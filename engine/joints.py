@@ -10,6 +10,9 @@ from engine.passes import Joins
 from kernels import launch, registry
 from kernels.params import PRECISIONS, Conv, ConvPool, Lrn, LrnPool, Pool
 
+# Products that a sum of a joined convolution may have. So long ones were timed (300, in ece408-2conv); longer
+# ones are what tiles are for, and nobody has looked which is faster.
+_LONGEST = 320
 _PLAIN = 1  # the number of a ladder's plain kernel, which computes again for every window that holds a pixel
 
 
@@ -48,6 +51,8 @@ def joined_on(devices: Collection[str]) -> Joins:
 
 def _taken(device: str, p: LrnPool | ConvPool, precision: str, weights_known: bool) -> bool:
     """Whether the best kernel for both takes them."""
+    if isinstance(p, ConvPool) and p.c // p.group * p.kh * p.kw > _LONGEST:
+        return False
     best = next(iter(registry.candidates(device, p.op, precision, weights_known)), None)
     if best is None or (device == "cuda" and best.number == _PLAIN):
         return False

@@ -209,6 +209,18 @@ def test_what_a_convolution_does_not_join(graph: Graph) -> None:
     assert len(groups(graph, BATCH)) == 2
 
 
+@pytest.mark.parametrize(("channels", "joined"), [(12, True), (13, False)])
+def test_a_convolution_with_long_sums_keeps_its_step(channels: int, joined: bool) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
+        helper.make_node("MaxPool", ["c"], ["y"], "pool", **HALVES),
+    ]
+    weights = {"w": random((4, channels, 5, 5), 1)}
+    proto = make_model(nodes, {"x": ("N", channels, 12, 12)}, ("y",), weights, ranks={"y": 4})
+    made = plan(from_proto(proto, "net"), BATCH, "cuda")
+    assert ops(made) == (["conv_pool"] if joined else ["conv", "pool"])
+
+
 def test_a_convolution_that_something_else_reads_too_keeps_its_step() -> None:
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"], "conv"),
