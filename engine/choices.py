@@ -23,7 +23,7 @@ from kernels.registry import ROOT, Rung
 KIND = "rungs"
 # What else than its own file makes a rung's time: headers, launch shapes, how work is divided.
 _SHARED = {
-    "cuda": ("cuda/*.cuh", "launch/*.py", "tiles.py", "tensor_tiles.py", "packing.py"),
+    "cuda": ("cuda/*.cuh", "launch/*.py", "tiles.py", "tensor_tiles.py", "fitted_device.py", "packing.py"),
     "cpu": ("cpu/common.py", "cpu/split.py"),
 }
 

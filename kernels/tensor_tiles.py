@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kernels.fitted_device import MULTIPROCESSORS
+from kernels.occupancy import REGISTERS
 from kernels.packing import SLAB_NBYTES
 from kernels.tiles import PARTS
 
@@ -71,7 +73,6 @@ SPLIT_GEMM_TILES: tuple[TensorTile, ...] = (
     *(tile for tile in GEMM_TILES if tile.warp_rows * tile.warp_columns <= 1024),
 )
 
-_MULTIPROCESSORS = 132
 _CLOCK = 1700.0  # cycles a microsecond
 _MMA_CYCLES = 6.3 / 4  # of a multiprocessor, from a rate of 312 (tf32) and 625 (fp16) TFLOP/s
 _SPLIT = 3.0  # times as many of them for float32 out of TF32
@@ -84,7 +85,7 @@ _START_US = 3.4
 _SECOND_KERNEL_US = 0.44
 _MOVED = 3.26e6  # bytes a microsecond that partial sums are written and read at
 _MOST_PARTIAL_NBYTES = 64 << 20
-_REGISTERS, _OTHER_REGISTERS, _MOST_THREADS = 65536, 64, 1536
+_OTHER_REGISTERS, _MOST_THREADS = 64, 1536
 
 
 def fit(
@@ -119,9 +120,9 @@ def microseconds(
     way through shared memory need for it; and no slab of a block takes less than one trip to memory."""
     blocks = batch * -(-rows // tile.rows) * -(-columns // tile.columns) * parts
     steps = -(-slabs // parts)
-    queue = -(-blocks // _MULTIPROCESSORS)
+    queue = -(-blocks // MULTIPROCESSORS)
     registers = tile.warp_rows * tile.warp_columns // 32 + _OTHER_REGISTERS
-    resident = min(queue, max(1, min(_MOST_THREADS, _REGISTERS // registers) // tile.threads))
+    resident = min(queue, max(1, min(_MOST_THREADS, REGISTERS // registers) // tile.threads))
     multiplying = 2 * (tile.rows // 16) * (tile.columns // 8) * _MMA_CYCLES
     if precision == "fp32-tc":
         multiplying *= _SPLIT

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kernels.fitted_device import MULTIPROCESSORS
+
 
 class Tile(NamedTuple):
     """A block's m × n outputs, thread_m × thread_n of them a thread, k steps of the sum at a time."""
@@ -75,7 +77,6 @@ LARGE_GEMM_TILES: Mapping[Tile, float] = {
 }
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
-_MULTIPROCESSORS = 132
 _RATE = 0.233  # millions of multiply-adds a microsecond and multiprocessor
 _STEP_US = 0.651  # at least, for a tile to come from memory and through shared memory
 _START_US = 3.43
@@ -110,7 +111,7 @@ def microseconds(tile: Tile, rate: float, m: int, n: int, k: int, batch: int, pa
     steps = _ceil(_ceil(k, tile.k), parts)
     outputs = tile.thread_m * tile.thread_n  # of one thread: what is independent within it hides waiting too
     most, enough = next(_THREADS[least] for least in _THREADS if outputs >= least)
-    queue = _ceil(blocks, _MULTIPROCESSORS)
+    queue = _ceil(blocks, MULTIPROCESSORS)
     resident = min(queue, max(1, most // tile.threads))
     busy = min(1.0, resident * tile.threads / enough)
     multiplying = queue * steps * tile.m * tile.n * tile.k / (_RATE * 1e6 * rate * busy)

@@ -17,6 +17,7 @@ from kernels.scalars import SCALARS, Scalar
 
 POINTERS = {op: 3 if op in ("conv", "gemm", "conv_pool") else 2 if op == "binary" else 1 for op in OPS}
 MAX_X, MAX_YZ = 2**31 - 1, 65535
+SHARED_NBYTES = 48 << 10  # of a block, without asking the device for more
 
 
 @dataclass(frozen=True)

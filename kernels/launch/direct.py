@@ -6,14 +6,14 @@ import math
 from dataclasses import replace
 
 from kernels.errors import KernelError
-from kernels.launch.core import MAX_X, Launch, ceil, define, shape
+from kernels.launch.core import MAX_X, SHARED_NBYTES, Launch, ceil, define, shape
 from kernels.nvrtc import Define
 from kernels.params import Conv
 from kernels.registry import Rung
 from kernels.scalars import SCALARS
 
 _THREADS = 1024
-_SHARED_FLOATS = (48 << 10) // 4  # of a block, without asking the device for more
+_SHARED_FLOATS = SHARED_NBYTES // 4
 
 
 @shape

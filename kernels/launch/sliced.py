@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kernels import packing
-from kernels.launch.core import Launch, Pack, ceil, in_parts, shape
+from kernels.fitted_device import MULTIPROCESSORS
+from kernels.launch.core import SHARED_NBYTES, Launch, Pack, ceil, in_parts, shape
 from kernels.params import Gemm
 from kernels.registry import Rung
 
@@ -13,7 +14,6 @@ _WEIGHT = 1  # the place of the weights among the inputs
 _ACROSS = 8  # threads of a group, beside each other and one below the other
 _STEPS = 4  # of the sum that a slice takes at a time: one load from shared memory
 _ADDED = 32  # outputs of a block that adds parts
-_SHARED_NBYTES = 48 << 10  # of a block, without asking the device for more
 _MOST_PARTS = 128
 _MOST_PARTIAL_NBYTES = 64 << 20
 
@@ -44,7 +44,7 @@ class SlicedTile(NamedTuple):
     @property
     def stages(self) -> int:
         """Tiles of both factors in shared memory at once."""
-        return min(4, _SHARED_NBYTES // (4 * (self.m + self.n) * (self.k + _STEPS)))
+        return min(4, SHARED_NBYTES // (4 * (self.m + self.n) * (self.k + _STEPS)))
 
     @property
     def defines(self) -> dict[str, int]:
@@ -79,9 +79,7 @@ def gemm_sliced(params: Gemm, rung: Rung) -> Launch:
     return in_parts(params, grid, tile.threads, parts, tile.defines, packed, _ADDED)
 
 
-# The estimate's constants are counted from the kernel's instructions for a device of 132 multiprocessors; no
-# launch was timed to fit them.
-_MULTIPROCESSORS = 132
+# The estimate's constants are counted from the kernel's instructions; no launch was timed to fit them.
 _CLOCKS_A_US = 1_800
 _MULTIPLIED_A_CLOCK = 128  # by a multiprocessor that does nothing else
 _LOAD_CLOCKS = 1.0  # of a warp's 16 bytes a thread from shared memory, beside the multiplying
@@ -106,7 +104,7 @@ def fit(m: int, n: int, k: int) -> tuple[SlicedTile, int]:
 def microseconds(tile: SlicedTile, parts: int, m: int, n: int, k: int) -> float:
     """The estimate: a multiprocessor multiplies for its blocks in turn, no faster than tiles come to it, and
     no step is shorter than its share of a trip to memory."""
-    queue = ceil(ceil(m, tile.m) * ceil(n, tile.n) * parts, _MULTIPROCESSORS)
+    queue = ceil(ceil(m, tile.m) * ceil(n, tile.n) * parts, MULTIPROCESSORS)
     steps = ceil(ceil(k, tile.k), parts)
     resident = min(queue, 512 // tile.threads)
     multiplying = tile.m * tile.n * tile.k / _MULTIPLIED_A_CLOCK

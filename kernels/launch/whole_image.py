@@ -12,18 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.errors import UnsupportedError
-from kernels.launch.core import MAX_X, Launch, Pack, ceil, shape
+from kernels.fitted_device import MULTIPROCESSORS, RESIDENT, SCHEDULERS, THREADS_RESIDENT
+from kernels.launch.core import MAX_X, SHARED_NBYTES, Launch, Pack, ceil, shape
 from kernels.launch.direct import shapes
 from kernels.nvrtc import Define, code
+from kernels.occupancy import REGISTERS, WARP
 from kernels.params import Conv, ConvPool
 from kernels.registry import Rung
 from kernels.scalars import SCALARS, Scalar
 
 _FOUR = 4  # maps a thread: as many weights as one load from shared memory brings
-_WARP = 32
-_SHARED_NBYTES = 48 << 10  # of a block, without asking the device for more
 _MOST_SUMS = 64  # a thread: more would not stay in registers
-_MOST_BLOCKS = 8 * 132  # beyond which a block takes several images
+_MOST_BLOCKS = 8 * MULTIPROCESSORS  # beyond which a block takes several images
 _MAPS = (4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 52, 64, 96, 128)
 _BANDS = (1, 2, 3, 4, 6)
 _DOWN = (1, 2, 3, 4, 6, 8)
@@ -135,12 +135,7 @@ def _launch(
 
 # The estimate's constants are fitted to 1,330 launches of three small networks' layers, with their pools and
 # without, at 1 to 1,024 images, on one H200.
-_MULTIPROCESSORS = 132
-_SCHEDULERS = 4  # of a multiprocessor, each starting an instruction of a warp a clock
-_THREADS_RESIDENT = 2048
-_REGISTERS = 65536
 _OTHER_REGISTERS = 79  # of a thread, beside its sums and the rows that it sees
-_SHARED_RESIDENT = 227 << 10
 _START_CLOCKS = 2300  # before a block copies
 _PIXEL_CLOCKS = 66  # an element that a thread copies, its address included
 _WEIGHTS_CLOCKS = 43  # 16 bytes of weights that it copies
@@ -169,9 +164,9 @@ def ways(p: Conv, cell: Cell) -> Iterator[Share]:
         for shares in sorted({ceil(channels, ceil(channels, s)) for s in (1, 2, 3, 6)}) if down == 1 else [1]:
             work = ceil(band, down) * out_w * (maps // _FOUR) * shares
             for rounds in _ROUNDS:
-                threads = min(max(ceil(ceil(work, rounds), _WARP) * _WARP, _THREADS[0]), _THREADS[1])
+                threads = min(max(ceil(ceil(work, rounds), WARP) * WARP, _THREADS[0]), _THREADS[1])
                 found.add(Share(maps, band, down, shares, threads))
-    return (share for share in sorted(found) if nbytes(p, cell, share) <= _SHARED_NBYTES)
+    return (share for share in sorted(found) if nbytes(p, cell, share) <= SHARED_NBYTES)
 
 
 def clocks(p: Conv, cell: Cell, share: Share, curves: Curves = _NO_CURVES) -> float:
@@ -184,19 +179,19 @@ def clocks(p: Conv, cell: Cell, share: Share, curves: Curves = _NO_CURVES) -> fl
     taps = ceil(channels, share.shares) * p.kh * p.kw
 
     items = ceil(share.band, share.down) * out_w * (share.maps // _FOUR)  # a thread's work each
-    rounds, warps = ceil(items * share.shares, share.threads), share.threads // _WARP
+    rounds, warps = ceil(items * share.shares, share.threads), share.threads // WARP
     pixels, weights = _accesses(replace(p, n=1), cell, share)
     accesses = cell.w * seen / p.kh * pixels + weights * _WEIGHTS_LOAD
     of_tap = sums + cell.w * (1 + seen / p.kh)
-    multiplying = rounds * taps * warps * max(of_tap / _SCHEDULERS, accesses)
+    multiplying = rounds * taps * warps * max(of_tap / SCHEDULERS, accesses)
 
     ends = _FOUR * share.down * (_PUT + (_CURVE if curves.after else 0)) + sums * (
         _CURVE if curves.between else 1
     )
-    last_rounds, last_warps = ceil(items, share.threads), min(warps, ceil(items, _WARP))
-    ending = last_rounds * ends * last_warps / _SCHEDULERS
+    last_rounds, last_warps = ceil(items, share.threads), min(warps, ceil(items, WARP))
+    ending = last_rounds * ends * last_warps / SCHEDULERS
     if share.shares > 1:
-        ending += _ADD * cells * (share.shares * last_warps + warps) / _SCHEDULERS
+        ending += _ADD * cells * (share.shares * last_warps + warps) / SCHEDULERS
 
     image = channels * _rows(p, cell, share) * _columns(p, cell)
     filters = channels * p.kh * p.kw * share.maps // _FOUR
@@ -205,9 +200,11 @@ def clocks(p: Conv, cell: Cell, share: Share, curves: Curves = _NO_CURVES) -> fl
     alone = _START_CLOCKS + copying + max(multiplying + ending, waiting)
 
     registers = share.threads * (_OTHER_REGISTERS + sums + seen)
-    shared = nbytes(p, cell, share) + 1024
-    resident = min(_THREADS_RESIDENT // share.threads, _SHARED_RESIDENT // shared, _REGISTERS // registers)
-    queue = ceil(blocks, _MULTIPROCESSORS)
+    shared = nbytes(p, cell, share) + RESIDENT.shared_reserved
+    resident = min(
+        THREADS_RESIDENT // share.threads, RESIDENT.shared_nbytes // shared, REGISTERS // registers
+    )
+    queue = ceil(blocks, MULTIPROCESSORS)
     busy = multiplying + ending + copying * warps / _COPIES_AT_ONCE
     return max(_START_CLOCKS + copying + queue * busy, ceil(queue, max(1, resident)) * alone)
 
@@ -225,10 +222,10 @@ def _accesses(p: Conv, cell: Cell, share: Share) -> tuple[float, float]:
     of, quad, strip = e // work, e % work // strips, e % strips
     row = strip // out_w * share.down * cell.h * p.stride_h
     place = (of * ceil(channels, share.shares) * _rows(p, cell, share) + row) * pitch + strip % out_w
-    warp, places = np.unique(np.stack((e // _WARP, place)), axis=1)
-    turns = np.zeros((warp[-1] + 1, _WARP), np.int64)
-    np.add.at(turns, (warp, places % _WARP), 1)
-    quads = np.unique(np.stack((e // _WARP, of, quad)), axis=1)
+    warp, places = np.unique(np.stack((e // WARP, place)), axis=1)
+    turns = np.zeros((warp[-1] + 1, WARP), np.int64)
+    np.add.at(turns, (warp, places % WARP), 1)
+    quads = np.unique(np.stack((e // WARP, of, quad)), axis=1)
     return float(turns.max(1).mean()), quads.shape[1] / len(turns)
 
 

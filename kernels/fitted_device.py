@@ -1,0 +1,14 @@
+"""The device that the estimates of launch times are fitted to: an NVIDIA H200.
+
+On another they still put the choices in an order, and what an engine takes is timed there (engine.choices).
+"""
+
+from __future__ import annotations
+
+from kernels.occupancy import MULTIPROCESSORS as _OF_CAPABILITY
+from kernels.occupancy import WARP
+
+MULTIPROCESSORS = 132
+SCHEDULERS = 4  # of a multiprocessor, each starting an instruction of a warp a clock
+RESIDENT = _OF_CAPABILITY[9, 0]  # what a multiprocessor holds at once
+THREADS_RESIDENT = RESIDENT.warps * WARP
