@@ -31,11 +31,14 @@ def error_stats(
     *,
     factor: float = 1.0,
     ratio: float | None = None,
+    moved: np.ndarray | None = None,
 ) -> ErrorStats:
     """How far `actual` is from `expected` (float64, of the same shape), judged by the bound of `precision`.
 
     `factor` widens the bound (PROPAGATED_FACTOR for tensors that carry earlier layers' errors); `ratio` is
-    kept as it is (see `ratio` below). A reference that is 0 everywhere has no relative error: the absolute
+    kept as it is (see `ratio` below). moved: how far the right answer itself moves, element by element, when
+    its inputs move by one rounding (bench.oracle.moved); the bound is widened by that. Integers and Booleans
+    are exact, but where they move so. A reference that is 0 everywhere has no relative error: the absolute
     errors are then held against the bound. Raises ValueError where the shapes differ.
     """
     if actual.shape != expected.shape:
@@ -59,14 +62,26 @@ def error_stats(
     largest = float(np.abs(reference).max()) or 1.0
     rel_l2 = float(np.linalg.norm(difference)) / norm
     max_abs = float(difference.max())
+    allowed = ELEMENT_FACTOR * bound * largest
+    if moved is not None:
+        bound += factor * float(np.linalg.norm(moved)) / norm
+        allowed += factor * float(np.max(moved, initial=0.0))
     reason = ""
-    if rel_l2 > bound:
+    if expected.dtype.kind in "iub":
+        off = difference != 0 if moved is None else (difference != 0) & (moved == 0)
+        if off.any():
+            index = tuple(int(i) for i in np.argwhere(off)[0])
+            reason = (
+                f"{int(off.sum())} of {off.size} whole numbers differ, first {index}: {values[index]:.9g} "
+                f"instead of {reference[index]:.9g}"
+            )
+    elif rel_l2 > bound:
         reason = f"relative L2 error {rel_l2:.2e} is above {bound:.0e}"
-    elif max_abs > ELEMENT_FACTOR * bound * largest:
+    elif max_abs > allowed:
         index = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))
         reason = (
             f"element {index} is {values[index]:.6g} instead of {reference[index]:.6g}, off by more than "
-            f"{ELEMENT_FACTOR:.0f} × {bound:.0e} of the tensor's largest value"
+            f"{allowed:.1e} ({ELEMENT_FACTOR:.0f} × {bound:.0e} of the tensor's largest value)"
         )
     return ErrorStats(
         rel_l2=rel_l2,
@@ -78,6 +93,21 @@ def error_stats(
         ratio=ratio,
         reason=reason,
     )
+
+
+def judged(
+    actual: np.ndarray,
+    expected: np.ndarray,
+    precision: str,
+    factor: float = 1.0,
+    moved: np.ndarray | None = None,
+) -> ErrorStats:
+    """As `error_stats`; an answer of another shape is a wrong one."""
+    if actual.shape != expected.shape:
+        return _failure(
+            BOUNDS[precision] * factor, f"the shape is {actual.shape} and should be {expected.shape}"
+        )
+    return error_stats(actual, expected, precision, factor=factor, moved=moved)
 
 
 def _failure(bound: float, reason: str) -> ErrorStats:
@@ -148,11 +178,13 @@ def check(
     expected: Mapping[str, np.ndarray],
     placement: Placement,
     precision: str,
+    moved: Mapping[str, np.ndarray] | None = None,
 ) -> ErrorStats:
     """A model's outputs at a batch size against the oracle, on the rows that hold golden images.
 
     outputs: name → (batch, …) as fetched; expected: name → (k, …) float64. The bound is that of a propagated
-    tensor. All rows are searched for NaN and infinity. Of several outputs the worst is told, named.
+    tensor, widened by `moved` (name → (k, …)) as in `error_stats`. All rows are searched for NaN and
+    infinity. Of several outputs the worst is told, named.
     """
     worst: ErrorStats | None = None
     for name, reference in expected.items():
@@ -164,7 +196,10 @@ def check(
             )
         else:
             rows, golden = list(placement.rows), list(placement.golden)
-            stats = error_stats(actual[rows], reference[golden], precision, factor=PROPAGATED_FACTOR)
+            distance = None if moved is None or name not in moved else moved[name][golden]
+            stats = error_stats(
+                actual[rows], reference[golden], precision, factor=PROPAGATED_FACTOR, moved=distance
+            )
         if worst is None or (stats.ok, -stats.rel_l2) < (worst.ok, -worst.rel_l2):
             worst = stats
             if stats.reason and len(expected) > 1:
@@ -185,6 +220,17 @@ def top_k(scores: np.ndarray, k: int) -> np.ndarray:
     """
     clean = np.where(np.isnan(scores), -np.inf, scores)
     return np.argsort(-clean, axis=1, kind="stable")[:, :k].astype(np.int64)
+
+
+def decided(margin: np.ndarray, precision: str) -> np.ndarray:
+    """Which images a reference was sure of, bool (n,): whose two best scores lie further apart than two right
+    answers in `precision` can differ.
+
+    margin: the difference of the two best scores over the length (L2) of the image's row of scores. Two
+    elements of a row within the bound of a whole model's output can move against each other by √2 of it, in
+    the one answer as in the other.
+    """
+    return np.asarray(margin > 2 * np.sqrt(2) * PROPAGATED_FACTOR * BOUNDS[precision])
 
 
 def agreement(predicted: np.ndarray, reference: np.ndarray) -> float:

@@ -9,9 +9,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import accuracy, artifacts, gallery, layers, predictions, stats, timing, tuning
+from bench import accuracy, artifacts, gallery, predictions, stats, timing, tuning
+from bench.layer_check import LayerCheck
 from bench.material import ORACLE, Material
 from bench.outcomes import Incorrect, outcome
+from bench.predictions import Predictions
 from bench.records import (
     Accuracy,
     Case,
@@ -23,7 +25,6 @@ from bench.records import (
     Telemetry,
     Validity,
 )
-from bench.shared_errors import LayerErrors
 from bench.timing import Timing
 from engine import backends
 from engine.backend import Backend, Session, Variant
@@ -54,6 +55,7 @@ class Contender:
         self._checked = 0
         self._accuracy: Accuracy | None = None
         self._layers: tuple[Layer, ...] = ()
+        self._check: LayerCheck | None = None
         self._facts: dict[str, str] = {}
         self._memory: dict[str, int] = {}
         self._warnings: list[str] = []
@@ -85,6 +87,8 @@ class Contender:
         self.session.run()
         self.session.synchronize()
         self._judge("before timing")
+        self._check = LayerCheck(case, self.backend, self.options, self._material)
+        self._check.before_timing(self.session)
         self._phases = {name: float(ns) for name, ns in self.session.phases.items()}
 
     def check_again(self) -> None:
@@ -133,22 +137,14 @@ class Contender:
         self._dataset_ns = {"wall": float(ours.wall_ns), "compute": float(ours.compute_ns)}
         self._keep(folder, "predictions", lambda path: predictions.save(path, ours))
         self._keep_images(folder)
+        if theirs is not None:
+            self._held_against(ours, theirs, name)
 
-    def measure_layers(self, folder: str, errors: LayerErrors) -> None:
-        """Times of every operator at this batch, and their errors, which are taken once a backend."""
+    def measure_layers(self, folder: str) -> None:
+        """Times of every operator at this batch, and their errors."""
+        assert self._check is not None
         try:
-            timed = layers.measure(
-                self._material.graph,
-                self.backend,
-                self.case.precision,
-                self.options,
-                self._material.golden(),
-                self.case.batch,
-                session=self._open(),
-                errors=False,
-                seconds=min(LAYERS_S, self._job.budget_s),
-            )
-            self._layers = errors.merged(self, self._material, timed)
+            self._layers = self._check.measured(self._open(), min(LAYERS_S, self._job.budget_s))
         except OutOfMemoryError as error:
             self._warnings.append(f"no layers: {error}")
             return
@@ -165,7 +161,7 @@ class Contender:
 
     def measured(self, timed: Timing, telemetry: Telemetry) -> Measurement:
         """The measurement of a case that went well. Call after `close`."""
-        warnings = [*timed.warnings, *self._warnings]
+        warnings = [*timed.warnings, *self._warnings, *(self._check.warnings if self._check else ())]
         interval = stats.median_interval(timed.samples_ns, timed.rounds)
         if len(timed.samples_ns) < timing.Rules.min_samples:
             count = len(timed.samples_ns)
@@ -193,10 +189,13 @@ class Contender:
     def failed(self, error: BaseException) -> Measurement:
         """The measurement of a case that `error` ended. Call after `close`."""
         disposition, reason = outcome(error)
-        accuracy = None
+        accuracy, known = None, self._layers
         if isinstance(error, Incorrect):
-            accuracy = Accuracy(images=0, labelled=False, checked=self._checked, output=error.error)
-        return self._record(disposition, reason=reason, accuracy=accuracy)
+            # What was right before it is told too: a layer can be wrong where the output hides it.
+            wrong = Accuracy(images=0, labelled=False, checked=self._checked, output=self._output)
+            accuracy = self._accuracy or wrong
+            known = known or (self._check.known() if self._check else ())
+        return self._record(disposition, reason=reason, accuracy=accuracy, layers=known)
 
     def _record(self, disposition: Disposition, **fields: object) -> Measurement:
         record = Measurement(
@@ -226,6 +225,20 @@ class Contender:
         self._checked = len(self._placement.rows)
         if not stats_.ok:
             raise Incorrect(stats_, when)
+
+    def _held_against(self, ours: Predictions, theirs: Predictions, name: str) -> None:
+        """Raises Incorrect where the answers differ on an image that the reference was sure of."""
+        lenient = isinstance(self.backend, Variant) and self.backend.lenient
+        found = predictions.conflicts(ours, theirs, accuracy.LOOSEST if lenient else self.case.precision)
+        if found.size:
+            first = int(found[0])
+            raise Incorrect(
+                None,
+                "over the data set",
+                f"{found.size:,} of {len(ours):,} images are answered otherwise than by {name}, which was "
+                f"sure of them, first image {first}: class {int(ours.predicted[first])} instead of "
+                f"{int(theirs.predicted[first])}",
+            )
 
     def _keep(self, folder: str, kind: str, write: Callable[..., None]) -> None:
         """Write a file beside the results; where that fails the measurement says so and is kept."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from bench import accuracy, oracle
@@ -19,9 +18,12 @@ from engine import submodel
 from engine.backend import Backend, Options, Session
 from engine.graph import Graph
 from engine.groups import Group
-from kernels.errors import KernelscopeError, OutOfMemoryError
+from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
 
-_KEPT = 32
+_KEPT = 1024  # errors of single groups, some hundred bytes each
+
+Span = tuple[str, ...]
+"""ONNX nodes that a session runs as one step."""
 
 
 @dataclass(frozen=True)
@@ -32,84 +34,99 @@ class Errors:
     propagated: Mapping[str, ErrorStats]
 
 
-_known: OrderedDict[Any, Errors] = OrderedDict()
+_known: OrderedDict[Any, Any] = OrderedDict()  # of groups alone: ErrorStats or None; of models: by tensor
 
 
-def errors_of(
-    graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden, batch: int
-) -> Errors:
-    """Errors at the first min(batch, golden.images) golden images, kept: larger batches share them.
+def errors_of(graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden) -> Errors:
+    """Errors at the golden images, kept: all batch sizes share them.
 
     A user's own kernels may change between two calls, so nothing of theirs is kept.
     """
-    few = _first(graph, golden, min(batch, golden.images))
+    return Errors(
+        isolated(graph, backend, precision, options, golden),
+        propagated(graph, backend, precision, options, golden),
+    )
+
+
+def isolated(
+    graph: Graph,
+    backend: Backend,
+    precision: str,
+    options: Options,
+    golden: Golden,
+    steps: Iterable[Span] = (),
+    progress: Callable[[str], None] = lambda text: None,
+) -> dict[str, ErrorStats]:
+    """Errors of each group alone at the golden images, kept by what it is made of and the rungs named in it.
+
+    steps: what a session runs as one; groups that a step reaches across are looked at together, as one. A
+    group is left out where the golden answers lack its inputs (a judge other than the
+    oracle knows the model's outputs alone) or the backend refuses it alone.
+    """
+    content = _content(golden)
+    found: dict[str, ErrorStats] = {}
+    for part, outputs in _units(graph, grouping.groups(graph, golden.images), steps):
+        if not set(part.inputs) <= set(golden.tensors):
+            continue
+        of = options_of(part.nodes, options)
+        key = None
+        if not options.kernel_dirs:
+            at = (graph.sha256, graph.devices, backend.name, precision, golden.images, content)
+            key = (*at, part.nodes, _asked(of))
+        if key is None or key not in _known:
+            progress(f"checking {part.nodes[0]} alone")
+            stats = _alone(graph, backend, precision, of, golden, part)
+            if key is not None:
+                _keep(key, stats)
+        else:
+            stats = _known[key]
+        if stats is not None:
+            found |= dict.fromkeys(outputs, stats)
+    return found
+
+
+def propagated(
+    graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden
+) -> dict[str, ErrorStats]:
+    """Errors of every group's output, fed what the backend computed before it, at the golden images; kept as
+    `isolated`'s are."""
     key = None
     if not options.kernel_dirs:
-        content = hash(tuple(array.tobytes() for array in few.inputs.values()))
-        asked = (
-            options.cuda_graph,
-            options.tuned,
-            *sorted(options.rungs.items()),
-            *sorted(options.provider_options.items()),
-            options.ort,
-        )
-        key = (graph.sha256, graph.devices, backend.name, precision, asked, few.images, content)
+        at = (graph.sha256, graph.devices, backend.name, precision, golden.images, _content(golden))
+        key = (*at, _asked(options))
         if key in _known:
-            return _known[key]
-    errors = Errors(
-        _isolated(graph, backend, precision, options, golden, few),
-        _propagated(graph, backend, precision, options, few),
-    )
+            return dict(_known[key])
+    names = [part.output for part in grouping.groups(graph, golden.images) if part.output in golden.tensors]
+    told = submodel.with_outputs(graph, names)
+    with prepared(backend, told, golden.images, precision, options) as session:
+        actual = _answers(session, golden.inputs)
+    factor = accuracy.PROPAGATED_FACTOR
+    found = {
+        name: accuracy.judged(actual[name], golden.tensors[name], precision, factor)
+        for name in names
+        if name in actual
+    }
+    if not all(stats.ok for stats in found.values()):
+        moved = oracle.moved_along(graph, golden, [name for name, stats in found.items() if not stats.ok])
+        for name, distance in moved.items():
+            found[name] = accuracy.judged(actual[name], golden.tensors[name], precision, factor, distance)
     if key is not None:
-        _known[key] = errors
-        while len(_known) > _KEPT:
-            _known.popitem(last=False)
-    return errors
-
-
-def _first(graph: Graph, golden: Golden, images: int) -> Golden:
-    """The golden tensors of the first images alone: a slice where the batch is the first axis throughout."""
-    if images == golden.images:
-        return golden
-    inputs = {name: array[:images] for name, array in golden.inputs.items()}
-    tensors = {name: array[:images] for name, array in golden.tensors.items()}
-    shapes = {part.output: tuple(part.shape) for part in grouping.groups(graph, images)}
-    if all(tensors[name].shape == shape for name, shape in shapes.items() if name in tensors):
-        return Golden(images, inputs, tensors)
-    return oracle.golden(graph, inputs, set(tensors) - set(inputs))
-
-
-def _isolated(
-    graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden, few: Golden
-) -> dict[str, ErrorStats]:
-    """Errors of each group alone at the images of `few`, the first of `golden`'s."""
-    errors = {}
-    whole = {part.output: part for part in grouping.groups(graph, golden.images)}
-    for part in grouping.groups(graph, few.images):
-        if not set(part.inputs) <= set(few.tensors):
-            continue  # a judge other than the oracle knows the model's outputs alone
-        sub = submodel.extract(graph, part.nodes, few.images)
-        if few.images < golden.images and few.tensors[part.output].base is golden.tensors[part.output]:
-            # A slice of the answers for all images, which every batch size shares.
-            expected = oracle.alone(graph, whole[part.output], golden, precision)[: few.images]
-        else:
-            expected = oracle.alone(graph, part, few, precision, sub)
-        try:
-            with prepared(
-                backend, sub, sub.fixed_batch or few.images, precision, options_of(part, options)
-            ) as session:
-                actual = _answers(session, oracle.feeds(sub, few, precision))[part.output]
-        except KernelscopeError:
-            continue
-        errors[part.output] = _stats(actual, expected, precision, 1.0)
-    return errors
+        _keep(key, found)
+    return found
 
 
 def errors_at(
-    graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden, batch: int
+    graph: Graph,
+    backend: Backend,
+    precision: str,
+    options: Options,
+    golden: Golden,
+    batch: int,
+    nodes: Iterable[str] | None = None,
 ) -> Iterator[tuple[Group, ErrorStats]]:
     """Errors of each group alone, fed right inputs, at any batch size: which algorithm a library takes for a
-    layer hangs on the batch, and its error with it. Convolutions come first.
+    layer hangs on the batch, and its error with it. Convolutions come first. nodes: of the groups of these
+    alone.
 
     The golden images stand at the first, middle and last places of the batch, and there the answers are
     looked at. A group whose first axis is not the batch, or that the backend refuses alone, is passed over.
@@ -117,8 +134,11 @@ def errors_at(
     """
     whole = {part.output: part for part in grouping.groups(graph, golden.images)}
     parts = sorted(grouping.groups(graph, batch), key=lambda part: not part.op_type.startswith("Conv"))
+    wanted = None if nodes is None else set(nodes)
     for part in parts:
         if part.output not in whole or not {*part.inputs, part.output} <= set(golden.tensors):
+            continue
+        if wanted is not None and wanted.isdisjoint(part.nodes):
             continue
         sub = submodel.extract(graph, part.nodes, batch)
         fed = oracle.feeds(sub, golden, precision)
@@ -132,42 +152,24 @@ def errors_at(
         placed = accuracy.place(fed, batch)
         try:
             with prepared(
-                backend, sub, sub.fixed_batch or batch, precision, options_of(part, options)
+                backend, sub, sub.fixed_batch or batch, precision, options_of(part.nodes, options)
             ) as session:
                 actual = _answers(session, placed.inputs)[part.output]
         except OutOfMemoryError:
             raise
         except KernelscopeError:
             continue
-        yield part, _stats(actual[list(placed.rows)], expected[list(placed.golden)], precision, 1.0)
+        rows, golden_rows = list(placed.rows), list(placed.golden)
+        stats = accuracy.judged(actual[rows], expected[golden_rows], precision)
+        if not stats.ok and np.isfinite(actual[rows]).all():
+            moved = oracle.moved(graph, whole[part.output], golden, precision)
+            stats = accuracy.judged(actual[rows], expected[golden_rows], precision, moved=moved[golden_rows])
+        yield part, stats
 
 
-def _propagated(
-    graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden
-) -> dict[str, ErrorStats]:
-    names = [part.output for part in grouping.groups(graph, golden.images) if part.output in golden.tensors]
-    told = submodel.with_outputs(graph, names)
-    with prepared(backend, told, golden.images, precision, options) as session:
-        actual = _answers(session, golden.inputs)
-    return {
-        name: _stats(actual[name], golden.tensors[name], precision, accuracy.PROPAGATED_FACTOR)
-        for name in names
-        if name in actual
-    }
-
-
-def options_of(part: Group, options: Options) -> Options:
-    """The options of a group alone: a model that lacks a node refuses a rung that is named for it."""
-    return replace(options, rungs={n: rung for n, rung in options.rungs.items() if n in part.nodes})
-
-
-def _stats(actual: np.ndarray, expected: np.ndarray, precision: str, factor: float) -> ErrorStats:
-    if actual.shape != expected.shape:
-        stats = accuracy.error_stats(np.full(1, np.nan), np.zeros(1), precision, factor=factor)
-        return msgspec.structs.replace(
-            stats, reason=f"the shape is {actual.shape} and should be {expected.shape}"
-        )
-    return accuracy.error_stats(actual, expected, precision, factor=factor)
+def options_of(nodes: Sequence[str], options: Options) -> Options:
+    """The options of these nodes alone: a model that lacks a node refuses a rung that is named for it."""
+    return replace(options, rungs={n: rung for n, rung in options.rungs.items() if n in nodes})
 
 
 @contextmanager
@@ -180,6 +182,82 @@ def prepared(
         yield session
     finally:
         session.close()
+
+
+# ------------------------------------------------------------------------------------------- the inside
+
+
+def _units(
+    graph: Graph, parts: Sequence[Group], steps: Iterable[Span]
+) -> list[tuple[Group, tuple[str, ...]]]:
+    """The groups in their order, those that one step reaches across as one, each with the outputs of all that
+    it is made of."""
+    place = {node: index for index, part in enumerate(parts) for node in part.nodes}
+    head = list(range(len(parts)))
+    for step in steps:
+        touched = sorted({head[place[node]] for node in step if node in place})
+        for index, first in enumerate(head):
+            if touched and first in touched:
+                head[index] = touched[0]
+    units = []
+    for first in dict.fromkeys(head):
+        together = [part for part, of in zip(parts, head, strict=True) if of == first]
+        unit = together[0] if len(together) == 1 else _as_one(graph, together)
+        units.append((unit, tuple(part.output for part in together)))
+    return units
+
+
+def _as_one(graph: Graph, parts: Sequence[Group]) -> Group:
+    nodes = tuple(node for part in parts for node in part.nodes)
+    made = {name for node in graph.nodes if node.name in nodes for name in node.outputs}
+    return replace(
+        parts[-1],
+        nodes=nodes,
+        op_type="+".join(part.op_type for part in parts),
+        inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs if name not in made)),
+    )
+
+
+def _alone(
+    graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden, part: Group
+) -> ErrorStats | None:
+    """The error of one group at the golden images; None where the backend refuses it alone."""
+    sub = submodel.extract(graph, part.nodes, golden.images)
+    batch = sub.fixed_batch or golden.images
+    try:
+        try:
+            session = backend.prepare(sub, batch, precision, options)
+        except UnsupportedError:
+            # A rung that takes the case's batch and not that of the golden images.
+            session = backend.prepare(sub, batch, precision, replace(options, rungs={}))
+        try:
+            actual = _answers(session, oracle.feeds(sub, golden, precision))[part.output]
+        finally:
+            session.close()
+    except KernelscopeError:
+        return None
+    return oracle.judged_alone(actual, graph, part, golden, precision, sub)
+
+
+def _asked(options: Options) -> tuple[object, ...]:
+    """What of the options the answers hang on."""
+    return (
+        options.cuda_graph,
+        options.tuned,
+        *sorted(options.rungs.items()),
+        *sorted(options.provider_options.items()),
+        options.ort,
+    )
+
+
+def _content(golden: Golden) -> int:
+    return hash(tuple(array.tobytes() for array in golden.inputs.values()))
+
+
+def _keep(key: Any, value: Any) -> None:
+    _known[key] = value
+    while len(_known) > _KEPT:
+        _known.popitem(last=False)
 
 
 def _answers(session: Session, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

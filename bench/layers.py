@@ -39,7 +39,7 @@ def measure(
     *,
     session: Session | None = None,
     reference: Backend | None = None,
-    errors: bool = True,
+    found: Errors | None = None,
     times: bool = True,
     seconds: float = 2.0,
 ) -> tuple[Layer, ...]:
@@ -48,31 +48,30 @@ def measure(
     golden: of `graph` (oracle.golden); a tensor that it lacks has no errors. session: a prepared session at
     `batch` with inputs bound, whose op_times are used; where it is None, or knows none, each group is timed
     as a model of its own (clock "isolated"). reference: the backend whose own errors
-    make the ratio, in the same precision if it offers it, else in fp32; None for no ratio. seconds: about as
-    long as the times take.
+    make the ratio, in the same precision if it offers it, else in fp32; None for no ratio. found: the errors,
+    where they are known; None: they are taken. seconds: about as long as the times take.
     A backend that fails on a group leaves that figure None; one that fails on the whole model raises what it
     raised.
     """
     options = options or Options()
     parts = grouping.groups(graph, batch)
-    ours = reference_errors = Errors({}, {})
-    if errors:
-        ours = errors_of(graph, backend, precision, options, golden, batch)
-        if reference is not None and reference.name != backend.name:
-            offered = precision if precision in reference.precisions else "fp32"
-            plain = Options(threads=options.threads, provider_options=options.provider_options)
-            try:
-                reference_errors = errors_of(graph, reference, offered, plain, golden, batch)
-            except KernelscopeError:
-                reference_errors = Errors({}, {})  # it cannot run here: errors without a ratio
+    ours = errors_of(graph, backend, precision, options, golden) if found is None else found
+    reference_errors = Errors({}, {})
+    if reference is not None and reference.name != backend.name:
+        offered = precision if precision in reference.precisions else "fp32"
+        plain = Options(threads=options.threads, provider_options=options.provider_options)
+        try:
+            reference_errors = errors_of(graph, reference, offered, plain, golden)
+        except KernelscopeError:
+            reference_errors = Errors({}, {})  # it cannot run here: errors without a ratio
     measured = (
         _times(graph, parts, backend, precision, options, golden, batch, session, seconds) if times else ()
     )
-    found, added = _by_group(parts, measured)
+    times_by_group, added = _by_group(parts, measured)
     read = _read(graph, parts)
     layers = []
     for part in parts:
-        times_of = found.get(part.output, [])
+        times_of = times_by_group.get(part.output, [])
         layers.append(
             Layer(
                 nodes=part.nodes,
@@ -143,7 +142,7 @@ def _times(
         try:
             sub = submodel.extract(whole, part.nodes, batch)
             with prepared(
-                backend, sub, sub.fixed_batch or batch, precision, options_of(part, options)
+                backend, sub, sub.fixed_batch or batch, precision, options_of(part.nodes, options)
             ) as alone:
                 alone.bind({info.name: _filled(golden, info, batch) for info in sub.inputs})
                 time_ns = _median_ns(alone, seconds / len(parts))

@@ -9,10 +9,11 @@ from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError,
 
 
 class Incorrect(Exception):
-    """The answers are wrong; carries the errors. Not timed, or its times not kept."""
+    """The answers are wrong: when that was seen, and how (`reason`, else as the errors say). Not timed, or
+    its times not kept."""
 
-    def __init__(self, error: ErrorStats, when: str) -> None:
-        super().__init__(f"{when}: {error.reason}")
+    def __init__(self, error: ErrorStats | None, when: str, reason: str = "") -> None:
+        super().__init__(f"{when}: {reason or (error.reason if error else '')}")
         self.error = error
 
 

@@ -31,14 +31,17 @@ class Predictions:
     """What a session answered; all arrays are (images,).
 
     label: int64, -1 where unknown; predicted: int64 class; confidence: float32 probability of that class;
-    top5: bool, whether the label is among the five best. wall_ns: binding, running and fetching all batches
-    (preprocessing is not the backend's and not counted); compute_ns: running alone, device synchronised.
+    top5: bool, whether the label is among the five best; margin: float32, by how much the best score is above
+    the next, over the length of the row of scores (NaN: unknown, or a row with NaN or infinity). wall_ns:
+    binding, running and fetching all batches (preprocessing is not the backend's and not counted);
+    compute_ns: running alone, device synchronised.
     """
 
     label: np.ndarray
     predicted: np.ndarray
     confidence: np.ndarray
     top5: np.ndarray
+    margin: np.ndarray
     wall_ns: int = 0
     compute_ns: int = 0
 
@@ -77,7 +80,7 @@ def run(
         raise DataError(f"data set {dataset.name} holds no image")
     batch = session.batch
     predicted, confidence = np.empty(count, np.int64), np.empty(count, np.float32)
-    top5 = np.zeros(count, bool)
+    top5, margin = np.zeros(count, bool), np.full(count, np.nan, np.float32)
     label = np.full(count, -1, np.int64)
     if dataset.labels is not None:
         label[:] = dataset.labels[:count]
@@ -105,9 +108,28 @@ def run(
         predicted[part] = best[:, 0]
         confidence[part] = probabilities(rows)[np.arange(kept), best[:, 0]]
         top5[part] = (best == label[part, None]).any(axis=1)
+        margin[part] = margins(rows)
         if progress is not None:
             progress(f"{start + kept} of {count} images", (start + kept) / count)
-    return Predictions(label, predicted, confidence, top5, wall_ns, compute_ns)
+    return Predictions(label, predicted, confidence, top5, margin, wall_ns, compute_ns)
+
+
+def margins(scores: np.ndarray) -> np.ndarray:
+    """By how much the best score of each row (n, classes ≥ 2) is above the next, over the row's length; NaN
+    for a row that holds NaN or infinity."""
+    rows = scores.astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        two = np.partition(rows, -2, axis=1)[:, -2:]
+        found = (two[:, 1] - two[:, 0]) / np.linalg.norm(rows, axis=1)
+    return np.where(np.isfinite(rows).all(axis=1), np.nan_to_num(found), np.nan)
+
+
+def conflicts(ours: Predictions, reference: Predictions, precision: str) -> np.ndarray:
+    """The images (their places) that count against `ours`: no number was answered, or another class than the
+    reference's where that was surer than two right answers in `precision` can differ."""
+    broken = np.isnan(ours.margin) & ~np.isnan(reference.margin)
+    differ = ours.predicted != reference.predicted
+    return np.flatnonzero(broken | (differ & accuracy.decided(reference.margin, precision)))
 
 
 def probabilities(scores: np.ndarray) -> np.ndarray:
@@ -150,6 +172,7 @@ def save(path: Path, predictions: Predictions) -> None:
             predicted=predictions.predicted,
             confidence=predictions.confidence,
             top5=predictions.top5,
+            margin=predictions.margin,
             ns=np.array([predictions.wall_ns, predictions.compute_ns], np.int64),
         )
 
@@ -159,8 +182,16 @@ def load(path: Path) -> Predictions:
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             wall_ns, compute_ns = (int(value) for value in file["ns"])
+            count = len(file["predicted"])
+            margin = file["margin"] if "margin" in file else np.full(count, np.nan, np.float32)
             return Predictions(
-                file["label"], file["predicted"], file["confidence"], file["top5"], wall_ns, compute_ns
+                file["label"],
+                file["predicted"],
+                file["confidence"],
+                file["top5"],
+                margin,
+                wall_ns,
+                compute_ns,
             )
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"predictions {path} cannot be read ({error}): run the comparison again") from error

@@ -20,6 +20,7 @@ from bench.records import (
     CaseStarted,
     Done,
     Hello,
+    Job,
     Log,
     Measured,
     Measurement,
@@ -28,7 +29,6 @@ from bench.records import (
     Start,
     WorkerMessage,
 )
-from bench.shared_errors import LayerErrors
 from bench.telemetry import Sampler
 from bench.telling import Telling
 from bench.timing import Rules, Stopped, time_together
@@ -58,6 +58,17 @@ def warm_up() -> None:
         return  # what is wrong is the first job's to tell, in its own words
 
 
+def rules(job: Job) -> Rules:
+    """How long a case of this job is sampled; warming up takes a part of a short budget, not a multiple."""
+    plain = Rules()
+    return Rules(
+        budget_s=job.budget_s,
+        warmup_s=min(plain.warmup_s, job.budget_s / 4),
+        rewarm_s=min(plain.rewarm_s, job.budget_s / 20),
+        cold=job.l2 == "cold",
+    )
+
+
 class Runner:
     """`say` takes messages; `stopped` tells that the user wants no more."""
 
@@ -72,7 +83,6 @@ class Runner:
         telling = Telling(say, stopped)
         self._progress, self._go_on = telling.progress, telling.go_on
         self._material: Material | None = None
-        self._errors = LayerErrors()
 
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""
@@ -100,7 +110,7 @@ class Runner:
 
     def _model(self, model: str, members: list[cases.Group]) -> None:
         self._go_on()
-        self._material, self._errors = None, LayerErrors()  # the last model's go before the next one's come
+        self._material = None  # the last model's goes before the next one's comes
         batches = tuple(case.batch for group in members for case in group)
         compared = {case.backend for group in members for case in group}
         try:
@@ -189,7 +199,7 @@ class Runner:
         with Sampler(devices, uuid) as sampler:
             timings = time_together(
                 {key: entrant.session for key, entrant in ready.items() if entrant.session is not None},
-                Rules(budget_s=job.budget_s, cold=job.l2 == "cold"),
+                rules(job),
                 job.seed,
                 devices=devices,
                 on_turn=turn,
@@ -219,7 +229,7 @@ class Runner:
         if self._job.layers:
             self._go_on()
             self._say(CaseStarted(case=entrant.case, stage="layers"))
-            entrant.measure_layers(folder, self._errors)
+            entrant.measure_layers(folder)
         self._close(entrant)
         self._settle(entrant.measured(timed, sampler.result(entrant.case.key)))
 

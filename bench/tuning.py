@@ -10,11 +10,12 @@ from bench.material import Material
 from bench.records import Case, Job
 from bench.tune_reference import DeviceLost, ReferenceSweep, Subject
 from bench.tune_rungs import RungTuner, Wanted, wanted
-from engine import backends, ort_configuration, ort_tuning
+from engine import backends, cuda_driver, host, ort_configuration, ort_tuning
 from engine.backend import Backend, Options, Variant
 from engine.fused_conv import fused
 from engine.graph import Graph
 from engine.ort_configuration import Configuration
+from kernels import launch, nvrtc
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 
 Progress = Callable[[str, float | None], None]
@@ -42,9 +43,32 @@ def tune(case: Case, material: Material, job: Job, begin: Callable[[], None], pr
     missing = wanted(material.graph, case.batch, backend.device, case.precision, how)
     if missing:
         begin()
+        if backend.device == "cuda":
+            _compile_ahead(case, material, job, how, progress)
     for number, item in enumerate(missing):
         progress(f"a kernel for {item.node}, step {number + 1} of {len(missing)}", number / len(missing))
         _choose(item, case, backend, how, progress)
+
+
+def _compile_ahead(case: Case, material: Material, job: Job, how: Options, progress: Progress) -> None:
+    """The kernels that this case and the model's other batch sizes will try, compiled side by side, once for
+    each precision, before anything is timed: one after the other they take most of a first comparison."""
+    gpu = cuda_driver.device()
+    if gpu is None or case.precision in material.compiled:
+        return
+    material.compiled.add(case.precision)
+    tried = [
+        (rung, launch.launch(item.params, rung).defines)
+        for batch in {case.batch, *job.batches_of(case.model)}
+        for item in wanted(material.graph, batch, "cuda", case.precision, how)
+        for rung in item.rungs
+    ]
+
+    def told(done: int, total: int) -> None:
+        progress(f"compiling kernels for {material.graph.name}: {done} of {total}", done / total)
+
+    digits = "".join(map(str, gpu.capability))
+    nvrtc.compile_ahead(tried, f"sm_{digits}", host.physical_cores(), told)
 
 
 def _choose(item: Wanted, case: Case, backend: Backend, how: Options, progress: Progress) -> None:

@@ -16,9 +16,10 @@ import numpy as np
 
 from engine.graph import Graph
 from engine.ort_configuration import Configuration
+from engine.plan import Plan
 from kernels.params import PRECISIONS
 
-__all__ = ["PRECISIONS", "Backend", "OpTime", "Options", "Queued", "Session"]
+__all__ = ["PRECISIONS", "Backend", "OpTime", "Options", "Planned", "Queued", "Session"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,14 @@ class Session(Protocol):
         """Per-operator times from a pass of its own over the bound inputs, spending about `seconds`."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Planned(Protocol):
+    """A Session that runs a plan of ours. plan: what runs, step by step, by which rung."""
+
+    @property
+    def plan(self) -> Plan: ...
 
 
 @runtime_checkable

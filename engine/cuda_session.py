@@ -80,6 +80,11 @@ class EngineCudaSession:
             self.close()
             raise
 
+    @property
+    def plan(self) -> Plan:
+        """The frozen plan that this session runs."""
+        return self._plan
+
     # ------------------------------------------------------------------------------------------- preparing
 
     def _prepare(self, graph: Graph, options: Options) -> None:

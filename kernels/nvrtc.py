@@ -13,7 +13,8 @@ import importlib.util
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,19 +113,37 @@ def compile_rung(rung: registry.Rung, arch: str, defines: Mapping[str, Define] |
         raise KernelError(f"{arch!r} is no CUDA architecture; one is written like sm_90")
     if reason := unavailable():
         raise UnavailableError(f"{rung.label} cannot be compiled: {reason}")
-    options = [f"-arch={arch}", *OPTIONS]
-    options += [
-        _define(k, v) for k, v in sorted((codes() | dict(rung.defines) | dict(defines or {})).items())
-    ]
-    key = hashlib.sha256()
-    for part in (repr(_version()), *options, rung.path.name, *_sources(rung)):
-        key.update(part.encode() + b"\0")
-    path = cache_dir() / f"{rung.op}-{rung.number:02d}-{rung.name}-{arch}-{key.hexdigest()[:24]}.cubin"
+    path, options = _cubin(rung, arch, defines or {})
     if not path.exists():
         cubin, log = _compile(rung, arch, options)
         _write(path.with_suffix(".log"), log.encode())
         _write(path, cubin)
     return path
+
+
+def compile_ahead(
+    wanted: Iterable[tuple[registry.Rung, Mapping[str, Define]]],
+    arch: str,
+    threads: int,
+    told: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
+    """The cubins of all these rungs in the cache, those that are missing compiled side by side. told: hears
+    how many are done, of how many; it may raise to end it. What does not compile is the business of whoever
+    asks for it next."""
+    found: dict[str, tuple[registry.Rung, Mapping[str, Define]]] = {}
+    for rung, defines in wanted:
+        found.setdefault(repr((rung.path, sorted(defines.items()))), (rung, defines))
+    missing = [item for item in found.values() if not _cubin(item[0], arch, item[1])[0].exists()]
+    if not missing or unavailable():
+        return
+    with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:  # NVRTC is called without Python's lock
+        begun = [pool.submit(compile_rung, rung, arch, defines) for rung, defines in missing]
+        try:
+            for done, _ in enumerate(as_completed(begun)):
+                told(done + 1, len(begun))
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
 
 
 def resources(cubin: Path, function: str = "") -> Resources | None:
@@ -147,6 +166,17 @@ def resources(cubin: Path, function: str = "") -> Resources | None:
         stack_nbytes=max((s[0] for s in spills), default=0),
         spill_nbytes=max((s[1] + s[2] for s in spills), default=0),
     )
+
+
+def _cubin(rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> tuple[Path, list[str]]:
+    """Where the cubin is kept, and what it is compiled with."""
+    options = [f"-arch={arch}", *OPTIONS]
+    options += [_define(k, v) for k, v in sorted((codes() | dict(rung.defines) | dict(defines)).items())]
+    key = hashlib.sha256()
+    for part in (repr(_version()), *options, rung.path.name, *_sources(rung)):
+        key.update(part.encode() + b"\0")
+    name = f"{rung.op}-{rung.number:02d}-{rung.name}-{arch}-{key.hexdigest()[:24]}.cubin"
+    return cache_dir() / name, options
 
 
 def _define(name: str, value: Define) -> str:

@@ -257,13 +257,21 @@ def _leave(run: Run, measurements: Sequence[Measurement], path: Path, formats: S
 
 
 def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
-    """Whether a case failed, or nothing at all could be measured."""
+    """Whether a case failed, nothing at all of a model could be measured, or every engine of ours that was
+    asked for by name refused a model: that was what was asked, and there is no answer."""
     from bench.rows import FAILURES
+    from engine import backends
 
-    measurements = [m for _, measured in found for m in measured]
-    return any(m.disposition in FAILURES for m in measurements) or not any(
-        m.disposition == "ok" for m in measurements
-    )
+    for run, measured in found:
+        named = [name for name in run.job.backends if backends.get(name).reference != name]
+        for model in dict.fromkeys(m.case.model for m in measured):
+            of = [m for m in measured if m.case.model == model]
+            if any(m.disposition in FAILURES for m in of) or not any(m.disposition == "ok" for m in of):
+                return True
+            ours = [m for m in of if m.case.backend in named]
+            if ours and all(m.disposition == "unsupported" for m in ours):
+                return True
+    return not any(measured for _, measured in found)
 
 
 def _new_folder(stamp: datetime.datetime, model: str) -> Path:

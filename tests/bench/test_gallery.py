@@ -62,7 +62,13 @@ def test_a_named_set_is_shared_by_models_and_others_are_not() -> None:
 
 def test_answers_are_read_without_the_engine_as_they_were_saved(tmp_path: Path) -> None:
     told = Predictions(
-        np.array([1, -1]), np.array([1, 0]), np.array([0.9, 0.5], np.float32), np.array([True, False]), 5, 3
+        np.array([1, -1]),
+        np.array([1, 0]),
+        np.array([0.9, 0.5], np.float32),
+        np.array([True, False]),
+        np.array([0.8, 0.0], np.float32),
+        5,
+        3,
     )
     path = gallery.answers_path(tmp_path, CASE)
     predictions.save(path, told)
