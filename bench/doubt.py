@@ -14,7 +14,7 @@ from typing import Protocol
 from bench.records import Validity
 
 MARK = " !"
-ONE_SAMPLE = "there is one sample: nothing is known of its spread, and no verdict follows from it"
+ONE_SAMPLE = "one sample alone: nothing is known of its spread, and no verdict follows from it"
 MEANING = "! behind a figure: to be doubted, for the reason told of it or of what it is compared with"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -44,6 +44,11 @@ def marked(text: str, doubts: Sequence[str]) -> str:
     return f"{text}{MARK}" if text and doubts else text
 
 
+def told(text: str, doubts: Sequence[str]) -> str:
+    """A figure as it is read out: with what speaks against it."""
+    return f"{text}{MARK} {'; '.join(doubts)}" if doubts else text
+
+
 def alike(text: str) -> str:
     """The same for sentences that differ in their figures alone."""
     return _NUMBER.sub("#", text)
@@ -61,11 +66,12 @@ def in_short(doubts: Iterable[str]) -> str:
     for text in doubts:
         short = re.split(r"[:;(]", text, maxsplit=1)[0].strip()
         kinds.setdefault(alike(short), []).append(short)
-    return ", ".join(_spanned(texts) for texts in kinds.values())
+    return ", ".join(spanned(texts) for texts in kinds.values())
 
 
-def _spanned(texts: Sequence[str]) -> str:
-    """ "only 1–9 samples" of "only 1 samples" and "only 9 samples"."""
+def spanned(texts: Sequence[str]) -> str:
+    """Of sentences that are alike, one with the span of their figures: of "only 1 samples" and "only 9
+    samples" "only 1–9 samples"."""
     low, high = (_NUMBER.findall(pick(texts, key=_figures)) for pick in (min, max))
     words = _NUMBER.split(texts[0])
     spans = [a if a == b else f"{a}–{b}" for a, b in zip(low, high, strict=True)]

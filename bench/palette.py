@@ -49,7 +49,7 @@ INK = "#222222"
 MUTED = "#6A6A6A"
 GRID = "#E3E3E3"
 FAILED = "#B00020"
-DOUBT = "#9A6700"
+DOUBT = "#8A5A00"
 
 
 def backend(name: str, user: bool = False) -> str:

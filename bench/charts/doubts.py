@@ -12,13 +12,13 @@ from bench.charts.definitions import Bar, Chart, Point
 
 LEGEND = "doubtful: see the notes"
 RING = "! A ring around a point marks one to doubt:"
-MOST = 4  # notes
+MOST = 6  # notes
 
 
 def with_doubts(chart: Chart) -> Chart:
     """The chart with a clause in its finding and its notes where something it shows is to be doubted.
 
-    Each kind of doubt is a note: whose it is, where, and in words. What has no value has its own mark.
+    Each kind of doubt is a note: where it is found, and in words. What has no value has its own mark.
     """
     shown = list(_shown(chart))
     found = [(who, item) for who, item in shown if item.doubts]
@@ -56,15 +56,19 @@ def _notes(chart: Chart, found: Iterable[tuple[str, Point | Bar]]) -> list[str]:
     named = dict(zip(axis.ticks, axis.labels, strict=True)) if axis.labels else {}
     over_batches = axis.label.startswith("batch")
     known = {int(x) for panel in chart.panels for x in panel.x.ticks} if over_batches else set()
-    grouped: dict[tuple[str, str], list[tuple[str, Point | Bar]]] = {}
+    kinds: dict[str, list[tuple[str, str, float]]] = {}
     for who, item in found:
-        who = named.get(item.x, who)
         for text in item.doubts:
-            grouped.setdefault((who, doubt.alike(text)), []).append((text, item))
+            kinds.setdefault(doubt.alike(text), []).append((text, named.get(item.x, who), item.x))
     lines = []
-    for (who, _), items in grouped.items():
-        where = f", batch {units.spans((int(item.x) for _, item in items), known)}" if over_batches else ""
-        lines.append(f"! {who}{where}: {doubt.worst(text for text, _ in items)}")
+    for items in kinds.values():
+        where: dict[str, list[int]] = {}
+        for _, who, x in items:
+            where.setdefault(who, []).append(int(x))
+        places = (
+            f"{who} at batch {units.spans(xs, known)}" if over_batches else who for who, xs in where.items()
+        )
+        lines.append(f"! {', '.join(places)}: {doubt.spanned([text for text, _, _ in items])}")
     return (
         lines
         if len(lines) <= MOST

@@ -39,8 +39,7 @@ def point(
     row: Row, y: float, low: float | None, high: float | None, text: str, doubts: tuple[str, ...]
 ) -> Point:
     """What a row came to; doubts: those of the figure, which the read-out ends in."""
-    told = f"{text}{doubt.MARK} {'; '.join(doubts)}" if doubts else text
-    return Point(x=row.case.batch, y=y, low=low, high=high, text=told, doubts=doubts)
+    return Point(x=row.case.batch, y=y, low=low, high=high, text=doubt.told(text, doubts), doubts=doubts)
 
 
 def stack(row: Row, parts: tuple[Part, ...], total_ns: float) -> Bar:
