@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from bench import tables, units
+from bench import doubt, tables, units
 from bench.records import ErrorStats, Layer, Measurement
 from bench.rows import label
 
@@ -161,7 +161,7 @@ def columns(measurements: Sequence[Measurement], focus: Measurement) -> list[Lay
         LayerColumn("layer", "layer", lambda r: r.name or None, str, "ONNX nodes that run as one step"),
         LayerColumn("op", "op_type", lambda r: r.layer.op_type),
         LayerColumn("output shape", "shape", lambda r: r.layer.shape or None, shape_text),
-        *(_time_column(contender(m)) for m in measurements),
+        *(_time_column(contender(m), doubt.own(m)) for m in measurements),
         LayerColumn("share", "share", lambda r: r.share, lambda v: units.percent(v, 1), f"of {who}'s time"),
         LayerColumn(
             "speed-up", "speedup", lambda r: r.speedup, units.times, "the reference's time over its own"
@@ -185,13 +185,14 @@ def kernel(layer: Layer) -> str | None:
     return f"{layer.rung}{told}" if layer.rung else None
 
 
-def _time_column(name: str) -> LayerColumn:
+def _time_column(name: str, doubts: tuple[str, ...]) -> LayerColumn:
+    """Of one measurement, whose doubts are its layers' too."""
     return LayerColumn(
         name,
         f"{name} time_s",
         lambda r: None if name not in r.times_ns else r.times_ns[name] * 1e-9,
-        lambda v: units.si(v, "s"),
-        f"time of the layer on {name}",
+        lambda v: doubt.marked(units.si(v, "s"), doubts),
+        doubt.told(f"time of the layer on {name}", doubts),
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 from bench import doubt, units
 from bench.charts.definitions import Bar, Chart, Point
 
-LEGEND = "doubtful: see the notes"
+LEGEND = "doubtful"
 RING = "! A ring around a point marks one to doubt:"
 MOST = 6  # notes
 
