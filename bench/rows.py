@@ -6,6 +6,7 @@ Records hold raw samples; every number here comes from them through bench.stats.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -130,12 +131,19 @@ def derive(measurement: Measurement, reference: Measurement | None) -> Row:
     if not measurement.samples_ns:
         return Row(measurement, name)
     own = stats.median_interval(measurement.samples_ns, measurement.rounds)
-    time = (own.value, *((own.low, own.high) if own.known else (None, None)))
+    low, high = (own.low, own.high) if own.known else (None, None)
+    row = Row(measurement, name, own.value, low, high)
     if reference is None:
-        return Row(measurement, name, *time)
+        return row
     ratio, verdict = stats.compare(measurement, reference)  # own time over the reference's
-    speedup = (1 / ratio.value, *((1 / ratio.high, 1 / ratio.low) if ratio.known else (None, None)))
-    return Row(measurement, name, *time, *speedup, verdict.value, against=reference)
+    return dataclasses.replace(
+        row,
+        speedup=1 / ratio.value,
+        speedup_low=1 / ratio.high if ratio.known else None,
+        speedup_high=1 / ratio.low if ratio.known else None,
+        verdict=verdict.value,
+        against=reference,
+    )
 
 
 def warm_up() -> None:
