@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from bench import palette
 from bench.charts.definitions import Chart
-from bench.draw_panels import TICK_SIZE, bars, dash, dashes, lines, weight
+from bench.charts.doubts import LEGEND, has_rings
+from bench.draw_panels import RING, TICK_SIZE, bars, dash, dashes, lines, weight
 from bench.store import write_atomically
 from kernels.errors import InputError
 
@@ -126,7 +127,7 @@ def figure(chart: Chart) -> Figure:
     slanted = NAMES if any(panel.bars and panel.x.labels for panel in chart.panels) else 0.0
     grid = [page.reserve(panel_h + slanted) for _ in range(rows)]
     for note in chart.notes:
-        page.text(note, 8, colour=palette.FAILED if note.startswith("✕") else palette.MUTED, gap=0.03)
+        page.text(note, 8, colour=_ink(note), gap=0.03)
     for i, line in enumerate(chart.footer):
         page.text(line, 7, colour=palette.MUTED, gap=0.10 if i == 0 else 0.0, family="DejaVu Sans")
     height = page.finish()
@@ -233,6 +234,11 @@ class _Page:
         return float(text_to_path.get_text_width_height_descent(text, properties, False)[0]) / 72
 
 
+def _ink(note: str) -> str:
+    """What failed and what is to be doubted is told in a colour of its own."""
+    return {"✕": palette.FAILED, "!": palette.DOUBT}.get(note[:1], palette.MUTED)
+
+
 def _legend(chart: Chart) -> list[tuple[Any, str]]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -257,4 +263,6 @@ def _legend(chart: Chart) -> list[tuple[Any, str]]:
                 linestyle=dashes(series),
                 **weight(series),
             )
+    if has_rings(chart):
+        entries[LEGEND] = Line2D([], [], **RING)
     return [(handle, label) for label, handle in entries.items()]

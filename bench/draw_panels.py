@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 
 TICK_SIZE = 8
 NAME_STEP = 9.0  # points between labels that stand below each other
+# Around a point that is to be doubted, whatever its own mark looks like.
+RING: dict[str, Any] = {
+    "linestyle": "none",
+    "marker": "o",
+    "markersize": 9.5,
+    "markerfacecolor": "none",
+    "markeredgecolor": palette.DOUBT,
+    "markeredgewidth": 1.2,
+}
 DIGIT = 0.636 * TICK_SIZE / 72  # inches; DejaVu Sans' digits are 0.636 em wide
 
 
@@ -52,6 +61,8 @@ def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
                 capthick=0.8,
                 zorder=2,
             )
+        if doubtful := [p for p in series.points if p.doubts]:
+            axes.plot([p.x * shift for p in doubtful], [p.y for p in doubtful], **RING, zorder=5)
         if series.marks:
             height = 0.03 + 0.045 * index
             axes.plot(

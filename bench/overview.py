@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench import tables, units
+from bench import doubt, tables, units
 from bench.charts.series import most_images
 from bench.records import ErrorStats, Layer
 from bench.rows import Row, title
@@ -99,18 +99,23 @@ def _speed(who: str, own: Sequence[Row], names: Mapping[str, str]) -> str:
     verdicts = Counter(row.verdict for row in timed)
     told = ", ".join(f"{word.lower()} at {verdicts[word]}" for word in VERDICTS)
     reference = " and ".join(dict.fromkeys(row.measurement.reference for row in timed))
-    order = sorted(timed, key=lambda row: row.speedup or 0)
+    # What rests on one sample has no interval, and is no end to be told.
+    order = sorted((r for r in timed if r.speedup_low is not None), key=lambda row: row.speedup or 0)
 
     def at(row: Row) -> str:
         where = f"{names.get(row.case.model, row.title)}, batch {row.case.batch:,}"
-        return f"{units.times(row.speedup or 0)} ({where})"
+        return f"{doubt.marked(units.times(row.speedup or 0), row.doubts)} ({where})"
 
-    reach = f"from {at(order[0])} to {at(order[-1])}" if len(order) > 1 else at(order[0])
     several = "" if len(timed) == 1 else "s"
-    return (
-        f"{who} against {reference}, at {len(timed)} pair{several} of model and batch size: {told}; "
-        f"speed-up {reach}."
-    )
+    words = f"{who} against {reference}, at {len(timed)} pair{several} of model and batch size: {told}"
+    if order:
+        reach = f"from {at(order[0])} to {at(order[-1])}" if len(order) > 1 else at(order[0])
+        words += f"; speed-up {reach}"
+    doubtful = [row.doubts for row in timed if row.doubts]
+    if doubtful:
+        why = doubt.in_short(text for doubts in doubtful for text in doubts)
+        words += f"; {len(doubtful)} of {len(timed)} {'is' if len(doubtful) == 1 else 'are'} doubtful: {why}"
+    return f"{words}."
 
 
 def _agreement(who: str, own: Sequence[Row]) -> str:

@@ -30,16 +30,16 @@ CATEGORIES = {
     "other": ("other ops", "#999933"),
     "compute": ("compute", "#6B5FB0"),
     "d2h": ("copy out", "#DDCC77"),
-    "alloc": ("alloc", "#CC6677"),
     "sync": ("sync", "#AA4499"),
     "rest": ("rest", "#C4C4C4"),
 }
+# What happens once, and the pass over the data set that follows it: of no pass of a batch a part.
 STAGES = {
-    "load": ("load", "#332288"),
-    "compile": ("compile", "#882255"),
-    "alloc": ("alloc", "#CC6677"),
-    "upload": ("upload weights", "#DDCC77"),
-    "first_run": ("first run", "#999933"),
+    "load": ("load, once", "#332288"),
+    "compile": ("compile, once", "#882255"),
+    "alloc": ("alloc, once", "#CC6677"),
+    "upload": ("upload weights, once", "#DDCC77"),
+    "first_run": ("first run, once", "#999933"),
     "dataset_compute": ("data set: compute", "#44AA99"),
     "dataset_rest": ("data set: copies and rest", "#C4C4C4"),
 }
@@ -49,6 +49,7 @@ INK = "#222222"
 MUTED = "#6A6A6A"
 GRID = "#E3E3E3"
 FAILED = "#B00020"
+DOUBT = "#8A5A00"
 
 
 def backend(name: str, user: bool = False) -> str:

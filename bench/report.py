@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import draw, overview, tables, terminal_tables, units
+from bench import doubt, draw, overview, tables, terminal_tables, units
 from bench.charts import model_charts
 from bench.charts.definitions import Chart
 from bench.charts.footer import machine, settings, versions
@@ -174,11 +174,11 @@ def title_of(runs: Iterable[Run]) -> dict[str, str]:
 
 
 def _interval(value: str, low: str, high: str) -> str:
-    return f"{value} ({low} to {high})" if value else ""
+    return f"{value} ({low} to {high})" if low and high else value
 
 
 def _result(row: Row) -> str:
-    return tables.words(row.measurement) + (" !" if row.measurement.validity.warnings else "")
+    return doubt.marked(tables.words(row.measurement), row.doubts)
 
 
 def _within(row: Row) -> str:
@@ -210,7 +210,7 @@ def summary(items: Sequence[Row]) -> str:
         ("median (95 % interval)", intervals("median_s", "low_s", "high_s"), False),
         ("images/s", text("images_per_s"), False),
         ("speed-up (95 % interval)", intervals("speedup", "speedup_low", "speedup_high"), False),
-        ("verdict", [row.verdict.lower() for row in items], True),
+        ("verdict", [cell.lower() for cell in text("verdict")], True),
         ("top-1", text("top1"), False),
         ("agreement", ["" if r else t for r, t in zip(references, text("agreement"), strict=True)], False),
         ("error vs float64", text("rel_l2_error"), False),

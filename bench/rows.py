@@ -6,10 +6,11 @@ Records hold raw samples; every number here comes from them through bench.stats.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench import palette, stats
+from bench import doubt, palette, stats
 from bench.records import Case, Measurement, Run, stem
 
 SOUND = ("ok", "incorrect")
@@ -21,7 +22,8 @@ FAILURES = ("incorrect", "out_of_memory", "crashed", "timed_out", "failed")
 class Row:
     """One measurement as shown. Times in ns (one batch, median and its 95 % interval); speedup is reference
     time over own time, so above 1 is faster; verdict as bench.stats names it ("" where nothing was
-    compared). provisional: the case is being measured; its median is what was seen so far, and nothing else
+    compared). What rests on one sample has no interval. against: the measurement it was compared with.
+    provisional: the case is being measured; its median is what was seen so far, and nothing else
     is known."""
 
     measurement: Measurement
@@ -34,10 +36,24 @@ class Row:
     speedup_high: float | None = None
     verdict: str = ""
     provisional: bool = False
+    against: Measurement | None = None
 
     @property
     def case(self) -> Case:
         return self.measurement.case
+
+    @property
+    def own_doubts(self) -> tuple[str, ...]:
+        """What speaks against this case's own times, in sentences."""
+        return doubt.own(self.measurement)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What speaks against what this case was compared to come to: its own doubts and its reference's."""
+        if self.against is None:
+            return self.own_doubts
+        who = label(self.against.case.backend, self.against.case.precision)
+        return (*self.own_doubts, *doubt.of(f"the reference {who}", doubt.own(self.against)))
 
     @property
     def sound(self) -> bool:
@@ -115,11 +131,19 @@ def derive(measurement: Measurement, reference: Measurement | None) -> Row:
     if not measurement.samples_ns:
         return Row(measurement, name)
     own = stats.median_interval(measurement.samples_ns, measurement.rounds)
+    low, high = (own.low, own.high) if own.known else (None, None)
+    row = Row(measurement, name, own.value, low, high)
     if reference is None:
-        return Row(measurement, name, own.value, own.low, own.high)
+        return row
     ratio, verdict = stats.compare(measurement, reference)  # own time over the reference's
-    speedup = (1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
-    return Row(measurement, name, own.value, own.low, own.high, *speedup, verdict.value)
+    return dataclasses.replace(
+        row,
+        speedup=1 / ratio.value,
+        speedup_low=1 / ratio.high if ratio.known else None,
+        speedup_high=1 / ratio.low if ratio.known else None,
+        verdict=verdict.value,
+        against=reference,
+    )
 
 
 def warm_up() -> None:

@@ -55,7 +55,8 @@ class Comparison:
 @dataclass(frozen=True)
 class Summary:
     """Comparisons counted. half_width: the median of the ratios' intervals, to the further end, as a
-    fraction; where it is large, nothing could have been told apart."""
+    fraction; where it is large, nothing could have been told apart, nor where it is infinite: most of the
+    comparisons then had one sample."""
 
     comparisons: int
     verdicts: Mapping[Verdict, int]
@@ -84,7 +85,7 @@ def summary(found: Sequence[Comparison]) -> Summary:
         comparisons=len(found),
         verdicts=Counter(comparison.verdict for comparison in found),
         largest_off=max(comparison.off for comparison in found),
-        half_width=statistics.median(comparison.ratio.relative for comparison in found),
+        half_width=statistics.median(c.ratio.relative if c.ratio.known else math.inf for c in found),
     )
 
 

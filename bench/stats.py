@@ -43,11 +43,16 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its 95 % interval, in the value's own unit (ns, or 1 for a ratio); low ≤ value ≤ high."""
+    """A value with its 95 % interval, in the value's own unit (ns, or 1 for a ratio); low ≤ value ≤ high.
+
+    known: whether low and high mean anything. A sample alone says nothing of its own spread: what rests on
+    one is shown without them, and no verdict follows from it.
+    """
 
     value: float
     low: float
     high: float
+    known: bool = True
 
     @property
     def relative(self) -> float:
@@ -57,6 +62,8 @@ class Interval:
         return max(self.high - self.value, self.value - self.low) / abs(self.value)
 
     def __str__(self) -> str:
+        if not self.known:
+            return f"{self.value:.4g} (of one sample)"
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
@@ -92,7 +99,8 @@ def median_interval(
 ) -> Interval:
     """The median of all samples with its bootstrap 95 % interval (rounds resampled, then samples in them).
 
-    With fewer than two rounds this is the plain bootstrap of the median. ValueError on no samples.
+    With fewer than two rounds this is the plain bootstrap of the median; of one sample nothing is known but
+    its value. ValueError on no samples.
     """
     parts = split_rounds(samples, rounds)
     if not parts:
@@ -103,7 +111,7 @@ def median_interval(
         draws = median_draws(parts[0], DRAWS, rng)
     else:
         draws = np.exp(_hierarchical(_log_draws(parts, rng), rng))
-    return _hull(value, draws)
+    return _hull(value, draws, known=_several(parts))
 
 
 def ratio_interval(
@@ -118,7 +126,8 @@ def ratio_interval(
     Round i of one is paired with round i of the other, which ran next to it; rounds only one of them had are
     left out. The interval is the hull of two: the bootstrap over rounds, which knows how uncertain each
     round's medians are but is too narrow with few rounds, and Student's t over the rounds' log ratios, which
-    is right with few rounds but knows nothing of the samples. ValueError on no samples.
+    is right with few rounds but knows nothing of the samples. Where the rounds left hold one sample of
+    either side, the interval is not known. ValueError on no samples.
     """
     a, b = split_rounds(ours, our_rounds), split_rounds(reference, reference_rounds)
     if not a or not b:
@@ -131,9 +140,10 @@ def ratio_interval(
     value = float(np.median(np.concatenate(a))) / base
     rng = np.random.default_rng(seed)
     per_round = _log_draws(a, rng) - _log_draws(b, rng)
-    interval = _hull(value, np.exp(_hierarchical(per_round, rng)))
+    known = _several(a) and _several(b)
+    interval = _hull(value, np.exp(_hierarchical(per_round, rng)), known)
     if count == 1:
-        return Interval(value, interval.low * (1 - UNSEEN_DRIFT), interval.high * (1 + UNSEEN_DRIFT))
+        return Interval(value, interval.low * (1 - UNSEEN_DRIFT), interval.high * (1 + UNSEEN_DRIFT), known)
     logs = np.log([np.median(x) / np.median(y) for x, y in zip(a, b, strict=True)])
     centre = float(logs.mean())
     half = student(count - 1) * float(logs.std(ddof=1)) / math.sqrt(count)
@@ -142,7 +152,10 @@ def ratio_interval(
 
 
 def verdict(ratio: Interval, bound: float = SAME_BOUND) -> Verdict:
-    """SAME where the interval lies within ±bound of 1, UNCLEAR where it straddles that, else which way."""
+    """SAME where the interval lies within ±bound of 1, UNCLEAR where it straddles that or is not known, else
+    which way."""
+    if not ratio.known:
+        return Verdict.UNCLEAR
     low, high = 1.0 - bound, 1.0 + bound
     if ratio.high < low:
         return Verdict.FASTER
@@ -154,13 +167,8 @@ def verdict(ratio: Interval, bound: float = SAME_BOUND) -> Verdict:
 
 
 def compare(ours: Measurement, reference: Measurement, seed: int = 0) -> tuple[Interval, Verdict]:
-    """Ratio of median times and verdict of two measurements timed together. ValueError without samples.
-
-    One sample says nothing of its own spread, so that with it every verdict is UNCLEAR.
-    """
+    """Ratio of median times and verdict of two measurements timed together. ValueError without samples."""
     ratio = ratio_interval(ours.samples_ns, reference.samples_ns, ours.rounds, reference.rounds, seed)
-    if min(len(ours.samples_ns), len(reference.samples_ns)) < 2:
-        return ratio, Verdict.UNCLEAR
     return ratio, verdict(ratio)
 
 
@@ -187,10 +195,15 @@ def _hierarchical(per_round: np.ndarray, rng: np.random.Generator) -> np.ndarray
     return np.take_along_axis(per_round, chosen, axis=1).mean(axis=1)
 
 
-def _hull(value: float, draws: np.ndarray) -> Interval:
+def _several(parts: Sequence[np.ndarray]) -> bool:
+    """Whether there is more than one sample in all."""
+    return sum(part.size for part in parts) > 1
+
+
+def _hull(value: float, draws: np.ndarray, known: bool) -> Interval:
     tail = 50 * (1 - CONFIDENCE)
     low, high = np.percentile(draws, (tail, 100 - tail))
-    return Interval(value, min(float(low), value), max(float(high), value))
+    return Interval(value, min(float(low), value), max(float(high), value), known)
 
 
 def _exp(x: float) -> float:

@@ -1,7 +1,9 @@
 """Rows → CSV, JSON and Markdown, every column; bench.terminal_tables has the readable set for the terminal.
 
 CSV and JSON hold plain numbers in base units that stand in the column's name; what is not known is empty
-(CSV) or null (JSON), never a made-up number.
+(CSV) or null (JSON), never a made-up number. Whether a case's figures are to be doubted stands before them
+("doubtful"), and why ("warnings": its own and those of the reference it is compared with); Markdown has a
+mark behind each figure that is (bench.doubt).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from bench import units
+from bench import doubt, units
 from bench.records import Accuracy, ErrorStats, Layer, Measurement
 from bench.rows import Row, title
 
@@ -24,15 +26,17 @@ WORDS = {"out_of_memory": "out of memory", "timed_out": "timed out"}
 
 @dataclass(frozen=True)
 class Column:
-    """name as in CSV and JSON; value from a row; text: how Markdown shows it (None: as it is)."""
+    """name as in CSV and JSON; value from a row; text: how Markdown shows it; doubts: what speaks against
+    the figure, which is then marked where people read it."""
 
     name: str
     value: Callable[[Row], Any]
     text: Callable[[Any], str] = str
+    doubts: Callable[[Row], tuple[str, ...]] = lambda row: ()
 
     def shown(self, row: Row) -> str:
         value = self.value(row)
-        return "" if value is None else self.text(value)
+        return "" if value is None else doubt.marked(self.text(value), self.doubts(row))
 
 
 def words(measurement: Measurement) -> str:
@@ -50,6 +54,14 @@ def _output(row: Row) -> ErrorStats | None:
 
 def _error(field: str) -> Callable[[Row], Any]:
     return lambda row: getattr(_output(row), field, None)
+
+
+def _own(row: Row) -> tuple[str, ...]:
+    return row.own_doubts
+
+
+def _both(row: Row) -> tuple[str, ...]:
+    return row.doubts
 
 
 def _s(ns: float | None) -> float | None:
@@ -70,17 +82,19 @@ COLUMNS = (
     Column("precision", lambda r: r.case.precision),
     Column("batch", lambda r: r.case.batch),
     Column("images", lambda r: r.case.images),
-    Column("disposition", lambda r: r.measurement.disposition),
-    Column("median_s", lambda r: _s(r.median_ns), _seconds),
+    Column("disposition", lambda r: r.measurement.disposition, doubts=_both),
+    Column("doubtful", lambda r: bool(r.doubts), lambda doubtful: doubt.MARK.strip() if doubtful else ""),
+    Column("warnings", lambda r: "; ".join(r.doubts) or None),
+    Column("median_s", lambda r: _s(r.median_ns), _seconds, _own),
     Column("low_s", lambda r: _s(r.low_ns), _seconds),
     Column("high_s", lambda r: _s(r.high_ns), _seconds),
-    Column("per_image_s", lambda r: _s(r.image_ns), _seconds),
-    Column("images_per_s", lambda r: r.images_per_s, units.si),
+    Column("per_image_s", lambda r: _s(r.image_ns), _seconds, _own),
+    Column("images_per_s", lambda r: r.images_per_s, units.si, _own),
     Column("reference", lambda r: r.measurement.reference),
-    Column("speedup", lambda r: r.speedup, units.times),
+    Column("speedup", lambda r: r.speedup, units.times, _both),
     Column("speedup_low", lambda r: r.speedup_low, units.times),
     Column("speedup_high", lambda r: r.speedup_high, units.times),
-    Column("verdict", lambda r: r.verdict or None),
+    Column("verdict", lambda r: r.verdict or None, doubts=_both),
     Column("top1", lambda r: accuracy_of(r).top1, units.percent),
     Column("top5", lambda r: accuracy_of(r).top5, units.percent),
     Column("agreement", lambda r: accuracy_of(r).agreement, units.percent),
@@ -88,19 +102,18 @@ COLUMNS = (
     Column("error_bound", _error("bound"), exponent),
     Column("error_ratio", _error("ratio"), units.times),
     Column("max_abs_error", _error("max_abs"), exponent),
-    Column("first_run_s", lambda r: _s(r.measurement.first_run_ns), _seconds),
-    Column("end_to_end_s", lambda r: _s(r.measurement.wall_ns), _seconds),
-    Column("dataset_s", lambda r: _s(r.measurement.dataset_ns.get("wall")), _seconds),
+    Column("first_run_s", lambda r: _s(r.measurement.first_run_ns), _seconds, _own),
+    Column("end_to_end_s", lambda r: _s(r.measurement.wall_ns), _seconds, _own),
+    Column("dataset_s", lambda r: _s(r.measurement.dataset_ns.get("wall")), _seconds, _own),
     Column("peak_nbytes", lambda r: r.peak_nbytes, units.nbytes),
     Column("samples", lambda r: len(r.measurement.samples_ns) or None),
     Column("stopped_by", lambda r: r.measurement.validity.stop_reason or None),
-    Column("warnings", lambda r: "; ".join(r.measurement.validity.warnings) or None),
     Column("reason", lambda r: r.measurement.reason or None),
 )
 LAYER_COLUMNS = (
-    "model", "backend", "precision", "batch", "layer", "nodes", "op_type", "shape", "parameters", "flops",
-    "nbytes", "rung", "chosen", "time_s", "share", "gflops_per_s", "gb_per_s", "clock", "isolated_rel_l2",
-    "isolated_ok", "isolated_ratio", "propagated_rel_l2", "propagated_ok",
+    "model", "backend", "precision", "batch", "doubtful", "layer", "nodes", "op_type", "shape", "parameters",
+    "flops", "nbytes", "rung", "chosen", "time_s", "share", "gflops_per_s", "gb_per_s", "clock",
+    "isolated_rel_l2", "isolated_ok", "isolated_ratio", "propagated_rel_l2", "propagated_ok",
 )  # fmt: skip
 
 
@@ -125,7 +138,7 @@ def to_json(value: Any) -> str:
 
 def to_markdown(rows: Sequence[Row]) -> str:
     """A pipe table of every column that has a value somewhere."""
-    kept = [c for c in COLUMNS if any(c.value(row) not in (None, "") for row in rows)]
+    kept = [c for c in COLUMNS if any(c.shown(row) for row in rows)]
     lines = [[c.name.replace("_", " ") for c in kept], ["---"] * len(kept)]
     return pipes([*lines, *([c.shown(row) for c in kept] for row in rows)])
 
@@ -146,12 +159,13 @@ def layer_records(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
     for measurement in measurements:
         case = measurement.case
         total = sum(layer.time_ns or 0 for layer in measurement.layers)
+        doubtful = bool(doubt.own(measurement))
         for index, layer in enumerate(measurement.layers):
             time_ns = layer.time_ns
             values = (
-                title(case.model), case.backend, case.precision, case.batch, index, " ".join(layer.nodes),
-                layer.op_type, "x".join(map(str, layer.shape)), layer.parameters, layer.flops, layer.nbytes,
-                layer.rung or None, layer.chosen or None, _s(time_ns),
+                title(case.model), case.backend, case.precision, case.batch, doubtful, index,
+                " ".join(layer.nodes), layer.op_type, "x".join(map(str, layer.shape)), layer.parameters,
+                layer.flops, layer.nbytes, layer.rung or None, layer.chosen or None, _s(time_ns),
                 time_ns / total if time_ns and total else None,
                 layer.flops / time_ns if time_ns else None, layer.nbytes / time_ns if time_ns else None,
                 layer.clock or None, *_verdict(layer.isolated), getattr(layer.isolated, "ratio", None),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bench import units
+from bench import doubt, units
 from bench.records import ErrorStats, Layer, Measurement
 from bench.rows import Row, by_model, label, title
 from bench.tables import accuracy_of, exponent, layer_name, words
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 STYLES = {"ok": "green", "unsupported": "yellow", "cancelled": "yellow"}
 VERDICT_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNCLEAR": "dim"}
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 # Header, least width, flush left; one table a model, all of one width.
 _TERMINAL = (
@@ -41,14 +39,15 @@ def terminal(rows: Sequence[Row]) -> RenderableType:
     for found in by_model(rows).values():
         made.append(Text(_heading(found), style="bold"))
         made.append(_ModelTable(found))
-    return Group(*made, *(Text(line, style="dim") for line in remarks(rows)))
+    told = [*remarks(rows), *([doubt.MEANING] if any(row.doubts for row in rows) else [])]
+    return Group(*made, *(Text(line, style="dim") for line in told))
 
 
 class _ModelTable:
     """One model's table, with the columns that the console has room for."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self._cells = [_cells(row) for row in rows]
+        self._cells = [_cells(row, any(row.doubts for row in rows)) for row in rows]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich import box
@@ -78,24 +77,32 @@ def _heading(rows: Sequence[Row]) -> str:
     return f"{rows[0].title}{f', {counts} images' if counts else ''}{against}"
 
 
-def _cells(row: Row) -> list[str | Text]:
-    """A row's cells, in the order of _TERMINAL."""
+def _cells(row: Row, marks: bool) -> list[str | Text]:
+    """A row's cells, in the order of _TERMINAL. marks: there are marks in the table, which take room behind
+    every figure, lest those without one stand askew."""
     from rich.text import Text
 
     measurement = row.measurement
     result = Text(words(measurement), style=STYLES.get(measurement.disposition, "bold red"))
-    if measurement.validity.warnings:
-        result.append(" !", style="yellow")
+    if row.doubts:
+        result.append(doubt.MARK, style="yellow")
     accuracy = accuracy_of(row)
     compared = accuracy.agreement is not None and not row.is_reference
+
+    def figure(text: str, doubts: Sequence[str]) -> Text:
+        made = Text(text)
+        if marks and text:
+            made.append(doubt.MARK if doubts else " " * len(doubt.MARK), style="yellow")
+        return made
+
     return [
         row.contender,
         f"{row.case.batch:,}",
         result,
-        units.duration(row.median_ns) if row.median_ns is not None else "",
+        figure(units.duration(row.median_ns) if row.median_ns is not None else "", row.own_doubts),
         _half_width(row),
-        units.si(row.images_per_s) if row.images_per_s else "",
-        units.times(row.speedup) if row.speedup else "",
+        figure(units.si(row.images_per_s) if row.images_per_s else "", row.own_doubts),
+        figure(units.times(row.speedup) if row.speedup else "", row.doubts),
         Text(row.verdict.lower(), style=VERDICT_STYLES.get(row.verdict, "")),
         units.percent(accuracy.top1) if accuracy.top1 is not None else "",
         units.percent(accuracy.agreement or 0) if compared else "",
@@ -104,14 +111,17 @@ def _cells(row: Row) -> list[str | Text]:
 
 
 def remarks(rows: Sequence[Row]) -> list[str]:
-    """What the table has no room for: why cases have no numbers, and warnings. Cases of a model that share a
-    sentence share a line; warnings that differ in their figures alone are one, with the largest."""
+    """What the table has no room for: why cases have no numbers, and doubts, a reference's with the cases
+    that were compared to it where it has no row of its own. Cases of a model that share a sentence share a
+    line; doubts that differ in their figures alone are one, with the largest."""
     grouped: dict[tuple[str, str], list[tuple[str, Row]]] = {}
+    shown = {row.case for row in rows}
     for row in rows:
         m = row.measurement
         texts = [f"{words(m)}: {m.reason}" if m.reason else words(m)] if m.disposition != "ok" else []
-        for text in (*texts, *(f"! {warning}" for warning in m.validity.warnings)):
-            alike = _NUMBER.sub("#", text) if text.startswith("!") else text
+        told = row.own_doubts if row.against is None or row.against.case in shown else row.doubts
+        for text in (*texts, *(f"! {warning}" for warning in told)):
+            alike = doubt.alike(text) if text.startswith("!") else text
             grouped.setdefault((row.title, alike), []).append((text, row))
     lines = []
     known = {row.case.batch for row in rows}
@@ -120,7 +130,7 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         for _, row in found:
             where.setdefault(row.contender, []).append(row.case.batch)
         cases = ", ".join(f"{who} at batch {units.spans(batches, known)}" for who, batches in where.items())
-        text = max((text for text, _ in found), key=lambda text: [float(n) for n in _NUMBER.findall(text)])
+        text = doubt.worst(text for text, _ in found)
         lines.append(f"{model}, {cases}: {text}")
     return lines
 
@@ -138,6 +148,8 @@ def layers(measurements: Sequence[Measurement]) -> RenderableType:
             continue
         case = measurement.case
         heading = f"{title(case.model)} on {label(case.backend, case.precision)}, batch {case.batch:,}"
+        if doubts := doubt.own(measurement):
+            heading += f"{doubt.MARK} {'; '.join(doubts)}"
         table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for name in ("layer", "op", "shape", "rung"):
             table.add_column(name, overflow="ellipsis", no_wrap=True, max_width=26)

@@ -8,7 +8,7 @@ from html import escape
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
 
-from bench import palette, units
+from bench import doubt, palette, units
 from bench.records import PREPARE_PHASES, RUN_PHASES, ErrorStats, Layer, Measurement
 from bench.rows import Row, label
 from bench.tables import WORDS
@@ -94,6 +94,9 @@ def page(measurement: Measurement | None, state: RunState, theme: Theme) -> str:
         return head + "<p>Not measured yet.</p>"
     row = state.row(case) or Row(measurement, case.model)
     parts = [head, _disposition(measurement, theme)]
+    if row.doubts:
+        told = "<br>".join(escape(f"{doubt.MARK.strip()} {text}") for text in row.doubts)
+        parts.append(f'<p style="color:{theme.warning}">{told}</p>')
     if state.layer and (layer := _layer_of(measurement, state.layer)) is not None:
         parts.append('<p><a href="ladder">Open in ladder</a></p>' if layer.nodes else "")
         parts.append(_section(f"Layer {layer.output}", layer_facts(layer), theme))
@@ -154,18 +157,26 @@ def error_facts(error: ErrorStats | None) -> list[Fact]:
 def _times(row: Row) -> list[Fact]:
     m = row.measurement
     facts: list[Fact] = []
-    if row.median_ns is not None and row.low_ns is not None and row.high_ns is not None:
-        facts.append(("median", units.duration(row.median_ns)))
-        facts.append(("95 % interval", f"{units.duration(row.low_ns)} to {units.duration(row.high_ns)}"))
-        facts.append(("an image", units.duration(row.median_ns / row.case.batch)))
-        facts.append(("throughput", f"{units.si(row.images_per_s or 0)} images/s"))
-    if row.speedup is not None and row.speedup_low is not None and row.speedup_high is not None:
-        interval = f"{units.times(row.speedup_low)} to {units.times(row.speedup_high)}"
-        facts.append(
-            (f"against {m.reference}", f"{units.times(row.speedup)} ({interval}), {row.verdict.lower()}")
-        )
+
+    def own(text: str) -> str:
+        return doubt.marked(text, row.own_doubts)
+
+    if row.median_ns is not None:
+        interval = "not known, of one sample"
+        if row.low_ns is not None and row.high_ns is not None:
+            interval = f"{units.duration(row.low_ns)} to {units.duration(row.high_ns)}"
+        facts.append(("median", own(units.duration(row.median_ns))))
+        facts.append(("95 % interval", interval))
+        facts.append(("an image", own(units.duration(row.median_ns / row.case.batch))))
+        facts.append(("throughput", own(f"{units.si(row.images_per_s or 0)} images/s")))
+    if row.speedup is not None:
+        interval = "interval not known"
+        if row.speedup_low is not None and row.speedup_high is not None:
+            interval = f"{units.times(row.speedup_low)} to {units.times(row.speedup_high)}"
+        speedup = doubt.marked(units.times(row.speedup), row.doubts)
+        facts.append((f"against {m.reference}", f"{speedup} ({interval}), {row.verdict.lower()}"))
     if m.first_run_ns is not None:
-        facts.append(("first run", units.duration(m.first_run_ns)))
+        facts.append(("first run, once", own(units.duration(m.first_run_ns))))
     return facts
 
 

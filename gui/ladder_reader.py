@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench import units
+from bench import doubt, units
 from bench.ladder.questions import KernelProblem, RungInfo
 from bench.ladder.records import RungCase, RungMeasurement
 from bench.ladder.tables import WORDS
@@ -280,13 +280,16 @@ def standing(shown: Shown) -> tuple[str, str]:
     if m.disposition != "ok":
         word = "wrong" if m.finding is not None else WORDS.get(m.disposition, m.disposition)
         return f"{word[:1].upper()}{word[1:]}: {_without_folder(m.reason)}", "failed"
-    parts = [units.duration(shown.row.time.value)] if shown.row.time else []
+    parts = [doubt.marked(units.duration(shown.row.time.value), shown.row.doubts)] if shown.row.time else []
     if shown.row.gain is not None:
         than = "as fast as" if not shown.row.beside else "the speed of"
-        parts.append(f"{units.times(shown.row.gain.value)} {than} {shown.row.below}")
+        gain = doubt.marked(units.times(shown.row.gain.value), shown.row.gain_doubts)
+        parts.append(f"{gain} {than} {shown.row.below}")
     if shown.row.speedup is not None:
-        parts.append(f"{units.times(shown.row.speedup.value)} the speed of the reference")
-    notes = [*m.notes, *m.validity.warnings]
+        speedup = doubt.marked(units.times(shown.row.speedup.value), shown.row.speedup_doubts)
+        parts.append(f"{speedup} the speed of the reference")
+    doubts = (*shown.row.speedup_doubts, *shown.row.gain_doubts) or shown.row.doubts
+    notes = list(dict.fromkeys([*m.notes, *doubts]))
     words = ", ".join(parts) + "." if parts else ""
     return " ".join([words, *(f"{note[:1].upper()}{note[1:]}." for note in notes)]), "muted"
 

@@ -11,7 +11,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QAction, QColor, QFont, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
-from bench import units
+from bench import doubt, units
 from bench.charts.ladder_live import Going
 from bench.ladder import tables as ladder_tables
 from bench.ladder.rows import RungRow
@@ -87,7 +87,7 @@ class Shown:
         if self.model is None:
             return ""
         if self.model.time is not None:
-            return units.duration(self.model.time.value)
+            return doubt.marked(units.duration(self.model.time.value), self.model.doubts)
         disposition = self.model.measurement.disposition
         return ladder_tables.WORDS.get(disposition, disposition)
 
@@ -108,7 +108,10 @@ class LadderModel(QAbstractTableModel):
         self.rows: list[Shown] = []
         self._theming = theming
         known = {name: (value, text) for name, value, text in ladder_tables.COLUMNS}
-        known["relative"] = (lambda r: r.time.relative if r.time else None, lambda v: f"{v * 100:.1f} %")
+        known["relative"] = (
+            lambda r: r.time.relative if r.time and r.time.known else None,
+            lambda v: f"{v * 100:.1f} %",
+        )
         # Of the whole model: see `Shown.whole`.
         known["model_s"] = known["model_speedup"] = (lambda r: None, str)
         for name in ("flops_per_s", "bytes_per_s"):
@@ -172,11 +175,12 @@ class LadderModel(QAbstractTableModel):
                 return shown.whole
             if name == "model_speedup":
                 speedup = shown.model.speedup if shown.model is not None else None
-                return units.times(speedup.value) if speedup is not None else ""
+                doubts = shown.model.speedup_doubts if shown.model is not None else ()
+                return doubt.marked(units.times(speedup.value), doubts) if speedup is not None else ""
             if name == "number":
                 return f"{case.number:02d}" if case.number else ""
             found = value(shown.row)
-            return "" if found is None else text(found)
+            return "" if found is None else ladder_tables.marked(name, text(found), shown.row)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             side = Qt.AlignmentFlag.AlignLeft if name in LEFT else Qt.AlignmentFlag.AlignRight
             return int(side | Qt.AlignmentFlag.AlignVCenter)
@@ -192,7 +196,8 @@ class LadderModel(QAbstractTableModel):
             font.setBold(True)
             return font
         if role == Qt.ItemDataRole.ToolTipRole:
-            return shown.why or case.idea or None
+            doubts = ladder_tables.DOUBTS.get(name, lambda row: ())(shown.row)
+            return "\n".join(doubts) or shown.why or case.idea or None
         return None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from bench import tables, units
+from bench import doubt, tables, units
 from bench.records import ErrorStats, Layer, Measurement
 from bench.rows import label
 
@@ -156,18 +156,33 @@ def edges(layers: Sequence[Layer]) -> tuple[list[str], list[tuple[str, str]]]:
 def columns(measurements: Sequence[Measurement], focus: Measurement) -> list[LayerColumn]:
     """What the layer is, its time on each contender, then figures of the one in focus."""
     who = contender(focus)
+    own = doubt.own(focus)
+    reference = next((m for m in measurements if m.case.backend == focus.reference and m is not focus), None)
+    held = (*own, *(doubt.of(contender(reference), doubt.own(reference)) if reference else ()))
+
+    def marked(text: Callable[[Any], str], doubts: tuple[str, ...] = own) -> Callable[[Any], str]:
+        return lambda value: doubt.marked(text(value), doubts)
+
     return [
         LayerColumn("#", "place", lambda r: r.place, str, "in the order they run"),
         LayerColumn("layer", "layer", lambda r: r.name or None, str, "ONNX nodes that run as one step"),
         LayerColumn("op", "op_type", lambda r: r.layer.op_type),
         LayerColumn("output shape", "shape", lambda r: r.layer.shape or None, shape_text),
-        *(_time_column(contender(m)) for m in measurements),
-        LayerColumn("share", "share", lambda r: r.share, lambda v: units.percent(v, 1), f"of {who}'s time"),
+        *(_time_column(contender(m), doubt.own(m)) for m in measurements),
         LayerColumn(
-            "speed-up", "speedup", lambda r: r.speedup, units.times, "the reference's time over its own"
+            "share", "share", lambda r: r.share, marked(lambda v: units.percent(v, 1)), f"of {who}'s time"
         ),
-        LayerColumn("GFLOP/s", "gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), units.digits, who),
-        LayerColumn("GB/s", "gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), units.digits, who),
+        LayerColumn(
+            "speed-up",
+            "speedup",
+            lambda r: r.speedup,
+            marked(units.times, held),
+            doubt.told("the reference's time over its own", held),
+        ),
+        LayerColumn(
+            "GFLOP/s", "gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), marked(units.digits), who
+        ),
+        LayerColumn("GB/s", "gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), marked(units.digits), who),
         LayerColumn("kernel", "rung", lambda r: kernel(r.layer), str, f"{who}; timed: the fastest here"),
         *_error_columns("isolated", "fed right inputs"),
         *_error_columns("propagated", "fed what it computed before"),
@@ -185,13 +200,14 @@ def kernel(layer: Layer) -> str | None:
     return f"{layer.rung}{told}" if layer.rung else None
 
 
-def _time_column(name: str) -> LayerColumn:
+def _time_column(name: str, doubts: tuple[str, ...]) -> LayerColumn:
+    """Of one measurement, whose doubts are its layers' too."""
     return LayerColumn(
         name,
         f"{name} time_s",
         lambda r: None if name not in r.times_ns else r.times_ns[name] * 1e-9,
-        lambda v: units.si(v, "s"),
-        f"time of the layer on {name}",
+        lambda v: doubt.marked(units.si(v, "s"), doubts),
+        doubt.told(f"time of the layer on {name}", doubts),
     )
 
 

@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap, QPolygonF, QRe
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from bench.charts import Chart
+from bench.charts.doubts import LEGEND, has_rings
 from gui.theme import Theming
 
 ICON = QSize(26, 14)
@@ -21,6 +22,7 @@ PADDING = 9  # pixels beside icon and text of a compact one's entry
 SMALLER = 1.0  # points that the font of a compact one is smaller by
 MANY = 6  # entries, beyond which a legend is compact
 LINE = "-"  # a marker: none on the line
+RING = "ring"  # a marker: a ring and no line, which explains one and hides nothing
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ def entries(chart: Chart) -> tuple[Entry, ...]:
         for s in panel.series:
             if not s.named and (s.points or s.marks or s.provisional):
                 found.setdefault(s.label, Entry(s.label, s.label, s.colour, s.dashed, s.marker, s.overlay))
+    if has_rings(chart):
+        found[LEGEND] = Entry(LEGEND, LEGEND, "", marker=RING)
     return tuple(found.values())
 
 
@@ -91,7 +95,9 @@ class Legend(QWidget):
 
     @property
     def hidden(self) -> frozenset[str]:
-        return frozenset(key for key, button in self._buttons.items() if not button.isChecked())
+        return frozenset(
+            key for key, button in self._buttons.items() if button.isCheckable() and not button.isChecked()
+        )
 
     @property
     def buttons(self) -> dict[str, QToolButton]:
@@ -185,11 +191,12 @@ class Legend(QWidget):
         button = QToolButton(self)
         button.setText(entry.short or entry.label)
         button.setAccessibleName(entry.label)
-        button.setCheckable(True)
-        button.setChecked(True)
+        explains = entry.marker == RING
+        button.setCheckable(not explains)
+        button.setChecked(not explains)
         button.setProperty("role", "legend")
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setToolTip(f"Show or hide {entry.label}")
+        button.setToolTip("What speaks against these points" if explains else f"Show or hide {entry.label}")
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.toggled.connect(self._on_toggled)
         return button
@@ -206,10 +213,13 @@ class Legend(QWidget):
         picture.fill(Qt.GlobalColor.transparent)
         painter = QPainter(picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        shown = self._buttons[entry.key].isChecked()
+        shown = entry.marker == RING or self._buttons[entry.key].isChecked()
         colour = QColor(entry.colour if shown else self._theming.theme.line)
         middle = QPointF(size.width() / 2, size.height() / 2)
-        if not entry.marker:
+        if entry.marker == RING:
+            painter.setPen(QPen(QColor(self._theming.theme.warning), 1.4))
+            painter.drawEllipse(middle, 5.5, 5.5)
+        elif not entry.marker:
             painter.setPen(QPen(QColor(self._theming.theme.line), 1))
             painter.setBrush(colour)
             painter.drawRect(QRectF(middle.x() - 6, middle.y() - 5, 12, 10))

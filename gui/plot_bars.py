@@ -74,6 +74,7 @@ class BarPlot(PanelPlot):
         named = dict(zip(self.panel.x.ticks, self.panel.x.labels, strict=False))
         head = escape(named.get(bar.x, f"batch {bar.x:,.0f}"))
         head = f"<div>{head}{', ' + escape(bar.total) if bar.total else ''}</div>"
+        head += "".join(f"<div>! {escape(text)}</div>" for text in bar.doubts)
         if bar.mark is not None:
             return head + failure_line(self.theming.theme.failed, "", bar.mark.disposition, bar.mark.reason)
         total = sum(p.value for p in bar.parts) or 1.0

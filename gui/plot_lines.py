@@ -27,10 +27,10 @@ class _Items:
     bars: pg.ErrorBarItem
     line: pg.PlotDataItem
     marks: pg.ScatterPlotItem
-    provisional: pg.ScatterPlotItem
+    unsure: pg.ScatterPlotItem  # rings: points that are to be doubted, and those of cases being measured
 
     def all(self) -> tuple[pg.GraphicsObject, ...]:
-        return self.bars, self.line, self.marks, self.provisional
+        return self.bars, self.line, self.marks, self.unsure
 
 
 class LinePlot(PanelPlot):
@@ -174,6 +174,10 @@ class LinePlot(PanelPlot):
         if not visible:
             return
         theme = self.theming.theme
+
+        def at(point: Point) -> tuple[float, float]:
+            return self._x(point.x, shift), place(point.y, log_y)
+
         # A case without a value breaks the line: nothing was measured between its neighbours.
         measured = {p.x for p in series.points}
         # With gaps alone there is nothing to bound, which numpy warns of.
@@ -207,12 +211,17 @@ class LinePlot(PanelPlot):
         )
         faint = pg.mkColor(series.colour)
         faint.setAlpha(190)
-        items.provisional.setData(
-            x=[self._x(p.x, shift) for p in series.provisional],
-            y=[place(p.y, log_y) for p in series.provisional],
-            symbol=SYMBOLS.get(series.marker, "o"),
-            size=9,
-            pen=pg.mkPen(faint, width=1.6, style=Qt.PenStyle.DotLine),
+        so_far = pg.mkPen(faint, width=1.6, style=Qt.PenStyle.DotLine)
+        ring = pg.mkPen(theme.warning, width=1.4)
+        doubtful = [p for p in series.points if p.doubts]
+        items.unsure.setData(
+            [
+                *(
+                    {"pos": at(p), "size": 9, "symbol": SYMBOLS.get(series.marker, "o"), "pen": so_far}
+                    for p in series.provisional
+                ),
+                *({"pos": at(p), "size": 14, "symbol": "o", "pen": ring} for p in doubtful),
+            ],
             brush=None,
         )
 

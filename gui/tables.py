@@ -17,7 +17,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QAction, QColor, QKeySequence, QPalette
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
-from bench import palette, tables
+from bench import doubt, palette, tables
 from bench.records import Case
 from bench.rows import Row
 from bench.tables import COLUMNS, WORDS, Column
@@ -26,9 +26,11 @@ Index = QModelIndex | QPersistentModelIndex
 SORT = Qt.ItemDataRole.UserRole
 _NO_INDEX = QModelIndex()
 MEASURING = "measuring…"
-# In the window the interval and the reason have places of their own: the chart, the inspector, the problems.
+# In the window the interval and the reason have places of their own: the chart, the inspector, the problems;
+# every figure that is to be doubted has its mark behind it, and why is its tooltip and the last column.
 HIDDEN = {
     "model",
+    "doubtful",
     "images",
     "low_s",
     "high_s",
@@ -38,6 +40,7 @@ HIDDEN = {
     "error_bound",
     "stopped_by",
 }
+LAST = ("warnings", "reason")  # sentences, which would push the figures out of sight
 
 
 class RowsModel(QAbstractTableModel):
@@ -46,7 +49,8 @@ class RowsModel(QAbstractTableModel):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.rows: list[Row] = []
-        self.columns: list[Column] = [c for c in COLUMNS if c.name not in HIDDEN]
+        shown = [c for c in COLUMNS if c.name not in HIDDEN]
+        self.columns: list[Column] = sorted(shown, key=lambda c: c.name in LAST)
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         """Make these the rows; a selection stays where rows were only added or derived anew. Rows of cases
@@ -97,7 +101,7 @@ class RowsModel(QAbstractTableModel):
         if row.provisional and column.name == "disposition":
             value = MEASURING
         if role == Qt.ItemDataRole.DisplayRole:
-            return _text(column, value)
+            return _text(column, value, row)
         if role == Qt.ItemDataRole.ForegroundRole and row.provisional:
             return QPalette().color(QPalette.ColorRole.PlaceholderText)
         if role == SORT:
@@ -108,7 +112,7 @@ class RowsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DecorationRole and column.name == "backend":
             return QColor(palette.backend(row.case.backend))
         if role == Qt.ItemDataRole.ToolTipRole:
-            return row.measurement.reason or None
+            return row.measurement.reason or "\n".join(column.doubts(row)) or None
         return None
 
 
@@ -231,13 +235,13 @@ def header(name: str) -> str:
     )
 
 
-def _text(column: Column, value: Any) -> str:
+def _text(column: Column, value: Any, row: Row) -> str:
     if value is None:
         return ""
     if column.name == "disposition":
-        return WORDS.get(value, value)
+        return doubt.marked(WORDS.get(value, value), column.doubts(row))
     if column.name == "verdict":
-        return str(value).lower()
+        return column.shown(row).lower()
     if isinstance(value, int) and column.text is str:
         return f"{value:,}"
-    return column.text(value)
+    return column.shown(row)

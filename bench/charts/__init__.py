@@ -21,6 +21,7 @@ from bench.charts.definitions import (
     Point,
     Series,
 )
+from bench.charts.doubts import with_doubts
 from bench.charts.floor import with_floor
 from bench.charts.footer import footer
 from bench.charts.overlay import lay_over, short_name
@@ -68,4 +69,4 @@ def model_charts(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[
     found = [chart for make in BUILDERS if (chart := make(shown, model, items)) is not None]
     times = f"{title(model)}-op-time"
     found = [with_floor(chart, info, items, runs) if chart.name == times else chart for chart in found]
-    return [msgspec.structs.replace(chart, footer=foot) for chart in found]
+    return [msgspec.structs.replace(with_doubts(chart), footer=foot) for chart in found]

@@ -1,4 +1,7 @@
-"""Where one end-to-end pass goes: copies in, operators, copies out, allocation, waiting, and the rest.
+"""Where one end-to-end pass goes: copies in, operators, copies out, waiting, and the rest.
+
+What happens once (records.PREPARE_PHASES) is no part of a pass, however it is spread: `stages` has it, beside
+the pass over the data set.
 
 Copies and waiting are phases of end-to-end passes; operator times come from a pass of their own, so the two
 need not add up. What nothing explains is the rest and is always shown; where the operators claim more than
@@ -11,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import palette, units
-from bench.records import Layer, Measurement
+from bench.records import PREPARE_PHASES, Layer, Measurement
 from bench.rows import SOUND, Row
 
 # Below this, the operators' sum exceeding their pass is noise between two passes and not worth a sentence.
@@ -30,8 +33,9 @@ _CATEGORY = {
 
 @dataclass(frozen=True)
 class Split:
-    """Nanoseconds by palette.CATEGORIES key, in stacking order; they sum to total_ns. operators_over,
-    phases_over: how many times too much they claimed before they were scaled to fit (1: they fitted)."""
+    """Nanoseconds by palette.CATEGORIES key, in stacking order; they sum to total_ns, one pass.
+    operators_over, phases_over: how many times too much they claimed before they were scaled to fit (1: they
+    fitted)."""
 
     parts_ns: Mapping[str, float]
     total_ns: float
@@ -72,10 +76,9 @@ def split(measurement: Measurement) -> Split | None:
     parts = {"h2d": h2d, **ops, "d2h": d2h, "sync": sync}
     phases_over = max(1.0, sum(parts.values()) / wall)  # a sum of medians may exceed the median of the sums
     parts = {key: ns / phases_over for key, ns in parts.items()}
-    alloc = phases.get("alloc", 0.0) / _passes(measurement)
-    found = {**parts, "alloc": alloc, "rest": max(0.0, wall - sum(parts.values()))}
+    found = {**parts, "rest": max(0.0, wall - sum(parts.values()))}
     ordered = {key: found[key] for key in palette.CATEGORIES if key == "rest" or found.get(key, 0) > 0}
-    return Split(ordered, wall + alloc, operators_over, phases_over)
+    return Split(ordered, wall, operators_over, phases_over)
 
 
 def notes(items: Sequence[Row]) -> tuple[str, ...]:
@@ -120,15 +123,9 @@ def stages(measurement: Measurement) -> dict[str, float]:
     if measurement.disposition not in SOUND:
         return {}
     phases = measurement.phases
-    found = {key: phases.get(key, 0.0) for key in ("load", "compile", "alloc", "upload")}
+    found = {key: phases.get(key, 0.0) for key in PREPARE_PHASES}
     found["first_run"] = float(measurement.first_run_ns or 0)
     wall = measurement.dataset_ns.get("wall", 0.0)
     compute = min(wall, measurement.dataset_ns.get("compute", 0.0))
     found["dataset_compute"], found["dataset_rest"] = compute, wall - compute
     return {key: ns for key, ns in found.items() if ns > 0}
-
-
-def _passes(measurement: Measurement) -> int:
-    """How many batches the data set makes; 1 without one."""
-    images, batch = measurement.case.images, measurement.case.batch
-    return max(1, -(-images // batch))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from bench import palette, units
 from bench.charts import breakdown, findings, series
 from bench.charts.definitions import Axis, Bar, Chart, Panel, Part, Point, Series
+from bench.records import PREPARE_PHASES
 from bench.rows import Row, title
 
 
@@ -48,14 +49,14 @@ def op_time(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
     items = series.most_images(items)
 
     def value(row: Row) -> Point | None:
-        if row.median_ns is None or row.low_ns is None or row.high_ns is None:
+        if row.median_ns is None:
             return None
-        text = (
-            f"{units.duration(row.median_ns)} ({units.duration(row.low_ns)} to {units.duration(row.high_ns)})"
-        )
-        return Point(
-            x=row.case.batch, y=row.median_ns / 1e9, low=row.low_ns / 1e9, high=row.high_ns / 1e9, text=text
-        )
+        text = units.duration(row.median_ns)
+        low = high = None
+        if row.low_ns is not None and row.high_ns is not None:
+            text += f" ({units.duration(row.low_ns)} to {units.duration(row.high_ns)})"
+            low, high = row.low_ns / 1e9, row.high_ns / 1e9
+        return series.point(row, row.median_ns / 1e9, low, high, text, row.own_doubts)
 
     found = series.lines(items, value)
     if not any(s.points for s in found):
@@ -94,15 +95,15 @@ def timing_breakdown(shown: str, model: str, items: Sequence[Row]) -> Chart | No
             Part(category=key, value=ns / split.total_ns, text=units.duration(ns))
             for key, ns in split.parts_ns.items()
         )
-        return Bar(x=row.case.batch, parts=parts, total=units.duration(split.total_ns))
+        return series.stack(row, parts, split.total_ns)
 
     y = Axis(label="share of a pass", unit="%", ticks=(0, 0.25, 0.5, 0.75, 1))
     panels = series.stacks(items, bar, y)
     if not panels:
         return None
     legend = (
-        "One batch from host to host, with its share of alloc, which happens once and is spread over the "
-        "passes of the data set; the time stands above each bar. Operator times are from their own pass.",
+        "One batch from host to host; the time stands above each bar. What happens once ("
+        f"{', '.join(PREPARE_PHASES)}) is no part of it. Operator times are from their own pass.",
     )
     return Chart(
         name=f"{title(model)}-breakdown",
@@ -127,7 +128,7 @@ def total_time(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         parts = tuple(
             Part(category=key, value=ns / 1e9, text=units.duration(ns)) for key, ns in stages.items()
         )
-        return Bar(x=row.case.batch, parts=parts, total=units.duration(sum(stages.values())))
+        return series.stack(row, parts, sum(stages.values()))
 
     panels = series.stacks(items, bar, Axis(label="total execution time", unit="s"))
     if not panels:
@@ -140,7 +141,10 @@ def total_time(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         finding=findings.total(items),
         panels=panels,
         categories=series.categories(panels, palette.STAGES),
-        notes=("Measured once each; every panel has a scale of its own.", *series.failures(items)),
+        notes=(
+            "What happens once, then the data set, batch after batch; every panel has a scale of its own.",
+            *series.failures(items),
+        ),
     )
 
 
@@ -152,16 +156,15 @@ def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         if row.speedup is None:
             return None
         text = f"{units.times(row.speedup)} {row.verdict}"
-        return Point(x=row.case.batch, y=row.speedup, low=row.speedup_low, high=row.speedup_high, text=text)
+        return series.point(row, row.speedup, row.speedup_low, row.speedup_high, text, row.doubts)
 
     def rate(row: Row) -> Point | None:
-        if row.images_per_s is None or not row.low_ns or not row.high_ns:
+        if row.images_per_s is None:
             return None
         scale = row.case.batch * 1e9
+        low, high = (scale / ns if ns else None for ns in (row.high_ns, row.low_ns))
         text = units.si(row.images_per_s, "images/s")
-        return Point(
-            x=row.case.batch, y=row.images_per_s, low=scale / row.high_ns, high=scale / row.low_ns, text=text
-        )
+        return series.point(row, row.images_per_s, low, high, text, row.own_doubts)
 
     x = series.batches(items)
     ups = tuple(s for s in series.lines(items, ratio, marks=False) if s.points)

@@ -29,13 +29,15 @@ class Axis(Definition, frozen=True):
 
 
 class Point(Definition, frozen=True):
-    """A value with its 95 % interval where there is one; text is what to read out on it."""
+    """A value with its 95 % interval where there is one; text is what to read out on it. doubts: what speaks
+    against it, in sentences; it is then drawn with a ring around it."""
 
     x: float
     y: float
     low: float | None = None
     high: float | None = None
     text: str = ""
+    doubts: tuple[str, ...] = ()
 
 
 class Mark(Definition, frozen=True):
@@ -75,12 +77,14 @@ class Part(Definition, frozen=True):
 
 
 class Bar(Definition, frozen=True):
-    """A stack at one batch size, bottom first. total: what is written above it. mark: in place of parts."""
+    """A stack at one batch size, bottom first. total: what is written above it. mark: in place of parts.
+    doubts: what speaks against it, in sentences; its total then ends in bench.doubt.MARK."""
 
     x: float
     parts: tuple[Part, ...] = ()
     total: str = ""
     mark: Mark | None = None
+    doubts: tuple[str, ...] = ()
 
 
 class Category(Definition, frozen=True):

@@ -1,7 +1,9 @@
 """One sentence a chart, computed from its data and intervals; "" where the data cannot say.
 
 A difference is named only where the interval of the ratio lies outside ±2 % (FASTER, SLOWER), and called
-level only where it lies inside (SAME); what is UNCLEAR is left out. Wrong answers are never called fast.
+level only where it lies inside (SAME); what is UNCLEAR is left out, as everything is that rests on one
+sample. Wrong answers are never called fast. What is to be doubted stays in and is counted
+(bench.charts.doubts).
 """
 
 from __future__ import annotations
@@ -117,7 +119,7 @@ def breakdown(items: Sequence[Row]) -> str:
 
 
 def total(items: Sequence[Row]) -> str:
-    """How long each backend takes in all, and how much of it before the data set."""
+    """How long each backend takes once, before the data set, and how long over it."""
     staged = [(r, found) for r in items if (found := divide.stages(r.measurement))]
     batch = _common_batch(row for row, _ in staged)
     if batch is None:
@@ -126,15 +128,21 @@ def total(items: Sequence[Row]) -> str:
     for row, found in staged:
         if row.case.batch == batch:
             cold = sum(ns for key, ns in found.items() if not key.startswith("dataset"))
-            whole = sum(found.values())
-            share = units.percent(cold / whole, 0)
-            parts.append(f"{row.contender} takes {units.duration(whole)}, {share} of it cold start")
+            warm = sum(found.values()) - cold
+            over = f" and {units.duration(warm)} over the data set" if warm else ""
+            parts.append(f"{row.contender} takes {units.duration(cold)} once{over}")
     return _sentence([f"at batch {batch:,} " + "; ".join(parts)])
 
 
 def throughput(items: Sequence[Row]) -> str:
-    """The most images a second, where its interval is clear of every other contender's best."""
+    """The most images a second, where its interval is clear of every other contender's best; what has no
+    interval is never the most, and may be more than what would be."""
     best: dict[str, Row] = {}
+    unknown = [
+        row.images_per_s
+        for row in items
+        if row.measurement.disposition == "ok" and row.images_per_s and not (row.high_ns and row.low_ns)
+    ]
     for row in items:
         if row.measurement.disposition == "ok" and row.images_per_s and row.high_ns and row.low_ns:
             held = best.get(row.contender)
@@ -145,6 +153,8 @@ def throughput(items: Sequence[Row]) -> str:
     first, *others = sorted(best.values(), key=lambda r: -(r.images_per_s or 0))
     slowest_first = first.case.batch / (first.high_ns or 1)
     if any(other.case.batch / (other.low_ns or 1) >= slowest_first for other in others):
+        return ""
+    if any(rate >= slowest_first * 1e9 for rate in unknown):
         return ""
     rate, second = units.si(first.images_per_s or 0), others[0]
     return _sentence(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bench import palette, units
+from bench import doubt, palette, units
 from bench.charts.definitions import (
     Axis,
     Bar,
@@ -19,6 +19,7 @@ from bench.charts.definitions import (
     Point,
     Series,
 )
+from bench.charts.doubts import with_doubts
 from bench.charts.footer import machine, versions
 from bench.ladder.records import Ladder, Limits, RungCase
 from bench.ladder.rows import RungRow, reference_of
@@ -82,13 +83,14 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
         time = units.duration(row.time.value)
         text = f"{row.name}{_in(row.case.precision)}: {time}"
         part = Part(category=kind(row.case), value=rate(row), text=text)
-        bars.append(Bar(x=place, parts=(part,), total=time))
+        bars.append(Bar(x=place, parts=(part,), total=doubt.marked(time, row.doubts), doubts=row.doubts))
     used = {part.category for bar in bars for part in bar.parts}
     references = [row for row in rows if row.case.is_reference and row.time]
     baselines = tuple(
         Baseline(
             y=rate(row),
-            label=f"{ladder.reference}{_in(row.case.precision)}, {units.duration(row.time.value)}",
+            label=f"{ladder.reference}{_in(row.case.precision)}, "
+            + doubt.marked(units.duration(row.time.value), row.doubts),
             precision=row.case.precision,
             colour=REFERENCE if row.case.precision == "fp32" else KINDS[row.case.precision][1],
         )
@@ -101,6 +103,9 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
         for row in rungs
         if row.time is None and row.measurement.disposition != "unsupported"
     ]
+    notes += [
+        f"! {ladder.reference}{_in(row.case.precision)}: {text}" for row in references for text in row.doubts
+    ]
     panel = Panel(
         title="",
         x=Axis(label="", ticks=tuple(range(len(rungs))), labels=tuple(name(row.case) for row in rungs)),
@@ -111,7 +116,7 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
         baseline=baselines[0].y if baselines else None,
         baselines=baselines,
     )
-    return Chart(
+    chart = Chart(
         name="ladder-speed",
         model=ladder.job.model,
         title=f"{ladder.job.op} ladder on {_machine(ladder)}",
@@ -125,6 +130,7 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
         notes=(ladder.job.title + ".", *notes),
         footer=footer(ladder),
     )
+    return with_doubts(chart)
 
 
 def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
@@ -153,7 +159,7 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
         y=Axis(label="operations a second", unit="FLOP/s", scale="log"),
         series=tuple(series),
     )
-    return Chart(
+    chart = Chart(
         name="ladder-roofline",
         model=ladder.job.model,
         title=f"{ladder.job.op} ladder under the roofline of {_machine(ladder)}",
@@ -167,6 +173,7 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
         ),
         footer=footer(ladder),
     )
+    return with_doubts(chart)
 
 
 def _rates(limits: Limits, shown: Sequence[RungRow]) -> dict[str, float]:
@@ -205,7 +212,14 @@ def _standing(ladder: Ladder, row: RungRow, intensity: float, best: bool) -> Ser
         colour=REFERENCE if case.is_reference else KINDS[kind(case)][1],
         dashed=case.is_reference,
         marker="*" if case.is_reference else palette.marker(case.precision),
-        points=(Point(x=intensity, y=rate, text=f"{units.si(rate, 'FLOP/s')}{share}"),),
+        points=(
+            Point(
+                x=intensity,
+                y=rate,
+                text=doubt.told(f"{units.si(rate, 'FLOP/s')}{share}", row.doubts),
+                doubts=row.doubts,
+            ),
+        ),
         named=True,
         leading=best or case.is_reference,
     )
@@ -242,19 +256,30 @@ def _measured_by(limits: Limits) -> str:
 
 
 def finding(ladder: Ladder, rows: Sequence[RungRow]) -> str:
-    """The fastest rung of each precision, in a sentence."""
-    right = [row for row in rows if row.time and not row.case.is_reference]
+    """The fastest rung of each precision, in a sentence, of those that were timed by more than one sample."""
+    timed = [row for row in rows if row.time and not row.case.is_reference]
+    right = [row for row in timed if row.time and row.time.known]
     reference = reference_of(rows)
-    if not right:
+    if not timed:
         return "No rung could be timed."
+    if not right:
+        return "No rung was timed by more than one sample: none can be said to be the fastest."
     exact = [row for row in right if row.case.precision in ("fp32", "fp32-tc")] or right
     words = [_best(ladder, exact, right[0], reference)]
     for precision in dict.fromkeys(row.case.precision for row in right):
         if precision not in ("fp32", "fp32-tc"):
             there = [row for row in right if row.case.precision == precision]
             best = min(there, key=_time)
-            against = f", {units.times(best.speedup.value)} the reference's speed" if best.speedup else ""
+            sure = best.speedup is not None and best.speedup.known
+            against = (
+                f", {units.times(best.speedup.value)} the reference's speed" if best.speedup and sure else ""
+            )
             words.append(f"in {precision} {best.name}, {units.duration(_time(best))}{against}")
+    for row in (row for row in rows if row.case.is_reference and row.time and row.doubts):
+        who = f"{ladder.reference}{_in(row.case.precision)}"
+        words.append(f"the time of {who} is doubtful: {doubt.in_short(row.doubts)}")
+    if left := len(timed) - len(right):
+        words.append(f"{left} timed by one sample alone {'is' if left == 1 else 'are'} left out")
     return "; ".join(words) + "."
 
 
@@ -265,7 +290,7 @@ def _best(ladder: Ladder, right: Sequence[RungRow], first: RungRow, reference: R
         words += f" ({best.case.precision})"
     if first is not best:
         words += f", {units.times(_time(first) / _time(best))} as fast as {first.name}"
-    if reference is not None and best.speedup:
+    if reference is not None and best.speedup and best.speedup.known:
         words += f" and {units.times(best.speedup.value)} the speed of {ladder.reference}"
     return words
 

@@ -45,7 +45,8 @@ def _both(chart: Chart, other: Chart, name: str) -> Chart:
             panels.append(_lines(panel, same, name))
     known = {category.key for category in chart.categories}
     mine = () if any(panel.bars for panel in panels) else (f"Thin lines with hollow marks: {name}.",)
-    theirs = tuple(f"{name}: {note}" for note in other.notes if note.startswith("✕"))
+    marks = [note for note in other.notes if note.startswith(("✕", "! ")) and note not in chart.notes]
+    theirs = tuple(f"{name}: {note}" for note in marks)
     return msgspec.structs.replace(
         chart,
         panels=tuple(panels),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from bench import palette, units
-from bench.charts.definitions import Axis, Bar, Category, Mark, Panel, Point, Series
+from bench import doubt, palette, units
+from bench.charts.definitions import Axis, Bar, Category, Mark, Panel, Part, Point, Series
 from bench.rows import Row, contenders, label
 
 
@@ -33,6 +33,24 @@ def fraction(field: str) -> Callable[[Row], Point | None]:
         return Point(x=row.case.batch, y=fraction, text=units.percent(fraction))
 
     return value
+
+
+def point(
+    row: Row, y: float, low: float | None, high: float | None, text: str, doubts: tuple[str, ...]
+) -> Point:
+    """What a row came to; doubts: those of the figure, which the read-out ends in."""
+    return Point(x=row.case.batch, y=y, low=low, high=high, text=doubt.told(text, doubts), doubts=doubts)
+
+
+def stack(row: Row, parts: tuple[Part, ...], total_ns: float) -> Bar:
+    """A row's times as a bar with their sum above it."""
+    doubts = row.own_doubts
+    return Bar(
+        x=row.case.batch,
+        parts=parts,
+        total=doubt.marked(units.duration(total_ns), doubts),
+        doubts=doubts,
+    )
 
 
 def mark(row: Row) -> Mark | None:

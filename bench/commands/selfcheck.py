@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,6 @@ def table(found: Sequence[Comparison]) -> RenderableType:
             str(came_to.comparisons),
             *(str(came_to.verdicts.get(verdict, 0)) for verdict in Verdict),
             units.percent(came_to.largest_off),
-            units.percent(came_to.half_width),
+            units.percent(came_to.half_width) if math.isfinite(came_to.half_width) else "not known",
         )
     return made

@@ -174,7 +174,7 @@ def part(one: Climbed, charts: tuple[tuple[str, str], ...] = ()) -> Part:
     return Part(
         batch=one.ladder.job.batch,
         title=one.ladder.job.title,
-        finding=ladder_charts.finding(one.ladder, one.rows),
+        finding=ladder_charts.speed(one.ladder, one.rows).finding,
         table=tables.table(one.rows),
         charts=charts,
         sentences=tuple(
@@ -186,7 +186,7 @@ def part(one: Climbed, charts: tuple[tuple[str, str], ...] = ()) -> Part:
         remarks=tuple(
             f"{ladder_tables.label(row)}: {text}"
             for row in one.rows
-            for text in (*row.measurement.validity.warnings, *row.measurement.notes)
+            for text in dict.fromkeys((*row.doubts, *row.measurement.notes))
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench import tables, units
+from bench import doubt, tables, units
 from bench.ladder import tables as ladder_tables
 from bench.ladder.course_times import Beside
 from bench.ladder.rows import RungRow
@@ -25,13 +25,12 @@ def table(found: Sequence[RungRow]) -> str:
         ("in", column(lambda r: r.case.precision) if len(precisions) > 1 else [], True),
         ("result", column(ladder_tables.result), True),
         ("time (95 % interval)", column(_time), False),
-        ("rate", column(lambda r: units.si(r.flops_per_s, "FLOP/s") if r.flops_per_s else
-                        units.si(r.bytes_per_s, "B/s") if r.bytes_per_s else ""), False),
-        ("of limit", column(lambda r: units.percent(r.limit, 1) if r.limit else ""), False),
-        ("error", column(_error), False),
-        ("vs reference", column(lambda r: units.times(r.speedup.value) if r.speedup else ""), False),
-        ("gain", column(lambda r: units.times(r.gain.value) + ("\\*" if r.beside else "") if r.gain else ""),
+        ("rate", column(lambda r: doubt.marked(_rate(r), r.doubts)), False),
+        ("of limit", column(lambda r: doubt.marked(units.percent(r.limit, 1) if r.limit else "", r.doubts)),
          False),
+        ("error", column(_error), False),
+        ("vs reference", column(_speedup), False),
+        ("gain", column(_gain), False),
         ("regs", [f"{f['registers']:.0f}" if "registers" in f else "" for f in facts], False),
         ("shared", [_nbytes(f, "shared_nbytes") for f in facts], False),
         ("spilled", [_nbytes(f, "spill_nbytes") for f in facts], False),
@@ -72,8 +71,8 @@ def _beside_reference(row: RungRow | None) -> str:
         return ""
     if row.time is None:
         return ladder_tables.result(row)
-    against = f" ({units.times(row.speedup.value)})" if row.speedup else ""
-    return units.duration(row.time.value) + against
+    against = f" ({_speedup(row)})" if row.speedup else ""
+    return doubt.marked(units.duration(row.time.value), row.doubts) + against
 
 
 def course(found: Sequence[Beside]) -> str:
@@ -91,8 +90,27 @@ def course(found: Sequence[Beside]) -> str:
 def _time(row: RungRow) -> str:
     if row.time is None:
         return ""
+    value = doubt.marked(units.duration(row.time.value), row.doubts)
+    if not row.time.known:
+        return value
     low, high = (units.duration(bound) for bound in (row.time.low, row.time.high))
-    return f"{units.duration(row.time.value)} ({low} to {high})"
+    return f"{value} ({low} to {high})"
+
+
+def _rate(row: RungRow) -> str:
+    if row.flops_per_s:
+        return units.si(row.flops_per_s, "FLOP/s")
+    return units.si(row.bytes_per_s, "B/s") if row.bytes_per_s else ""
+
+
+def _speedup(row: RungRow) -> str:
+    return doubt.marked(units.times(row.speedup.value), row.speedup_doubts) if row.speedup else ""
+
+
+def _gain(row: RungRow) -> str:
+    if row.gain is None:
+        return ""
+    return doubt.marked(units.times(row.gain.value) + ("\\*" if row.beside else ""), row.gain_doubts)
 
 
 def _error(row: RungRow) -> str:

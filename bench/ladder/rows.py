@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench import stats
+from bench import doubt, stats
 from bench.ladder.records import Ladder, RungCase, RungMeasurement, compared_in
 from bench.stats import Interval
 
@@ -19,7 +19,7 @@ class RungRow:
     for fp32-tc) over this one's. gain: the time of the rung it is compared with (`below`) over this one's:
     the last right one of the ladder itself in the same precision. Whatever stands beside that ladder (side
     rungs, yardsticks, the first rung of another precision) is compared with the highest right rung of
-    fp32; `beside` then says so.
+    fp32; `beside` then says so. reference, lower: the measurements that speedup and gain are over.
     """
 
     measurement: RungMeasurement
@@ -31,6 +31,26 @@ class RungRow:
     gain: Interval | None = None
     below: str = ""
     beside: bool = False
+    reference: RungMeasurement | None = None
+    lower: RungMeasurement | None = None
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What speaks against its own time, in sentences."""
+        return _doubts(self.measurement)
+
+    @property
+    def speedup_doubts(self) -> tuple[str, ...]:
+        """Its own doubts and the reference's, where it is compared with that."""
+        return self._with("the reference", self.reference)
+
+    @property
+    def gain_doubts(self) -> tuple[str, ...]:
+        """Its own doubts and those of the rung that its gain is over."""
+        return self._with(self.below, self.lower)
+
+    def _with(self, whose: str, other: RungMeasurement | None) -> tuple[str, ...]:
+        return self.doubts if other is None else (*self.doubts, *doubt.of(whose, _doubts(other)))
 
     @property
     def case(self) -> RungCase:
@@ -71,9 +91,17 @@ def rows(ladder: Ladder, measurements: Sequence[RungMeasurement], scope: str = "
                 gain=_ratio(below, measurement) if below else None,
                 below=below.case.rung if below else "",
                 beside=beside,
+                reference=reference,
+                lower=below,
             )
         )
     return made
+
+
+def _doubts(measurement: RungMeasurement) -> tuple[str, ...]:
+    """A rung's notes tell of its answers; a reference's tell that it is off itself."""
+    notes = measurement.notes if measurement.case.is_reference else ()
+    return (*doubt.own(measurement), *notes)
 
 
 def on_the_ladder(case: RungCase) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bench import stats, units
+from bench import doubt, stats, units
 from bench.ladder.records import Ladder
 from bench.ladder.rows import RungRow, least_s
 from bench.stats import Verdict
@@ -25,13 +25,14 @@ def sentence(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
     time = units.duration(row.time.value)
     below = next((r for r in rows if r.name == row.below and r.time), None)
     if row.gain is None or below is None or below.time is None:
-        return f"takes {time}{_rate(row)}{_left(ladder, row)}{idea}"
+        doubted = f"; to be doubted: {doubt.in_short(row.doubts)}" if row.doubts else ""
+        return f"takes {time}{_rate(row)}{_left(ladder, row)}{idea}{doubted}"
     good, bad, other = changes(row, below)
     figures = [f"{units.duration(below.time.value)} → {time}"]
     if row.flops_per_s and below.flops_per_s:
         figures.append(f"{units.si(below.flops_per_s, 'FLOP/s')} → {units.si(row.flops_per_s, 'FLOP/s')}")
     against = name(below) + (", the highest of the ladder in fp32" if row.beside else "")
-    match _verdict(row, below):
+    match stats.verdict(row.gain):
         case Verdict.SLOWER:  # of the other's time over this one's: this one takes less
             head = f"is {_interval(row.gain)} as fast as {against}"
             figures += [*good, *other, *_despite(bad)]
@@ -44,18 +45,12 @@ def sentence(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
             head = f"is as fast as {against} within {stats.SAME_BOUND:.0%}, {_interval(row.gain)}"
             figures += [*good, *bad, *other]
         case _:
-            apart = row.gain.low > 1 or row.gain.high < 1
+            apart = row.gain.known and (row.gain.low > 1 or row.gain.high < 1)
             head = "differs little from" if apart else "cannot be told by these samples from"
             head += f" {against}, {_interval(row.gain)} its speed"
             figures += [*good, *bad, *other]
-    return f"{head} ({', '.join(figures)}){_left(ladder, row)}{idea}"
-
-
-def _verdict(row: RungRow, below: RungRow) -> Verdict:
-    assert row.gain is not None
-    if min(len(row.measurement.samples_ns), len(below.measurement.samples_ns)) < 2:
-        return Verdict.UNCLEAR
-    return stats.verdict(row.gain)
+    doubted = f"; to be doubted: {doubt.in_short(row.gain_doubts)}" if row.gain_doubts else ""
+    return f"{head} ({', '.join(figures)}){_left(ladder, row)}{idea}{doubted}"
 
 
 def _despite(words: Sequence[str]) -> list[str]:
@@ -104,9 +99,11 @@ def reference(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
     """The line to beat in one precision, and the rung that comes nearest to it or passes it."""
     assert row.time is not None
     error = row.measurement.error
-    words = f"{ladder.reference} in {row.case.precision}: {units.duration(row.time.value)}{_rate(row)}"
+    time = doubt.marked(units.duration(row.time.value), row.doubts)
+    words = f"{ladder.reference} in {row.case.precision}: {time}{_rate(row)}"
     words += f", error {error.rel_l2:.1e}" if error else ""
-    rungs = [r for r in rows if r.speedup and r.time and not r.case.is_reference]
+    # What rests on one sample is not said to be the fastest.
+    rungs = [r for r in rows if r.speedup and r.speedup.known and r.time and not r.case.is_reference]
     held = [r for r in rungs if r.case.precision == row.case.precision]
     if row.case.precision == "fp32":
         held += [r for r in rungs if r.case.precision == "fp32-tc"]
@@ -114,6 +111,7 @@ def reference(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
         best = min(held, key=lambda r: r.time.value if r.time else math.inf)
         assert best.speedup is not None
         words += f"; the fastest rung held against it, {name(best)}, has {_interval(best.speedup)} its speed"
+        words += f", to be doubted: {doubt.in_short(best.speedup_doubts)}" if best.speedup_doubts else ""
     return words + "."
 
 
@@ -149,6 +147,8 @@ def _left(ladder: Ladder, row: RungRow) -> str:
 
 
 def _interval(ratio: stats.Interval) -> str:
+    if not ratio.known:
+        return units.times(ratio.value)
     return f"{units.times(ratio.value)} ({units.digits(ratio.low)} to {units.digits(ratio.high)})"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bench import tables, units
+from bench import doubt, tables, units
 from bench.ladder.records import Ladder
 from bench.ladder.rows import RungRow
 
@@ -24,7 +24,9 @@ WORDS = {"unsupported": "refused"} | tables.WORDS
 def _interval(pick: Callable[[RungRow], Any], field: str, scale: float = 1.0) -> Callable[[RungRow], Any]:
     def value(row: RungRow) -> float | None:
         interval = pick(row)
-        return None if interval is None else getattr(interval, field) * scale
+        if interval is None or (field != "value" and not interval.known):
+            return None
+        return float(getattr(interval, field) * scale)
 
     return value
 
@@ -42,6 +44,12 @@ COLUMNS: tuple[Column, ...] = (
     ("precision", lambda r: r.case.precision, str),
     ("side", lambda r: "library" if r.case.yardstick else "side" if r.case.side else "", str),
     ("disposition", lambda r: r.measurement.disposition, str),
+    (
+        "doubtful",
+        lambda r: bool(r.speedup_doubts or r.gain_doubts),
+        lambda v: doubt.MARK.strip() if v else "",
+    ),
+    ("warnings", lambda r: "; ".join(dict.fromkeys((*r.speedup_doubts, *r.gain_doubts))) or None, str),
     ("fault", lambda r: r.measurement.finding.fault if r.measurement.finding else None, str),
     ("median_s", _interval(lambda r: r.time, "value", 1e-9), lambda v: units.si(v, "s")),
     ("low_s", _interval(lambda r: r.time, "low", 1e-9), lambda v: units.si(v, "s")),
@@ -67,6 +75,17 @@ COLUMNS: tuple[Column, ...] = (
     ("idea", lambda r: r.measurement.case.idea or None, str),
     ("reason", lambda r: r.measurement.reason or None, str),
 )
+# The columns whose figures are marked where something speaks against them, and what does.
+DOUBTS: dict[str, Callable[[RungRow], tuple[str, ...]]] = {
+    **dict.fromkeys(("median_s", "flops_per_s", "bytes_per_s", "share_of_limit"), lambda r: r.doubts),
+    "speedup": lambda r: r.speedup_doubts,
+    "gain": lambda r: r.gain_doubts,
+}
+
+
+def marked(name: str, text: str, row: RungRow) -> str:
+    """A figure of the column `name`, with a mark where it is to be doubted."""
+    return doubt.marked(text, DOUBTS[name](row)) if name in DOUBTS else text
 
 
 def records(rows: Sequence[RungRow]) -> list[dict[str, Any]]:
@@ -97,11 +116,15 @@ def to_json(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow])
 
 def to_markdown(rows: Sequence[RungRow], columns: Sequence[Column] = COLUMNS) -> str:
     """A pipe table of every column that has a value somewhere."""
-    kept = [c for c in columns if any(c[1](row) not in (None, "") for row in rows)]
-    lines = [[c[0].replace("_", " ") for c in kept], ["---"] * len(kept)]
-    for row in rows:
-        values = [(c, c[1](row)) for c in kept]
-        lines.append(["" if value is None else c[2](value) for c, value in values])
+
+    def cell(column: Column, row: RungRow) -> str:
+        name, value, text = column
+        found = value(row)
+        return "" if found is None else marked(name, text(found), row)
+
+    kept = [column for column in columns if any(cell(column, row) for row in rows)]
+    lines = [[name.replace("_", " ") for name, _, _ in kept], ["---"] * len(kept)]
+    lines += [[cell(column, row) for column in kept] for row in rows]
     return tables.pipes(lines)
 
 
@@ -132,6 +155,13 @@ def _table(rows: Sequence[RungRow], whole: bool = False) -> RenderableType:
     names += ["vs ref.", "gain"]
     names += ["regs", "shared", "occ."] if cuda else []
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    room = {name for name, doubts in DOUBTS.items() if any(doubts(row) for row in rows)}
+
+    def figure(name: str, text: str, row: RungRow) -> str:
+        """Where a column has a mark, figures without one stay below the others."""
+        shown = marked(name, text, row)
+        return text + " " * len(doubt.MARK) if text and shown == text and name in room else shown
+
     for name in names:
         left = name in ("rung", "in", "result")
         table.add_column(name, justify="left" if left else "right", no_wrap=True)
@@ -142,15 +172,18 @@ def _table(rows: Sequence[RungRow], whole: bool = False) -> RenderableType:
         outcome = Text(result(row), style=style)
         cells: list[str | Text] = [Text(label(row), style="bold" if m.case.is_reference else "")]
         cells += [m.case.precision, outcome] if several else [outcome]
-        cells.append(units.duration(row.time.value) if row.time else "")
-        cells.append(f"{row.time.relative * 100:.1f} %" if row.time else "")
+        cells.append(figure("median_s", units.duration(row.time.value) if row.time else "", row))
+        cells.append(f"{row.time.relative * 100:.1f} %" if row.time and row.time.known else "")
         if not whole:
-            cells.append(units.digits(row.flops_per_s / 1e9) if row.flops_per_s else "")
-            cells.append(units.digits(row.bytes_per_s / 1e9) if row.bytes_per_s else "")
-            cells.append(units.percent(row.limit, 1) if row.limit else "")
+            flops = units.digits(row.flops_per_s / 1e9) if row.flops_per_s else ""
+            cells.append(figure("flops_per_s", flops, row))
+            nbytes = units.digits(row.bytes_per_s / 1e9) if row.bytes_per_s else ""
+            cells.append(figure("bytes_per_s", nbytes, row))
+            cells.append(figure("share_of_limit", units.percent(row.limit, 1) if row.limit else "", row))
             cells.append(tables.exponent(m.error.rel_l2) if m.error and right else "")
-        cells.append(units.times(row.speedup.value) if row.speedup else "")
-        cells.append(units.times(row.gain.value) + ("*" if row.beside else "") if row.gain else "")
+        cells.append(figure("speedup", units.times(row.speedup.value) if row.speedup else "", row))
+        gain = units.times(row.gain.value) + ("*" if row.beside else "") if row.gain else ""
+        cells.append(figure("gain", gain, row))
         if cuda:
             facts = m.compiled
             cells.append(f"{facts['registers']:.0f}" if "registers" in facts else "")
@@ -175,7 +208,7 @@ def result(row: RungRow) -> str:
     m = row.measurement
     if m.finding is not None:
         return m.finding.fault.replace("_", " ")
-    return WORDS.get(m.disposition, m.disposition) + (" !" if m.validity.warnings or m.notes else "")
+    return doubt.marked(WORDS.get(m.disposition, m.disposition), (*row.doubts, *m.notes))
 
 
 def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
@@ -184,6 +217,8 @@ def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     lines.append(f"reference: {ladder.reference}, the same work as a model of one node")
     if beside := next((row for row in rows if row.beside), None):
         lines.append(f"* beside the ladder: over {beside.below}, the highest rung that is right in fp32")
+    if any(row.speedup_doubts or row.gain_doubts for row in rows):
+        lines.append(doubt.MEANING)
     lines += limit_lines(ladder)
     if any(row.limit and row.limit > 1 for row in rows):
         lines.append(f"a share above 100 %: {ABOVE}")
@@ -213,5 +248,5 @@ def _reasons(rows: Sequence[RungRow]) -> list[str]:
         m = row.measurement
         if m.reason:
             lines.append(f"{label(row)}: {m.reason}")
-        lines += [f"{label(row)}: ! {text}" for text in (*m.validity.warnings, *m.notes)]
+        lines += [f"{label(row)}: ! {text}" for text in dict.fromkeys((*row.doubts, *m.notes))]
     return lines

@@ -51,7 +51,7 @@ def test_a_case_is_drawn_as_it_looks_so_far_until_it_is_measured(make_window, qt
     assert lines == {"ort-cpu": ([1], [2]), "engine-cpu": ([], [1, 2])}
     plot = page.views["op-time"].plots[""]
     assert "so far" in plot.words_at(0.0)
-    assert len(plot._items["engine-cpu"].provisional.data) == 2
+    assert len(plot._items["engine-cpu"].unsure.data) == 2
     names = [column.name for column in page.table.source.columns]
     shown = [page.table.source.index(i, names.index("disposition")).data() for i in range(4)]
     assert shown == ["ok", "measuring…", "measuring…", "measuring…"]

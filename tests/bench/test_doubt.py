@@ -1,0 +1,282 @@
+"""Doubt travels with the figure: a warning, or a single sample, on either side of a comparison is seen
+wherever what came of it stands; and what happens once is never a share of a pass."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from bench import doubt, draw, overview, report, selfcheck, stats, tables, terminal_tables
+from bench.charts import breakdown, charts, findings, lay_over
+from bench.charts.definitions import Bar, Chart, Point
+from bench.charts.doubts import LEGEND
+from bench.records import PREPARE_PHASES, Case, Measurement, Run, Validity
+from bench.row_cache import RowCache
+from bench.rows import Row, rows
+from bench.stats import Interval, Verdict
+from tests.bench import synthetic
+
+CPU = ("engine-cpu", "ort-cpu")
+UNQUIET = "the machine was unquiet: between rounds the median moved by up to 11%"
+
+
+def pair(batches: Sequence[int] = (4,)) -> tuple[Run, list[Measurement]]:
+    return synthetic.run(backends=CPU, batches=batches, images=(200,))
+
+
+def warned(measurement: Measurement, *texts: str) -> Measurement:
+    return msgspec.structs.replace(measurement, validity=Validity(warnings=texts or (UNQUIET,)))
+
+
+def alone(measurement: Measurement, ns: float = 0.0) -> Measurement:
+    """With one sample, as a budget leaves it that has room for no more."""
+    return msgspec.structs.replace(
+        measurement, samples_ns=(ns or measurement.samples_ns[0],), rounds=(0,), runs_per_sample=1
+    )
+
+
+def terminal(found: Sequence[Row], width: int = 120) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, highlight=False).print(terminal_tables.terminal(found))
+    return out.getvalue()
+
+
+def by_kind(run: Run, measured: Sequence[Measurement]) -> dict[str, Chart]:
+    return {chart.name.removeprefix("lenet5-digits-"): chart for chart in charts([(run, measured)])}
+
+
+def points(chart: Chart, label: str, panel: int = 0) -> tuple[Point, ...]:
+    return next(s for s in chart.panels[panel].series if s.label == label).points
+
+
+# --------------------------------------------------------------------------------------------- one sample
+
+
+@pytest.mark.parametrize("lonely", [(0,), (1,), (0, 1)])
+def test_one_sample_on_either_side_gives_no_verdict_and_no_interval(lonely: tuple[int, ...]) -> None:
+    run, measured = pair()
+    for place in lonely:  # a hundred times apart, whichever way
+        measured[place] = alone(measured[place], 1e3 if place == 0 else 1e5)
+    row, reference = rows(measured)
+    assert row.speedup
+    assert (row.verdict, row.speedup_low, row.speedup_high) == ("UNCLEAR", None, None)
+    for place, one in enumerate((row, reference)):
+        assert one.median_ns
+        assert (one.low_ns is None) == (one.high_ns is None) == (place in lonely)
+    assert any(text.startswith(doubt.ONE_SAMPLE) for text in row.doubts)
+    assert findings.times([row, reference]) == ""
+    assert "faster at 0, same at 0, slower at 0, unclear at 1; 1 of 1 is doubtful" in overview.paragraph(
+        [row, reference], {}
+    )
+    found = by_kind(run, measured)
+    for chart, panel in ((found["op-time"], 0), (found["speed"], 0), (found["speed"], 1)):
+        (point,) = points(chart, "engine-cpu", panel)
+        ours = 0 in lonely or (chart is found["speed"] and panel == 0)
+        assert (point.low is None) == (point.high is None) == bool(point.doubts) == ours
+    assert "faster" not in found["op-time"].finding
+    assert "slower" not in found["op-time"].finding
+    assert found["speed"].finding.startswith(("1 of", "2 of", "3 of"))  # nobody "reaches the most"
+
+
+def test_no_path_leads_from_one_sample_to_a_verdict() -> None:
+    many = [100.0 + i % 3 for i in range(40)]
+    assert stats.verdict(stats.ratio_interval([1.0], many)) is Verdict.UNCLEAR
+    assert stats.verdict(stats.ratio_interval(many, [1.0])) is Verdict.UNCLEAR
+    # Three samples, but the one round that has a partner holds one of them.
+    split = stats.ratio_interval([1.0, 1.0, 1.0], many, (0, 1, 2), (0,))
+    assert not split.known
+    assert stats.verdict(split) is Verdict.UNCLEAR
+    assert stats.verdict(stats.ratio_interval([1.0, 1.01], many)) is Verdict.FASTER
+    assert stats.verdict(Interval(0.5, 0.5, 0.5, known=False)) is Verdict.UNCLEAR
+    assert not stats.median_interval([7.0]).known
+    assert "[" not in str(stats.median_interval([7.0]))
+
+
+def test_a_self_check_of_single_samples_knows_no_interval() -> None:
+    case = Case(model="m", backend="ort-cpu", precision="fp32", batch=1)
+    ratio = stats.ratio_interval([1.0], [5.0])
+    came_to = selfcheck.summary([selfcheck.Comparison(case, ratio, stats.verdict(ratio))])
+    assert came_to.wrong == 0
+    assert came_to.half_width == float("inf")
+
+
+def test_more_images_than_anybody_s_by_one_sample_leave_nobody_the_most() -> None:
+    _, measured = pair()
+    assert findings.throughput(rows(measured)).startswith("ort-cpu reaches the most")
+    measured[0] = alone(measured[0], 10.0)
+    assert findings.throughput(rows(measured)) == ""
+
+
+# ---------------------------------------------------------------------------- a warning, and where it is seen
+
+
+@pytest.fixture(scope="module")
+def referred() -> tuple[Run, list[Measurement]]:
+    """A warning on the reference alone, at one of three batch sizes."""
+    run, measured = pair((1, 4, 16))
+    place = next(i for i, m in enumerate(measured) if m.case.backend == "ort-cpu" and m.case.batch == 4)
+    measured[place] = warned(measured[place])
+    return run, measured
+
+
+def test_the_reference_s_doubts_are_its_contender_s_ratio_s_alone(referred: Any) -> None:
+    _, measured = referred
+    for row in rows(measured):
+        own = row.is_reference and row.case.batch == 4
+        assert row.own_doubts == ((UNQUIET,) if own else ())
+        if not row.is_reference:
+            assert row.doubts == ((f"{UNQUIET} (of the reference ort-cpu)",) if row.case.batch == 4 else ())
+
+
+def test_rows_made_one_at_a_time_have_the_doubts_of_a_reference_that_came_later(referred: Any) -> None:
+    _, measured = referred
+    cache = RowCache()
+    for measurement in sorted(measured, key=lambda m: m.case.backend):  # engine-cpu first
+        cache.add(measurement)
+        while cache.step():
+            pass
+    assert sum(bool(row.doubts) for row in cache.rows()) == 2
+
+
+def test_tables_mark_the_figures_and_no_others(referred: Any) -> None:
+    _, measured = referred
+    found = rows(measured)
+    text = terminal(found)
+    cells = {}
+    for line in text.splitlines():
+        if line.startswith(CPU):
+            cells[line.split()[0], line.split()[1]] = line
+    assert cells["engine-cpu", "4"].count("!") == 2  # its result, and the speed-up
+    assert "× !" in cells["engine-cpu", "4"]
+    assert cells["ort-cpu", "4"].count("!") == 3  # its result, its time, its images a second
+    assert "s !" in cells["ort-cpu", "4"]
+    assert not any("!" in line for (_, batch), line in cells.items() if batch != "4")
+    assert doubt.MEANING in text
+    header = tables.to_csv(tables.records(found)).splitlines()[0].split(",")
+    assert header.index("doubtful") < header.index("warnings") < header.index("median_s")
+    for item in csv.DictReader(io.StringIO(tables.to_csv(tables.records(found)))):
+        assert (item["doubtful"] == "True") == bool(item["warnings"]) == (item["batch"] == "4")
+    markdown = [line for line in tables.to_markdown(found).splitlines() if "× ! |" in line]
+    assert len(markdown) == 1
+    assert "| unclear" not in markdown[0]
+    layers = tables.layer_records(measured)
+    assert {item["batch"] for item in layers if item["doubtful"]} == {4}
+
+
+@pytest.mark.parametrize("width", [120, 80, 70])
+def test_marks_leave_the_terminal_s_table_whole(referred: Any, width: int) -> None:
+    text = terminal(rows([warned(m) for m in referred[1]]), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert text.count("× !") == 3
+
+
+def test_without_doubts_there_is_no_mark_anywhere() -> None:
+    run, measured = pair()
+    assert "!" not in terminal(rows(measured))
+    assert "!" not in tables.to_markdown(rows(measured))
+    for chart in by_kind(run, measured).values():
+        assert "doubtful" not in chart.finding
+        assert not any(note.startswith("!") for note in chart.notes)
+
+
+def test_a_reference_s_warning_is_told_where_only_its_contender_is_shown(referred: Any) -> None:
+    ours = [row for row in rows(referred[1]) if not row.is_reference]
+    assert [line for line in terminal_tables.remarks(ours) if "!" in line] == [
+        f"lenet5-digits, engine-cpu at batch 4: ! {UNQUIET} (of the reference ort-cpu)"
+    ]
+
+
+def test_charts_ring_the_points_count_them_and_say_why(referred: Any) -> None:
+    run, measured = referred
+    found = by_kind(run, measured)
+    times, speed = found["op-time"], found["speed"]
+    assert [p.x for p in points(times, "ort-cpu") if p.doubts] == [4]
+    assert not any(p.doubts for p in points(times, "engine-cpu"))
+    assert times.finding.endswith("; 1 of 6 points is doubtful: the machine was unquiet.")
+    assert [p.x for p in points(speed, "engine-cpu") if p.doubts] == [4]  # the ratio
+    assert not any(p.doubts for p in points(speed, "engine-cpu", 1))  # its own rate
+    assert speed.finding.endswith("2 of 9 points are doubtful: the machine was unquiet.")
+    assert UNQUIET in points(times, "ort-cpu")[1].text
+    assert f"! ort-cpu at batch 4: {UNQUIET}" in times.notes
+    assert "!" not in found["accuracy"].finding  # no warning of times is about answers
+    bar = next(b for panel in found["breakdown"].panels for b in panel.bars if b.doubts)
+    assert bar.total.endswith(doubt.MARK)
+    assert found["breakdown"].finding.endswith("1 of 6 bars is doubtful: the machine was unquiet.")
+
+
+def test_a_run_laid_over_another_keeps_its_doubts(referred: Any) -> None:
+    run, measured = referred
+    plain = pair((1, 4, 16))
+    both = lay_over(charts([plain]), charts([(run, measured)]), "other")
+    times = next(chart for chart in both if chart.name.endswith("op-time"))
+    assert any(p.doubts for s in times.panels[0].series if s.overlay for p in s.points)
+    assert any(note.startswith("other: ! ort-cpu at batch 4") for note in times.notes)
+
+
+def test_paper_draws_a_ring_and_its_legend(referred: Any) -> None:
+    run, measured = referred
+    drawn = draw.figure(by_kind(run, measured)["op-time"])
+    rings = [line for line in drawn.axes[0].lines if line.get_markerfacecolor() == "none"]
+    assert [list(line.get_xdata()) for line in rings] == [[4]]
+    assert LEGEND in [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
+    clean = draw.figure(by_kind(*pair((1, 4)))["op-time"])
+    assert not [line for line in clean.axes[0].lines if line.get_markerfacecolor() == "none"]
+    assert LEGEND not in [text.get_text() for legend in clean.legends for text in legend.get_texts()]
+
+
+def test_a_report_marks_them_and_gives_no_interval_of_one_sample(referred: Any) -> None:
+    _, measured = referred
+    changed = [alone(m) if m.case.batch == 16 and m.case.backend == "engine-cpu" else m for m in measured]
+    lines = [line.split(" | ") for line in report.summary(rows(changed)).splitlines()]
+    at = {name.strip("| "): place for place, name in enumerate(lines[0])}
+    cells = {(line[0].strip("| "), line[1]): line for line in lines[2:]}
+    assert "× ! (" in cells["4", "engine-cpu"][at["speed-up (95 % interval)"]]
+    assert "!" not in cells["4", "engine-cpu"][at["median (95 % interval)"]]
+    assert "s ! (" in cells["4", "ort-cpu"][at["median (95 % interval)"]]
+    lonely = cells["16", "engine-cpu"]
+    assert lonely[at["median (95 % interval)"]].endswith("s !")
+    assert lonely[at["speed-up (95 % interval)"]].endswith("× !")
+    assert lonely[at["verdict"]] == "unclear !"
+
+
+def test_many_doubts_come_to_few_words() -> None:
+    texts = ["only 1 samples fit the budget; x", "only 9 samples fit the budget; x", UNQUIET, UNQUIET]
+    assert doubt.in_short(texts) == "only 1–9 samples fit the budget, the machine was unquiet"
+    _, measured = pair((1, 4, 16))
+    names = {"lenet5-digits": "lenet5-digits"}
+    said = overview.paragraph(rows([warned(m) if m.case.batch == 1 else m for m in measured]), names)
+    assert "× ! (lenet5-digits, batch 1)" in said
+    assert "; 1 of 3 is doubtful: the machine was unquiet." in said
+
+
+# -------------------------------------------------------------------------------- what happens once
+
+
+def test_what_happens_once_is_no_share_of_a_pass() -> None:
+    """A second of each of them, before passes of a millisecond."""
+    run, measured = pair()
+    phases = {"h2d": 1e5, "compute": 8e5, "d2h": 5e4, "sync": 0.0}
+    slow = [
+        msgspec.structs.replace(m, wall_ns=1e6, phases=phases | dict.fromkeys(PREPARE_PHASES, 1e9))
+        for m in measured
+    ]
+    for measurement in slow:
+        found = breakdown.split(measurement)
+        assert found is not None
+        assert found.total_ns == sum(found.parts_ns.values()) == pytest.approx(1e6)
+        assert not set(found.parts_ns) & set(PREPARE_PHASES)
+    kinds = by_kind(run, slow)
+    bars: list[Bar] = [bar for panel in kinds["breakdown"].panels for bar in panel.bars]
+    assert {bar.total for bar in bars} == {"1.00 ms"}
+    assert not {c.key for c in kinds["breakdown"].categories} & set(PREPARE_PHASES)
+    # A chart of its own has them, and says that they happen once.
+    once = {c.key: c.label for c in kinds["total-time"].categories}
+    assert all(once[phase].endswith(", once") for phase in PREPARE_PHASES)
+    assert "%" not in kinds["total-time"].finding
