@@ -86,9 +86,12 @@ class Contender:
         self.session.bind(self._placement.inputs)
         self.session.run()
         self.session.synchronize()
-        self._judge("before timing")
         self._check = LayerCheck(case, self.backend, self.options, self._material)
-        self._check.before_timing(self.session)
+        try:
+            self._judge("before timing")
+        finally:
+            # Also where the output is wrong: which layer it comes of says more.
+            self._check.before_timing(self.session)
         self._phases = {name: float(ns) for name, ns in self.session.phases.items()}
 
     def check_again(self) -> None:

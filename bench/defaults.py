@@ -11,5 +11,5 @@ JOB = Job(
     batches=(1, 2, 4, 8, 16, 32, 64, 128, 256),
     own_batches={"alexnet-digits": (1, 4)},
     own_images={"alexnet-digits": (32,)},
-    budget_s=0.25,
+    budget_s=0.15,
 )

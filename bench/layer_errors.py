@@ -59,7 +59,7 @@ def isolated(
 ) -> dict[str, ErrorStats]:
     """Errors of each group alone at the golden images, kept by what it is made of and the rungs named in it.
 
-    steps: what a session runs as one; groups that a step reaches across are looked at together, as one. A
+    steps: what a session runs as one; groups whose operators are one step are looked at together, as one. A
     group is left out where the golden answers lack its inputs (a judge other than the
     oracle knows the model's outputs alone) or the backend refuses it alone.
     """
@@ -190,9 +190,10 @@ def prepared(
 def _units(
     graph: Graph, parts: Sequence[Group], steps: Iterable[Span]
 ) -> list[tuple[Group, tuple[str, ...]]]:
-    """The groups in their order, those that one step reaches across as one, each with the outputs of all that
-    it is made of."""
-    place = {node: index for index, part in enumerate(parts) for node in part.nodes}
+    """The groups in their order, those whose main operators are one step as one, each with the outputs of all
+    that it is made of. (An activation that a step does behind the pool stays with its convolution.)"""
+    main = {node.name for node in graph.nodes if node.op_type in grouping.MAIN}
+    place = {node: index for index, part in enumerate(parts) for node in part.nodes if node in main}
     head = list(range(len(parts)))
     for step in steps:
         touched = sorted({head[place[node]] for node in step if node in place})

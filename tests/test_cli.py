@@ -101,6 +101,34 @@ def test_nothing_measured_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> Non
     assert main.main(["compare", "lenet5-digits", *CPU, "--batch", "4", "--charts", "none"]) == 1
 
 
+def test_a_model_refused_by_every_engine_that_was_named_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The reference's answer is not what was asked for. Refused at some batch sizes alone, or by an engine
+    that nobody named, is no failure."""
+
+    def refused(measurement: Measurement) -> Measurement:
+        ours = measurement.case.backend == "engine-cpu" and measurement.case.batch in refusing
+        return synthetic.measurement(measurement.case, "unsupported", "no Loop") if ours else measurement
+
+    def run(job: Job, cases: Sequence[Case], folder: RunFolder, on_event: object, **_: object) -> Outcome:
+        found = [refused(synthetic.measurement(case)) for case in cases]
+        for measurement in found:
+            folder.append(measurement)
+        folder.close()
+        return Outcome(tuple(found), cancelled=False)
+
+    monkeypatch.setattr(client, "run", run)
+    start = ["compare", "lenet5-digits", "--batch", "1,4", "--charts", "none"]
+    refusing = {1, 4}
+    assert main.main([*start, *CPU]) == 1
+    assert main.main([*start, "--backend", "engine-cpu"]) == 1
+    assert main.main([*start, "--backend", "ort-cpu"]) == 0
+    assert main.main(start) == 0
+    refusing = {4}
+    assert main.main([*start, *CPU]) == 0
+
+
 def test_a_cancelled_run_shows_what_there_is_and_resumes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,6 +25,7 @@ from tests.backends.nets import small_net
 from tests.engine.harness import one_node, random
 
 ONE_THREAD = Options(threads=1)
+NO_ERRORS = layer_errors.Errors({}, {})
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +140,7 @@ def test_times_are_gathered_by_group(graph: Graph, golden: Golden) -> None:
     backend = Crooked(times=told)
     session = backend.prepare(graph, 4, "fp32", ONE_THREAD)
     measured = layers.measure(
-        graph, backend, "fp32", ONE_THREAD, golden, 4, session=session, found=layer_errors.Errors({}, {})  # type: ignore[arg-type]
+        graph, backend, "fp32", ONE_THREAD, golden, 4, session=session, found=NO_ERRORS  # type: ignore[arg-type]
     )  # fmt: skip
     times = {layer.output or layer.op_type: layer.time_ns for layer in measured}
     assert times["r1"] == 110.0
@@ -154,7 +155,7 @@ def test_a_backend_without_operator_times_is_timed_group_by_group(graph: Graph, 
     backend = Crooked()
     session = backend.prepare(graph, 9, "fp32", ONE_THREAD)
     measured = layers.measure(
-        graph, backend, "fp32", ONE_THREAD, golden, 9, session=session, found=layer_errors.Errors({}, {}), seconds=0.05  # type: ignore[arg-type]
+        graph, backend, "fp32", ONE_THREAD, golden, 9, session=session, found=NO_ERRORS, seconds=0.05  # type: ignore[arg-type]
     )  # fmt: skip
     assert [layer.nodes for layer in measured] == [part.nodes for part in grouping.groups(graph, 9)]
     assert {layer.clock for layer in measured} == {"isolated"}
@@ -262,9 +263,7 @@ def test_an_output_that_is_no_class_scores_is_refused(dataset: Dataset) -> None:
 
 def test_layers_name_the_layers_they_read(graph: Graph, golden: Golden) -> None:
     backend = get("ort-cpu")
-    measured = layers.measure(
-        graph, backend, "fp32", ONE_THREAD, golden, 4, found=layer_errors.Errors({}, {}), times=False
-    )
+    measured = layers.measure(graph, backend, "fp32", ONE_THREAD, golden, 4, found=NO_ERRORS, times=False)
     assert measured[0].inputs == ("x",)
     assert [layer.inputs for layer in measured[1:]] == [(layer.output,) for layer in measured[:-1]]
 
