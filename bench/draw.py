@@ -77,9 +77,11 @@ def write(
     for name in formats:
         if name not in FORMATS:
             raise InputError(f"{name!r} is not a chart format; there are {', '.join(FORMATS)}")
+    from bench.draw_together import rendered
+
     paths = []
-    for chart in charts:
-        for name, data in render(chart, formats, scale).items():
+    for chart, drawn in rendered(list(charts), formats, scale):
+        for name, data in drawn.items():
             path = Path(directory) / f"{chart.name}.{name}"
             write_atomically(path, data)
             paths.append(path)

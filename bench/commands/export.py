@@ -58,11 +58,10 @@ def export(
                 f"--file takes one chart and {len(made)} are meant: name it by --chart, of "
                 f"{', '.join(c.name for c in made)}"
             )
-        _write(made[0], formats, scale, file.parent, file)
+        _write(made, formats, scale, file.parent, file)
         return
     target = out or run / "charts"
-    for one in made:
-        _write(one, formats, scale, target)
+    _write(made, formats, scale, target)
     if is_profile(run) and not chart:
         _timeline(run, [name for name in formats if name != "csv"], target)
     if csv:
@@ -191,17 +190,18 @@ def _stem(chart: Chart) -> str:
 
 
 def _write(
-    chart: Chart, formats: Sequence[str], scale: float, folder: Path, file: Path | None = None
+    charts: Sequence[Chart], formats: Sequence[str], scale: float, folder: Path, file: Path | None = None
 ) -> None:
-    """One chart in every format, each path printed as soon as its file is whole."""
-    from bench import draw, tables
+    """Charts in every format, each path printed as soon as its file is whole. file: of the only one."""
+    from bench import draw_together, tables
     from bench.charts import table
 
-    made = draw.render(chart, [name for name in formats if name != "csv"], scale)
-    if "csv" in formats:
-        made["csv"] = tables.to_csv(table.records(chart), table.COLUMNS).encode()
-    for name in formats:
-        _save(file or folder / f"{chart.name}.{name}", made[name])
+    pictures = [name for name in formats if name != "csv"]
+    for chart, made in draw_together.rendered(charts, pictures, scale):
+        if "csv" in formats:
+            made["csv"] = tables.to_csv(table.records(chart), table.COLUMNS).encode()
+        for name in formats:
+            _save(file or folder / f"{chart.name}.{name}", made[name])
 
 
 def _save(path: Path, data: bytes) -> None:
