@@ -43,7 +43,7 @@ def _quick(tmp_path, monkeypatch):
 @pytest.fixture
 def model(tmp_path):
     path = tmp_path / "small.onnx"
-    onnx.save(small_net().proto, path)
+    onnx.save(small_net().whole_proto(), path)
     return str(path)
 
 
