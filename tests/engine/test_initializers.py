@@ -127,7 +127,7 @@ def test_what_is_wrong_with_the_model_or_the_memory_is_still_told() -> None:
     node = helper.make_node("Florp", ["x", "w"], ["y"], "florp", domain="elsewhere")
     proto = make_model([node], {"x": ("N", 2)}, ["y"], {"w": random((64, 64))})
     proto.opset_import.append(helper.make_opsetid("elsewhere", 1))
-    with pytest.raises(KernelError, match="Florp is not a registered"):
+    with pytest.raises(KernelError, match="Florp"):
         made(ort.import_onnxruntime(), from_proto(proto))
 
 
