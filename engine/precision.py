@@ -20,14 +20,23 @@ from engine.submodel import IR_VERSION
 from kernels.errors import UnsupportedError
 from kernels.packing import half
 
+_last: dict[tuple[str, str], Graph] = {}
+
 
 def to_fp16(graph: Graph) -> Graph:
     """The model computing in float16, its inputs and outputs as they were.
 
     Finite weights beyond ±65504 become that. Node names stay; the added Casts are named after their tensors.
+    The last one is kept: a model that is prepared in many ways is converted once.
     Raises UnsupportedError for a node with subgraphs or of unknown type.
     """
-    return _Conversion(graph).converted()
+    key = (graph.sha256, graph.name)
+    found = _last.get(key)
+    if found is None:
+        found = _Conversion(graph).converted()
+        _last.clear()
+        _last[key] = found
+    return found
 
 
 class _Conversion:
