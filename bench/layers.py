@@ -179,7 +179,7 @@ def _median_ns(session: Session, seconds: float) -> float:
     """
     clock = session.time_queued if isinstance(session, Queued) else session.time_runs
     end = perf_counter() + seconds
-    one = max(clock(1), 1)  # of a run that is not the first: that was in getting ready
+    one: float = max(clock(1), 1)  # of a run that is not the first: that was in getting ready
     if 4 * one < seconds * 1e9 / 8:
         one = max(min(one, clock(3) / 3), 1)
     train_ns = min(max(_TRAIN_NS, seconds * 1e9 / (2 * _SAMPLES)), seconds * 1e9 / 6)

@@ -219,10 +219,6 @@ def test_what_loses_clearly_is_looked_at_for_a_moment_alone(model, monkeypatch):
     )
     times = {"plain": 100_000, "near": 140_000, "slow": 160_000}
     deeds = {named(name): (time_ns, right) for name, time_ns in times.items()}
-        named("plain"): (100_000, right),
-        named("near"): (140_000, right),
-        named("slow"): (160_000, right),
-    }
     sweep, _ = swept(model, Doctored(deeds), list(deeds))
     assert looks == [0.0005, 0.001, 0.0005, 0.001, 0.0005]
     assert sweep.of(named("slow")).first_ns == 160_000
