@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
+from time import perf_counter
 
 import msgspec
 import numpy as np
@@ -27,6 +28,7 @@ from kernels.errors import KernelscopeError
 _LONGEST_TRAIN = 200  # runs: a device's queue holds about a thousand pieces of work
 _TRAIN_NS = 2e6  # a sample of an isolated time: a train of runs of at least this
 _SAMPLES = 10
+_RANDOM = 16  # images that are drawn where none are known
 
 
 def measure(
@@ -155,28 +157,41 @@ def _times(
 def _filled(golden: Golden, info: TensorInfo, batch: int) -> np.ndarray:
     """A golden tensor at another batch size, its images repeated, in the type that the model declares.
 
-    Random numbers where it is not known: the time hardly hangs on the values.
+    Random numbers where it is not known: the time hardly hangs on the values. The few images are converted
+    before they are repeated: a whole batch of a large layer in float64 is gigabytes.
     """
     array = golden.tensors.get(info.name.removesuffix(":fp16"))
-    if array is None:
-        shape = tuple(dim for dim in info.shape if isinstance(dim, int))
-        return np.random.default_rng(0).standard_normal(shape).astype(info.dtype)
-    return array[np.arange(batch) % golden.images].astype(info.dtype)
+    if array is not None:
+        return array.astype(info.dtype)[np.arange(batch) % golden.images]
+    shape = tuple(dim for dim in info.shape if isinstance(dim, int))
+    few = (min(shape[0], _RANDOM), *shape[1:]) if shape else ()
+    drawn = np.random.default_rng(0).standard_normal(few, np.float32)
+    return np.resize(np.asarray(drawn).astype(info.dtype), shape)
 
 
 def _median_ns(session: Session, seconds: float) -> float:
-    """Median time of one run from trains of runs, after a warm-up, within about `seconds`.
+    """Median time of one run from trains of runs, warmed up, within `seconds`; of a run that takes longer,
+    of that one.
 
     Of the device alone where the session can tell: one operator is often shorter than its launch, which a
     whole model pays once.
     """
     clock = session.time_queued if isinstance(session, Queued) else session.time_runs
-    session.time_runs(3)
-    one = max(clock(1), 1)
-    count = max(1, min(_LONGEST_TRAIN, round(max(_TRAIN_NS, seconds * 1e9 / (2 * _SAMPLES)) / one)))
-    samples = max(3, min(_SAMPLES, int(seconds * 1e9 / (one * count))))
-    clock(count)
-    return statistics.median(clock(count) / count for _ in range(samples))
+    end = perf_counter() + seconds
+    one: float = max(clock(1), 1)  # of a run that is not the first: that was in getting ready
+    if 4 * one < seconds * 1e9 / 8:
+        one = max(min(one, clock(3) / 3), 1)
+    train_ns = min(max(_TRAIN_NS, seconds * 1e9 / (2 * _SAMPLES)), seconds * 1e9 / 6)
+    count = max(1, min(_LONGEST_TRAIN, round(train_ns / one)))
+    if count > 1:
+        clock(count)  # what is launched in a row is warm in a row
+    samples: list[float] = []
+    lasted = 0.0  # the longest sample so far, on the host's clock
+    while len(samples) < _SAMPLES and (not samples or perf_counter() + lasted < end):
+        started = perf_counter()
+        samples.append(clock(count) / count)
+        lasted = max(lasted, perf_counter() - started)
+    return statistics.median(samples)
 
 
 def _by_group(

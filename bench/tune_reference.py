@@ -1,35 +1,38 @@
 """A sweep for the configuration in which a reference backend runs a case fastest: whatever its error, and
 with every layer within the precision's bound.
 
-Each configuration is prepared, checked against float64 and looked at for a moment; the best few are timed
-together, interleaved, by bench.timing. What is known is kept after each step, so that a configuration that
-takes the process with it is passed over by the next one.
+Each configuration is prepared, checked against float64 and looked at for a moment, the shorter the clearer
+it loses. Layers are checked in the order of that look until a configuration has them all right. The best few
+are timed together, interleaved, by bench.timing. What is known is kept after each step, so that a
+configuration that takes the process with it is passed over by the next one. Sessions are made one at a time:
+while one captures its CUDA graph, no other thread may allocate on the device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import msgspec
 
-from bench import accuracy, layer_errors, oracle
+from bench import accuracy, oracle
 from bench.material import ORACLE, Material
 from bench.records import ErrorStats
 from bench.timing import Rules, time_together, warm_up
+from bench.tune_layers import LayerChecks
 from engine.backend import Backend, Options, Session
 from engine.ort_configuration import Configuration
 from engine.ort_tuning import Sweep, Tried
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
 
-FIRST_S = 0.05  # of the short look at each configuration
-NEAR = (
-    1.25  # by how much the short look may be off: what is slower than the best by more is not timed further
-)
-MOST = 4  # timed among the fastest, and as many among the strict ones
+GLANCE_S = 0.01  # of the first look at each configuration,
+FIRST_S = 0.05  # and of the longer one at what does not lose clearly by it
+CLEARLY = 1.5  # by how much the first look may be off: what is slower than the best so far by more has lost
+NEAR = 1.25  # by how much the longer look may be off: what is slower than the best by more is not timed
+MOST = 4  # timed together
 ATTEMPTS = 2  # times that a configuration may take the process with it
-FINAL = Rules(min_s=0.3, budget_s=1.5)
+FINAL = Rules(warmup_s=0.1, rewarm_s=0.02, min_s=0.3, budget_s=0.8)
 
 Keep = Callable[[Sweep], None]
 
@@ -74,7 +77,7 @@ class ReferenceSweep:
         self._progress = progress
         self._rules = rules or FINAL
         self._sweep = known or Sweep()
-        self._golden = _with_layers(subject.material)
+        self._layers = _checks(subject, progress)
         self._placement = subject.material.placement(subject.batch, seed=0)
 
     def run(self) -> Sweep:
@@ -90,10 +93,10 @@ class ReferenceSweep:
             (t for t in self._sweep.tried if t.time_ns is not None and not t.refused),
             key=lambda t: t.time_ns or 0.0,
         )
-        if timed and timed[0].layer_error is None:
-            self._examine(timed[0].configuration, whole=True)
         fastest = timed[0].configuration if timed else None
-        strict = next((t.configuration for t in timed if t.strict), None)
+        strict = next((t.configuration for t in timed if self._examine(t.configuration, whole=False)), None)
+        if fastest != strict and fastest is not None:
+            self._examine(fastest, whole=True)  # for the record: which layer is furthest off
         self._put(
             fastest=fastest,
             strict=strict,
@@ -119,36 +122,36 @@ class ReferenceSweep:
             stats = self._check(session)
             tried = msgspec.structs.replace(tried, error=stats.rel_l2, refused=stats.reason)
             if stats.ok:
-                first_ns = warm_up(session, 3, FIRST_S)
-                tried = msgspec.structs.replace(tried, first_ns=first_ns)
+                tried = msgspec.structs.replace(tried, first_ns=self._look(session))
         except (KernelscopeError, MemoryError) as error:
             tried = msgspec.structs.replace(tried, refused=str(error))
         finally:
             _close(session)
         self._note(tried)
 
+    def _look(self, session: Session) -> float:
+        """Nanoseconds a pass, as far as a moment tells."""
+        best = min((t.first_ns for t in self._sweep.tried if t.first_ns and not t.refused), default=None)
+        glance = warm_up(session, 3, min(GLANCE_S, FIRST_S))
+        if best is not None and glance > CLEARLY * best:
+            return glance
+        return warm_up(session, 3, FIRST_S)
+
     def _finalists(self) -> list[Configuration]:
-        """The configuration untold, the fastest by the short look, and the fastest whose layers are right."""
+        """At most MOST by the short look: the configuration untold, the fastest, the fastest whose layers are
+        right (and the next such one, where they are a field of their own), and what follows the fastest."""
         good = sorted(
             (t for t in self._sweep.tried if t.first_ns is not None and not t.refused),
             key=lambda t: t.first_ns or 0.0,
         )
-        first = [t.configuration for t in good]
-        found = [c for c in self._configurations[:1] if c in first]
-        found += [t.configuration for t in good if (t.first_ns or 0.0) <= NEAR * (good[0].first_ns or 0.0)][
-            :MOST
-        ]
-        limit, strict = float("inf"), 0
-        for tried in good:
-            first_ns = tried.first_ns or 0.0
-            if first_ns > limit or strict == MOST:
-                break
-            self._say(f"checking every layer of {tried.configuration.words}", None)
-            if self._examine(tried.configuration, whole=False):
-                found.append(tried.configuration)
-                strict += 1
-                limit = min(limit, NEAR * first_ns)
-        return list(dict.fromkeys(found))
+        near = [t for t in good if _near(t, good[0])]
+        found = [t for t in good if t.configuration == self._configurations[0]] + near[:1]
+        strict = next((t for t in good if self._examine(t.configuration, whole=False)), None)
+        if strict is not None:
+            rivals = [] if strict in near else [t for t in good if t != strict and _near(t, strict)]
+            rival = next((t for t in rivals if self._examine(t.configuration, whole=False)), None)
+            found += [t for t in (strict, rival) if t is not None]
+        return list(dict.fromkeys(t.configuration for t in found + near))[:MOST]
 
     def _examine(self, configuration: Configuration, whole: bool) -> bool:
         """Whether every layer is right, at this batch; noted. whole: look at all even where one is not."""
@@ -158,7 +161,7 @@ class ReferenceSweep:
             return tried.strict
         found: list[tuple[str, ErrorStats]] = []
         try:
-            for name, stats in self._layer_errors(configuration):
+            for name, stats in self._layers.errors(configuration) if self._layers else ():
                 found.append((name, stats))
                 if not stats.ok and not whole:
                     break
@@ -169,18 +172,6 @@ class ReferenceSweep:
         layer_error = worst.rel_l2 if worst else None
         self._note(msgspec.structs.replace(tried, strict=right, layer=name, layer_error=layer_error))
         return right
-
-    def _layer_errors(self, configuration: Configuration) -> Iterator[tuple[str, ErrorStats]]:
-        """(first node, errors) of each group at this batch; nothing where the oracle has no inner tensors."""
-        subject = self._subject
-        if self._golden is None:
-            return
-        options = replace(subject.options, ort=configuration)
-        for part, stats in layer_errors.errors_at(
-            subject.material.graph, subject.backend, subject.precision, options, self._golden, subject.batch
-        ):
-            self._say(f"checking {part.nodes[0]} of {configuration.words}", None)
-            yield part.nodes[0], stats
 
     def _time(self, finalists: Sequence[Configuration]) -> None:
         """All together; where memory does not suffice for that, one after the other."""
@@ -264,15 +255,29 @@ class ReferenceSweep:
         self._progress(text, fraction)
 
 
-def _with_layers(material: Material) -> oracle.Golden | None:
-    """Golden answers with every inner tensor; None where another than the oracle had to judge."""
+def _checks(subject: Subject, progress: Callable[[str, float | None], None]) -> LayerChecks | None:
+    """The checks of layers; None where another than the oracle had to judge, which has no inner tensors."""
+    material = subject.material
     golden = material.golden()
     if material.judge != ORACLE:
         return None
     try:
-        return oracle.golden(material.graph, golden.inputs)
+        golden = oracle.golden(material.graph, golden.inputs)
     except (UnsupportedError, OutOfMemoryError):
         return None
+    return LayerChecks(
+        graph=material.graph,
+        backend=subject.backend,
+        batch=subject.batch,
+        precision=subject.precision,
+        options=subject.options,
+        golden=golden,
+        say=lambda text: progress(text, None),
+    )
+
+
+def _near(tried: Tried, best: Tried) -> bool:
+    return (tried.first_ns or 0.0) <= NEAR * (best.first_ns or 0.0)
 
 
 def _close(session: Session | None) -> None:

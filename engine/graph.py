@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import onnx
 
+from engine import initializers as weights
+
 Shape = tuple[int | str | None, ...]
 
 
@@ -38,8 +40,9 @@ class Node:
 class Graph:
     """A model as it was read: nodes in topological order, initializers by name.
 
-    `proto` is the whole ModelProto (node names filled in as in `nodes`), for backends that take ONNX as it
-    is.
+    `proto` is the ModelProto (node names filled in as in `nodes`), for backends that take ONNX as it is. It
+    only declares large initializers (engine.initializers): their values are in `initializers` alone, and
+    `whole_proto` puts both together.
     `sha256` is of the file's or the serialized model's bytes.
     `devices`: those that its answers and times are looked at on, which says what of it is one group
     (engine.groups).
@@ -60,3 +63,7 @@ class Graph:
         """The batch size the model insists on, or None where its first axis is dynamic."""
         first = self.inputs[0].shape[0] if self.inputs and self.inputs[0].shape else None
         return first if isinstance(first, int) else None
+
+    def whole_proto(self) -> onnx.ModelProto:
+        """The model with every value in it, a copy."""
+        return weights.whole(self.proto, self.initializers)

@@ -7,6 +7,7 @@ skeleton of the model in which large initializers are inputs of the same type.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,12 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import numpy_helper
 
+from engine import initializers as weights
 from engine.graph import Graph, Node, Shape, TensorInfo
+from engine.initializers import SMALL
 from kernels.errors import ModelError, UnsupportedError
 
 OPSETS = range(7, 24)
-# Elements up to which an initializer may steer shapes (Reshape, Pad, Slice) and stays in the skeleton.
-SMALL = 1024
 
 
 def load(path: str | Path) -> Graph:
@@ -66,13 +67,22 @@ def _read_external(proto: onnx.ModelProto, path: Path) -> None:
         ) from None
 
 
-def from_proto(proto: onnx.ModelProto, name: str = "", *, sha256: str = "") -> Graph:
+def from_proto(
+    proto: onnx.ModelProto,
+    name: str = "",
+    *,
+    sha256: str = "",
+    values: Mapping[str, np.ndarray] | None = None,
+) -> Graph:
     """The Graph of a model in memory.
 
-    The graph keeps `proto` and fills in its missing and repeated node names. name: defaults to that of the
-    proto's graph. sha256: of its bytes where the caller knows it, else of its serialization.
+    The graph keeps a copy of `proto` without the values of large initializers, its missing and repeated node
+    names filled in. name: defaults to that of the proto's graph. sha256: of its bytes where the caller knows
+    it, else of its serialization. values: of the initializers that `proto` only declares
+    (engine.initializers), which the graph shares; `sha256` is then the caller's to say.
     Raises ModelError and UnsupportedError as `load` does.
     """
+    values = values or {}
     name = name or proto.graph.name or "model"
     where = f"model {name!r}"
     if not proto.ir_version or not proto.HasField("graph") or not proto.graph.output:
@@ -83,10 +93,16 @@ def from_proto(proto: onnx.ModelProto, name: str = "", *, sha256: str = "") -> G
             sha256 = hashlib.sha256(proto.SerializeToString(deterministic=True)).hexdigest()
         except ValueError as error:
             raise ModelError(f"{where} cannot be serialized: {error}") from None
-    _fill_names(proto)
     if proto.graph.sparse_initializer:
         raise UnsupportedError(f"{where} has sparse initializers; only dense ones are supported")
-    initializers = {tensor.name: _array(tensor, where) for tensor in proto.graph.initializer}
+    initializers = {
+        tensor.name: _kept(values[tensor.name])
+        if weights.is_declared(tensor) and tensor.name in values
+        else _array(tensor, where)
+        for tensor in proto.graph.initializer
+    }
+    proto = weights.light(proto, initializers)
+    _fill_names(proto)
     inferred = _check(proto, opset, where)
     nodes = []
     for made in proto.graph.node:
@@ -141,6 +157,12 @@ def _array(tensor: onnx.TensorProto, where: str) -> np.ndarray:
         raise ModelError(f"{where} has a broken initializer {tensor.name!r}: {reason}") from None
     array.setflags(write=False)
     return array
+
+
+def _kept(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 def _attribute(attribute: onnx.AttributeProto, node: str, where: str) -> Any:

@@ -127,14 +127,20 @@ class OrtProfile:
         original = ort.create_session
 
         def create(runtime: Any, graph: Any, batch: int, options: Any, providers: Any) -> Any:
-            options.enable_profiling = True
-            options.profile_file_prefix = str(self._folder / "profile")
-            options.optimized_model_filepath = str(self._folder / "optimized.onnx")
+            from engine.ort_profile import write_optimized
+
+            def profiled(optimized: bool) -> Any:
+                made = options()
+                made.enable_profiling = True
+                made.profile_file_prefix = str(self._folder / "profile")
+                if optimized:
+                    write_optimized(made, self._folder / "optimized.onnx")
+                return made
+
             try:
-                self._session = original(runtime, graph, batch, options, providers)
+                self._session = original(runtime, graph, batch, lambda: profiled(True), providers)
             except KernelscopeError:  # no room for the optimised model: the profile is had without its nodes
-                options.optimized_model_filepath = ""
-                self._session = original(runtime, graph, batch, options, providers)
+                self._session = original(runtime, graph, batch, lambda: profiled(False), providers)
             return self._session
 
         ort.create_session = create

@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 
+from engine import initializers
 from engine.graph import Graph
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
 
@@ -119,22 +120,48 @@ def session_options(ort: Any, threads: int, optimization: str = "all") -> Any:
     return options
 
 
-def create_session(ort: Any, graph: Graph, batch: int, options: Any, providers: Sequence[Any]) -> Any:
+def create_session(
+    ort: Any, graph: Graph, batch: int, options: Callable[[], Any], providers: Sequence[Any]
+) -> Any:
     """InferenceSession of `graph` with its batch axis set, so that every shape is known to the optimiser.
 
+    options: makes new SessionOptions. Large weights are given to ONNX Runtime as the arrays that they are,
+    which the session keeps alive; where it does not take them so, the whole model is serialised.
     Raises UnsupportedError where ONNX Runtime has no such operator, OutOfMemoryError, KernelError.
     """
     proto = graph.proto
     symbol = _batch_symbol(graph)
-    if symbol is not None:
-        options.add_free_dimension_override_by_name(symbol, batch)
-    elif any(info.shape and info.shape[0] is None for info in graph.inputs):
+    if symbol is None and any(info.shape and info.shape[0] is None for info in graph.inputs):
         proto = _with_batch(proto, {info.name for info in graph.inputs}, batch)
-    with translated(f"model {graph.name} at batch {batch}"):
+
+    def made(model: onnx.ModelProto, weights: Mapping[str, Any]) -> Any:
+        how = options()
+        if symbol is not None:
+            how.add_free_dimension_override_by_name(symbol, batch)
+        if weights:
+            how.add_external_initializers(list(weights), list(weights.values()))
         # Without its own fall-back, which would print, drop the options and carry on with the CPU.
-        return ort.InferenceSession(
-            proto.SerializeToString(), options, providers=list(providers), enable_fallback=False
+        session = ort.InferenceSession(
+            model.SerializeToString(), how, providers=list(providers), enable_fallback=False
         )
+        session.weights = weights
+        return session
+
+    with translated(f"model {graph.name} at batch {batch}"):
+        beside = initializers.declared(proto)
+        if not beside:
+            return made(proto, {})
+        try:
+            return made(proto, {name: _value(ort, graph.initializers[name]) for name in beside})
+        except Exception as error:
+            if _ran_out(error):
+                raise
+        return made(initializers.whole(proto, graph.initializers), {})
+
+
+def _value(ort: Any, array: np.ndarray) -> Any:
+    """An OrtValue on the array's own memory, where that is in one piece."""
+    return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
 
 
 def _with_batch(proto: onnx.ModelProto, inputs: set[str], batch: int) -> onnx.ModelProto:
@@ -193,11 +220,16 @@ def translated(what: str) -> Iterator[None]:
         raise OutOfMemoryError(f"memory did not suffice for {what}: {_first_line(error)}") from error
     except Exception as error:
         text = _first_line(error)
-        if any(mark in str(error).lower() for mark in _OUT_OF_MEMORY):
+        if _ran_out(error):
             raise OutOfMemoryError(f"memory did not suffice for {what}: {text}") from error
         if type(error).__name__ in ("NotImplemented", "InvalidGraph", "InvalidProtobuf"):
             raise UnsupportedError(f"ONNX Runtime refuses {what}: {text}") from error
         raise KernelError(f"ONNX Runtime failed on {what}: {text}") from error
+
+
+def _ran_out(error: BaseException) -> bool:
+    """Whether memory did not suffice."""
+    return isinstance(error, MemoryError) or any(mark in str(error).lower() for mark in _OUT_OF_MEMORY)
 
 
 def _first_line(error: BaseException) -> str:

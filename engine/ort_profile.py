@@ -6,8 +6,10 @@ The profiler's intervals lie inside ONNX Runtime round each kernel; its own book
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -32,17 +34,17 @@ def op_times(
 ) -> tuple[OpTime, ...]:
     """Medians per operator of about `seconds` of profiled runs (a quarter of them warm-up, dropped).
 
-    `create` makes a session of `graph` from SessionOptions, `bind` an IO binding of such a session. The
-    session is one of its own: the timed one never pays for profiling. Raises what `create` raises.
+    `create` makes a session of `graph` by what makes SessionOptions, `bind` an IO binding of such a session.
+    The session is one of its own: the timed one never pays for profiling. Raises what `create` raises.
     """
     runtime = ort.import_onnxruntime()
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
         optimized: Path | None = Path(folder, "optimized.onnx")
         try:
-            session = create(_options(runtime, threads, folder, optimized))
+            session = create(lambda: _options(runtime, threads, folder, optimized))
         except KernelscopeError:  # no room for the optimised model: times are had without their nodes
             optimized = None
-            session = create(_options(runtime, threads, folder, None))
+            session = create(lambda: _options(runtime, threads, folder, None))
         binding = bind(session)
         runs = warm_up = 0
         started = time.perf_counter()
@@ -71,8 +73,18 @@ def _options(runtime: Any, threads: int, folder: str, optimized: Path | None) ->
     options.enable_profiling = True
     options.profile_file_prefix = str(Path(folder, "profile"))
     if optimized is not None:
-        options.optimized_model_filepath = str(optimized)
+        write_optimized(options, optimized)
     return options
+
+
+def write_optimized(options: Any, path: Path) -> None:
+    """Have a session write the model as it runs it, its nodes alone: the weights, which nobody reads, go into
+    a file beside it that leads nowhere (where there can be none, they are written)."""
+    options.optimized_model_filepath = str(path)
+    weights = path.with_suffix(".weights")
+    with contextlib.suppress(OSError):
+        weights.symlink_to(os.devnull)
+    options.add_session_config_entry("session.optimized_model_external_initializers_file_name", weights.name)
 
 
 def _read(file: Path, warm_up: int) -> tuple[dict[str, list[int]], dict[str, str]]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import importlib.metadata
 
 import msgspec
+import onnx
 
 from engine import cuda_driver, tuned_store
+from engine.fused_conv import fused
 from engine.graph import Graph
 from engine.ort_configuration import Configuration
 
 KIND = "reference"
+_OF_CONVOLUTIONS = ("cudnn_conv_algo_search", "fuse_conv_bias")  # provider options that these alone heed
 _PACKAGES = ("onnxruntime-gpu", "onnxruntime", "nvidia-cudnn-cu13", "nvidia-cudnn-cu12")
 
 
@@ -51,6 +56,24 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next((t for t in self.tried if t.configuration == configuration), None)
 
 
+def bearing(configuration: Configuration, graph: Graph) -> Configuration:
+    """A configuration as far as it bears on this model: two that are the same then run it the same way."""
+    convolves = any(
+        "Conv" in node.op_type
+        or any(isinstance(value, onnx.GraphProto) for value in node.attributes.values())
+        for node in graph.nodes
+    )
+    return dataclasses.replace(
+        configuration,
+        provider_options=tuple(
+            (name, value)
+            for name, value in configuration.provider_options
+            if convolves or name not in _OF_CONVOLUTIONS
+        ),
+        fused_conv=configuration.fused_conv and fused(graph) is not graph,
+    )
+
+
 def key(backend: str, graph: Graph, batch: int, precision: str) -> dict[str, str]:
     """What a sweep holds for: this machine's GPU, driver and libraries, the model's content, the case."""
     device = cuda_driver.device()
@@ -73,6 +96,7 @@ def machine() -> str:
     return ", ".join(filter(None, (device.name if device else "", driver and f"driver {driver}", *libraries)))
 
 
+@functools.cache
 def _packages() -> dict[str, str]:
     found = {}
     for package in _PACKAGES:

@@ -15,18 +15,28 @@ from onnx import TensorProto, helper, numpy_helper
 
 from engine.graph import Graph
 from engine.importer import from_proto, skeleton
+from engine.initializers import initializer
 from engine.submodel import IR_VERSION
 from kernels.errors import UnsupportedError
 from kernels.packing import half
+
+_last: dict[tuple[str, str], Graph] = {}
 
 
 def to_fp16(graph: Graph) -> Graph:
     """The model computing in float16, its inputs and outputs as they were.
 
     Finite weights beyond ±65504 become that. Node names stay; the added Casts are named after their tensors.
+    The last one is kept: a model that is prepared in many ways is converted once.
     Raises UnsupportedError for a node with subgraphs or of unknown type.
     """
-    return _Conversion(graph).converted()
+    key = (graph.sha256, graph.name)
+    found = _last.get(key)
+    if found is None:
+        found = _Conversion(graph).converted()
+        _last.clear()
+        _last[key] = found
+    return found
 
 
 class _Conversion:
@@ -68,14 +78,15 @@ class _Conversion:
         proto.graph.node.extend(self.nodes)
         proto.graph.input.extend(v for v in self.source.graph.input if v.name in self.inputs)
         proto.graph.output.extend(self.source.graph.output)
+        values = dict(self.graph.initializers)
         for name, tensor in self.weights.items():
             if tensor.data_type != TensorProto.FLOAT or name in self.wide_weights:
                 proto.graph.initializer.append(tensor)
             if name in self.half_weights:
-                array = half(numpy_helper.to_array(tensor))
-                proto.graph.initializer.append(numpy_helper.from_array(array, f"{name}:fp16"))
+                narrow = values[f"{name}:fp16"] = half(values[name])
+                proto.graph.initializer.append(initializer(f"{name}:fp16", narrow))
         digest = hashlib.sha256(f"{self.graph.sha256}\0fp16".encode()).hexdigest()
-        return from_proto(proto, self.graph.name, sha256=digest)
+        return from_proto(proto, self.graph.name, sha256=digest, values=values)
 
     def _node(self, source: onnx.NodeProto) -> None:
         where = f"node {source.name!r} ({source.op_type}) of model {self.graph.name!r}"

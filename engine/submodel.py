@@ -13,6 +13,7 @@ import onnx
 from engine.graph import Graph
 from engine.groups import outside
 from engine.importer import from_proto, skeleton, tensor_info
+from engine.initializers import initializer
 from engine.passes import known
 from engine.shapes import value_info
 from kernels.errors import InputError, UnsupportedError
@@ -55,7 +56,12 @@ def extract(graph: Graph, nodes: Sequence[str], batch: int) -> Graph:
             f"node {nodes[0]!r} of model {graph.name!r} cannot be taken out: the shape of tensor "
             f"{missing[0]!r} is not known at batch size {batch}"
         )
-    constants = dict.fromkeys(name for node in picked for name in node.inputs if name in scope.constants)
+    constants = {
+        name: np.asarray(scope.constants[name])
+        for node in picked
+        for name in node.inputs
+        if name in scope.constants
+    }
     protos = {made.name: made for made in graph.proto.graph.node}
     title = f"{graph.name}:{picked[0].name}"
     proto = onnx.ModelProto(ir_version=max(graph.proto.ir_version, IR_VERSION))
@@ -65,10 +71,9 @@ def extract(graph: Graph, nodes: Sequence[str], batch: int) -> Graph:
     proto.graph.node.extend(protos[node.name] for node in picked)
     proto.graph.input.extend(value_info(name, scope.specs[name]) for name in inputs)
     proto.graph.output.extend(value_info(name, scope.specs[name]) for name in outputs)
-    proto.graph.initializer.extend(
-        onnx.numpy_helper.from_array(np.asarray(scope.constants[name]), name) for name in constants
-    )
-    return from_proto(proto, title, sha256=_digest(graph, "extract", str(batch), *(n.name for n in picked)))
+    proto.graph.initializer.extend(initializer(name, array) for name, array in constants.items())
+    digest = _digest(graph, "extract", str(batch), *(node.name for node in picked))
+    return from_proto(proto, title, sha256=digest, values=constants)
 
 
 def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:

@@ -39,7 +39,9 @@ class OrtCpuSession:
         configured = options.ort or Configuration()
         started = time.perf_counter_ns()
         self._model = fused(graph) if configured.fused_conv else graph
-        self._session = self._create(ort.session_options(self._ort, self._threads, configured.optimization))
+        self._session = self._create(
+            lambda: ort.session_options(self._ort, self._threads, configured.optimization)
+        )
         loaded = time.perf_counter_ns()
         inputs = ort.buffers_of(self._session.get_inputs())
         if inputs is None:

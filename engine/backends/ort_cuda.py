@@ -122,7 +122,7 @@ class OrtCudaSession:
             self._ort,
             self._model,
             self.batch,
-            ort.session_options(self._ort, threads, self._configured.optimization),
+            lambda: ort.session_options(self._ort, threads, self._configured.optimization),
             [(PROVIDER, settings), "CPUExecutionProvider"],
         )
         self._check_placement()

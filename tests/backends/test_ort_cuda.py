@@ -101,7 +101,7 @@ def test_a_session_that_fell_back_to_the_cpu_is_an_error() -> None:
     session = ort_cuda.OrtCudaSession.__new__(ort_cuda.OrtCudaSession)
     session._what = "small on ort-cuda at batch 1 in fp32"
     session._session = ort.create_session(
-        runtime, graph, 1, ort.session_options(runtime, 1), ["CPUExecutionProvider"]
+        runtime, graph, 1, lambda: ort.session_options(runtime, 1), ["CPUExecutionProvider"]
     )
     with pytest.raises(
         UnavailableError, match="fell back from CUDAExecutionProvider to CPUExecutionProvider"

@@ -18,7 +18,7 @@ from bench.records import Job
 from engine import groups as grouping
 from engine.backend import OpTime, Options
 from engine.backends import get
-from engine.graph import Graph
+from engine.graph import Graph, TensorInfo
 from kernels.errors import DataError, UnsupportedError
 from models.datasets import Dataset
 from tests.backends.nets import small_net
@@ -160,6 +160,47 @@ def test_a_backend_without_operator_times_is_timed_group_by_group(graph: Graph, 
     assert [layer.nodes for layer in measured] == [part.nodes for part in grouping.groups(graph, 9)]
     assert {layer.clock for layer in measured} == {"isolated"}
     assert all(layer.time_ns and layer.time_ns > 0 for layer in measured)
+
+
+class Ticking:
+    """A session on a clock of its own, a run of which takes `run_ns`."""
+
+    def __init__(self, run_ns: float) -> None:
+        self.run_ns = run_ns
+        self.now = 0.0
+        self.runs: list[int] = []
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        self.runs.append(count)
+        self.now += count * self.run_ns / 1e9
+        return round(count * self.run_ns)
+
+
+@pytest.mark.parametrize("seconds", [0.06 / 11, 0.5 / 11, 0.5])
+@pytest.mark.parametrize("run_ns", [900.0, 50_000.0, 1_000_000.0, 20_000_000.0, 3e9])
+def test_a_layer_alone_takes_no_longer_than_it_is_given(
+    monkeypatch: pytest.MonkeyPatch, run_ns: float, seconds: float
+) -> None:
+    session = Ticking(run_ns)
+    monkeypatch.setattr(layers, "perf_counter", lambda: session.now)
+    assert layers._median_ns(session, seconds) == pytest.approx(run_ns, rel=1e-3)  # type: ignore[arg-type]
+    assert session.now <= max(seconds, 2 * run_ns / 1e9), "one run to see how long it takes, and one timed"
+    if run_ns < seconds * 1e9 / 50:
+        assert len(session.runs) >= 5, "trains to take the median of, behind a warm one"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_inputs_of_a_large_batch_are_the_golden_images_over_and_over(golden: Golden, dtype: str) -> None:
+    name = "p1"
+    array = golden.tensors[name]
+    info = TensorInfo(name, dtype, (11, *array.shape[1:]))
+    filled = layers._filled(golden, info, 11)
+    assert filled.dtype == dtype
+    np.testing.assert_array_equal(filled, array.astype(dtype)[np.arange(11) % golden.images])
+    unknown = layers._filled(golden, TensorInfo("unknown", dtype, (40, 3, 5)), 40)
+    assert (unknown.shape, unknown.dtype) == ((40, 3, 5), dtype)
+    assert unknown.std() == pytest.approx(1, rel=0.2)
+    assert layers._filled(golden, TensorInfo("scalar", dtype, ()), 40).shape == ()
 
 
 def test_tensors_that_the_judge_does_not_know_have_no_errors(graph: Graph, golden: Golden) -> None:

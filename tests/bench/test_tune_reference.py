@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 
 import msgspec
 import numpy as np
@@ -43,7 +44,7 @@ def _quick(tmp_path, monkeypatch):
 @pytest.fixture
 def model(tmp_path):
     path = tmp_path / "small.onnx"
-    onnx.save(small_net().proto, path)
+    onnx.save(small_net().whole_proto(), path)
     return str(path)
 
 
@@ -192,6 +193,100 @@ def test_the_fastest_may_be_off_the_strict_one_not_and_faults_are_told(model):
     assert tried[named("plain")].time_ns == 900_000
     assert tried[named("off")].strict is False
     assert tried[named("off")].layer_error == pytest.approx(1e-3, rel=0.01)
+
+
+def test_few_are_timed_together_and_two_strict_ones_where_those_are_a_field_of_their_own(model):
+    deeds = {
+        named("plain"): (900_000, right),
+        **{named(f"off{i}"): (100_000 + i, off) for i in range(5)},
+        named("good"): (400_000, right),
+        named("better"): (400_001, right),
+        named("also"): (400_002, right),
+    }
+    sweep, _ = swept(model, Doctored(deeds), list(deeds))
+    assert (sweep.fastest, sweep.strict) == (named("off0"), named("good"))
+    timed = [tried.configuration for tried in sweep.tried if tried.time_ns]
+    assert timed == [named(name) for name in ("plain", "off0", "good", "better")]
+    assert sweep.of(named("also")).strict is None, "one by one, until enough are right"
+
+
+def test_what_loses_clearly_is_looked_at_for_a_moment_alone(model, monkeypatch):
+    looks = []
+    real = tune_reference.warm_up
+    monkeypatch.setattr(tune_reference, "GLANCE_S", 0.0005)
+    monkeypatch.setattr(
+        tune_reference, "warm_up", lambda session, runs, s: looks.append(s) or real(session, runs, s)
+    )
+    times = {"plain": 100_000, "near": 140_000, "slow": 160_000}
+    deeds = {named(name): (time_ns, right) for name, time_ns in times.items()}
+    sweep, _ = swept(model, Doctored(deeds), list(deeds))
+    assert looks == [0.0005, 0.001, 0.0005, 0.001, 0.0005]
+    assert sweep.of(named("slow")).first_ns == 160_000
+
+
+class Layered(Doctored):
+    """What `change` makes of one layer's answer in a configuration; it counts each layer's sessions."""
+
+    def __init__(self, deeds, change=lambda layer, configuration: right):
+        super().__init__(deeds)
+        self.change, self.layers = change, []
+
+    def prepare(self, graph, batch, precision="fp32", options=None):
+        session = super().prepare(graph, batch, precision, options)
+        if len(graph.nodes) < 4:  # not the whole model
+            self.layers.append((graph.nodes[0].name, options.ort))
+            session.change = self.change(graph.nodes[0].name, options.ort)
+        return session
+
+
+def cuda_deeds():
+    """Each configuration of the CUDA provider, the later the faster; all of them off but the first."""
+    every = ort_configuration.cuda()
+    return {one: (100_000 * (1 - place / 1000), right) for place, one in enumerate(every)}
+
+
+def test_a_layer_is_looked_at_once_for_all_configurations_that_are_the_same_for_it(model):
+    deeds = cuda_deeds()
+    first = next(iter(deeds))
+    backend = Layered(deeds, lambda layer, one: off if layer == "prob" and one != first else right)
+    sweep, _ = swept(model, backend, list(deeds))
+    assert sweep.fastest == list(deeds)[-1]
+    assert sweep.of(sweep.fastest).layer == "prob"
+    assert sweep.of(sweep.fastest).layer_error == pytest.approx(1e-3, rel=0.01)
+    looked_at = Counter(layer for layer, _ in backend.layers)
+    assert looked_at["conv1"] == 24, "each search may take another algorithm"
+    assert looked_at["conv2"] == 12, "no Relu: FusedConv is the same there"
+    assert looked_at["prob"] == looked_at["fc3"] == 2, "once in each layout"
+
+
+def test_a_layer_that_is_wrong_in_one_layout_alone_is_not_taken_for_right_in_it(model):
+    deeds = cuda_deeds()
+
+    def change(layer, configuration):
+        wide = ("prefer_nhwc", "1") in configuration.provider_options
+        return off if layer == "norm1" and wide else right
+
+    sweep, _ = swept(model, Layered(deeds, change), list(deeds))
+    tried = [one for one in sweep.tried if one.strict is not None]
+    assert {one.strict for one in tried} == {True, False}
+    assert all(one.strict is (("prefer_nhwc", "0") in one.configuration.provider_options) for one in tried)
+    assert ("prefer_nhwc", "0") in sweep.strict.provider_options
+
+
+def test_progress_says_which_layer_is_looked_at_before_it_is(model):
+    said = []
+    backend = Doctored({named("plain"): (900_000, right)})
+    prepare = backend.prepare
+
+    def noted(graph, *rest):
+        said.append(graph.nodes[0].name)
+        return prepare(graph, *rest)
+
+    backend.prepare = noted
+    subject = Subject(backend, material(model), 3, "fp32", Options(threads=1))
+    ReferenceSweep(subject, [named("plain")], lambda _: None, lambda text, _: said.append(text)).run()
+    place = said.index("checking conv2 of way=plain")
+    assert said[place + 1] == "conv2"
 
 
 def test_a_configuration_that_takes_the_process_with_it_is_passed_over(model):

@@ -294,7 +294,7 @@ def go(job):
 @pytest.fixture
 def job(tmp_path):
     path = tmp_path / "small.onnx"
-    onnx.save(small_net().proto, path)
+    onnx.save(small_net().whole_proto(), path)
     return Job(
         models=(str(path),),
         backends=("engine-cpu",),

@@ -74,7 +74,7 @@ def run_ort(graph: Graph, feeds: Feeds) -> dict[str, np.ndarray]:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(
-        graph.proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        graph.whole_proto().SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     names = [info.name for info in graph.outputs]
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))

@@ -38,11 +38,11 @@ def test_groups_cut_out_and_chained_give_the_whole(graph: Graph) -> None:
     found = groups(graph, BATCH)
     whole = with_outputs(graph, [group.output for group in found])
     assert whole.outputs[0] == graph.outputs[0]
-    onnx.checker.check_model(whole.proto)
+    onnx.checker.check_model(whole.whole_proto())
     golden = {**FEEDS, **run_ort(whole, FEEDS)}
     for group in found:
         part = extract(graph, group.nodes, BATCH)
-        onnx.checker.check_model(part.proto, full_check=True)
+        onnx.checker.check_model(part.whole_proto(), full_check=True)
         assert tuple(info.name for info in part.inputs) == group.inputs
         assert tuple(info.name for info in part.outputs) == (group.output,)
         assert part.outputs[0].shape == group.shape == golden[group.output].shape
@@ -95,7 +95,7 @@ def test_a_part_of_an_old_model_is_valid(data_dir: Path) -> None:
     *_, last = groups(graph, 1)
     assert last.nodes == ("Times212", "Plus214")
     part = extract(graph, last.nodes, 1)
-    onnx.checker.check_model(part.proto, full_check=True)
+    onnx.checker.check_model(part.whole_proto(), full_check=True)
     assert part.initializers.keys() == {"Parameter193_reshape1", "Parameter194"}
 
 
@@ -104,7 +104,7 @@ def test_a_part_of_an_old_model_is_valid(data_dir: Path) -> None:
 
 def converted(graph: Graph) -> Graph:
     result = to_fp16(graph)
-    onnx.checker.check_model(result.proto, full_check=True)
+    onnx.checker.check_model(result.whole_proto(), full_check=True)
     assert [(i.name, i.dtype) for i in result.inputs] == [(i.name, i.dtype) for i in graph.inputs]
     assert [(o.name, o.dtype) for o in result.outputs] == [(o.name, o.dtype) for o in graph.outputs]
     return result

@@ -89,7 +89,7 @@ def test_what_cannot_be_answered_is_a_sentence_and_what_cannot_be_read_ends_the_
 
 def test_operators_that_share_a_step_have_a_ladder_each_and_one_together(tmp_path: Path) -> None:
     path = str(tmp_path / "small.onnx")
-    onnx.save(small_net().proto, path)
+    onnx.save(small_net().whole_proto(), path)
     for op, node, nodes in [
         ("lrn", "norm1", ("norm1",)),
         ("pool", "0", ("pool1",)),
