@@ -50,8 +50,9 @@ def test_what_is_written_beside_the_answer_is_found(prepared) -> None:
     session.run()
     assert np.isnan(session.output()).all(), "these kernels write nothing"
     assert session.strays() == ()
-    offset, size = session._layout.places["output"]
-    session._arena.array[offset + size] = GUARD ^ 0xFF
-    session._arena.array[session._layout.places["input 1"][0] + 8] ^= 0xFF
+    places, arena = session._memory.layout.places, session._memory.arena.array
+    offset, size = places["output"]
+    arena[offset + size] = GUARD ^ 0xFF
+    arena[places["input 1"][0] + 8] ^= 0xFF
     assert [stray.buffer for stray in session.strays()] == ["output", "input 1"]
     assert session.facts["compute_capability"] == "9.0"
