@@ -34,7 +34,7 @@ from kernels.params import Params
 from kernels.registry import Rung
 
 FIRST_S = 0.005  # of the short look at each rung
-FINAL = Rules(warmup_s=0.005, rewarm_s=0.002, min_s=0.015, width=0.02, budget_s=0.1)
+FINAL = Rules(warmup_s=0.005, rewarm_s=0.002, rounds=3, min_s=0.015, width=0.02, budget_s=0.1)
 NEAR = 1.2  # how much slower than the best a rung may look and still be timed
 CLEAR = 1.5  # of a single pass: so much slower is not near, and needs no longer look
 MOST = 4  # rungs timed together

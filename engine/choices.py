@@ -60,9 +60,10 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Paces(msgspec.Struct, frozen=True, kw_only=True):
-    """How many times as long as the fastest each rung took, by batch size: which to try first at another."""
+    """How many times as long as the fastest each rung took, by batch size (JSON's keys are text): which to
+    try first at another."""
 
-    at: dict[int, dict[str, float]]
+    at: dict[str, dict[str, float]]
 
 
 def candidates(
@@ -127,9 +128,11 @@ def nearby(device: str, params: Params, precision: str, threads: int | None = No
     or nothing where none is known. A hint of what to try first and no more: kernels may have changed."""
     key, rows = _pace_key(device, params, precision, threads), rows_of(params)
     known = None if key is None or rows is None else tuned_store.read(PACES, key, Paces)
-    if known is None or not known.at or rows is None:
+    counts = [] if known is None else [count for count in known.at if count.isdecimal()]
+    if known is None or rows is None or not counts:
         return {}
-    return known.at[min(known.at, key=lambda count: (abs(math.log(max(1, count) / max(1, rows))), count))]
+    wanted = math.log(max(1, rows))
+    return known.at[min(counts, key=lambda count: abs(math.log(max(1, int(count))) - wanted))]
 
 
 def remember(
@@ -140,7 +143,8 @@ def remember(
     if key is None or rows is None:
         return
     known = tuned_store.read(PACES, key, Paces)
-    at = {rows: paces, **({} if known is None else {n: p for n, p in known.at.items() if n != rows})}
+    others = {} if known is None else {n: p for n, p in known.at.items() if n != str(rows)}
+    at = {str(rows): paces, **others}
     tuned_store.write(PACES, key, Paces(at=dict([*at.items()][:MOST_BATCHES])))
 
 
