@@ -70,13 +70,20 @@ def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] 
         parts = grouping.groups(graph, images)
         names = {name for part in parts for name in (*part.inputs, part.output)}
     wanted = {*names, *(info.name for info in graph.outputs)} - set(graph.initializers) - set(cut)
-    key = _key(graph, cut)
-    tensors = _load(key, wanted)
-    if tensors is None:
-        tensors = run(graph, cut, wanted)
-        _keep(key, tensors)
+    tensors = answered(graph, cut, wanted)
     widened = {name: array.astype(np.float64) for name, array in cut.items()}
     return Golden(images, cut, {**widened, **tensors})
+
+
+def answered(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:
+    """The tensors `names` of one evaluation in float64, kept in memory, and on disk if they are small, by the
+    hash of model and inputs. Raises as `golden` does."""
+    wanted, key = set(names), _key(graph, inputs)
+    tensors = _load(key, wanted)
+    if tensors is None:
+        tensors = run(graph, inputs, wanted)
+        _keep(key, tensors)
+    return tensors
 
 
 def run(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:

@@ -1,46 +1,45 @@
 """Which of our rungs is the fastest right one for each step of a model on this machine: judged, timed
 together, kept (engine.choices).
 
-All rungs of a step are fed the same inputs, the oracle's answer to which is computed once. Each is looked at
-for a moment, in the ladder's order, and the best few are timed interleaved. What is known is kept after each
-rung, so that one that takes the process with it is passed over by the next.
+All rungs of a step are fed the same inputs, whose answer is computed once for all batch sizes. They are tried
+in the order in which they were fast at the nearest batch size that is known, else in the ladder's. One whose
+first pass is far slower than the best's is let go at once; the others are judged in some images and looked at
+for a moment, those near the best are timed interleaved, and the fastest is judged once more in every image:
+only then is it taken, and where it fails, the next best. What is known is kept before each rung is tried, so
+that one that takes the process with it is passed over by the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 import msgspec
-import numpy as np
 
-from bench import accuracy
+from bench.judge.batch_check import BatchCheck
+from bench.judge.samples import repeated
 from bench.judge.suite import words
-from bench.judge.trial import Sample, draw
-from bench.records import ErrorStats
+from bench.rung_ledger import BROKE, SLOWER, UNTRIED, Ledger
 from bench.timing import Rules, time_together, warm_up
-from bench.tune_reference import ATTEMPTS, DeviceLost
+from bench.tune_reference import DeviceLost
 from engine import choices, cuda_driver, planner, rung_session
 from engine.backend import Options
 from engine.choices import Choice, Tried
 from engine.graph import Graph
 from engine.planner import Chosen
-from engine.rung_session import POISONS, RungSession
+from engine.rung_rows import Given
+from engine.rung_session import RungSession
 from kernels.errors import KernelscopeError, OutOfMemoryError
 from kernels.params import Params
 from kernels.registry import Rung
 
-FIRST_S = 0.01  # of the short look at each rung
-FINAL = Rules(warmup_s=0.01, rewarm_s=0.005, min_s=0.05, budget_s=0.3)
-NEAR = 1.5  # how much slower than the best a rung may look and still be timed
-MOST = 4  # rungs timed together, beside the ladder's own
-TOO_SLOW = 20.0  # a first pass that takes so many times the best's is enough
-HOPELESS, IN_A_ROW = 4.0, 3  # after so many in a row that are so much slower, those below are not tried
-WORTH_IT = 0.02  # a rung that gains less on the ladder's own is not taken: that is noise
-ENDED = "the process ended while it was tried"
-BROKE = "it broke the device's context"
-EDGE = 4  # images looked at, at each end and in the middle of a batch that repeats the oracle's
+FIRST_S = 0.005  # of the short look at each rung
+FINAL = Rules(warmup_s=0.005, rewarm_s=0.002, rounds=3, min_s=0.015, width=0.02, budget_s=0.1)
+NEAR = 1.2  # how much slower than the best a rung may look and still be timed
+CLEAR = 1.5  # of a single pass: so much slower is not near, and needs no longer look
+MOST = 4  # rungs timed together
+FAR, IN_A_ROW = 4.0, 3  # a first pass so much slower is enough; after so many in a row the rest are not tried
+SHORT_NS, PASSES = 1e6, 3  # of shorter passes the fastest of a few counts
 
 
 @dataclass(frozen=True)
@@ -84,11 +83,12 @@ def _lacks(item: Wanted, device: str, precision: str, options: Options) -> bool:
 
 @dataclass
 class _Ready:
-    """A rung with its session."""
+    """A rung that was found right, with its session. one_ns: its first pass."""
 
     rung: Rung
     session: RungSession
     first_ns: float
+    one_ns: float
 
 
 @dataclass
@@ -104,174 +104,180 @@ class RungTuner:
     lost: Callable[[], bool] = lambda: False
     prepare: Callable[..., RungSession] = rung_session.prepare
     _ready: list[_Ready] = field(default_factory=list)
+    _one_ns: dict[str, float] = field(default_factory=dict)  # first passes of those that are right
+    _known: set[str] = field(default_factory=set)  # what was tried in this process
 
     def run(self) -> Choice:
         """The choice, kept and returned. Raises DeviceLost, OutOfMemoryError and UnsupportedError where the
         step itself cannot be tried, KernelError where nothing can be kept, and what `progress` raises."""
         item = self.item
-        kept = choices.read(self.device, item.params, self.precision, item.rungs, self.options.threads)
-        self._choice = kept or Choice(ladder=item.rungs[0].name)
-        self._suspect, self._attempts = self._choice.trying, self._choice.attempts
-        self._sample, self._inputs = self._drawn()
+        self._ledger = Ledger(self.device, item.params, self.precision, item.rungs, self.options.threads)
+        self._check, self._given = self._drawn()
         try:
-            self._look()
-            self._time()
+            while True:
+                self._look()
+                self._time()
+                if self._confirmed():
+                    return self._ledger.finish()
         finally:
             for ready in self._ready:
                 ready.session.close()
-        self._put(rung=self._best(), done=True, timed_at=datetime.now(UTC).isoformat(timespec="seconds"))
-        return self._choice
+            self._ledger.flush()
 
-    def _drawn(self) -> tuple[Sample, list[np.ndarray]]:
+    def _drawn(self) -> tuple[BatchCheck, list[Given]]:
+        params = self.item.params
         try:
-            sample = draw(self.item.params, np.random.default_rng(0))
-            return sample, sample.whole_inputs
+            sample = repeated(params)
+            return BatchCheck(params, sample, self.precision), sample.given(params)
         except MemoryError as error:
-            raise OutOfMemoryError(f"memory did not suffice to try {words(self.item.params)}") from error
+            raise OutOfMemoryError(f"memory did not suffice to try {words(params)}") from error
 
     # ------------------------------------------------------------------------------------------------ stages
 
     def _look(self) -> None:
-        """Judge every rung that may win and look at it for a moment; keep the sessions of the best."""
-        slow = 0
-        for number, rung in enumerate(self.item.rungs):
-            if slow == IN_A_ROW:
-                self._note(Tried(rung=rung.name, refused="not tried: those above it are far slower"))
+        """Try every rung that may win and is not known yet; keep the sessions of the best."""
+        slow, order = 0, self._order()
+        for number, rung in enumerate(order):
+            if rung.name in self._known:
                 continue
-            self._say(f"trying {rung.name}", number / len(self.item.rungs))
-            tried = self._try(rung)
-            best = self._ready[0].first_ns if self._ready else None
-            if tried.first_ns is not None and best is not None:
-                slow = slow + 1 if tried.first_ns > HOPELESS * best else 0
+            # One that was far slower elsewhere too stands behind those that were less so.
+            enough = 1 if self._ledger.paces.get(rung.name, 0.0) >= FAR else IN_A_ROW
+            if slow >= enough and rung is not self.item.rungs[0]:
+                tried = Tried(rung=rung.name, refused=UNTRIED)
+            else:
+                named = f"{rung.name} ({number + 1} of {len(order)})"
+                self.progress(f"checking {self.item.node}'s kernels: {named}", number / len(order))
+                tried = self._try(rung)
+                if tried.first_ns is not None:
+                    slow = slow + 1 if tried.refused == SLOWER else 0
+            self._known.add(rung.name)
             self._note(tried)
 
+    def _order(self) -> list[Rung]:
+        """The rungs as they were fast at the nearest batch size; then those that are not known from there, in
+        the ladder's order, and last those that were far slower. What the ladder takes is never put back."""
+
+        def place(item: tuple[int, Rung]) -> tuple[int, float]:
+            number, rung = item
+            pace = self._ledger.paces.get(rung.name)
+            if pace is None:
+                return (0, FAR) if number == 0 else (1, number)
+            return (0 if pace < FAR or number == 0 else 2, pace)
+
+        return [rung for _, rung in sorted(enumerate(self.item.rungs), key=place)]
+
     def _try(self, rung: Rung) -> Tried:
-        before = self._choice.of(rung.name)
-        attempts = self._attempts + 1 if rung.name == self._suspect else 1
-        if before is not None and before.refused.startswith((ENDED, BROKE)):
-            return before
-        if attempts > ATTEMPTS:
-            return Tried(rung=rung.name, refused=ENDED)
-        self._put(trying=rung.name, attempts=attempts)
+        if passed := self._ledger.passed_over(rung.name):
+            return passed
+        self._ledger.trying(rung.name)
         session = None
         try:
             session = self._prepared(rung)
-            if reason := self._wrong(session):
+            best = min(self._one_ns.values(), default=None)
+            one_ns = self._first_pass(session, best)
+            if best is not None and one_ns > FAR * best:
+                session.close()
+                return Tried(rung=rung.name, first_ns=one_ns, refused=SLOWER)
+            if reason := self._check.somewhere(session):
                 session.close()
                 return Tried(rung=rung.name, refused=reason)
-            first_ns = float(session.time_runs(1))
-            long = first_ns > 1e9 * FIRST_S  # of a short one, a single pass says little
-            if not (long and self._ready and first_ns > TOO_SLOW * self._ready[0].first_ns):
-                first_ns = warm_up(session, 3, FIRST_S)
-            self._hold(_Ready(rung, session, first_ns))
+            near = best is None or one_ns <= CLEAR * best
+            first_ns = warm_up(session, 3, FIRST_S) if near else one_ns
+            self._hold(_Ready(rung, session, first_ns, one_ns))
             return Tried(rung=rung.name, first_ns=first_ns)
         except (KernelscopeError, MemoryError) as error:
             if session is not None:
                 session.close()
             return Tried(rung=rung.name, refused=str(error) or type(error).__name__)
 
+    def _first_pass(self, session: RungSession, best: float | None) -> float:
+        """Nanoseconds of the first pass; of short ones the fastest of a few."""
+        passes = [float(session.time_runs(1))]
+        while len(passes) < PASSES and passes[-1] < SHORT_NS and not (best and min(passes) <= best):
+            passes.append(float(session.time_runs(1)))
+        return min(passes)
+
     def _prepared(self, rung: Rung) -> RungSession:
         """Its session; where memory does not suffice beside those that are held, the slowest of them go."""
         while True:
             try:
-                return self.prepare(rung, self.item.params, self._inputs, self.options.threads)
+                return self.prepare(rung, self.item.params, self._given, self.options.threads)
             except (OutOfMemoryError, MemoryError):
                 if not self._ready:
                     raise
                 self._ready.pop().session.close()
 
     def _hold(self, ready: _Ready) -> None:
-        """Keep a session where it is among the best, beside the ladder's own; close those that are not."""
+        """Keep a session where it is among the best; close those that are not."""
+        self._one_ns[ready.rung.name] = ready.one_ns
         self._ready = sorted([*self._ready, ready], key=lambda r: r.first_ns)
         limit = NEAR * self._ready[0].first_ns
-        ladder = self._ladder()
         stay = [r for r in self._ready if r.first_ns <= limit][:MOST]
-        for other in self._ready:
-            if other not in stay and other.rung.name != ladder:
-                other.session.close()
-        self._ready = [r for r in self._ready if r in stay or r.rung.name == ladder]
+        for other in self._ready[len(stay) :]:
+            other.session.close()
+        self._ready = stay
 
     def _time(self) -> None:
-        """The best together; the last pass of each is judged once more."""
-        if len(self._ready) < 2:
+        """The best together."""
+        known = [tried for ready in self._ready if (tried := self._ledger.choice.of(ready.rung.name))]
+        if len(known) < 2 or all(tried.time_ns is not None for tried in known):
             return
-        self._say(f"timing {', '.join(ready.rung.name for ready in self._ready)} together", None)
+        names = ", ".join(tried.rung for tried in known)
+        self.progress(f"timing {self.item.node}'s best kernels: {names}", None)
+        self._ledger.flush()
         timings = time_together(
             {ready.rung.name: ready.session for ready in self._ready},
             FINAL,
             devices={ready.rung.name: self.device for ready in self._ready},
-            on_turn=lambda name, _: self._say(f"timing {name}", None),
         )
+        for tried in known:
+            timing = timings[tried.rung]
+            if timing.error:
+                self._out(msgspec.structs.replace(tried, time_ns=None, refused=str(timing.error)))
+            else:
+                self._note(msgspec.structs.replace(tried, time_ns=timing.median_ns))
+
+    def _confirmed(self) -> bool:
+        """Whether every image of the best one's answer is right. Where it is not, it is refused, and those
+        that were let go for being slower than it are to be tried once more."""
+        tried = self._ledger.choice.of(self._ledger.best())
+        if tried is None or tried.refused:
+            return True  # none is right
+        self.progress(f"checking {self.item.node}'s fastest kernel in full: {tried.rung}", None)
+        self._ledger.trying(tried.rung)
+        reason = self._wrong_somewhere(tried.rung)
+        if not reason:
+            return True
+        self._out(msgspec.structs.replace(tried, time_ns=None, refused=reason))
+        self._known -= self._ledger.put_out()
+        return False
+
+    def _wrong_somewhere(self, name: str) -> str:
+        held = next((ready.session for ready in self._ready if ready.rung.name == name), None)
+        try:
+            session = held or self._prepared(next(rung for rung in self.item.rungs if rung.name == name))
+            try:
+                return self._check.everywhere(session)
+            finally:
+                if held is None:
+                    session.close()
+        except (KernelscopeError, MemoryError) as error:
+            return str(error) or type(error).__name__
+
+    def _out(self, tried: Tried) -> None:
+        """One that was taken for right, and is not."""
         for ready in self._ready:
-            timing, tried = timings[ready.rung.name], Tried(rung=ready.rung.name, first_ns=ready.first_ns)
-            reason = str(timing.error) if timing.error else self._wrong(ready.session)
-            time_ns = None if reason else timing.median_ns
-            self._note(msgspec.structs.replace(tried, time_ns=time_ns, refused=reason))
-
-    def _best(self) -> str:
-        """The fastest by the longest look there was; the ladder's own where it is as good as that. Where none
-        is right, the ladder's: the comparison then tells what is wrong with it."""
-        right = [t for t in self._choice.tried if not t.refused and t.first_ns is not None]
-        timed = [t for t in right if t.time_ns is not None] or right
-        best = min(timed, key=_ns, default=None)
-        ladder = self._ladder()
-        own = next((t for t in timed if t.rung == ladder), None)
-        if best is None or (own is not None and _ns(own) <= _ns(best) * (1 + WORTH_IT)):
-            return ladder
-        return best.rung
-
-    # ------------------------------------------------------------------------------------------- the inside
-
-    def _ladder(self) -> str:
-        """What would be taken untimed, of the rungs that were not found wrong."""
-        refused = {tried.rung for tried in self._choice.tried if tried.refused}
-        names = [rung.name for rung in self.item.rungs]
-        return next((name for name in names if name not in refused), names[0])
-
-    def _wrong(self, session: RungSession) -> str:
-        """Why the session's answer is none, or "": two passes on different poison, against float64, and
-        nothing written beside."""
-        for byte in POISONS:
-            session.poison(byte)
-            session.run()
-            session.synchronize()
-            stats = self._error(session.output())
-            if not stats.ok:
-                return stats.reason
-        strays = session.strays()
-        return strays[0].words if strays else ""
-
-    def _error(self, got: np.ndarray) -> ErrorStats:
-        sample = self._sample
-        if sample.rows is None:
-            return accuracy.error_stats(got, sample.expected, self.precision)
-        count = len(sample.rows)
-        middle = max(0, count // 2 - EDGE // 2)
-        ends = [*range(EDGE), *range(middle, middle + EDGE), *range(count - EDGE, count)]
-        rows = sorted({row for row in ends if 0 <= row < count})
-        return accuracy.error_stats(got[rows], sample.expected[sample.rows[rows]], self.precision)
+            if ready.rung.name == tried.rung:
+                ready.session.close()
+        self._ready = [ready for ready in self._ready if ready.rung.name != tried.rung]
+        self._one_ns.pop(tried.rung, None)
+        self._note(tried)
 
     def _note(self, tried: Tried) -> None:
-        """Put what is known of a rung in the place of what was. Raises DeviceLost, the rung being known."""
-        before = self._choice.of(tried.rung)
-        broke = bool(tried.refused) and tried != before and self.lost()
+        """What is known of a rung now. Raises DeviceLost, the rung being known."""
+        broke = bool(tried.refused) and tried != self._ledger.choice.of(tried.rung) and self.lost()
         if broke:
             tried = msgspec.structs.replace(tried, refused=f"{BROKE}: {tried.refused}")
-        known = [t for t in self._choice.tried if t.rung != tried.rung]
-        self._put(tried=(*known, tried), trying="", attempts=0)
+        self._ledger.note(tried)
         if broke:
             raise DeviceLost(f"{self.item.params.op} {tried.rung}: {tried.refused}")
-
-    def _put(self, **fields: object) -> None:
-        self._choice = msgspec.structs.replace(self._choice, **fields)
-        item = self.item
-        choices.write(
-            self.device, item.params, self.precision, item.rungs, self.options.threads, self._choice
-        )
-
-    def _say(self, text: str, fraction: float | None) -> None:
-        self.progress(f"a kernel for {self.item.node}: {text}", fraction)
-
-
-def _ns(tried: Tried) -> float:
-    return tried.time_ns if tried.time_ns is not None else (tried.first_ns or float("inf"))

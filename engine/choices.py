@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -15,12 +16,15 @@ import msgspec
 import numpy as np
 
 from engine import cuda_driver, host, tuned_store
+from engine.rung_rows import of_rows, rows_of
 from engine.tuned_store import Key
 from kernels import launch, registry
 from kernels.params import Params
 from kernels.registry import ROOT, Rung
 
 KIND = "rungs"
+PACES = "paces"  # of rungs at other batch sizes
+MOST_BATCHES = 32  # of which those are kept
 # What else than its own file makes a rung's time: headers, launch shapes, how work is divided.
 _SHARED = {
     "cuda": ("cuda/*.cuh", "launch/*.py", "tiles.py", "tensor_tiles.py", "fitted_device.py", "packing.py"),
@@ -53,6 +57,13 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def of(self, rung: str) -> Tried | None:
         """What came of a rung."""
         return next((t for t in self.tried if t.rung == rung), None)
+
+
+class Paces(msgspec.Struct, frozen=True, kw_only=True):
+    """How many times as long as the fastest each rung took, by batch size (JSON's keys are text): which to
+    try first at another."""
+
+    at: dict[str, dict[str, float]]
 
 
 def candidates(
@@ -112,6 +123,38 @@ def chosen(
     return choice.rung
 
 
+def nearby(device: str, params: Params, precision: str, threads: int | None = None) -> dict[str, float]:
+    """How many times as long as the fastest each rung took at the batch size nearest to that of the params,
+    or nothing where none is known. A hint of what to try first and no more: kernels may have changed."""
+    key, rows = _pace_key(device, params, precision, threads), rows_of(params)
+    known = None if key is None or rows is None else tuned_store.read(PACES, key, Paces)
+    counts = [] if known is None else [count for count in known.at if count.isdecimal()]
+    if known is None or rows is None or not counts:
+        return {}
+    wanted = math.log(max(1, rows))
+    return known.at[min(counts, key=lambda count: abs(math.log(max(1, int(count))) - wanted))]
+
+
+def remember(
+    device: str, params: Params, precision: str, threads: int | None, paces: dict[str, float]
+) -> None:
+    """Keep them for `nearby`. Raises KernelError where the cache cannot be written."""
+    key, rows = _pace_key(device, params, precision, threads), rows_of(params)
+    if key is None or rows is None:
+        return
+    known = tuned_store.read(PACES, key, Paces)
+    others = {} if known is None else {n: p for n, p in known.at.items() if n != str(rows)}
+    at = {str(rows): paces, **others}
+    tuned_store.write(PACES, key, Paces(at=dict([*at.items()][:MOST_BATCHES])))
+
+
+def _pace_key(device: str, params: Params, precision: str, threads: int | None) -> Key | None:
+    machine = _machine(device, threads)
+    if machine is None or rows_of(params) is None:
+        return None
+    return {**machine, "params": _encoded(of_rows(params, 1)), "precision": precision}
+
+
 def key_of(
     device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
 ) -> Key | None:
@@ -121,11 +164,15 @@ def key_of(
         return None
     return {
         **machine,
-        "params": msgspec.json.encode({"op": params.op, **asdict(params)}).decode(),
+        "params": _encoded(params),
         "precision": precision,
         "rungs": ", ".join(rung.name for rung in rungs),
         "sources": _digest(device, tuple(rung.source for rung in rungs)),
     }
+
+
+def _encoded(params: Params) -> str:
+    return msgspec.json.encode({"op": params.op, **asdict(params)}).decode()
 
 
 def _machine(device: str, threads: int | None) -> dict[str, str] | None:

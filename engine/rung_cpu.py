@@ -11,7 +11,19 @@ import numpy as np
 from engine import host
 from engine.cpu_steps import Blas, aligned, divided, in_order
 from engine.plan import Step
-from engine.rung_session import GUARD, WEIGHTS, Stray, data_inputs, layout, output_shape
+from engine.rung_rows import Given, blocks, changed, raw
+from engine.rung_session import (
+    BLOCK_NBYTES,
+    GUARD,
+    LOOKED_AT,
+    WEIGHTS,
+    Picked,
+    Stray,
+    data_inputs,
+    layout,
+    output_rows,
+    output_shape,
+)
 from kernels.cpu import line_in, load
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
 from kernels.params import Params
@@ -22,7 +34,7 @@ class CpuRungSession:
     """See engine.rung_session.RungSession."""
 
     def __init__(
-        self, rung: Rung, params: Params, inputs: Sequence[np.ndarray], threads: int | None = None
+        self, rung: Rung, params: Params, inputs: Sequence[Given], threads: int | None = None
     ) -> None:
         self._rung = rung
         threads = threads or host.physical_cores()
@@ -31,15 +43,15 @@ class CpuRungSession:
         step = Step(rung.name, (rung.name,), params, names, "output", rung.name)
         weights = WEIGHTS.get(params.op, ())
         with self._in_words("prepare"), np.errstate(all="ignore"):
-            given = [array if i in weights else None for i, array in enumerate(inputs)]
-            packed = kernel.pack(params, [None if array is None else array.copy() for array in given])
+            given = [np.array(array) if i in weights else None for i, array in enumerate(inputs)]
+            packed = kernel.pack(params, given)
             made = divided(step, rung, kernel, packed, threads)
             self._layout = layout(params, inputs, made.workspace_nbytes)
             self._arena = aligned(self._layout.nbytes)
             self._arena.fill(GUARD)
             self._inputs = [self._view(name, array) for name, array in zip(names, inputs, strict=True)]
             for view, array in zip(self._inputs, inputs, strict=True):
-                np.copyto(view, array)
+                np.copyto(view, np.asarray(array))
             # Weights that the rung lays out anew are its own; those that it leaves are read where they lie.
             read = [
                 view
@@ -47,10 +59,12 @@ class CpuRungSession:
                 else array
                 for view, array in zip(self._inputs, packed, strict=True)
             ]
-            self._expected = [array.copy() for array in inputs]
+            self._expected = list(inputs)
+            self._random = np.random.default_rng()
             self._data = data_inputs(params, len(inputs))
             shape, dtype = output_shape(params), np.dtype(getattr(params, "to", params.dtype))
             self._output = self._bytes("output").view(dtype).reshape(shape)
+            self._rows = self._output.reshape(output_rows(params))
             workspace = self._bytes("workspace") if made.workspace_nbytes else np.empty(0, np.uint8)
             self._workspace = workspace
             call = made.bind(read, self._output, workspace.view(np.float32), threads)
@@ -63,10 +77,10 @@ class CpuRungSession:
         }
         self.compiled: Mapping[str, float] = {}
 
-    def write(self, data: Sequence[np.ndarray]) -> None:
+    def write(self, data: Sequence[Given]) -> None:
         for i, array in zip(self._data, data, strict=True):
-            np.copyto(self._inputs[i], array)
-            self._expected[i] = array.copy()
+            np.copyto(self._inputs[i], np.asarray(array))
+            self._expected[i] = array
 
     def poison(self, byte: int) -> None:
         self._bytes("output").fill(byte)
@@ -80,19 +94,25 @@ class CpuRungSession:
     def synchronize(self) -> None:
         """Nothing to wait for: `run` returns when the pass has ended."""
 
-    def output(self, rows: slice = slice(None)) -> np.ndarray:
-        return self._output[rows].copy()
+    def output(self, rows: Picked = None) -> np.ndarray:
+        if rows is None:
+            return self._output.copy()
+        return self._rows[rows if isinstance(rows, slice) else np.asarray(rows, np.int64)].copy()
 
-    def strays(self) -> tuple[Stray, ...]:
+    def strays(self, whole: bool = True) -> tuple[Stray, ...]:
         found = []
         for start, end in self._layout.guards:
-            changed = np.flatnonzero(self._arena[start:end] != GUARD)
-            if changed.size:
-                found.append(self._layout.stray(start + int(changed[0]), changed.size))
+            wrong = np.flatnonzero(self._arena[start:end] != GUARD)
+            if wrong.size:
+                found.append(self._layout.stray(start + int(wrong[0]), wrong.size))
         for i, (view, expected) in enumerate(zip(self._inputs, self._expected, strict=True)):
-            changed = np.flatnonzero(_raw(view) != _raw(expected))
-            if changed.size:
-                found.append(Stray(f"input {i}", int(changed[0]), changed.size, view.nbytes))
+            held, first, count = raw(view), -1, 0
+            each = max(1, view.nbytes) if whole else BLOCK_NBYTES
+            for part in blocks(view.nbytes, whole, self._random, each, LOOKED_AT):
+                if (there := changed(held[part], expected, part.start)) is not None:
+                    first, count = there[0] if first < 0 else first, count + there[1]
+            if count:
+                found.append(Stray(f"input {i}", first, count, view.nbytes))
         return tuple(found)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
@@ -113,7 +133,7 @@ class CpuRungSession:
         offset, size = self._layout.places[name]
         return self._arena[offset : offset + size]
 
-    def _view(self, name: str, array: np.ndarray) -> np.ndarray:
+    def _view(self, name: str, array: Given) -> np.ndarray:
         return self._bytes(name).view(array.dtype).reshape(array.shape)
 
     @contextlib.contextmanager
@@ -129,7 +149,3 @@ class CpuRungSession:
             where = f"{self._rung.path}:{line}: " if line is not None else ""
             text = f"{type(error).__name__}: {error}".strip().splitlines()[0]
             raise KernelError(f"{where}{self._rung.label} did not {doing}: {text}") from error
-
-
-def _raw(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from engine.cuda_runtime import Staging, capability_of, import_cupy, translated
+from engine.cuda_runtime import capability_of, import_cupy, translated
 from engine.cuda_stages import starts
 from engine.cuda_stream import Stream
-from engine.rung_session import GUARD, GUARD_NBYTES, Stray, data_inputs, layout, output_shape
+from engine.rung_memory import RungMemory
+from engine.rung_rows import Given
+from engine.rung_session import Picked, Stray
 from kernels import launch, nvrtc, occupancy
 from kernels.params import Params
 from kernels.registry import Rung
 
+PACKED_NBYTES = 512 << 20  # of packed weights that are kept for the next session that asks for them
 LONGEST_GRAPH = 256  # launches captured as one; longer trains replay it
 
 
@@ -24,7 +27,7 @@ class CudaRungSession:
     """See engine.rung_session.RungSession. Errors of a launch surface at `run` or at the next call that
     waits."""
 
-    def __init__(self, rung: Rung, params: Params, inputs: Sequence[np.ndarray]) -> None:
+    def __init__(self, rung: Rung, params: Params, inputs: Sequence[Given]) -> None:
         self._what = f"{rung.label} on the GPU"
         self._cupy = cupy = import_cupy()
         self._graphs: dict[int, Any] = {}
@@ -39,7 +42,7 @@ class CudaRungSession:
                 cubin = nvrtc.compile_rung(rung, f"sm_{digits}", shape.defines)
                 module = cupy.RawModule(path=str(cubin))
                 pointers = self._allocate(params, inputs, shape)
-                output, scratch = self._pointer("output"), self._scratch()
+                output, scratch = map(self._memory.pointer, ("output", "workspace"))
                 self._stages = starts(cupy, module, rung, shape, pointers, output, scratch)
                 kernel, compiled = compiled_facts(cubin, shape, rung.op, digits)
                 self.compiled: Mapping[str, float] = compiled
@@ -52,45 +55,27 @@ class CudaRungSession:
             "multiprocessors": str(cupy.cuda.Device().attributes["MultiProcessorCount"]),
         }
 
-    def _allocate(self, params: Params, inputs: Sequence[np.ndarray], shape: launch.Launch) -> list[int]:
+    def _allocate(self, params: Params, inputs: Sequence[Given], shape: launch.Launch) -> list[int]:
         """Memory for everything; where the inputs lie."""
         cupy = self._cupy
         self._pool = cupy.cuda.MemoryPool()
         self._stream = Stream(cupy, self._pool)
         # A weight that the launch packs lies there packed, once: it never changes while the session lives.
-        held = [shape.packed[i](array) if i in shape.packed else array for i, array in enumerate(inputs)]
-        self._layout = layout(params, held, shape.workspace_nbytes or 0)
-        self._arena = self._pool.malloc(self._layout.nbytes)
-        self._arena.memset_async(GUARD, self._layout.nbytes, self._stream.on)
-        largest = max(size for _, size in self._layout.places.values())
-        self._staging = Staging(cupy, self._stream.on, max(largest, GUARD_NBYTES))
-        self._expected = [np.ascontiguousarray(array).copy() for array in held]
-        for i, array in enumerate(self._expected):
-            self._staging.upload(array, self._pointer(f"input {i}"))
-        self._stream.synchronize()
-        self._data = data_inputs(params, len(inputs))
-        self._result = output_shape(params), np.dtype(getattr(params, "to", params.dtype))
-        return [self._pointer(f"input {i}") for i in range(len(inputs))]
+        held = [
+            packed(shape.packed[i], np.asarray(array)) if i in shape.packed else array
+            for i, array in enumerate(inputs)
+        ]
+        scratch = shape.workspace_nbytes or 0
+        self._memory = RungMemory(cupy, self._pool, self._stream, params, held, scratch)
+        return [self._memory.pointer(f"input {i}") for i in range(len(inputs))]
 
-    def _scratch(self) -> int:
-        return self._pointer("workspace") if "workspace" in self._layout.places else 0
-
-    def _pointer(self, name: str) -> int:
-        return int(self._arena.ptr) + self._layout.places[name][0]
-
-    def write(self, data: Sequence[np.ndarray]) -> None:
+    def write(self, data: Sequence[Given]) -> None:
         with translated(self._what):
-            for i, array in zip(self._data, data, strict=True):
-                self._expected[i] = np.ascontiguousarray(array).copy()
-                self._staging.upload(self._expected[i], self._pointer(f"input {i}"))
-            self._stream.synchronize()
+            self._memory.write(data)
 
     def poison(self, byte: int) -> None:
         with translated(self._what):
-            for name in ("output", "workspace"):
-                if name in self._layout.places:
-                    offset, size = self._layout.places[name]
-                    (self._arena + offset).memset_async(byte, size, self._stream.on)
+            self._memory.poison(byte)
 
     def run(self) -> None:
         with translated(self._what):
@@ -104,33 +89,13 @@ class CudaRungSession:
         with translated(self._what):
             self._stream.synchronize()
 
-    def output(self, rows: slice = slice(None)) -> np.ndarray:
-        shape, dtype = self._result
-        start, stop, _ = rows.indices(shape[0])
-        array = np.empty((max(0, stop - start), *shape[1:]), dtype)
-        if array.size:
-            before = start * (array.nbytes // array.shape[0])
-            with translated(self._what):
-                self._staging.download(self._pointer("output") + before, array)
-        return array
-
-    def strays(self) -> tuple[Stray, ...]:
-        found = []
+    def output(self, rows: Picked = None) -> np.ndarray:
         with translated(self._what):
-            for start, end in self._layout.guards:
-                guard = np.empty(end - start, np.uint8)
-                self._staging.download(int(self._arena.ptr) + start, guard)
-                changed = np.flatnonzero(guard != GUARD)
-                if changed.size:
-                    found.append(self._layout.stray(start + int(changed[0]), changed.size))
-            for i, expected in enumerate(self._expected):
-                held = np.empty_like(expected)
-                self._staging.download(self._pointer(f"input {i}"), held)
-                raw = held.reshape(-1).view(np.uint8) != expected.reshape(-1).view(np.uint8)
-                changed = np.flatnonzero(raw)
-                if changed.size:
-                    found.append(Stray(f"input {i}", int(changed[0]), changed.size, held.nbytes))
-        return tuple(found)
+            return self._memory.output(rows)
+
+    def strays(self, whole: bool = True) -> tuple[Stray, ...]:
+        with translated(self._what):
+            return self._memory.strays(whole)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         if cold and count != 1:
@@ -172,7 +137,7 @@ class CudaRungSession:
         if graph is None:  # from now on launches go one by one
             self._capturing = False
             self._graphs.clear()
-            self._staging.move_to(self._stream.on)
+            self._memory.staging.move_to(self._stream.on)
         return graph
 
     def close(self) -> None:
@@ -182,12 +147,27 @@ class CudaRungSession:
         self._open = False
         with contextlib.suppress(RuntimeError, AttributeError):
             self._stream.synchronize()
-        for name in ("_graphs", "_staging", "_arena", "_stages", "_stream"):
+        for name in ("_graphs", "_memory", "_stages", "_stream"):
             self.__dict__.pop(name, None)
         if self._pool is not None:
             with contextlib.suppress(RuntimeError):
                 self._pool.free_all_blocks()
             self._pool = None
+
+
+_packed: OrderedDict[tuple[launch.Pack, int], tuple[np.ndarray, np.ndarray]] = OrderedDict()
+
+
+def packed(pack: launch.Pack, array: np.ndarray) -> np.ndarray:
+    """A weight laid out anew. What was made of the very same array is kept: one step is tried at many batch
+    sizes, each time with the weights that it had."""
+    key = (pack, id(array))  # the array is held, so that no other gets its id
+    if key not in _packed:
+        _packed[key] = (array, pack(array))
+    _packed.move_to_end(key)
+    while len(_packed) > 1 and sum(made.nbytes for _, made in _packed.values()) > PACKED_NBYTES:
+        _packed.popitem(last=False)
+    return _packed[key][1]
 
 
 def compiled_facts(

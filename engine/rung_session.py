@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from engine.rung_rows import Given
 from kernels.params import Binary, Conv, ConvPool, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax, Transpose
 from kernels.registry import Rung
 
@@ -23,6 +24,10 @@ GUARD_NBYTES = 1 << 16  # of sentinels in front of and behind every buffer
 # Bytes that buffers are filled with. As float32: a guard is −1.7e38, so that whoever reads one shows it; the
 # first poison is a NaN, the second 1.3e36: what depends on the poison was never written.
 GUARD, POISONS = 0xFE, (0xFF, 0x7B)
+# Of an input that is not looked at whole: so many stretches of so many bytes, beside its two ends.
+LOOKED_AT, BLOCK_NBYTES = 6, 1 << 16
+
+Picked = slice | Sequence[int] | np.ndarray | None  # rows of an output; None: all of it
 
 
 @dataclass(frozen=True)
@@ -63,8 +68,8 @@ class RungSession(Protocol):
     facts: Mapping[str, str]
     compiled: Mapping[str, float]
 
-    def write(self, data: Sequence[np.ndarray]) -> None:
-        """Copy new values into the inputs that are no weights, where they lie."""
+    def write(self, data: Sequence[Given]) -> None:
+        """Put new values into the inputs that are no weights, where they lie."""
 
     def poison(self, byte: int) -> None:
         """Fill output and workspace with this byte."""
@@ -75,11 +80,13 @@ class RungSession(Protocol):
     def synchronize(self) -> None:
         """Wait for every started pass; errors of the device surface here."""
 
-    def output(self, rows: slice = slice(None)) -> np.ndarray:
-        """A copy of the output, (output_shape(params)), or of these rows of its first axis alone."""
+    def output(self, rows: Picked = None) -> np.ndarray:
+        """A copy of the output, (output_shape(params)), or of these of its rows (output_rows) alone."""
 
-    def strays(self) -> tuple[Stray, ...]:
-        """What was written since it was prepared beside the output and the workspace."""
+    def strays(self, whole: bool = True) -> tuple[Stray, ...]:
+        """What was written since it was prepared beside the output and the workspace: all that lies round
+        the buffers, and the inputs, of which `whole` says whether more is looked at than some stretches
+        drawn anew."""
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         """Nanoseconds that so many passes take in a row, as engine.backend.Session says."""
@@ -87,10 +94,9 @@ class RungSession(Protocol):
     def close(self) -> None: ...
 
 
-def prepare(
-    rung: Rung, params: Params, inputs: Sequence[np.ndarray], threads: int | None = None
-) -> RungSession:
-    """A session of this rung on its own device, given all inputs in the params' order.
+def prepare(rung: Rung, params: Params, inputs: Sequence[Given], threads: int | None = None) -> RungSession:
+    """A session of this rung on its own device, given all inputs in the params' order, which stay as they
+    are while it lives.
 
     threads: on the CPU (None: one a physical core). Raises KernelError (it does not compile, load or bind),
     UnavailableError, OutOfMemoryError.
@@ -161,6 +167,12 @@ def output_shape(p: Params) -> tuple[int, ...]:
             return input_shapes(p)[0]
 
 
+def output_rows(p: Params) -> tuple[int, ...]:
+    """Shape of the output as rows: of one matrix product without the axis of its batch."""
+    shape = output_shape(p)
+    return shape[1:] if isinstance(p, Gemm) and p.batch == 1 else shape
+
+
 @dataclass(frozen=True)
 class Layout:
     """Where the buffers lie in one arena: offset and size in bytes by name, guards between them."""
@@ -190,7 +202,7 @@ class Layout:
         return Stray(name, position - offset, nbytes, size)
 
 
-def layout(p: Params, inputs: Sequence[np.ndarray], workspace_nbytes: int) -> Layout:
+def layout(p: Params, inputs: Sequence[Given], workspace_nbytes: int) -> Layout:
     """An arena for inputs, output and workspace, every buffer on 256 bytes with guards at both sides. The
     end of a buffer is exact: the first byte behind it is a sentinel."""
     sizes = {f"input {i}": array.nbytes for i, array in enumerate(inputs)}

@@ -25,6 +25,7 @@ name raise KernelError naming the file.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -123,7 +124,8 @@ def rungs(
         found += _folder(device, op, folder, user=True, mixed=True, broken=broken)
         found += _folder(device, op, folder / op, user=True, mixed=False, broken=broken)
         found += _folder(device, op, folder / device / op, user=True, mixed=False, broken=broken)
-    found = list({rung.path: rung for rung in found}.values())
+    if extra_dirs:
+        found = list({rung.path: rung for rung in found}.values())
     found = _without_twins(found, broken)
     return tuple(sorted(found, key=lambda rung: (rung.number, rung.user)))
 
@@ -203,20 +205,18 @@ def _folder(
     mixed: bool,
     broken: list[KernelError] | None = None,
 ) -> list[Rung]:
-    """The rungs of one folder; a `mixed` one holds several ops, perhaps Python files that are no rungs."""
-    if not folder.is_dir():
-        return []
+    """The rungs of one folder; a `mixed` one holds several ops, perhaps Python files that are no rungs. It is
+    listed anew each time, so that what was edited, added or removed since is seen; that is all that costs."""
     found = []
-    for path in sorted(folder.glob(f"*{SUFFIX[device]}")):
-        strange = path.suffix == ".py" and mixed and not path.name[0].isdigit()
-        if path.name.startswith("_") or strange:
+    for name, entry in _listed(folder, SUFFIX[device]):
+        if name.startswith("_") or (mixed and device == "cpu" and not name[0].isdigit()):
             continue
         try:
-            stat = path.stat()
-            rung = _read(device, path.resolve(), user, stat.st_mtime_ns, stat.st_size)
+            stat = entry.stat()
+            rung = _read(device, entry.path, user, stat.st_ino, stat.st_mtime_ns, stat.st_size)
             if not mixed and rung.op != op:
                 raise KernelError(
-                    f"{path}: op is {rung.op!r} in the header, but the file lies in the folder {op}/"
+                    f"{entry.path}: op is {rung.op!r} in the header, but the file lies in the folder {op}/"
                 )
         except FileNotFoundError:  # an editor that replaces the file on saving
             continue
@@ -228,6 +228,15 @@ def _folder(
         if rung.op == op:
             found.append(rung)
     return found
+
+
+def _listed(folder: Path, suffix: str) -> list[tuple[str, os.DirEntry[str]]]:
+    """The files of a folder that end so, by name; none of one that cannot be listed."""
+    try:
+        with os.scandir(os.path.abspath(folder)) as entries:
+            return sorted((entry.name, entry) for entry in entries if entry.name.endswith(suffix))
+    except OSError:
+        return []
 
 
 def _without_twins(found: Sequence[Rung], broken: list[KernelError] | None) -> list[Rung]:
@@ -253,8 +262,9 @@ def _without_twins(found: Sequence[Rung], broken: list[KernelError] | None) -> l
 
 
 @lru_cache(maxsize=1024)
-def _read(device: str, path: Path, user: bool, mtime_ns: int, size: int) -> Rung:
-    """Parse one file; mtime_ns and size are there so that an edited file is read again."""
+def _read(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: int) -> Rung:
+    """Parse one file; inode, mtime_ns and size are there so that an edited or replaced file is read again."""
+    path = Path(place).resolve()
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

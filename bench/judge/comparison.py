@@ -13,6 +13,7 @@ from bench.accuracy import BOUNDS, ELEMENT_FACTOR
 from bench.judge.samples import Sample
 from bench.records import ErrorStats
 from engine import host
+from engine.rung_rows import raw
 
 CHUNK_NBYTES = 8 << 20  # of float64 compared at once: little enough to stay in the caches
 COMPARING = 8  # threads at most
@@ -161,10 +162,6 @@ def value_at(sample: Sample, index: tuple[int, ...]) -> float:
         return float(sample.expected[index])
     flat = sample.expected.reshape(-1)
     return float(sample.expected[index]) if len(index) == sample.expected.ndim else float(flat[index[-1]])
-
-
-def raw(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def first_difference(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:

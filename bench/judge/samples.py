@@ -1,19 +1,26 @@
-"""Inputs of a check with their float64 answers: of few images, which a batch beyond repeats."""
+"""Inputs of a check with their float64 answers: of few images, which a batch beyond repeats, and which images
+of a batch are looked at where not all are."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bench import one_node, oracle
-from engine.rung_session import data_inputs
+from engine.rung_rows import Given, Rows, has_rows, of_rows, rows_of
+from engine.rung_session import data_inputs, input_shapes, output_rows
 from kernels.params import Conv, ConvPool, Lrn, LrnPool, Params, Pool
 
 # An oracle's evaluation is kept below this (at about a GFLOP/s); a batch beyond repeats the images that it
 # had.
 ORACLE_FLOPS = 3e9
+REPEATED = 4  # rows of a sample that is the same at every batch size
+KEPT_NBYTES = 1 << 30  # of such samples, in memory
+# Elements of four bytes at which an index or an offset of 32 bits, with a sign or without, may overflow.
+OVERFLOWS = (1 << 29, 1 << 30, 1 << 31, 1 << 32)
 
 Images = Conv | Pool | Lrn | LrnPool | ConvPool  # operators whose first axis is the batch
 
@@ -42,14 +49,25 @@ class Sample:
         data = data_inputs(self.params, len(self.inputs))
         return [self.whole(a) if i in data else a for i, a in enumerate(self.inputs)]
 
+    def given(self, p: Params) -> list[Given]:
+        """The inputs as a rung's session is given them for `p`, the params of the full batch."""
+        if self.rows is None:
+            return list(self.inputs)
+        few = rows_of(self.params) or 1
+        return [
+            Rows(array.reshape(few, -1), self.rows, shape) if has_rows(p, i) else array
+            for i, (array, shape) in enumerate(zip(self.inputs, input_shapes(p), strict=True))
+        ]
+
 
 def distinct(p: Params) -> Params:
     """The params of the images that the oracle answers for; a batch beyond repeats them."""
-    if not isinstance(p, Images):
-        return p
-    most = min(oracle.MAX_IMAGES, int(ORACLE_FLOPS / max(1, p.flops / p.n)))
-    few = min(p.n, max(2, most))
-    return p.of_images(few) if isinstance(p, ConvPool) else replace(p, n=few)
+    return of_rows(p, min(p.n, _few(p, oracle.MAX_IMAGES))) if isinstance(p, Images) else p
+
+
+def _few(p: Params, most: int) -> int:
+    """How many rows the oracle answers for, at least two."""
+    return max(2, min(most, int(ORACLE_FLOPS / max(1, of_rows(p, 1).flops))))
 
 
 def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] = ()) -> Sample:
@@ -66,3 +84,56 @@ def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] =
     made = one_node.graph(few, inputs)
     answer = oracle.run(made, {f"in{i}": inputs[i] for i in data}, [one_node.OUTPUT])[one_node.OUTPUT]
     return Sample(few, inputs, answer, rows)
+
+
+_repeated: OrderedDict[tuple[Params, int], Sample] = OrderedDict()
+
+
+def repeated(p: Params, seed: int = 0) -> Sample:
+    """Inputs for `p` and their answer that are the same whatever the batch size: worked out once, and kept in
+    memory and in the oracle's cache. Which row lies where is drawn for each batch size, such that neighbours
+    differ where there are more than two. `expected` is of rows, as rung_session.output_rows has them."""
+    count = rows_of(p)
+    if count is None:
+        return _kept(p, seed)
+    kinds = _few(p, REPEATED)
+    steps = np.random.default_rng((seed, count)).integers(min(1, kinds - 2), kinds, count)
+    steps[:kinds] = 1
+    return replace(_kept(of_rows(p, kinds), seed), rows=(np.cumsum(steps) - 1) % kinds)
+
+
+def _kept(few: Params, seed: int) -> Sample:
+    key = (few, seed)
+    if key not in _repeated:
+        inputs = one_node.draw(few, np.random.default_rng(seed))
+        data = {f"in{i}": inputs[i] for i in data_inputs(few, len(inputs))}
+        answer = oracle.answered(one_node.graph(few, inputs), data, [one_node.OUTPUT])[one_node.OUTPUT]
+        shape = output_rows(few) if rows_of(few) is not None else answer.shape
+        _repeated[key] = Sample(few, inputs, answer.reshape(shape))
+    _repeated.move_to_end(key)
+    while len(_repeated) > 1 and sum(map(_nbytes, _repeated.values())) > KEPT_NBYTES:
+        _repeated.popitem(last=False)
+    return _repeated[key]
+
+
+def _nbytes(sample: Sample) -> int:
+    return sample.expected.nbytes + sum(array.nbytes for array in sample.inputs)
+
+
+def looked_at(count: int, elements: Sequence[int], most: int, random: np.random.Generator) -> np.ndarray:
+    """The rows of a batch that are compared where not all are, in order: always its ends, its middle and what
+    lies where indices of 32 bits overflow; of the others about `most`, drawn anew each time, half of them at
+    the edges of tiles. elements: of a row of each array that is read or written."""
+    if count <= most:
+        return np.arange(count)
+    always = {0, 1, count // 2 - 1, count // 2, count - 2, count - 1}
+    for limit in OVERFLOWS:
+        for each in elements:
+            always |= {limit // max(1, each) + beside for beside in (-1, 0, 1)}
+    chosen = {row for row in always if 0 <= row < count}
+    left = max(2, most - len(chosen))
+    powers = 1 << random.integers(0, max(1, count.bit_length()), left // 2)
+    edges = powers * random.integers(1, 1 + count // powers) + random.integers(-1, 2, left // 2)
+    chosen |= {int(row) for row in edges if 0 <= row < count}
+    chosen |= set(random.integers(0, count, left - left // 2).tolist())
+    return np.array(sorted(chosen))

@@ -4,24 +4,24 @@ timed."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from bench import one_node
-from bench.judge.comparison import Comparison, compare, error_map, first_difference, raw, value_at
-from bench.judge.samples import Sample, distinct, draw
+from bench.judge.comparison import Comparison, compare, error_map, first_difference, value_at
+from bench.judge.samples import Sample, distinct, draw, looked_at
 from bench.judge.suite import words
 from bench.ladder.records import Finding
 from bench.records import ErrorStats
+from engine.rung_rows import raw
 from engine.rung_session import POISONS, RungSession, data_inputs, output_shape, prepare
 from kernels.params import Params
 from kernels.registry import Rung
 
-# An output beyond this is looked at as a whole once a check, and otherwise in its first and last images and
-# some between, drawn anew each time.
+# An output beyond this is looked at as a whole once a check, and otherwise in some of its images.
 LARGE_NBYTES = 64 << 20
 PART_NBYTES = 24 << 20
 UNLIKELY = 1e30  # larger than any answer here: a sentinel was read
@@ -60,7 +60,7 @@ class Trial:
         self._sample = first = self.fresh()
         self._other: Sample | None = None
         self._data = data_inputs(self.params, len(first.inputs))
-        self.session: RungSession = prepare(self.rung, self.params, first.whole_inputs, self.threads)
+        self.session: RungSession = prepare(self.rung, self.params, first.given(self.params), self.threads)
 
     def __enter__(self) -> Trial:
         return self
@@ -82,9 +82,9 @@ class Trial:
         right."""
         session, last = self.session, self._sample
         self._sample = sample = sample or self.fresh()
-        session.write([sample.whole(sample.inputs[i]) for i in self._data])
+        self._write(sample)
         part = self._part(sample)
-        if part and self._right_throughout(sample, part) and not session.strays():
+        if part is not None and self._right_throughout(sample, part) and not session.strays():
             return None
         first, second = (self._pass(byte) for byte in POISONS)
         if strays := session.strays():
@@ -103,14 +103,18 @@ class Trial:
         sample = self._sample
         self.session.synchronize()
         part = self._part(sample)
-        if not (part and self._right(sample, part)) and (
+        if not (part is not None and self._right(sample, [part])) and (
             failure := self._judged(when, sample, self.session.output(), self._other)
         ):
             return failure
         self._other, self._sample = sample, self._other or self.fresh()
-        self.session.write([self._sample.whole(self._sample.inputs[i]) for i in self._data])
+        self._write(self._sample)
         self.session.poison(POISONS[0])
         return None
+
+    def _write(self, sample: Sample) -> None:
+        given = sample.given(self.params)
+        self.session.write([given[i] for i in self._data])
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's; a trial that has failed takes no more samples."""
@@ -132,38 +136,35 @@ class Trial:
 
     # ------------------------------------------------------------------------------------- a part of it
 
-    def _part(self, sample: Sample) -> list[slice]:
-        """Rows of a large output that are looked at where not all of it is; none of one that is not large."""
+    def _part(self, sample: Sample) -> np.ndarray | None:
+        """Rows of a large output that are looked at where not all of it is; None of one that is not large."""
         count = output_shape(self.params)[0]
-        a_row = 4 * math.prod(output_shape(self.params)[1:])
-        if sample.rows is None or count * a_row <= LARGE_NBYTES:
-            return []
-        third = max(1, PART_NBYTES // 3 // a_row)
-        start = int(self._random_part.integers(third, max(third + 1, count - 2 * third)))
-        return [slice(0, third), slice(start, start + third), slice(count - third, count)]
+        a_row = math.prod(output_shape(self.params)[1:])
+        if sample.rows is None or count * 4 * a_row <= LARGE_NBYTES:
+            return None
+        read = math.prod(sample.inputs[0].shape[1:])
+        return looked_at(count, (a_row, read), PART_NBYTES // (4 * a_row), self._random_part)
 
-    def _right(self, sample: Sample, part: Sequence[slice]) -> bool:
-        """Whether a part of the answer of the last pass is right."""
-        for rows in part:
-            found = compare(
-                self.session.output(rows), sample.at(np.arange(rows.start, rows.stop)), self.precision
-            )
+    def _right(self, sample: Sample, parts: Iterable[np.ndarray]) -> bool:
+        """Whether parts of the answer of the last pass are right."""
+        for rows in parts:
+            found = compare(self.session.output(rows), sample.at(rows), self.precision)
             if not found.stats.ok:
                 return False
             self._note(found.stats)
         return True
 
-    def _right_throughout(self, sample: Sample, part: Sequence[slice]) -> bool:
+    def _right_throughout(self, sample: Sample, part: np.ndarray) -> bool:
         """Whether all of a large answer is right, fetched piece by piece, and a pass on other poison gives
         the same bits in a part of it. What is wrong is left to a look at the whole."""
         self._start(POISONS[0])
-        held = [self.session.output(rows) for rows in part]
-        count, step = len(sample.rows if sample.rows is not None else ()), part[0].stop
-        if not self._right(sample, [slice(i, min(i + step, count)) for i in range(0, count, step)]):
+        held = self.session.output(part)
+        count, step = len(sample.rows if sample.rows is not None else ()), len(part)
+        pieces = (np.arange(i, min(i + step, count)) for i in range(0, count, step))
+        if not self._right(sample, pieces):
             return False
         self._start(POISONS[1])
-        again = (self.session.output(rows) for rows in part)
-        return all(first_difference(*both) is None for both in zip(held, again, strict=True))
+        return first_difference(held, self.session.output(part)) is None
 
     def _note(self, stats: ErrorStats) -> None:
         if self.error is None or stats.rel_l2 > self.error.rel_l2:

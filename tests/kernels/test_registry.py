@@ -103,6 +103,33 @@ def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
     assert registry.find("cpu", "unary", 71, [tmp_path]).idea == "Now better."
 
 
+def test_a_folder_is_listed_each_time_and_a_file_read_once(tmp_path: Path, monkeypatch) -> None:
+    path = write(tmp_path)
+    assert len(registry.rungs("cpu", "unary", [tmp_path])) > 1
+    parsed: list[Path] = []
+    parse = registry.parse
+    monkeypatch.setattr(registry, "parse", lambda path, *rest: parsed.append(path) or parse(path, *rest))
+    resolve = Path.resolve
+    monkeypatch.setattr(Path, "resolve", lambda self: pytest.fail(f"{self} was resolved again"))
+    for _ in range(3):
+        assert registry.find("cpu", "unary", "mine", [tmp_path]).path == path
+    assert not parsed
+    monkeypatch.setattr(Path, "resolve", resolve)
+    write(tmp_path, number=72, name="more")
+    assert registry.find("cpu", "unary", "more", [tmp_path]).number == 72
+    assert parsed == [tmp_path / "72_more.py"]
+    before = path.stat()
+    other = tmp_path / "new"
+    other.write_text(path.read_text().replace("Mine.", "Ours."))
+    os.utime(other, ns=(before.st_mtime_ns, before.st_mtime_ns))
+    other.replace(path)
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert registry.find("cpu", "unary", "mine", [tmp_path]).idea == "Ours.", "as long and as old, replaced"
+    path.unlink()
+    with pytest.raises(InputError, match="no rung 'mine'"):
+        registry.find("cpu", "unary", "mine", [tmp_path])
+
+
 def test_two_files_with_one_number_or_one_name(tmp_path: Path) -> None:
     write(tmp_path, 71, "mine")
     second = write(tmp_path, 71, "other")

@@ -1,0 +1,143 @@
+"""Batches that repeat a few images, held as those few: what the judge feeds a rung.
+
+Rows are what a kernel works out one independently of the other: images, the rows of one matrix product or of
+a softmax. Whatever the batch size, a few rows and their answers are enough; which of them lies where is
+drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernels.params import Binary, Conv, ConvPool, Gemm, Lrn, LrnPool, Params, Pool, Softmax
+
+CHUNK_NBYTES = 1 << 20  # compared at once: little enough to stay in the caches
+
+
+def rows_of(p: Params) -> int | None:
+    """How many rows of the params do not touch each other; None where there is no telling."""
+    match p:
+        case Conv() | Pool() | Lrn() | LrnPool() | ConvPool():
+            return p.n
+        case Softmax():
+            return p.outer
+        case Gemm() if p.batch == 1 and not p.trans_a and not (p.bias and p.bias_stride_m):
+            return p.m
+        case Binary() if len(p.shape) > 1 and (p.strides_a[0] or p.strides_b[0]):
+            return p.shape[0]
+    return None
+
+
+def of_rows(p: Params, count: int) -> Params:
+    """The same of so many rows. Raises ValueError where `rows_of` is None."""
+    if rows_of(p) is None:
+        raise ValueError(f"{p} has no rows that stand alone")
+    match p:
+        case ConvPool():
+            return p.of_images(count)
+        case Conv() | Pool() | Lrn() | LrnPool():
+            return replace(p, n=count)
+        case Softmax():
+            return replace(p, outer=count)
+        case Gemm():
+            return replace(p, m=count)
+        case Binary():
+            return replace(p, shape=(count, *p.shape[1:]))
+    raise AssertionError(f"rows_of and of_rows differ about {p.op}")
+
+
+def has_rows(p: Params, place: int) -> bool:
+    """Whether this input has a row for each of the params' rows; weights, and what is broadcast, have not."""
+    if isinstance(p, Binary):
+        return bool((p.strides_a, p.strides_b)[place][0])
+    return place == 0
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """An array whose row i is `distinct[index[i]]`, made on the CPU by `np.asarray` alone. shape: of the
+    whole, in which axes of 1 may stand in front of the rows'."""
+
+    distinct: np.ndarray
+    index: np.ndarray
+    shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.distinct.dtype
+
+    @property
+    def row_nbytes(self) -> int:
+        return math.prod(self.distinct.shape[1:]) * self.distinct.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.index) * self.row_nbytes
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        made = self.distinct[self.index].reshape(self.shape)
+        return made if dtype is None else made.astype(dtype)
+
+
+Given = np.ndarray | Rows
+"""An input of a rung, whole or as the few rows that it repeats."""
+
+
+def raw(array: np.ndarray) -> np.ndarray:
+    """Its bytes."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays of one size hold the same bytes."""
+    left, right = raw(a), raw(b)
+    whole = left.size // 8 * 8
+    for start in range(0, whole, CHUNK_NBYTES):
+        part = slice(start, min(start + CHUNK_NBYTES, whole))
+        if (left[part].view(np.uint64) != right[part].view(np.uint64)).any():
+            return False
+    return left[whole:].tobytes() == right[whole:].tobytes()
+
+
+def changed(held: np.ndarray, given: Given, start: int = 0) -> tuple[int, int] | None:
+    """Where bytes that were read, the first of them byte `start` of the array, are not what was given: the
+    first such byte of the array, and how many; None where they are."""
+    first, count = -1, 0
+    for at, expected in _stretches(given, start, start + held.size):
+        part = held[at - start : at - start + expected.size]
+        if not same(part, expected):
+            wrong = np.flatnonzero(part != expected)
+            first = at + int(wrong[0]) if first < 0 else first
+            count += wrong.size
+    return (first, count) if count else None
+
+
+def _stretches(given: Given, start: int, stop: int) -> list[tuple[int, np.ndarray]]:
+    """The bytes from start to stop as (place, bytes), one after another, nothing of them copied."""
+    if isinstance(given, np.ndarray):
+        return [(start, raw(given)[start:stop])]
+    each, found = given.row_nbytes, []
+    while start < stop:
+        row, inside = divmod(start, each)
+        end = min(stop, (row + 1) * each)
+        found.append((start, raw(given.distinct[given.index[row]])[inside : inside + end - start]))
+        start = end
+    return found
+
+
+def blocks(nbytes: int, whole: bool, random: np.random.Generator, each: int, count: int) -> list[slice]:
+    """Stretches of an array that are looked at: all of it, or its two ends and some between, drawn anew."""
+    if whole or nbytes <= (count + 2) * each:
+        return [slice(start, min(start + each, nbytes)) for start in range(0, nbytes, each)]
+    starts = {0, nbytes - each, *random.integers(0, nbytes - each, count).tolist()}
+    return [slice(start, start + each) for start in sorted(starts)]
+
+
+def picked(rows: slice | Sequence[int] | np.ndarray, count: int) -> np.ndarray:
+    """The rows as places among so many."""
+    return np.arange(count)[rows] if isinstance(rows, slice) else np.asarray(rows, np.int64)
