@@ -155,6 +155,12 @@ def choose_backends(asked: Sequence[str]) -> list[Backend]:
     return [backend for backend in chosen if not reasons[backend.name]]
 
 
+def backend_names(job: Job) -> tuple[str, ...]:
+    """The backends that a job compares: those it names, else all that can run here. Raises InputError where
+    none can."""
+    return job.backends or tuple(backend.name for backend in choose_backends(()))
+
+
 def with_variants(chosen: Sequence[Backend]) -> list[Backend]:
     """`chosen`, each variant of one of them behind it. Raises InputError, in words, where none of them can be
     tuned on this machine."""

@@ -7,7 +7,7 @@ one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -34,14 +34,24 @@ Progress = Callable[[str, float | None], None]
 
 
 class Material:
-    """One model of a job. `batches`: the batch sizes it will run at. Raises KernelscopeError on loading."""
+    """One model of a job. batches: the batch sizes it will run at. compared: backends of cases that are
+    planned, beside those that the job means here. Raises KernelscopeError on loading."""
 
-    def __init__(self, name: str, job: Job, batches: tuple[int, ...], progress: Progress) -> None:
+    def __init__(
+        self,
+        name: str,
+        job: Job,
+        batches: tuple[int, ...],
+        progress: Progress,
+        compared: Collection[str] = (),
+    ) -> None:
         self._job = job
         self._progress = progress
         self.spec = cases.model_spec(name, job)
         self.path = self.spec.file(progress)
-        devices = sorted({backends.get(backend).device for backend in job.backends})
+        # A job that names no backend means all that can run here: their devices say what is one group of
+        # nodes, and a group must be no smaller than a step of any of them.
+        devices = sorted({backends.get(name).device for name in (*cases.backend_names(job), *compared)})
         self.graph: Graph = replace(importer.load(self.path), devices=tuple(devices))
         self._plain = Options(
             threads=job.threads,

@@ -102,8 +102,9 @@ class Runner:
         self._go_on()
         self._material, self._errors = None, LayerErrors()  # the last model's go before the next one's come
         batches = tuple(case.batch for group in members for case in group)
+        compared = {case.backend for group in members for case in group}
         try:
-            self._material = Material(model, self._job, batches, self._progress)
+            self._material = Material(model, self._job, batches, self._progress, compared)
         except Stopped:
             raise
         except Exception as error:  # every case of the model shares the reason
