@@ -12,6 +12,8 @@ import ctypes
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from kernels import cpu, packing, registry
 from kernels.cpu.common import activation
 from kernels.launch import POINTERS
 from kernels.params import ConvPool, Gemm, LrnPool, Params
+from kernels.registry import Rung
 from tests.standin import arguments, unpacking
 from tests.standin.code import Module
 from tests.standin.memory import Memory
@@ -104,7 +107,9 @@ class _Bound:
             else:
                 arrays.append(self._view(address, shape, dtype))
         to = np.dtype(getattr(params, "to", dtype))
-        self._calls += _calls(params, arrays, self._view(output, arguments.output_shape(params), to))
+        self._calls += _calls(
+            module.twin, params, arrays, self._view(output, arguments.output_shape(params), to)
+        )
 
     def _view(self, address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         found = self._memory.view(address, shape, dtype)
@@ -113,9 +118,7 @@ class _Bound:
 
     def _rounded(self, source: np.ndarray) -> np.ndarray:
         rounded = np.empty_like(source)
-        self._calls.append(
-            lambda: np.copyto(rounded, packing.converted(source, self._module.precision))
-        )
+        self._calls.append(lambda: np.copyto(rounded, packing.converted(source, self._module.precision)))
         return rounded
 
     def _unpacked(self, address: int, params: Any, shape: Sequence[int]) -> np.ndarray:
@@ -139,7 +142,14 @@ class _Bound:
                 call()
 
 
-def _calls(params: Params, inputs: list[np.ndarray], output: np.ndarray) -> list[Callable[[], None]]:
+def _calls(
+    twin: str, params: Params, inputs: list[np.ndarray], output: np.ndarray
+) -> list[Callable[[], None]]:
+    if twin:
+        path, nothing = Path(twin), MappingProxyType[str, Any]({})
+        text = path.read_text(encoding="utf-8")
+        rung = Rung("cpu", params.op, 0, path.stem, "", "", nothing, nothing, path, text)
+        return [_bound(cpu.load(rung), params, inputs, output)]
     match params:
         case ConvPool():
             first, second = params.conv, params.pool
@@ -154,7 +164,12 @@ def _calls(params: Params, inputs: list[np.ndarray], output: np.ndarray) -> list
 def _rung(params: Params, inputs: list[np.ndarray], output: np.ndarray) -> Callable[[], None]:
     name = _RUNGS.get(params.op)
     rung = registry.find("cpu", params.op, name) if name else registry.default("cpu", params)
-    kernel = cpu.load(rung)
+    return _bound(cpu.load(rung), params, inputs, output)
+
+
+def _bound(
+    kernel: cpu.CpuKernel, params: Params, inputs: list[np.ndarray], output: np.ndarray
+) -> Callable[[], None]:
     return kernel.bind(params, inputs, output, np.empty(kernel.workspace(params) // 4, np.float32))
 
 

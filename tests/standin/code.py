@@ -13,8 +13,8 @@ from tests.standin.errors import NO_BINARY, CudaError
 
 _COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _BOUNDS = re.compile(r"__launch_bounds__\([^()]*\)")
-_KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:\w+\s+)*?(\w+)\s*\(([^()]*)\)\s*\{')
-_CONSTANT = re.compile(r'extern\s+"C"\s+__constant__\s+float\s+(\w+)\s*\[\s*(\w+)\s*\]')
+_KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:\w+\s+)*?(\w+)\s*\(([^()]*)\)')
+_CONSTANT = re.compile(r"__constant__\s+float\s+(\w+)\s*\[\s*(\w+)\s*\]")
 _TYPES = {"int": "int32", "index_t": "int64", "long long": "int64", "float": "float32"}
 
 
@@ -29,7 +29,8 @@ class Function:
 @dataclass(frozen=True)
 class Module:
     """known: whether it was compiled by the stand-in; code of a real compiler is launched and does nothing.
-    constants: bytes of each array in constant memory."""
+    constants: bytes of each array in constant memory. twin: a rung of the CPU's that answers in the kernel's
+    place, faults and all ("": the answer is right)."""
 
     file: str = ""
     arch: str = ""
@@ -37,6 +38,7 @@ class Module:
     precision: str = "fp32"
     launch: str = ""
     packs: bool = False
+    twin: str = ""
     known: bool = False
     functions: Mapping[str, Function] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
@@ -57,9 +59,7 @@ class Module:
         found: dict[str, Any] = json.loads(content)
         if found["arch"] != f"sm_{capability[0]}{capability[1]}":
             raise CudaError(NO_BINARY, f"compiled for {found['arch']}")
-        functions = {
-            name: Function(name, tuple(it["takes"])) for name, it in found.pop("functions").items()
-        }
+        functions = {name: Function(name, tuple(it["takes"])) for name, it in found.pop("functions").items()}
         return cls(functions=functions, **found)
 
 
@@ -67,7 +67,8 @@ def functions(texts: Sequence[str]) -> dict[str, Function]:
     """The kernels that a file and its headers define."""
     found = {}
     for text in texts:
-        for name, arguments in _KERNEL.findall(_BOUNDS.sub("", _COMMENTS.sub("", text))):
+        plain = _BOUNDS.sub("", _COMMENTS.sub("", text.replace("\\\n", " ")))
+        for name, arguments in _KERNEL.findall(plain):
             found[name] = Function(name, tuple(map(_kind, arguments.split(","))))
     return found
 

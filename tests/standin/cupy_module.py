@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.standin.arrays import Array
 from tests.standin.code import Function, Module
 from tests.standin.device import Device, Event, Graph, Launched, Stream, Work
 from tests.standin.errors import INVALID, NOT_FOUND, CudaError, OutOfMemoryError
@@ -71,6 +72,7 @@ class Cupy:
                 driverGetVersion=lambda: CUDA,
                 memGetInfo=checked(lambda: (memory.total - memory.used, memory.total)),
                 deviceSynchronize=device.synchronize,
+                streamSynchronize=lambda stream: device.stream(int(stream)).synchronize(),
                 free=checked(None),
                 profilerStart=checked(None),
                 profilerStop=checked(None),
@@ -80,10 +82,18 @@ class Cupy:
     def RawModule(self, path: str) -> _RawModule:
         self.device.check()
         if path not in self._modules:
-            self._modules[path] = _RawModule(
-                self.device, Module.read(path, self.device.settings.capability)
-            )
+            self._modules[path] = _RawModule(self.device, Module.read(path, self.device.settings.capability))
         return self._modules[path]
+
+    def asarray(self, values: Any, dtype: Any = None) -> Array:
+        values = np.ascontiguousarray(values, dtype)
+        return Array.of(self.device, self.cuda.alloc(values.nbytes), values)
+
+    def full(self, size: int, value: Any, dtype: Any) -> Array:
+        return self.asarray(np.full(size, value, dtype))
+
+    def asnumpy(self, array: Array) -> np.ndarray:
+        return array.on_host()
 
     def _copy(self, to: int, source: int, nbytes: int, kind: int, stream: int) -> None:
         """cudaMemcpyAsync. Bytes of the device have to be allocated; those of the host are its own matter."""
@@ -299,9 +309,7 @@ class _Pointer:
             part.fill(value)
             block.version += 1
 
-        stream.put(
-            Work(do, _COPY_US + nbytes / _COPIED_A_US, told={"kind": "MEMSET", "bytes": nbytes})
-        )
+        stream.put(Work(do, _COPY_US + nbytes / _COPIED_A_US, told={"kind": "MEMSET", "bytes": nbytes}))
 
 
 __all__ = ["Cupy", "Launched"]

@@ -18,6 +18,7 @@ from tests.standin import code
 from tests.standin.code import Module
 
 VERSION = (13, 9999)
+TWINS = Path(__file__).parent / "twins"
 ARCHITECTURES = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121]
 
 
@@ -69,6 +70,7 @@ def nvrtcCompileProgram(program: _Program, count: int, flags: list[bytes]) -> tu
         precision=header.get("precision", "fp32"),
         launch=header.get("launch", ""),
         packs=header.get("packs", False),
+        twin=_twin(program.name, folders),
         known=True,
         functions=code.functions(texts),
         constants=code.constants(texts, defines),
@@ -84,6 +86,12 @@ def nvrtcCompileProgram(program: _Program, count: int, flags: list[bytes]) -> tu
         ]
     program.log, program.cubin = "\n".join(lines).encode() + b"\0", module.to_bytes()
     return (_OK,)
+
+
+def _twin(name: str, folders: list[Path]) -> str:
+    """What a file does that does something else than its operator: a rung of the CPU's of the same name."""
+    found = (folder / name.replace(".cu", ".py") for folder in (*folders, TWINS))
+    return next((str(path) for path in found if path.is_file()), "")
 
 
 def _failed(program: _Program, line: int, text: str) -> tuple[nvrtcResult]:
