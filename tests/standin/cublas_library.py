@@ -92,5 +92,5 @@ class Streamed(FakeCublas):
 
         launched = Launched("cuBLAS", flops=2 * m * n * k * count)
         told = {"kind": "CONCURRENT_KERNEL", "name": "sgemm", "grid": (1, 1, 1), "block": (128, 1, 1)}
-        device().stream(self._stream).put(Work(do, launched=launched, told=told))
+        device().stream(self._stream).put(Work(do, launched=launched, call="cudaLaunchKernel", told=told))
         return 0

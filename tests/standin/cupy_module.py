@@ -113,7 +113,7 @@ class Cupy:
 
         told = {"kind": "MEMCPY", "copy_kind": _COPIES[kind], "bytes": nbytes}
         cost = _COPY_US + nbytes / _COPIED_A_US
-        self.device.stream(int(stream)).put(Work(do, cost, told=told))
+        self.device.stream(int(stream)).put(Work(do, cost, call="cudaMemcpyAsync", told=told))
 
 
 class _RawModule:
@@ -183,7 +183,7 @@ class _Stream:
         self.it.synchronize()
 
     def launch_host_func(self, function: Callable[[Any], None], argument: Any) -> None:
-        self.it.put(Work(lambda: function(argument)))
+        self.it.put(Work(lambda: function(argument), call="cudaLaunchHostFunc"))
 
     def begin_capture(self) -> None:
         self.it.begin_capture()
@@ -309,7 +309,8 @@ class _Pointer:
             part.fill(value)
             block.version += 1
 
-        stream.put(Work(do, _COPY_US + nbytes / _COPIED_A_US, told={"kind": "MEMSET", "bytes": nbytes}))
+        cost = _COPY_US + nbytes / _COPIED_A_US
+        stream.put(Work(do, cost, call="cudaMemsetAsync", told={"kind": "MEMSET", "bytes": nbytes}))
 
 
 __all__ = ["Cupy", "Launched"]

@@ -11,7 +11,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from time import perf_counter_ns
+from typing import Any, Protocol
 
 from tests.standin.errors import BAD_HANDLE, CAPTURING, NOT_READY, CudaError
 from tests.standin.memory import Memory
@@ -34,13 +35,25 @@ class Launched:
 
 @dataclass(frozen=True)
 class Work:
-    """What is put on a stream. cost_us: on its clock, where it is no kernel. told: what a profiler would
-    record of it, by the names of CUPTI's records."""
+    """What is put on a stream. cost_us: on its clock, where it is no kernel. call: CUDA's function that puts it
+    there. told: what a profiler records of its being done, by the names of CUPTI's records ({}: nothing)."""
 
     do: Callable[[], object]
     cost_us: float = 0.0
     launched: Launched | None = None
+    call: str = ""
     told: dict[str, Any] = field(default_factory=dict)
+    graph: Sequence[Work] = ()  # done in its place, one after another
+
+
+class Watcher(Protocol):
+    """A profiler. Times are perf_counter's."""
+
+    def called(self, name: str, start_ns: int, end_ns: int, correlation: int) -> None: ...
+
+    def did(
+        self, stream: Stream, work: Work, start_ns: int, end_ns: int, correlation: int, node: int | None
+    ) -> None: ...
 
 
 def modelled_us(launches: Sequence[Launched], index: int) -> float:
@@ -66,7 +79,8 @@ class Device:
         self.lost: CudaError | None = None
         self.ran: list[Launched] = []
         self.streams: dict[int, Stream] = {}
-        self.watchers: list[Callable[[Stream, Work, bool], None]] = []  # told before and after each work
+        self.watcher: Watcher | None = None
+        self.correlation = 0
         self._thread = threading.local()
         self.null = Stream(self, handle=0)
 
@@ -79,6 +93,18 @@ class Device:
     def current(self) -> Stream:
         stack = self._stack()
         return stack[-1] if stack else self.null
+
+    def call(self, name: str, do: Callable[[int], None]) -> None:
+        """A call into CUDA by its name, given its number."""
+        self.check()
+        self.correlation += 1
+        correlation = self.correlation
+        if self.watcher is None or not name:
+            do(correlation)
+            return
+        started = perf_counter_ns()
+        do(correlation)
+        self.watcher.called(name, started, perf_counter_ns(), correlation)
 
     def _stack(self) -> list[Stream]:
         if not hasattr(self._thread, "stack"):
@@ -113,18 +139,21 @@ class Stream:
     def __init__(self, device: Device, handle: int | None = None) -> None:
         self.device = device
         self.handle = id(self) if handle is None else handle
+        self.number = len(device.streams) + 1
         self.now_us = 0.0
         self.captured: list[Work] | None = None
-        self._waiting: deque[Work] = deque()
+        self._waiting: deque[tuple[Work, int]] = deque()
         self._doing = threading.RLock()
         device.streams[self.handle] = self
 
     def put(self, work: Work) -> None:
-        self.device.check()
+        self.device.call(work.call, lambda correlation: self._put(work, correlation))
+
+    def _put(self, work: Work, correlation: int) -> None:
         if self.captured is not None:
             self.captured.append(work)
             return
-        self._waiting.append(work)
+        self._waiting.append((work, correlation))
         if len(self._waiting) > _MOST_WAITING:
             self._next()
 
@@ -135,27 +164,28 @@ class Stream:
                 self._next()
 
     def synchronize(self) -> None:
-        self.device.check()
+        self.device.call("cudaStreamSynchronize", lambda _: self._synchronize())
+
+    def _synchronize(self) -> None:
         if self.captured is not None:
             raise CudaError(CAPTURING)
         self.drain()
 
     def _next(self) -> None:
-        work = self._waiting.popleft()
+        work, correlation = self._waiting.popleft()
         try:
-            self.do([work])
+            self._do(work, correlation)
         except CudaError as error:
             self.device.lost = error
             self._waiting.clear()
             raise
 
-    def do(self, works: Sequence[Work]) -> None:
-        """These now, one after another."""
+    def _do(self, it: Work, correlation: int) -> None:
+        works = it.graph or (it,)
         launches = [work.launched for work in works if work.launched is not None]
-        index = 0
-        for work in works:
-            for watch in self.device.watchers:
-                watch(self, work, False)
+        index, watcher = 0, self.device.watcher
+        for node, work in enumerate(works):
+            started = perf_counter_ns()
             work.do()
             if work.launched is None:
                 self.now_us += work.cost_us
@@ -163,14 +193,16 @@ class Stream:
                 self.device.ran.append(work.launched)
                 self.now_us += self.device.cost_us(launches, index)
                 index += 1
-            for watch in self.device.watchers:
-                watch(self, work, True)
+            if watcher is not None and work.told:
+                ended = perf_counter_ns()
+                watcher.did(self, work, started, ended, correlation, node if it.graph else None)
 
     def begin_capture(self) -> None:
-        self.device.check()
+        self.device.call("cudaStreamBeginCapture", lambda _: None)
         self.captured = []
 
     def end_capture(self) -> Graph:
+        self.device.call("cudaStreamEndCapture", lambda _: None)
         works, self.captured = self.captured, None
         if self.device.broken:
             raise RuntimeError(self.device.broken)
@@ -186,7 +218,8 @@ class Graph:
     works: list[Work]
 
     def put_on(self, stream: Stream) -> None:
-        stream.put(Work(lambda: stream.do(self.works)))
+        if self.works:
+            stream.put(Work(lambda: None, call="cudaGraphLaunch", graph=self.works))
 
 
 class Event:
@@ -205,16 +238,16 @@ class Event:
         def arrive() -> None:
             self._at_us, self._done = stream.now_us, number
 
-        stream.put(Work(arrive))
+        stream.put(Work(arrive, call="cudaEventRecord"))
 
     @property
     def _passed(self) -> bool:
         return self._done == self._recorded
 
     def synchronize(self) -> None:
-        if self._stream is not None:
-            self._stream.device.check()
-            self._stream.drain(lambda: self._passed)
+        stream = self._stream
+        if stream is not None:
+            stream.device.call("cudaEventSynchronize", lambda _: stream.drain(lambda: self._passed))
 
     def ms_until(self, stop: Event) -> float:
         for event in (self, stop):

@@ -28,6 +28,13 @@ def _cupy() -> dict[str, Any]:
     return {name: getattr(cupy, name) for name in names}
 
 
+def _cupti() -> dict[str, Any]:
+    from tests.standin.cupti_module import Recording
+
+    recording = Recording()
+    return {name: getattr(recording, name) for name in {*vars(recording), *dir(Recording)}}
+
+
 def _same(name: str) -> Callable[[], dict[str, Any]]:
     """A module of ours under another name."""
     return lambda: vars(importlib.import_module(name))
@@ -39,6 +46,8 @@ _MODULES: dict[str, Callable[[], dict[str, Any]]] = {
     "cuda.bindings": dict,
     "cuda.bindings.nvrtc": _same("tests.standin.nvrtc_module"),
     "cuda.bindings.driver": _same("tests.standin.driver"),
+    "cupti": dict,
+    "cupti.cupti": _cupti,
     "cuda.pathfinder": _same("tests.standin.cublas_library"),
 }
 # What is there is changed when it has been loaded.

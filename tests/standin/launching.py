@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,10 @@ class Kernel:
         if key not in self._known:
             self._known[key] = self._bound(arguments)
         do, launched = self._known[key]
+        if self._module.op == "probe":  # which is told how much a thread does
+            launched = replace(launched, flops=launched.flops * math.prod(grid) * math.prod(block))
         if early:
-            launched = Launched(launched.function, True, launched.flops, launched.nbytes)
+            launched = replace(launched, early=True)
         told = {
             "kind": "CONCURRENT_KERNEL",
             "name": self.function.name,
@@ -68,7 +71,7 @@ class Kernel:
             "block": tuple(block),
             "dynamic_shared_memory": shared_nbytes,
         }
-        return Work(do, launched=launched, told=told)
+        return Work(do, launched=launched, call="cuLaunchKernelEx" if early else "cuLaunchKernel", told=told)
 
     def _check(self, grid: Sequence[int], block: Sequence[int], shared_nbytes: int) -> None:
         grid, block = ((*size, 1, 1)[:3] for size in (grid, block))

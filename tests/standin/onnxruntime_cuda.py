@@ -70,7 +70,7 @@ class _Session:
             self._stream.synchronize()
             do()
             return
-        self._stream.put(Work(do, self._cost_us + moved, told=told))
+        self._stream.put(Work(do, self._cost_us + moved, call="cudaLaunchKernel", told=told))
         if options is None or not _entry(options, _ASYNC):
             self._stream.synchronize()
 
