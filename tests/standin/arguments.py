@@ -101,7 +101,9 @@ def _transpose(given: list[Any], bias: bool) -> Transpose:
 
 
 def _pad(given: list[Any], bias: bool) -> Pad:
-    out, sizes, begin, _ = _axes(given[1:], 4)
+    rows = _axes(given[1:], 4)
+    axes = [axis for axis in range(MAX_RANK) if rows[3][axis]]  # the others were filled up
+    out, sizes, begin = (tuple(row[axis] for axis in axes) for row in rows[:3])
     end = tuple(o - s - b for o, s, b in zip(out, sizes, begin, strict=True))
     return Pad(sizes, begin, end, _word("PAD", given[-2]), given[-1])
 

@@ -51,16 +51,21 @@ class Module:
         return json.dumps(asdict(self)).encode()
 
     @classmethod
+    def from_bytes(cls, content: bytes) -> Module:
+        found: dict[str, Any] = json.loads(content)
+        kernels = {name: Function(name, tuple(it["takes"])) for name, it in found.pop("functions").items()}
+        return cls(functions=kernels, **found)
+
+    @classmethod
     def read(cls, path: str, capability: tuple[int, int]) -> Module:
         """Raises CudaError where it was compiled for another device."""
         content = Path(path).read_bytes()
         if content.startswith(b"\x7fELF"):
             return cls()
-        found: dict[str, Any] = json.loads(content)
-        if found["arch"] != f"sm_{capability[0]}{capability[1]}":
-            raise CudaError(NO_BINARY, f"compiled for {found['arch']}")
-        functions = {name: Function(name, tuple(it["takes"])) for name, it in found.pop("functions").items()}
-        return cls(functions=functions, **found)
+        module = cls.from_bytes(content)
+        if module.arch != f"sm_{capability[0]}{capability[1]}":
+            raise CudaError(NO_BINARY, f"compiled for {module.arch}")
+        return module
 
 
 def functions(texts: Sequence[str]) -> dict[str, Function]:
