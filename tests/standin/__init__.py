@@ -1,9 +1,9 @@
 """A GPU for machines without one: the whole program runs as on a machine that has one.
 
-Replaced is what lies below the program alone: CuPy, CUDA's driver and compiler, ONNX Runtime's CUDA provider.
-Memory is the host's; a kernel's launch is held to CUDA's limits and then answered by NumPy from its arguments;
-times come from a model (`tests.standin.device`). What it cannot show is whether a kernel computes what its
-launch asks for: that is for a real device.
+Replaced is what lies below the program alone: CuPy, CUDA's driver, compiler and profiler, ONNX Runtime's CUDA
+provider. Memory is the host's; a kernel's launch is held to CUDA's limits and then answered by NumPy from its
+arguments; times come from a model (`tests.standin.device`). What it cannot show is whether a kernel computes
+what its launch asks for: that is for a real device.
 
 `environment()` is what a child process needs to see it, `python -m tests.standin main.py …` runs any command.
 """

@@ -1,9 +1,8 @@
 """What a kernel of the ladder writes: its parameters read back from its arguments, the answer by NumPy.
 
-The arithmetic is that of the CPU's plainest rungs; a kernel of lower precision is given operands rounded as its
-own are. Bytes are read and written where the arguments point, which have to be allocated. Of a launch in
-stages the last one writes the answer; those before it are seen to have been given enough scratch memory, and to
-have run.
+The arithmetic is that of the CPU's plainest rungs; a kernel of lower precision is given operands rounded as
+its own are. Bytes are read and written where the arguments point, which have to be allocated. Of a launch in
+stages the last one writes the answer; those before it are seen to have run, and to have scratch memory.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from tests.standin.memory import Memory
 
 # Of the CPU's rungs those that keep nothing of the weights when they are bound: these may change.
 _RUNGS = {"conv": "batched_im2col", "pool": "separable", "lrn": "blocks"}
-# What a stage does of the work, by what its name adds to the operator's.
 _PROBED_FLOPS = 256  # of a thread in a round: a multiply-add is two
+# Stages that write the answer, by what their names add to the operator's.
 _LAST = ("_reduce", "_product", "_outputs", "_finish")
 
 
@@ -74,7 +73,7 @@ def bind(
 def _whole(
     memory: Memory, module: Module, params: Params, inputs: list[int], output: int, scratch: int
 ) -> Answer:
-    """scratch: where an earlier stage has left the address of the input, 0 where it is among the arguments."""
+    """scratch: where an earlier stage has left the input's address, 0 where it is among the arguments."""
     bound: dict[int, Callable[[], None]] = {}
 
     def do() -> None:

@@ -1,4 +1,4 @@
-"""A kernel's scalar arguments read back into the operator's parameters: kernels.scalars the other way round."""
+"""A kernel's scalar arguments read back into the operator's parameters: kernels.scalars turned round."""
 
 from __future__ import annotations
 
@@ -7,8 +7,21 @@ from typing import Any
 
 from engine.rung_session import input_shapes, output_shape
 from kernels import nvrtc
-from kernels.params import Binary, Cast, Conv, ConvPool, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax
-from kernels.params import Transpose, Unary
+from kernels.params import (
+    Binary,
+    Cast,
+    Conv,
+    ConvPool,
+    Gemm,
+    Lrn,
+    LrnPool,
+    Pad,
+    Params,
+    Pool,
+    Softmax,
+    Transpose,
+    Unary,
+)
 from kernels.scalars import MAX_RANK
 
 _CONV, _POOLING = 16, 18  # scalars of a convolution without its activation, and of a pool

@@ -55,10 +55,6 @@ class Machine:
         """A command of main.py."""
         return self.python(str(ROOT / "main.py"), *words, status=status)
 
-    def logs(self, run: Path) -> str:
-        """What the workers of a run said."""
-        return "\n".join(path.read_text() for path in run.glob("*.log"))
-
 
 @pytest.fixture
 def machine(tmp_path: Path, cache: Path) -> Machine:

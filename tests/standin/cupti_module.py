@@ -1,4 +1,4 @@
-"""`cupti.cupti`, the part of cupti-python that is used: with records made by hand, or of the stand-in device."""
+"""`cupti.cupti`, as far as it is used: with records made by hand, or of what the stand-in device does."""
 
 from __future__ import annotations
 

@@ -35,15 +35,16 @@ class Launched:
 
 @dataclass(frozen=True)
 class Work:
-    """What is put on a stream. cost_us: on its clock, where it is no kernel. call: CUDA's function that puts it
-    there. told: what a profiler records of its being done, by the names of CUPTI's records ({}: nothing)."""
+    """What is put on a stream. cost_us: on its clock, where it is no kernel. call: CUDA's function that puts
+    it there. told: what a profiler records of its being done, by the names of CUPTI's records ({}: nothing).
+    graph: what is done in its place, one after another."""
 
     do: Callable[[], object]
     cost_us: float = 0.0
     launched: Launched | None = None
     call: str = ""
     told: dict[str, Any] = field(default_factory=dict)
-    graph: Sequence[Work] = ()  # done in its place, one after another
+    graph: Sequence[Work] = ()
 
 
 class Watcher(Protocol):

@@ -1,24 +1,25 @@
 """`cuda.bindings.nvrtc` for a stand-in device: what it makes of a file is its kernels' names and arguments.
 
-Compiling hundreds of rungs for real takes minutes; whether they compile is what tests.kernels asks. Its version
-is its own, so that nothing of it is taken for a real compiler's in a cache that both use.
+Compiling hundreds of rungs for real takes minutes; whether they compile is what tests.kernels asks. Its
+version is its own, so that nothing of it is taken for a real compiler's in a cache that both use.
 """
 
 from __future__ import annotations
 
 import ctypes
 import enum
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernels.includes import _INCLUDE
 from tests.standin import code
 from tests.standin.code import Module
 
 VERSION = (13, 9999)
 TWINS = Path(__file__).parent / "twins"
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 ARCHITECTURES = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121]
 
 

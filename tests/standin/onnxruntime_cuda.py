@@ -1,8 +1,8 @@
 """ONNX Runtime with a CUDA provider: its CPU provider, run when the stand-in device comes to it.
 
 A session that is asked for on CUDA says that all its nodes are there, takes its inputs and leaves its outputs
-in memory of the device, and is put on the stream that it was given. Without CUDA among the providers all is as
-it was.
+in memory of the device, and is put on the stream that it was given. Without CUDA among the providers all is
+as it was.
 """
 
 from __future__ import annotations

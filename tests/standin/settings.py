@@ -1,4 +1,4 @@
-"""What kind of device the stand-in is: asked for in the environment, so that it reaches every child process."""
+"""What kind of device the stand-in is: told in the environment, so that every child process knows it."""
 
 from __future__ import annotations
 

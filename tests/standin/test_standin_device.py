@@ -194,9 +194,8 @@ def test_code_for_another_device_is_not_loaded_and_what_it_lacks_not_compiled(lo
 def test_a_launch_that_may_begin_early_gets_its_arguments_too(
     cupy: Cupy, load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import cuda.bindings
-
-    monkeypatch.setattr(cuda.bindings, "driver", driver, raising=False)
+    bindings = pytest.importorskip("cuda.bindings")
+    monkeypatch.setattr(bindings, "driver", driver, raising=False)
     x = cupy.asarray(np.float32([-1, 4]))
     start = overlapping(
         cupy, load(RELU), Stage("unary", (1, 1, 1), (32, 1, 1)), relu(x.data.ptr, x.data.ptr, 2)

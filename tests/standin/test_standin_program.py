@@ -1,7 +1,7 @@
 """The whole program on a machine with a GPU, as far as that needs none: all four backends beside each other.
 
-What is asked is what only their meeting shows: that rows of one are rows of the other, that cases of both end,
-that what is kept of one run is found by the next.
+What is asked is what only their meeting shows: that rows of one are rows of the other, that cases of both
+end, that what is kept of one run is found by the next.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_the_default_comparison_ends_well_on_all_four_backends(machine: Machine)
         assert four["engine-cuda"].facts["gpu"] == "Stand-in GPU"
         assert all(layer.isolated is None or layer.isolated.ok for m in four.values() for layer in m.layers)
         assert {layer.chosen for layer in four["engine-cuda"].layers if layer.rung} == {"timed"}
-    assert "Traceback" not in machine.logs(folder.path)
+    assert "Traceback" not in folder.log.read_text()
 
 
 def test_kernels_are_timed_once_and_kept(machine: Machine, cache: Path) -> None:

@@ -1,4 +1,4 @@
-"""Weights as a rung has them laid out, brought back to ONNX's order: kernels.launch's packs the other way round.
+"""Weights as a rung has them laid out, brought back to ONNX's order: kernels.launch's packs turned round.
 
 What is needed of the layout beyond the weights' own shape is what the kernel is compiled with.
 """
