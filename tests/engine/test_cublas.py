@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from engine import cublas
@@ -18,51 +16,9 @@ from kernels import params, registry
 from kernels.errors import UnavailableError
 from kernels.launch import Product, launch
 from tests.kernels import cuda_cases, interpreted
+from tests.standin.cublas_library import FakeCublas
 
 ALEXNET = params.Conv(5, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, bias=True)
-
-
-class FakeCublas:
-    """What of cuBLAS is called, column by column as its documentation says, on this machine's memory."""
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-        self.destroyed = 0
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*_: Any) -> int:
-            self.calls.append(name)
-            return 0
-
-        return call
-
-    def cublasGetStatusString(self, status: int) -> bytes:
-        return b"out of patience"
-
-    def cublasDestroy_v2(self, handle: Any) -> int:
-        self.destroyed += 1
-        return 0
-
-    def cublasSgemmStridedBatched_64(self, handle: Any, trans_a: int, trans_b: int, *rest: Any) -> int:
-        self.calls.append("product")
-        m, n, k = (value.value for value in rest[:3])
-        alpha, beta, count = rest[3]._obj.value, rest[10]._obj.value, rest[14].value
-        assert beta == 0
-        a = _columns(*rest[4:7], count, *((k, m) if trans_a else (m, k)))
-        b = _columns(*rest[7:10], count, *((n, k) if trans_b else (k, n)))
-        c = _columns(*rest[11:14], count, m, n)
-        left = a.swapaxes(1, 2) if trans_a else a
-        c[...] = np.float32(alpha) * np.matmul(left, b.swapaxes(1, 2) if trans_b else b)
-        return 0
-
-
-def _columns(address: Any, lead: Any, stride: Any, count: int, rows: int, columns: int) -> np.ndarray:
-    """`count` column-major matrices of rows × columns at an address."""
-    assert lead.value >= rows
-    size = (count - 1) * stride.value + (columns - 1) * lead.value + rows
-    flat = np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctypes.c_float)), (size,))
-    steps = (4 * stride.value, 4, 4 * lead.value)
-    return np.lib.stride_tricks.as_strided(flat, (count, rows, columns), steps)
 
 
 @pytest.fixture

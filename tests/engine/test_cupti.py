@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import enum
 import sys
-import time
 import types
 from types import SimpleNamespace as Record
 
@@ -13,86 +11,7 @@ import pytest
 
 from engine import cupti
 from kernels.errors import KernelError, UnavailableError
-
-AHEAD_NS = 5_000_000_000
-
-
-class Kind(enum.IntEnum):
-    MEMCPY = 1
-    MEMSET = 2
-    KERNEL = 3
-    DRIVER = 4
-    RUNTIME = 5
-    CONCURRENT_KERNEL = 10
-    OVERHEAD = 17
-    STREAM = 37
-    SYNCHRONIZATION = 38
-    MEMORY2 = 49
-
-
-class Failure(Exception):
-    def __init__(self, status: int) -> None:
-        super().__init__(f"status {status}")
-        self.status = status
-
-
-class FakeCupti(types.ModuleType):
-    """The part of cupti-python that is used; `hand_over` is what the next flush delivers."""
-
-    def __init__(self) -> None:
-        super().__init__("cupti.cupti")
-        self.ActivityKind = Kind
-        self.CallbackDomain = enum.IntEnum("CallbackDomain", {"DRIVER_API": 1, "RUNTIME_API": 2})
-        self.ActivityMemcpyKind = enum.IntEnum("ActivityMemcpyKind", {"UNKNOWN": 0, "HTOD": 1, "DTOH": 2})
-        self.ActivityMemoryKind = enum.IntEnum(
-            "ActivityMemoryKind", {"UNKNOWN": 0, "PAGEABLE": 1, "PINNED": 2, "DEVICE": 3, "DEVICE_STATIC": 6}
-        )
-        self.ActivitySynchronizationType = enum.IntEnum(
-            "ActivitySynchronizationType", {"UNKNOWN": 0, "STREAM_SYNCHRONIZE": 3, "CONTEXT_SYNCHRONIZE": 4}
-        )
-        self.ActivityOverheadKind = enum.IntEnum("ActivityOverheadKind", {"CUPTI_BUFFER_FLUSH": 65536})
-        self.ActivityThreadIdType = enum.IntEnum("ActivityThreadIdType", {"DEFAULT": 0, "SYSTEM": 1})
-        self.Result = enum.IntEnum(
-            "Result",
-            {
-                "SUCCESS": 0,
-                "ERROR_INSUFFICIENT_PRIVILEGES": 35,
-                "ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED": 39,
-            },
-        )
-        self.enabled: list[int] = []
-        self.hand_over: list[list[Record]] = []
-        self.refuse = 0
-        self.dropped = 0
-
-    def activity_register_callbacks(self, requested, completed):
-        assert requested() == (cupti.BUFFER_NBYTES, 0)
-        self.completed = completed
-
-    def activity_enable(self, kind):
-        if self.refuse and kind == Kind.MEMSET:
-            raise Failure(self.refuse)
-        self.enabled.append(kind)
-
-    def activity_disable(self, kind):
-        self.enabled.remove(kind)
-
-    def activity_flush_all(self, flag):
-        assert flag == 1
-        while self.hand_over:
-            self.completed(self.hand_over.pop(0))
-
-    def activity_get_num_dropped_records(self, context, stream, address):
-        ctypes.c_size_t.from_address(address).value = self.dropped
-
-    def set_thread_id_type(self, kind):
-        self.threads = kind
-
-    def get_timestamp(self):
-        return time.perf_counter_ns() + AHEAD_NS
-
-    def get_callback_name(self, domain, number):
-        return {(2, 7): "cudaLaunchKernel_v7000", (1, 9): "cuMemAlloc_v2"}.get((domain, number), "")
+from tests.standin.cupti_module import AHEAD_NS, FakeCupti, Kind
 
 
 @pytest.fixture

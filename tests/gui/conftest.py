@@ -77,7 +77,8 @@ def settings_file(tmp_path):
 
 @pytest.fixture
 def make_window(qtbot, tmp_path, settings_file, fault_handler, monkeypatch):
-    """make_window("ok", …): a window whose workers do what the words say, one after another."""
+    """make_window("ok", …): a window whose workers do what the words say, one after another. Without words
+    its workers are the program's own."""
     monkeypatch.setattr(faults, "log_path", lambda: tmp_path / "window.log")
     windows = []
 
@@ -86,7 +87,7 @@ def make_window(qtbot, tmp_path, settings_file, fault_handler, monkeypatch):
         window = MainWindow(
             QSettings(str(settings_file), QSettings.Format.IniFormat),
             Theming("light"),
-            command=[sys.executable, str(FAKE), str(state), *plan],
+            command=[sys.executable, str(FAKE), str(state), *plan] if plan else None,
             runs=tmp_path / "runs",
             fault_handler=fault_handler,
         )
@@ -96,7 +97,7 @@ def make_window(qtbot, tmp_path, settings_file, fault_handler, monkeypatch):
             window.show()
         if begin:
             window.session.warm_up()
-            qtbot.waitUntil(lambda: bool(window.backends) or plan[0] == "mute")
+            qtbot.waitUntil(lambda: bool(window.backends) or plan[:1] == ("mute",))
         return window
 
     yield make

@@ -1,0 +1,219 @@
+"""What a kernel of the ladder writes: its parameters read back from its arguments, the answer by NumPy.
+
+The arithmetic is that of the CPU's plainest rungs; a kernel of lower precision is given operands rounded as
+its own are. Bytes are read and written where the arguments point, which have to be allocated. Of a launch in
+stages the last one writes the answer; those before it are seen to have run, and to have scratch memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from kernels import cpu, packing, registry
+from kernels.cpu.common import activation
+from kernels.launch import POINTERS
+from kernels.params import ConvPool, Gemm, LrnPool, Params
+from kernels.registry import Rung
+from tests.standin import arguments, unpacking
+from tests.standin.code import Module
+from tests.standin.memory import Memory
+
+# Of the CPU's rungs those that keep nothing of the weights when they are bound: these may change.
+_RUNGS = {"conv": "batched_im2col", "pool": "separable", "lrn": "blocks"}
+_PROBED_FLOPS = 256  # of a thread in a round: a multiply-add is two
+# Stages that write the answer, by what their names add to the operator's.
+_LAST = ("_reduce", "_product", "_outputs", "_finish")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A launch made ready; flops, nbytes: of the work that it does, 0 where another stage does it."""
+
+    do: Callable[[], object]
+    flops: int = 0
+    nbytes: int = 0
+
+
+def bind(
+    memory: Memory, module: Module, function: str, pointers: Sequence[int], scalars: Sequence[float]
+) -> Answer:
+    """pointers: the inputs', the output's, and that of the scratch memory where the kernel takes one."""
+    if module.op == "probe":
+        return _probe(memory, module, pointers, scalars)
+    op = module.op
+    params = arguments.params(op, scalars, bool(op in ("conv", "gemm", "conv_pool") and pointers[2]))
+    count = POINTERS[op]
+    inputs, output = list(pointers[:count]), pointers[count]
+    scratch = pointers[count + 1] if len(pointers) > count + 1 else 0
+    stage = function.removeprefix(op)
+    if module.launch == "gemm_cublas":
+        return _finishing(memory, params, inputs, output)
+    if stage == "" and f"{op}_reduce" in module.functions and module.define("PARTS") > 1:
+        parts = 4 * module.define("PARTS") * int(np.prod(arguments.output_shape(params)))
+        return Answer(lambda: memory.view(scratch, (parts,), np.uint8).fill(0xFF))
+    if stage == "" and len(module.functions) > 1 and f"{op}_reduce" not in module.functions:
+        return Answer(lambda: _leave(memory, scratch, inputs[0]))
+    if stage and stage not in _LAST:
+        return Answer(lambda: memory.at(scratch, 1))
+    staged = bool(stage) and stage != "_reduce"
+    return _whole(memory, module, params, inputs, output, scratch if staged else 0)
+
+
+# --- the last stage, which writes the answer ---
+
+
+def _whole(
+    memory: Memory, module: Module, params: Params, inputs: list[int], output: int, scratch: int
+) -> Answer:
+    """scratch: where an earlier stage has left the input's address, 0 where it is among the arguments."""
+    bound: dict[int, Callable[[], None]] = {}
+
+    def do() -> None:
+        first = _left(memory, scratch) if scratch else inputs[0]
+        if first not in bound:
+            bound[first] = _Bound(memory, module, params, [first, *inputs[1:]], output)
+        bound[first]()
+
+    return Answer(do, params.flops, params.nbytes)
+
+
+class _Bound:
+    """An operator on memory of the device."""
+
+    def __init__(
+        self, memory: Memory, module: Module, params: Params, inputs: Sequence[int], output: int
+    ) -> None:
+        self._memory, self._module = memory, module
+        self._places: list[tuple[int, int]] = []
+        self._calls: list[Callable[[], object]] = []
+        self._version = -1
+        dtype = np.dtype(getattr(params, "dtype", "float32"))
+        shapes = arguments.input_shapes(params)
+        arrays = []
+        for i, (address, shape) in enumerate(zip(inputs, shapes, strict=False)):
+            if i == 1 and module.packs:
+                arrays.append(self._unpacked(address, params, shape))
+            elif i < 2 and module.precision in ("tf32", "fp16"):
+                arrays.append(self._rounded(self._view(address, shape, dtype)))
+            else:
+                arrays.append(self._view(address, shape, dtype))
+        to = np.dtype(getattr(params, "to", dtype))
+        self._calls += _calls(
+            module.twin, params, arrays, self._view(output, arguments.output_shape(params), to)
+        )
+
+    def _view(self, address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+        found = self._memory.view(address, shape, dtype)
+        self._places.append((address, found.nbytes))
+        return found
+
+    def _rounded(self, source: np.ndarray) -> np.ndarray:
+        rounded = np.empty_like(source)
+        self._calls.append(lambda: np.copyto(rounded, packing.converted(source, self._module.precision)))
+        return rounded
+
+    def _unpacked(self, address: int, params: Any, shape: Sequence[int]) -> np.ndarray:
+        held = self._view(address, (unpacking.nbytes(self._module, params),), np.dtype(np.uint8))
+        found = np.empty(shape, np.float32)
+
+        def unpack() -> None:
+            version = self._memory.at(address, held.nbytes).version
+            if version != self._version:
+                found[...] = unpacking.unpacked(self._module, params, held)
+                self._version = version
+
+        self._calls.append(unpack)
+        return found
+
+    def __call__(self) -> None:
+        for address, nbytes in self._places:
+            self._memory.at(address, nbytes)
+        with np.errstate(all="ignore"):
+            for call in self._calls:
+                call()
+
+
+def _calls(
+    twin: str, params: Params, inputs: list[np.ndarray], output: np.ndarray
+) -> list[Callable[[], None]]:
+    if twin:
+        path, nothing = Path(twin), MappingProxyType[str, Any]({})
+        text = path.read_text(encoding="utf-8")
+        rung = Rung("cpu", params.op, 0, path.stem, "", "", nothing, nothing, path, text)
+        return [_bound(cpu.load(rung), params, inputs, output)]
+    match params:
+        case ConvPool():
+            first, second = params.conv, params.pool
+        case LrnPool():
+            first, second = params.lrn, params.pool
+        case _:
+            return [_rung(params, inputs, output)]
+    between = np.empty(arguments.output_shape(first), np.float32)
+    return [_rung(first, inputs, between), _rung(second, [between], output)]
+
+
+def _rung(params: Params, inputs: list[np.ndarray], output: np.ndarray) -> Callable[[], None]:
+    name = _RUNGS.get(params.op)
+    rung = registry.find("cpu", params.op, name) if name else registry.default("cpu", params)
+    return _bound(cpu.load(rung), params, inputs, output)
+
+
+def _bound(
+    kernel: cpu.CpuKernel, params: Params, inputs: list[np.ndarray], output: np.ndarray
+) -> Callable[[], None]:
+    return kernel.bind(params, inputs, output, np.empty(kernel.workspace(params) // 4, np.float32))
+
+
+def _finishing(memory: Memory, params: Params, inputs: Sequence[int], output: int) -> Answer:
+    """The library has written the product; the kernel adds the bias and activates."""
+    assert isinstance(params, Gemm)
+    shape = (params.batch, params.m, params.n)
+
+    def do() -> None:
+        y = memory.view(output, shape, np.float32)
+        if params.bias:
+            length = arguments.input_shapes(params)[2]
+            bias = memory.view(inputs[2], length, np.float32)
+            steps = (0, 4 * params.bias_stride_m, 4 * params.bias_stride_n)
+            y += np.float32(params.beta) * np.lib.stride_tricks.as_strided(bias, shape, steps)
+        for call in activation(params.activation, y):
+            call()
+
+    return Answer(do, math.prod(shape), 8 * math.prod(shape))
+
+
+# --- stages in front of it ---
+
+
+def _leave(memory: Memory, scratch: int, address: int) -> None:
+    memory.view(scratch, (1,), np.uint64)[0] = address
+
+
+def _left(memory: Memory, scratch: int) -> int:
+    return int(memory.view(scratch, (1,), np.uint64)[0])
+
+
+# --- probes ---
+
+
+def _probe(memory: Memory, module: Module, pointers: Sequence[int], scalars: Sequence[float]) -> Answer:
+    """engine.probe's: a copy of so many 16 bytes, or rounds of multiply-adds that write nothing."""
+    source, target = pointers
+    count = int(scalars[0])
+    if module.file != "copy.cu":
+        return Answer(lambda: None, _PROBED_FLOPS * count)
+
+    def copy() -> None:
+        memory.at(source, 16 * count)
+        memory.at(target, 16 * count)
+        ctypes.memmove(target, source, 16 * count)
+
+    return Answer(copy, 0, 32 * count)

@@ -1,0 +1,145 @@
+"""A kernel's scalar arguments read back into the operator's parameters: kernels.scalars turned round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from engine.rung_session import input_shapes, output_shape
+from kernels import nvrtc
+from kernels.params import (
+    Binary,
+    Cast,
+    Conv,
+    ConvPool,
+    Gemm,
+    Lrn,
+    LrnPool,
+    Pad,
+    Params,
+    Pool,
+    Softmax,
+    Transpose,
+    Unary,
+)
+from kernels.scalars import MAX_RANK
+
+_CONV, _POOLING = 16, 18  # scalars of a convolution without its activation, and of a pool
+
+__all__ = ["input_shapes", "output_shape", "params"]
+
+
+def params(op: str, scalars: Sequence[Any], bias: bool) -> Params:
+    """bias: whether the optional input was given."""
+    return _READ[op](list(scalars), bias)
+
+
+def _word(group: str, number: int) -> Any:
+    """The word behind a code; None for "none"."""
+    prefix = f"{group}_"
+    for name, value in nvrtc.codes().items():
+        if name.startswith(prefix) and value == number:
+            word = name.removeprefix(prefix).lower()
+            return None if word == "none" else word
+    raise ValueError(f"{number} is no code of {group}")
+
+
+def _conv(given: list[Any], bias: bool) -> Conv:
+    n, c, h, w, m, kh, kw, out_h, out_w, stride_h, stride_w, top, left, dilation_h, dilation_w, group = given[
+        :_CONV
+    ]
+    return Conv(
+        n, c, h, w, m, kh, kw, out_h, out_w, stride_h, stride_w, top, left,
+        # Kernels are not told what lies beyond the last row and column: they see it by what they count.
+        max(0, (out_h - 1) * stride_h + (kh - 1) * dilation_h + 1 - h - top),
+        max(0, (out_w - 1) * stride_w + (kw - 1) * dilation_w + 1 - w - left),
+        dilation_h, dilation_w, group, bias, _word("ACTIVATION", given[_CONV]),
+    )  # fmt: skip
+
+
+def _gemm(given: list[Any], bias: bool) -> Gemm:
+    m, n, k, trans_a, trans_b, alpha, beta, bias_m, bias_n, stride_a, stride_b, batch, after = given
+    return Gemm(
+        m, n, k, bool(trans_a), bool(trans_b), alpha, beta, bias, bias_m, bias_n, batch, stride_a, stride_b,
+        _word("ACTIVATION", after),
+    )  # fmt: skip
+
+
+def _pooling(given: list[Any]) -> dict[str, Any]:
+    names = "kind n c h w kh kw out_h out_w stride_h stride_w pad_top pad_left pad_bottom pad_right"
+    fields = dict(zip([*names.split(), "dilation_h", "dilation_w"], given, strict=False))
+    return fields | {"kind": _word("POOL", given[0]), "count_include_pad": bool(given[_POOLING - 1])}
+
+
+def _pool(given: list[Any], bias: bool) -> Pool:
+    return Pool(**_pooling(given), activation=_word("ACTIVATION", given[_POOLING]))
+
+
+def _conv_pool(given: list[Any], bias: bool) -> ConvPool:
+    conv = _conv(given[: _CONV + 1], bias)
+    kind, *window, count_pad, after = given[_CONV + 1 :]
+    sizes = [conv.n, conv.m, conv.out_h, conv.out_w]
+    return ConvPool(conv, _pool([kind, *sizes, *window, count_pad, after], False))
+
+
+def _lrn(given: list[Any], bias: bool) -> Lrn:
+    n, c, inner, size, alpha, beta, k = given
+    return Lrn(n, c, inner, size, alpha * size, beta, k)
+
+
+def _lrn_pool(given: list[Any], bias: bool) -> LrnPool:
+    size, alpha, beta, k = given[_POOLING:]
+    return LrnPool(size=size, alpha=alpha * size, beta=beta, bias=k, **_pooling(given))
+
+
+def _softmax(given: list[Any], bias: bool) -> Softmax:
+    outer, axis, inner, log = given
+    return Softmax(outer, axis, inner, bool(log))
+
+
+def _unary(given: list[Any], bias: bool) -> Unary:
+    return Unary(_word("UNARY", given[1]), given[0])
+
+
+def _binary(given: list[Any], bias: bool) -> Binary:
+    dims, a, b = _axes(given[1:], 3)
+    return Binary(_word("BINARY", given[-2]), dims, a, b, _word("ACTIVATION", given[-1]))
+
+
+def _transpose(given: list[Any], bias: bool) -> Transpose:
+    dims, steps = _axes(given[1:], 2)
+    axes = [axis for axis in range(MAX_RANK) if dims[axis] != 1] or [0]
+    order = sorted(axes, key=lambda axis: -steps[axis])
+    return Transpose(tuple(dims[axis] for axis in order), tuple(order.index(axis) for axis in axes))
+
+
+def _pad(given: list[Any], bias: bool) -> Pad:
+    rows = _axes(given[1:], 4)
+    axes = [axis for axis in range(MAX_RANK) if rows[3][axis]]  # the others were filled up
+    out, sizes, begin = (tuple(row[axis] for axis in axes) for row in rows[:3])
+    end = tuple(o - s - b for o, s, b in zip(out, sizes, begin, strict=True))
+    return Pad(sizes, begin, end, _word("PAD", given[-2]), given[-1])
+
+
+def _cast(given: list[Any], bias: bool) -> Cast:
+    return Cast(given[0], _word("DTYPE", given[1]), _word("DTYPE", given[2]))
+
+
+def _axes(given: list[Any], rows: int) -> list[tuple[int, ...]]:
+    return [tuple(given[row * MAX_RANK : (row + 1) * MAX_RANK]) for row in range(rows)]
+
+
+_READ: dict[str, Callable[[list[Any], bool], Params]] = {
+    "conv": _conv,
+    "gemm": _gemm,
+    "pool": _pool,
+    "conv_pool": _conv_pool,
+    "lrn": _lrn,
+    "lrn_pool": _lrn_pool,
+    "softmax": _softmax,
+    "unary": _unary,
+    "binary": _binary,
+    "transpose": _transpose,
+    "pad": _pad,
+    "cast": _cast,
+}

@@ -1,0 +1,66 @@
+"""Commands of the program as a user types them, on a machine that has the stand-in GPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import main
+from tests.standin import environment
+
+ROOT = Path(main.__file__).parent
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the program keeps between runs: nothing at first."""
+    return tmp_path_factory.mktemp("standin-cache")
+
+
+class Machine:
+    """A folder to work in, and the program."""
+
+    def __init__(self, folder: Path, cache: Path) -> None:
+        self.folder = folder
+        self._environment = environment({**os.environ, "KERNELSCOPE_CACHE": str(cache)})
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Python with these words."""
+        return subprocess.Popen(
+            [sys.executable, *words],
+            cwd=self.folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def python(self, *words: str, status: int = 0) -> tuple[str, str]:
+        """What it said on standard output and on standard error, without a traceback."""
+        with self.start(*words) as process:
+            try:
+                out, err = process.communicate(timeout=250)
+            finally:
+                process.kill()
+        assert process.returncode == status, f"{process.returncode}: {out[-2000:]}\n{err[-4000:]}"
+        assert "Traceback" not in err
+        return out, err
+
+    def main(self, *words: str, status: int = 0) -> tuple[str, str]:
+        """A command of main.py."""
+        return self.python(str(ROOT / "main.py"), *words, status=status)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, cache: Path) -> Machine:
+    return Machine(tmp_path, cache)
+
+
+def told(found: Sequence[object]) -> list[str]:
+    """Dispositions of measurements."""
+    return [str(getattr(each, "disposition", "")) for each in found]

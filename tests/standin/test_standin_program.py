@@ -1,0 +1,138 @@
+"""The whole program on a machine with a GPU, as far as that needs none: all four backends beside each other.
+
+What is asked is what only their meeting shows: that rows of one are rows of the other, that cases of both
+end, that what is kept of one run is found by the next.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from bench.ladder.store import LadderFolder
+from bench.profile.store import ProfileFolder
+from bench.store import RunFolder
+from tests.ladder.test_judge import PLANTED
+from tests.standin.conftest import Machine, told
+
+BACKENDS = ("engine-cpu", "engine-cuda", "ort-cpu", "ort-cuda")
+# The default comparison, but for its large model, its large batches and the time of its samples.
+DEFAULT = """
+import sys
+import msgspec
+from pathlib import Path
+from bench.commands.compare import Output, run_jobs
+from bench.defaults import JOB
+small = msgspec.structs.replace(
+    JOB, models=JOB.models[:1], batches=JOB.batches[:3], own_batches={}, own_images={}, images=(32,),
+    budget_s=0.02,
+)
+assert small.backends == ()
+sys.exit(run_jobs([(small, Path("run"))], Output("json", ())))
+"""
+QUICK = ("--images", "32", "--budget", "0.02", "--charts", "none")
+
+
+def test_the_default_comparison_ends_well_on_all_four_backends(machine: Machine) -> None:
+    machine.python("-c", DEFAULT)
+    folder = RunFolder.open(machine.folder / "run")
+    found = list(folder.measurements())
+    assert folder.missing() == ()
+    assert [m.reason for m in found if m.disposition != "ok"] == []
+    for batch in (1, 2, 4):
+        four = {m.case.backend: m for m in found if m.case.batch == batch}
+        assert set(four) == set(BACKENDS)
+        rows = {tuple(layer.nodes for layer in m.layers if layer.output) for m in four.values()}
+        assert len(rows) == 1, "what one backend does in a step is a row of all"
+        accuracies = {m.accuracy.top1 for m in four.values() if m.accuracy is not None}
+        assert len(accuracies) == 1
+        assert four["engine-cuda"].facts["gpu"] == "Stand-in GPU"
+        assert all(layer.isolated is None or layer.isolated.ok for m in four.values() for layer in m.layers)
+        assert {layer.chosen for layer in four["engine-cuda"].layers if layer.rung} == {"timed"}
+    assert "Traceback" not in folder.log.read_text()
+
+
+def test_kernels_are_timed_once_and_kept(machine: Machine, cache: Path) -> None:
+    compare = ("compare", "--backend", "engine-cuda,ort-cuda", "--batch", "2", *QUICK, "--layers")
+    first, _ = machine.main(*compare, "--format", "json", "--out", "first")
+    kept = {path: path.stat().st_mtime_ns for path in (cache / "tuned").rglob("*.json")}
+    assert kept
+    again, _ = machine.main(*compare, "--format", "json", "--out", "again")
+    assert {path: path.stat().st_mtime_ns for path in (cache / "tuned").rglob("*.json")} == kept
+    chosen = [
+        [(layer["nodes"], layer["rung"]) for layer in json.loads(text)["layers"] if layer["rung"]]
+        for text in (first, again)
+    ]
+    assert chosen[0]
+    assert chosen[0] == chosen[1]
+
+
+def test_a_comparison_that_was_killed_is_completed(machine: Machine) -> None:
+    main = [str(Path(sys.modules["main"].__file__ or ""))]
+    words = ("compare", "--batch", "1,2,4", *QUICK, "--no-layer-pass", "--no-tune", "--out", "run")
+    results = machine.folder / "run" / "results.jsonl"
+    with machine.start(*main, *words) as process:
+        while not (results.exists() and results.read_bytes().count(b"\n") >= 2):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.kill()
+        process.communicate()
+    before = len(RunFolder.open(machine.folder / "run").missing())
+    assert before
+    machine.main("compare", "--resume", "run", "--charts", "none")
+    folder = RunFolder.open(machine.folder / "run")
+    found = list(folder.measurements())
+    assert told(found) == ["ok"] * 12
+    assert {m.case.backend for m in found} == set(BACKENDS)
+
+
+def test_a_ladder_is_climbed_alone_and_in_the_model(machine: Machine) -> None:
+    machine.main(
+        "ladder", "pool", "--model", "lenet5-digits", "--batch", "2", "--budget", "0.02", "--whole-model",
+        "--charts", "none", "--out", "ladder",
+    )  # fmt: skip
+    found = list(LadderFolder.open(machine.folder / "ladder").measurements())
+    assert {m.case.rung for m in found} > {"naive", "compiled_window", "reference"}
+    assert [m.reason for m in found if m.disposition not in ("ok", "refused")] == []
+
+
+def test_a_kernel_that_faults_costs_itself_alone(machine: Machine) -> None:
+    machine.main(
+        "ladder", "conv", "--shape", "2,2,9,8,4,3", "--rung", "naive", "--rung", "zeros_only", "--rung",
+        "illegal", "--kernels", str(PLANTED), "--budget", "0.02", "--charts", "none", "--out", "ladder",
+        status=1,
+    )  # fmt: skip
+    found = {m.case.rung: m for m in LadderFolder.open(machine.folder / "ladder").measurements()}
+    assert found["naive"].disposition == found["reference"].disposition == "ok"
+    assert found["zeros_only"].disposition == "incorrect"
+    assert found["illegal"].disposition == "crashed"
+    assert "illegal memory access" in found["illegal"].reason
+
+
+def test_a_pass_is_profiled(machine: Machine) -> None:
+    machine.main(
+        "profile", "lenet5-digits", "--backend", "engine-cuda,ort-cuda", "--runs", "2", "--budget", "0.02",
+        "--charts", "none", "--out", "profile",
+    )  # fmt: skip
+    folder = ProfileFolder.open(machine.folder / "profile")
+    found = {profile.case.backend: profile for profile in folder.measurements()}
+    assert told(list(found.values())) == ["ok", "ok"]
+    events = folder.events(found["engine-cuda"])
+    kernels = [a for a in events.activities if a.kind == "kernel" and a.run is not None]
+    assert {a.run for a in kernels} == {0, 1}
+    assert all(a.nodes for a in kernels)
+    assert {a.name for a in events.activities} >= {"conv_pool", "softmax", "memcpy HtoD", "memcpy DtoH"}
+
+
+def test_backends_are_the_same_as_themselves(machine: Machine) -> None:
+    out, _ = machine.main("selfcheck", "--times", "4", "--budget", "0.02", "--batch", "2", status=0)
+    for backend in BACKENDS:
+        assert backend in out
+
+
+def test_doctor_sees_the_device(machine: Machine) -> None:
+    out, _ = machine.main("doctor")
+    for backend in BACKENDS:
+        assert f"✓  {backend}" in out

@@ -1,0 +1,137 @@
+"""Weights as a rung has them laid out, brought back to ONNX's order: kernels.launch's packs turned round.
+
+What is needed of the layout beyond the weights' own shape is what the kernel is compiled with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.rung_session import input_shapes
+from kernels import packing
+from kernels.launch.core import ceil
+from kernels.params import Conv, ConvPool, Gemm
+from tests.standin.code import Module
+
+Packed = Conv | ConvPool | Gemm
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """shape, dtype: as it lies. back: from such an array to float32 in ONNX's order, whatever its shape."""
+
+    shape: tuple[int, ...]
+    dtype: type
+    back: Callable[[np.ndarray], np.ndarray]
+
+
+def nbytes(module: Module, params: Packed) -> int:
+    """How many bytes the weights of these parameters take."""
+    layout = LAYOUTS[module.launch](module, params)
+    return math.prod(layout.shape) * np.dtype(layout.dtype).itemsize
+
+
+def unpacked(module: Module, params: Packed, held: np.ndarray) -> np.ndarray:
+    """held: the bytes as they lie."""
+    layout = LAYOUTS[module.launch](module, params)
+    shape = input_shapes(params)[1]
+    return layout.back(held.view(layout.dtype).reshape(layout.shape)).reshape(shape).astype(np.float32)
+
+
+def _whole_image(module: Module, p: Conv | ConvPool) -> _Layout:
+    maps, group = module.define("MAPS"), p.group
+    filters, taps = p.m // group, p.c // group * p.kh * p.kw
+    parts = ceil(filters, maps)
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        return packed.swapaxes(2, 3).reshape(group, parts * maps, taps)[:, :filters]
+
+    return _Layout((group, parts, taps, maps), np.float32, back)
+
+
+def _slabs(module: Module, group: int, wide: int, steps: int) -> _Layout:
+    """To (group, columns, steps)."""
+    each, tile = packing.depth(module.precision), module.define("TILE_COLUMNS")
+    count, padded = ceil(steps, each), ceil(wide, tile) * tile
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        lanes = packed.reshape(group, count, padded // 16, 2, 8, 4, 2, 2, each // 16)
+        slabs = lanes.transpose(0, 1, 2, 7, 4, 5, 3, 6, 8).reshape(packed.shape)
+        return slabs.swapaxes(1, 2).reshape(group, padded, count * each)[:, :wide, :steps]
+
+    dtype = np.float16 if module.precision == "fp16" else np.float32
+    return _Layout((group, count, padded, each), dtype, back)
+
+
+def _conv_tensor(module: Module, p: Conv) -> _Layout:
+    filters, channels, run = p.m // p.group, p.c // p.group, module.define("RUN")
+    layout = _slabs(module, p.group, filters, channels * p.kh * p.kw)
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        taps = layout.back(packed).reshape(p.group, filters, channels // run, p.kh * p.kw, run)
+        return taps.swapaxes(3, 4)
+
+    return _Layout(layout.shape, layout.dtype, back)
+
+
+def _gemm_tensor(module: Module, p: Gemm) -> _Layout:
+    layout = _slabs(module, 1, p.n, p.k)
+    return _Layout(layout.shape, layout.dtype, lambda packed: _turned(p, layout.back(packed)[0]))
+
+
+def _half_rows(module: Module, p: Gemm) -> _Layout:
+    each = packing.CHUNK_NBYTES // 2
+    padded = ceil(p.k, each) * each
+    return _Layout((p.n, padded), np.float16, lambda packed: _turned(p, packed[:, : p.k]))
+
+
+def _tiled_rows(module: Module, p: Gemm) -> _Layout:
+    tile_n, tile_k = 8 * module.define("THREAD_N"), 4 * module.define("SLICES")
+    padded = (ceil(p.n, tile_n) * tile_n, ceil(p.k, tile_k) * tile_k)
+    return _Layout(padded, np.float32, lambda packed: _turned(p, packed[: p.n, : p.k]))
+
+
+def _turned(p: Gemm, rows: np.ndarray) -> np.ndarray:
+    """Rows (n, k) as b lies in ONNX."""
+    return rows if p.trans_b else rows.T
+
+
+def _winograd(module: Module, p: Conv) -> _Layout:
+    channels = p.c // p.group
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        g = np.linalg.pinv(np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]]))
+        return np.einsum("ia,abmc,jb->mcij", g, packed.reshape(4, 4, p.m, channels), g)
+
+    return _Layout((16, p.group, p.m // p.group, channels), np.float32, back)
+
+
+def _fft(module: Module, p: Conv) -> _Layout:
+    length, channels = module.define("LENGTH"), p.c // p.group
+    places = (3, length, length // 2 + 1)
+
+    def back(packed: np.ndarray) -> np.ndarray:
+        u, less, _ = packed.astype(np.float64).reshape(*places, p.m, channels)
+        spectrum = np.conj(u + 1j * (less + u)) * length**2
+        taps = np.fft.irfft2(spectrum.transpose(2, 3, 0, 1), (length, length))
+        return taps[:, :, : p.kh, : p.kw]
+
+    return _Layout((*places, p.group, p.m // p.group, channels), np.float32, back)
+
+
+# By the launch shape.
+LAYOUTS: dict[str, Callable[[Module, Any], _Layout]] = {
+    "conv_whole_image": _whole_image,
+    "conv_pool_whole_image": _whole_image,
+    "conv_tensor": _conv_tensor,
+    "conv_winograd": _winograd,
+    "conv_fft": _fft,
+    "gemm_tensor": _gemm_tensor,
+    "gemm_half_columns": _half_rows,
+    "gemm_sliced": _tiled_rows,
+}
