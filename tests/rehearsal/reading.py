@@ -16,7 +16,7 @@ from tests.rehearsal.steps import PYTHON, Expect, Step, Use
 # Never run: what begins so, and why.
 LEFT_OUT = {
     r"make run": "it sets up an environment; `python main.py`, which it ends with, is the first step",
-    r"make (test|lint|sanitize|rehearse)": "the tests are run by themselves",
+    r"make (test|lint|sanitize|rehearse)|python -m tests\.": "tests and rehearsal are run by themselves",
     r"make ": "it sets up an environment",
     r"uvx? |pip3? |python3 -m venv|\S+/bin/pip ": "it installs",
     r"\S+/bin/python -m models\.train": "it trains for hours",
@@ -34,6 +34,7 @@ LACKS = {
 STANDS_FOR = {"MODEL": "lenet5-digits", "N": "1", "DIR": "pictures"}
 RUN_WORDS = ("RUN", "FOLDER")
 OUTPUTS = ("--out", "--trace", "--file")
+SHELL = frozenset(("|", "||", "&", "&&", ";", "<", ">>", "2>"))
 _PLACEHOLDER = re.compile(r"(?:[A-Z]{2,}|[A-Z])(?:=[A-Z]+)?$|.*[<>…].*|\[.*")
 _CAPITALS = re.compile(r"[A-Z]{1,}$")
 
@@ -113,6 +114,9 @@ def _of_main(name: str, group: str, command: Command, text: str, machine: Machin
 
 
 def _redirected(words: list[str]) -> tuple[list[str], str]:
+    """The command, and the file that its output goes to. ValueError for more of a shell's grammar."""
+    if strange := SHELL.intersection(words):
+        raise ValueError(f"what {' and '.join(sorted(strange))} is to do")
     if ">" not in words:
         return words, ""
     at = words.index(">")

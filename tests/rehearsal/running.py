@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 
 from bench.ladder import watch
+from bench.store import LOG_FILE
+from models.cache import cache_dir
 from tests.rehearsal import checks
 from tests.rehearsal.content import ROOT
 from tests.rehearsal.machine import Machine
@@ -23,6 +25,7 @@ from tests.rehearsal.steps import PYTHON, Outcome, Step, Use
 STANDIN = ("-m", "tests.standin")  # runs a command of the program against a simulated GPU
 WAITS = "waiting for a file to be saved"  # what a ladder that is watched says
 POLL_S = watch.POLL_S
+LINES = 8  # of each file, to tell why a step failed
 END_S = 20.0  # for a command to end in order after Ctrl-C
 OWN = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")  # of no account: the rehearsal has no screen
 
@@ -124,8 +127,27 @@ class Runner:
     def _environment(self, step: Step) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in OWN}
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+        common = {"PYTHONPATH": os.pathsep.join(paths), "KERNELSCOPE_CACHE": str(self._cache())}
         own = {name: value.format(work=self.work) for name, value in step.environment.items()}
-        return kept | {"PYTHONPATH": os.pathsep.join(paths)} | own
+        return kept | common | own
+
+    def _cache(self) -> Path:
+        """A cache of the rehearsal's own, empty at its beginning as a new user's is: what is timed while
+        other steps run is not to be kept as what this machine reaches. Images downloaded before are taken
+        over."""
+        cache = self.work / "cache"
+        with contextlib.suppress(FileExistsError):
+            cache.mkdir(parents=True)
+            if (downloaded := cache_dir() / "data").is_dir():
+                (cache / "data").symlink_to(downloaded.resolve())
+        return cache
+
+    def told(self, step: Step) -> str:
+        """The last lines of what a step wrote, for whoever asks why it failed."""
+        folder = self.folder_of(step)
+        files = [folder / "stdout.txt", folder / "stderr.txt", *sorted(folder.rglob(LOG_FILE))]
+        last = [(path.relative_to(self.work), _read(path).splitlines()[-LINES:]) for path in files]
+        return "\n".join(f"  {name}: {line}" for name, lines in last for line in lines)
 
 
 def _save_again(folder: Path) -> None:

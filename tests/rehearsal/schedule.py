@@ -62,8 +62,16 @@ class Schedule:
                 return  # the time is over
             finished, _ = wait(self._running, timeout=0.5, return_when=FIRST_COMPLETED)
             for future in finished:
-                del self._running[future]
-                self._keep(future.result(), total, len(pending) + len(self._running))
+                step = self._running.pop(future)
+                self._keep(self._came_of(future, step), total, len(pending) + len(self._running))
+
+    def _came_of(self, future: Future[Outcome], step: Step) -> Outcome:
+        """A fault of the rehearsal's own costs the step alone, too."""
+        try:
+            return future.result()
+        except Exception as error:
+            reason = f"the rehearsal itself failed: {type(error).__name__}: {error}"
+            return Outcome(name=step.name, outcome="failed", reason=reason)
 
     def _pending(self, wanted: Sequence[Step]) -> list[Step]:
         """What is left of `wanted`, with what it needs that is not there (on another machine all of it)."""
@@ -104,3 +112,5 @@ class Schedule:
         self._state.save(self._folder)
         why = f" ({kept.reason})" if kept.reason else ""
         self._say(f"[{total - left}/{total}] {kept.name}: {kept.outcome}, {kept.seconds:.1f} s{why}")
+        if kept.outcome == "failed" and (told := self._runner.told(self._known[kept.name])):
+            self._say(told)
