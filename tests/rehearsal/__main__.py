@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.rehearsal import content, report, running
+from tests.rehearsal import beyond, content, report, running
 from tests.rehearsal import machine as machines
 from tests.rehearsal import plan as plans
 from tests.rehearsal import state as states
@@ -101,7 +101,7 @@ def main(given: Sequence[str] | None = None) -> int:
             f"no step has {' or '.join(asked.only)} in its name or group; --list names them", file=sys.stderr
         )
         return 2
-    kind = "-first-ever" if asked.first_ever else ""
+    kind = beyond.FIRST_EVER if asked.first_ever else ""
     folder = (
         asked.state or content.ROOT / "runs" / "rehearsal" / f"{tree[:12]}-{machine.short}{kind}"
     ).absolute()

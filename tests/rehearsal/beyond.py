@@ -15,6 +15,7 @@ from tests.rehearsal.steps import PYTHON, Expect, Step, Use
 MAIN = (PYTHON, "main.py")
 QUICK = ("--budget", "0.05", "--charts", "none")
 IMAGES = "16"
+FIRST_EVER = "-first-ever"  # what that part's own state and page are called, behind the machine
 CACHES = {"KERNELSCOPE_CACHE": "kernelscope", "CUPY_CACHE_DIR": "cupy", "CUDA_CACHE_PATH": "cuda"}
 
 

@@ -15,7 +15,7 @@ import msgspec
 from bench.folders import open_folder
 from bench.ladder.store import LadderFolder
 from bench.profile.store import ProfileFolder
-from bench.records import Measurement
+from bench.records import Case, Measurement
 from bench.rows import reference_of
 from bench.store import LOG_FILE, RunFolder
 from bench.summaries import kind_of
@@ -43,7 +43,7 @@ def problems(step: Step, result: Result, machine: Machine) -> list[str]:
     """What is wrong, a sentence each; none where all is as it must be."""
     found = [*_process(step, result), *_files(step.expect, result)]
     if "main.py" in step.command:
-        found += _runs(step.expect, result, machine)
+        found += _runs(step, result, machine)
     return found
 
 
@@ -79,6 +79,8 @@ def _files(expect: Expect, result: Result) -> Iterator[str]:
             yield f"{name} was not written"
         elif not (any(path.iterdir()) if path.is_dir() else path.stat().st_size):
             yield f"{name} is empty"
+        elif path.suffix == ".csv" and len(path.read_text("utf-8", "replace").splitlines()) < 2:
+            yield f"{name} has no line below its heading"
         elif path.suffix == ".json" and not _is_json(path):
             yield f"{name} is no JSON"
     if expect.pictures:
@@ -124,11 +126,12 @@ def blank(path: Path) -> str:
 # ------------------------------------------------------------------------------------ what a command measured
 
 
-def _runs(expect: Expect, result: Result, machine: Machine) -> Iterator[str]:
+def _runs(step: Step, result: Result, machine: Machine) -> Iterator[str]:
+    expect = step.expect
     for folder in new_folders(result):
         try:
             held = open_folder(folder)
-            found = list(_folder(held, expect, machine))
+            found = [*_folder(held, expect, machine), *_left_out(held, step, machine)]
         except InputError as error:
             yield str(error)
             continue
@@ -164,6 +167,29 @@ def _folder(
         yield from _profile(held, expect, machine)
 
 
+def _left_out(held: RunFolder | LadderFolder | ProfileFolder, step: Step, machine: Machine) -> Iterator[str]:
+    """Where nobody names a backend or a device, all that this machine should have takes part: one that is
+    left out because something of it is missing would not be seen."""
+    if {"--backend", "--device", "--resume"} & set(step.command):
+        return
+    if isinstance(held, LadderFolder):
+        if held.ladder.job.device != machine.device:
+            yield f"it ran on {held.ladder.job.device}, not on {machine.device}"
+        return
+    cases = held.run.cases if isinstance(held, RunFolder) else held.profile.cases
+    for name in machine.backends:
+        if name not in {case.backend for case in cases}:
+            yield f"{name} was left out"
+
+
+def _unsupported(case: Case, offered: tuple[str, ...], machine: Machine) -> bool:
+    """Whether a case is to be refused here. A GPU's backends offer every precision; only 3xTF32 is ours
+    alone."""
+    if case.backend.partition("-")[2].startswith("cuda"):
+        return not machine.has_gpu or (case.precision == "fp32-tc" and case.backend != machine.backends[0])
+    return case.precision not in offered
+
+
 def _comparison(folder: RunFolder, expect: Expect, machine: Machine) -> Iterator[str]:
     measurements = folder.measurements()
     left = {case.key for case in folder.run.cases} - {m.case.key for m in measurements}
@@ -174,8 +200,7 @@ def _comparison(folder: RunFolder, expect: Expect, machine: Machine) -> Iterator
     for m in measurements:
         case = m.case
         wanted = expect.bad if expect.bad and case.backend == machine.backends[0] else "ok"
-        unusable = case.backend.partition("-")[2].startswith("cuda") and not machine.has_gpu
-        if unusable or case.precision not in offered.get(case.backend, (case.precision,)):
+        if _unsupported(case, offered.get(case.backend, ()), machine):
             wanted = "unsupported"
         ran |= wanted != "unsupported"
         if m.disposition != wanted:
@@ -247,5 +272,5 @@ def _profile(folder: ProfileFolder, expect: Expect, machine: Machine) -> Iterato
         if m.disposition != "ok":
             continue
         events = folder.events(m)
-        if not events.activities and not events.intervals:
-            yield f"{m.case.words} has no events"
+        if not events.activities and (m.device == "cuda" or not events.intervals):
+            yield f"{m.case.words} has no {'kernels' if m.device == 'cuda' else 'events'}"

@@ -102,7 +102,7 @@ def _of_main(name: str, group: str, command: Command, text: str, machine: Machin
         name,
         group,
         (PYTHON, "main.py", *run),
-        Expect(codes=codes, made=tuple(made), silent=run[:1] == ["export"]),
+        Expect(codes=codes, made=tuple(made), silent=run[:1] == ["export"], says="mine" if watch else ""),
         written=command.text,
         change=change,
         uses=tuple(uses),

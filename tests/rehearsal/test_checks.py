@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,8 @@ from PIL import Image
 
 from bench.ladder.records import Finding, Ladder, LadderJob, RungCase, RungMeasurement
 from bench.ladder.store import LadderFolder
-from bench.records import ErrorStats, Measurement, Run
+from bench.profile.store import ProfileFolder
+from bench.records import Case, ErrorStats, Measurement, Run
 from tests.rehearsal import checks
 from tests.rehearsal.checks import Result
 from tests.rehearsal.machine import Machine
@@ -63,12 +65,14 @@ def test_a_step_that_gives_what_it_must_is_right(tmp_path: Path):
         (Expect(made=("figures",)), 0, "a table", "", "figures was not written"),
         (Expect(made=("empty",)), 0, "a table", "", "empty is empty"),
         (Expect(made=("empty.txt",)), 0, "a table", "", "empty.txt is empty"),
+        (Expect(made=("head.csv",)), 0, "a table", "", "head.csv has no line below its heading"),
         (Expect(made=("cut.json",)), 0, "a table", "", "cut.json is no JSON"),
     ],
 )
 def test_a_process_or_a_file_that_is_not_as_it_must_be(tmp_path, expect, code, out, err, told):
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty.txt").touch()
+    (tmp_path / "head.csv").write_text("model,batch\n")
     (tmp_path / "cut.json").write_text('[{"ph": ')
     assert told in wrong(tmp_path, expect, code, out, err)
 
@@ -170,21 +174,55 @@ def test_a_traceback_in_the_workers_log_and_a_broken_folder(tmp_path: Path):
     assert "is broken" in wrong(tmp_path)
 
 
-def test_a_case_without_a_gpu_is_to_be_refused_and_one_that_runs_nothing_is_no_comparison(tmp_path: Path):
-    folder = shutil.copytree(DATA / "two_models", tmp_path / "one")
+GPU = Machine(gpu="NVIDIA H200")
+
+
+def on_gpu(folder: Path, **precisions: str) -> None:
+    """A recorded run as if it were of a GPU, every case refused; precisions: of each backend's cases."""
     run = msgspec.json.decode((folder / "run.json").read_bytes(), type=Run)
 
-    def on_gpu(m: Measurement) -> Measurement:
-        case = msgspec.structs.replace(m.case, backend=m.case.backend.replace("cpu", "cuda"))
-        return msgspec.structs.replace(m, case=case, disposition="unsupported")
+    def moved(case: Case) -> Case:
+        backend = case.backend.replace("cpu", "cuda")
+        return msgspec.structs.replace(
+            case, backend=backend, precision=precisions.get(case.backend[:3], "fp32")
+        )
 
-    changed(folder, on_gpu)
-    cases = tuple(msgspec.structs.replace(c, backend=c.backend.replace("cpu", "cuda")) for c in run.cases)
-    (folder / "run.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(run, cases=cases)))
-    assert wrong(tmp_path) == "one: no case was to be measured"
-    step = Step("one", "some", (PYTHON, "main.py"))
-    told = checks.problems(step, Result(0, "a table", "", tmp_path), Machine(gpu="NVIDIA H200"))
-    assert len([line for line in told if "is unsupported, not ok" in line]) == 8
+    changed(folder, lambda m: msgspec.structs.replace(m, case=moved(m.case), disposition="unsupported"))
+    run = msgspec.structs.replace(run, cases=tuple(map(moved, run.cases)))
+    (folder / "run.json").write_bytes(msgspec.json.encode(run))
+
+
+def named(*words: str) -> Step:
+    return Step("one", "some", (PYTHON, "main.py", *words, "--backend", "engine-cuda"))
+
+
+def test_a_case_without_a_gpu_is_to_be_refused_and_one_that_runs_nothing_is_no_comparison(tmp_path: Path):
+    on_gpu(shutil.copytree(DATA / "two_models", tmp_path / "one"))
+    result = Result(0, "a table", "", tmp_path)
+    assert checks.problems(named(), result, CPU) == ["one: no case was to be measured"]
+    assert len([t for t in checks.problems(named(), result, GPU) if "is unsupported, not ok" in t]) == 8
+
+
+def test_on_a_gpu_every_precision_is_to_be_had(tmp_path: Path):
+    result = Result(0, "a table", "", tmp_path)
+    on_gpu(shutil.copytree(DATA / "two_models", tmp_path / "one"), eng="fp16", ort="fp32-tc")
+    told = checks.problems(named(), result, GPU)
+    assert len([line for line in told if "engine-cuda, fp16" in line and "not ok" in line]) == 4
+    assert not [line for line in told if "ort-cuda" in line]  # 3xTF32 is ours alone
+
+
+def test_a_backend_that_is_left_out_in_silence_is_told(tmp_path: Path):
+    shutil.copytree(DATA / "two_models", tmp_path / "one")
+    result = Result(0, "a table", "", tmp_path)
+    unnamed = Step("one", "some", (PYTHON, "main.py"))
+    assert checks.problems(unnamed, result, CPU) == []
+    assert checks.problems(unnamed, result, GPU) == [
+        "one: engine-cuda was left out",
+        "one: ort-cuda was left out",
+    ]
+    assert checks.problems(named(), result, GPU) == []
+    ladder(tmp_path / "two")
+    assert "two: it ran on cpu, not on cuda" in checks.problems(unnamed, result, GPU)
 
 
 # ---------------------------------------------------------------------------------------------------- ladders
@@ -232,13 +270,16 @@ def test_a_ladder(tmp_path: Path, dispositions: dict[str, str], expect: Expect, 
 
 def test_a_profile_without_events_or_with_a_case_that_failed(tmp_path: Path):
     shutil.copytree(DATA / "lenet_on_h200", tmp_path / "one")
-    gpu = Machine(gpu="NVIDIA H200")
     step = Step("one", "some", (PYTHON, "main.py", "profile"))
     result = Result(0, "a table", "", tmp_path)
-    assert checks.problems(step, result, gpu) == []
+    assert checks.problems(step, result, GPU) == []
     results = tmp_path / "one" / "results.jsonl"
     text = results.read_text()
     results.write_text(text.replace('"disposition":"ok"', '"disposition":"failed"', 1))
-    assert "is failed, not ok" in "; ".join(checks.problems(step, result, gpu))
+    assert "is failed, not ok" in "; ".join(checks.problems(step, result, GPU))
     results.write_text(text.splitlines(keepends=True)[0])
-    assert "1 of 2 cases have a result" in "; ".join(checks.problems(step, result, gpu))
+    assert "1 of 2 cases have a result" in "; ".join(checks.problems(step, result, GPU))
+    results.write_text(text)
+    events = ProfileFolder.open(tmp_path / "one").measurements()[0].file
+    (tmp_path / "one" / events).write_bytes(gzip.compress(b""))
+    assert "has no kernels" in "; ".join(checks.problems(step, result, GPU))

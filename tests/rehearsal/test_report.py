@@ -59,6 +59,9 @@ def test_the_page_has_every_step_and_is_known_again(tmp_path: Path):
         in text
     )
     assert "## What failed" in text
+    first_ever = report.page(STEPS, State(content=HASH, machine="h200-first-ever"))
+    assert "nothing cached" in first_ever
+    assert "every command of the documents" not in first_ever
     assert "README.md:4: the rehearsal does not know which program that is" in text
     assert all(line.replace("\\|", "").count("|") in (0, 7) for line in text.splitlines())
     path = report.page_path("h200", tmp_path)
