@@ -33,6 +33,7 @@ LACKS = {
 # What a placeholder in capitals stands for, where it is no folder of a run.
 STANDS_FOR = {"MODEL": "lenet5-digits", "N": "1", "DIR": "pictures"}
 RUN_WORDS = ("RUN", "FOLDER")
+ONLY_GPU = ("calls", "counters")  # tables of a profile
 OUTPUTS = ("--out", "--trace", "--file")
 SHELL = frozenset(("|", "||", "&", "&&", ";", "<", ">>", "2>"))
 _PLACEHOLDER = re.compile(r"(?:[A-Z]{2,}|[A-Z])(?:=[A-Z]+)?$|.*[<>…].*|\[.*")
@@ -176,6 +177,9 @@ def skipped(words: list[str], machine: Machine) -> str:
     cuda_device = runs and "cuda" in [words[i + 1] for i, w in enumerate(words[:-1]) if w == "--device"]
     if not machine.has_gpu and (only_cuda or cuda_device or "--tune-reference" in words):
         return "no GPU"
+    table = words[words.index("--table") + 1] if "--table" in words[:-1] else ""
+    if not machine.has_gpu and table in ONLY_GPU:
+        return f"no GPU: the table of {table} is of what only a GPU has"
     if machine.no_compiler and "--compile" in words:
         return machine.no_compiler
     if words and words[0] in ("compare", "profile"):

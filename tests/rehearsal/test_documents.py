@@ -108,6 +108,8 @@ def test_a_command_for_a_gpu_is_skipped_in_words_where_there_is_none():
     assert reading.step(Command("p.md", 1, text), WITH).skip == ""
     mixed = "python main.py compare lenet5-digits --backend ort-cpu --backend ort-cuda"
     assert reading.step(Command("p.md", 1, mixed), WITHOUT).skip == ""
+    calls = reading.step(Command("p.md", 1, "profile lenet5-digits --table calls --window all"), WITHOUT)
+    assert calls.skip.startswith("no GPU: ")
     no_images = Machine(gpu="NVIDIA H200", datasets={"fashion-mnist": "no mirror answered"})
     text = "python main.py compare ece408-high"
     assert reading.step(Command("p.md", 1, text), no_images).skip == "no images: no mirror answered"
