@@ -5,7 +5,9 @@ None of them is listed here: they come from the catalogue, from kernels.params a
 
 from __future__ import annotations
 
+from bench.ladder import plan
 from kernels import registry
+from kernels.errors import InputError
 from kernels.params import OPS
 from models import names
 from tests.rehearsal import material, reading
@@ -61,17 +63,20 @@ def _models(machine: Machine) -> list[Step]:
 
 
 def _ladders(machine: Machine) -> list[Step]:
-    return [
-        _step(
-            f"ladder {op}",
-            "every operator's ladder",
-            *("ladder", op, "--model", f"{op}.onnx", "--batch", str(material.BATCH)),
-            *("--device", machine.device, *QUICK),
-            uses=(Use(f"a model with one {op}", f"{op}.onnx"),),
-        )
-        for op in OPS
-        if registry.rungs(machine.device, op)
-    ]
+    """As typed without a model where the default comparison's have such a node, else on a model of one."""
+    found = []
+    for op in OPS:
+        if not registry.rungs(machine.device, op):
+            continue
+        words = ("ladder", op, *QUICK)
+        uses: tuple[Use, ...] = ()
+        try:
+            plan.model_with(op, machine.device)
+        except InputError:
+            words += ("--model", f"{op}.onnx", "--batch", str(material.BATCH))
+            uses = (Use(f"a model with one {op}", f"{op}.onnx"),)
+        found.append(_step(f"ladder {op}", "every operator's ladder", *words, uses=uses))
+    return found
 
 
 def _own_kernels() -> list[Step]:

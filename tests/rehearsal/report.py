@@ -77,6 +77,14 @@ def counts(outcomes: Sequence[Outcome]) -> str:
     return ", ".join(f"{found[name]} {name}" for name in order if found[name])
 
 
+def grouped(steps: Sequence[Step]) -> list[tuple[str, list[Step]]]:
+    """By group, each where its first step stands."""
+    found: dict[str, list[Step]] = {}
+    for step in steps:
+        found.setdefault(step.group, []).append(step)
+    return list(found.items())
+
+
 def table(steps: Sequence[Step], state: State) -> RenderableType:
     """For the terminal."""
     from rich import box
@@ -89,11 +97,7 @@ def table(steps: Sequence[Step], state: State) -> RenderableType:
     made.add_column("seconds", justify="right", no_wrap=True)
     made.add_column("outcome", no_wrap=True)
     made.add_column("reason", overflow="fold", ratio=2)
-    group = ""
-    for step in steps:
-        if step.group != group:
-            group = step.group
-            made.add_section()
+    for step in [step for _, own in grouped(steps) for step in own]:
         outcome = outcome_of(step, state)
         made.add_row(
             Text(title(step)),
@@ -129,25 +133,25 @@ def page(steps: Sequence[Step], state: State) -> str:
     if failed:
         lines += ["", "## What failed", ""]
         lines += [f"- {_cell(title(step))}: {_cell(outcome.reason)}" for step, outcome in failed]
-    group = ""
-    for step, outcome in zip(steps, outcomes, strict=True):
-        if step.group != group:
-            group = step.group
-            lines += ["", f"## {group[:1].upper()}{group[1:]}", ""]
-            lines += [
-                "| step | command | must give | seconds | outcome | reason |",
-                "| --- | --- | --- | ---: | --- | --- |",
-            ]
-        cells = (
-            _cell(title(step)),
-            f"`{shown(step).replace('|', chr(92) + '|')}`",
-            _cell(step.expect.words if step.command else ""),
-            f"{outcome.seconds:.1f}" if outcome.seconds else "",
-            outcome.outcome,
-            _cell(remark(step, outcome)),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
+    for group, own in grouped(steps):
+        lines += ["", f"## {group[:1].upper()}{group[1:]}", ""]
+        lines += ["| step | command | must give | seconds | outcome | reason |"]
+        lines += ["| --- | --- | --- | ---: | --- | --- |"]
+        lines += [_line(step, outcome_of(step, state)) for step in own]
     return "\n".join(lines) + "\n"
+
+
+def _line(step: Step, outcome: Outcome) -> str:
+    command = shown(step).replace("|", "\\|")
+    cells = (
+        _cell(title(step)),
+        f"`{command}`",
+        _cell(step.expect.words if step.command else ""),
+        f"{outcome.seconds:.1f}" if outcome.seconds else "",
+        outcome.outcome,
+        _cell(remark(step, outcome)),
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 def _cell(text: str) -> str:
