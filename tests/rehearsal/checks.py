@@ -53,7 +53,7 @@ def _process(step: Step, result: Result) -> Iterator[str]:
         yield f"not done after {step.timeout_s:g} s"
     elif result.code not in expect.codes:
         last = (result.err.strip() or result.out.strip()).splitlines()[-1:]
-        yield f"exit code {result.code}{': ' + last[0] if last else ''}"
+        yield f"exit code {result.code}{': ' + last[0] if last and result.code else ''}"
     yield from _traceback(result.out, "standard output")
     yield from _traceback(result.err, "standard error")
     if expect.codes == (2,) and len(result.err.strip().splitlines()) != 1:
