@@ -31,7 +31,7 @@ def steps(machine: Machine) -> list[Step]:
     return [
         *_models(machine),
         *_ladders(machine),
-        *_own_kernels(),
+        *_own_kernels(machine),
         *_precisions(machine),
         *_saved_runs(),
         *_refused(),
@@ -44,15 +44,20 @@ def _step(name: str, group: str, *words: str, machine: Machine | None = None, **
     return Step(name, group, (*MAIN, *words), **{"skip": skip, **more})  # type: ignore[arg-type]
 
 
-def _models(machine: Machine) -> list[Step]:
+def _backends(machine: Machine) -> tuple[str, ...]:
+    """Those that are meant: a kernel of one device, or a precision of a GPU, is nothing to the CPU's."""
     ours, reference = machine.backends
+    return ("--backend", ours, "--backend", reference)
+
+
+def _models(machine: Machine) -> list[Step]:
     found = []
     for name in names.models():
         found.append(
             _step(
                 f"compare {name}",
                 "every model, in every precision",
-                *("compare", name, "--backend", ours, "--backend", reference, "--batch", "4"),
+                *("compare", name, *_backends(machine), "--batch", "4"),
                 *("--precision", ",".join(machine.precisions), "--images", IMAGES, *QUICK),
                 machine=machine,
             )
@@ -79,7 +84,7 @@ def _ladders(machine: Machine) -> list[Step]:
     return found
 
 
-def _own_kernels() -> list[Step]:
+def _own_kernels(machine: Machine) -> list[Step]:
     group = "a kernel of one's own: right, wrong, faulting"
     found = []
     for made, rung, bad, fault in (
@@ -91,7 +96,7 @@ def _own_kernels() -> list[Step]:
         own = ("--kernels", "kernels", "--rung")
         ladder = ("ladder", "conv", "--shape", "2,2,9,9,3,3", *own, rung, "--rung", "1", *QUICK)
         found.append(_step(f"ladder with {made}", group, *ladder, uses=use, expect=Expect(code, bad, fault)))
-        model = ("lenet5-digits", *own, f"conv1={rung}", "--batch", "2", *QUICK)
+        model = ("lenet5-digits", *own, f"conv1={rung}", "--batch", "2", *_backends(machine), *QUICK)
         compare = ("compare", *model, "--images", IMAGES)
         found.append(_step(f"compare with {made}", group, *compare, uses=use, expect=Expect(code, bad)))
         if bad == "incorrect":
@@ -104,7 +109,7 @@ def _own_kernels() -> list[Step]:
 
 def _precisions(machine: Machine) -> list[Step]:
     group = "further settings"
-    model = ("lenet5-digits", "--batch", "16", *QUICK)
+    model = ("lenet5-digits", "--batch", "16", *_backends(machine), *QUICK)
     found = [
         _step(
             f"profile in {precision}",
