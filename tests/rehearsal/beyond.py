@@ -1,0 +1,237 @@
+"""What is rehearsed beyond the documents' commands: every model, operator, precision and page that there is.
+
+None of them is listed here: they come from the catalogue, from kernels.params and from the window's pages.
+"""
+
+from __future__ import annotations
+
+from bench.ladder import plan
+from kernels import registry
+from kernels.errors import InputError
+from kernels.params import OPS
+from models import names
+from tests.rehearsal import material, reading
+from tests.rehearsal.machine import OFFSCREEN, Machine
+from tests.rehearsal.steps import PYTHON, Expect, Step, Use
+
+MAIN = (PYTHON, "main.py")
+QUICK = ("--budget", "0.05", "--charts", "none")
+IMAGES = "16"
+FIRST_EVER = "-first-ever"  # what that part's own state and page are called, behind the machine
+CACHES = {"KERNELSCOPE_CACHE": "kernelscope", "CUPY_CACHE_DIR": "cupy", "CUDA_CACHE_PATH": "cuda"}
+
+
+def default() -> Step:
+    """The first command that a user types, with nothing added."""
+    return Step("the default comparison", "first of all", MAIN, alone=True, timeout_s=500)
+
+
+def steps(machine: Machine) -> list[Step]:
+    """Those beyond the documents, without the materials that they use."""
+    return [
+        *_models(machine),
+        *_ladders(machine),
+        *_own_kernels(machine),
+        *_precisions(machine),
+        *_saved_runs(),
+        *_refused(),
+        *_window(machine),
+    ]
+
+
+def _step(name: str, group: str, *words: str, machine: Machine | None = None, **more: object) -> Step:
+    skip = reading.skipped(list(words), machine) if machine else ""
+    return Step(name, group, (*MAIN, *words), **{"skip": skip, **more})  # type: ignore[arg-type]
+
+
+def _backends(machine: Machine) -> tuple[str, ...]:
+    """Those that are meant: a kernel of one device, or a precision of a GPU, is nothing to the CPU's."""
+    ours, reference = machine.backends
+    return ("--backend", ours, "--backend", reference)
+
+
+def _models(machine: Machine) -> list[Step]:
+    found = []
+    for name in names.models():
+        found.append(
+            _step(
+                f"compare {name}",
+                "every model, in every precision",
+                *("compare", name, *_backends(machine), "--batch", "4"),
+                *("--precision", ",".join(machine.precisions), "--images", IMAGES, *QUICK),
+                machine=machine,
+            )
+        )
+        shown = ("models", "show", name, "--plan", "--device", machine.device, "--batch", "4")
+        found.append(_step(f"plan of {name}", "every model, in every precision", *shown))
+    return found
+
+
+def _ladders(machine: Machine) -> list[Step]:
+    """As typed without a model where the default comparison's have such a node, else on a model of one."""
+    found = []
+    for op in OPS:
+        if not registry.rungs(machine.device, op):
+            continue
+        words = ("ladder", op, *QUICK)
+        uses: tuple[Use, ...] = ()
+        try:
+            plan.model_with(op, machine.device)
+        except InputError:
+            words += ("--model", f"{op}.onnx", "--batch", str(material.BATCH))
+            uses = (Use(f"a model with one {op}", f"{op}.onnx"),)
+        found.append(_step(f"ladder {op}", "every operator's ladder", *words, uses=uses))
+    return found
+
+
+def _own_kernels(machine: Machine) -> list[Step]:
+    group = "a kernel of one's own: right, wrong, faulting"
+    found = []
+    for made, rung, bad, fault in (
+        (material.KERNEL, "mine", "", ""),
+        (material.WRONG, "missing_bias", "incorrect", "bias"),
+        (material.CRASHING, "illegal", "crashed", ""),
+    ):
+        use, code = (Use(made, "kernels"),), (1,) if bad else (0,)
+        own = ("--kernels", "kernels", "--rung")
+        ladder = ("ladder", "conv", "--shape", "2,2,9,9,3,3", *own, rung, "--rung", "1", *QUICK)
+        found.append(_step(f"ladder with {made}", group, *ladder, uses=use, expect=Expect(code, bad, fault)))
+        model = ("lenet5-digits", *own, f"conv1={rung}", "--batch", "2", *_backends(machine), *QUICK)
+        compare = ("compare", *model, "--images", IMAGES)
+        found.append(_step(f"compare with {made}", group, *compare, uses=use, expect=Expect(code, bad)))
+        if bad == "incorrect":
+            continue  # a profile looks at the model's answer alone, where a mistake may not be seen
+        found.append(
+            _step(f"profile with {made}", group, "profile", *model, uses=use, expect=Expect(code, bad))
+        )
+    return found
+
+
+def _precisions(machine: Machine) -> list[Step]:
+    group = "further settings"
+    model = ("lenet5-digits", "--batch", "16", *_backends(machine), *QUICK)
+    found = [
+        _step(
+            f"profile in {precision}",
+            group,
+            *("profile", *model, "--precision", precision, "--trace", "trace.json"),
+            expect=Expect(made=("trace.json",)),
+        )
+        for precision in machine.precisions
+    ]
+    compare = ("compare", *model, "--images", IMAGES)
+    ours = machine.backends[0]
+    selfcheck = (
+        "selfcheck",
+        "lenet5-digits",
+        "--backend",
+        ours,
+        "--batch",
+        "16",
+        "--times",
+        "4",
+        "--budget",
+        "0.1",
+    )
+    return [
+        *found,
+        _step("the reference at its best", group, *compare, "--tune-reference", machine=machine),
+        _step("our kernels timed first", group, *compare, "--tune"),
+        _step("a cold L2 cache", group, *compare, "--l2", "cold"),
+        _step(
+            "our backend against itself",
+            group,
+            *selfcheck,
+            expect=Expect((0, 1), says="comparisons of a backend with itself"),
+            alone=True,
+        ),
+    ]
+
+
+def _saved_runs() -> list[Step]:
+    group = "what was measured, again"
+    found = []
+    for kind in (material.COMPARISON, material.LADDER, material.PROFILE):
+        use = (Use(kind, "runs/one"),)
+        for verb, words, made in (
+            ("show", ("runs", "show", "runs/one"), ""),
+            ("copy", ("runs", "copy", "runs/one", "copied"), "copied"),
+            ("thin", ("runs", "thin", "runs/one", "thinned"), "thinned"),
+            ("report", ("runs", "report", "runs/one", "--out", "report.md"), "report.md"),
+            ("export", ("export", "runs/one", "--charts", "svg,csv", "--csv", "--out", "figures"), "figures"),
+        ):
+            expect = Expect(made=(made,) if made else (), silent=verb == "export")
+            found.append(_step(f"{verb} {kind}", group, *words, uses=use, expect=expect))
+    return found
+
+
+def _refused() -> list[Step]:
+    return [
+        _step(
+            f"refused: {' '.join(words)}",
+            "bad input, in one sentence",
+            *words,
+            expect=Expect((2,), silent=True),
+        )
+        for words in (
+            ("compare", "no-such-model"),
+            ("compare", "lenet5-digits", "--backend", "no-such-backend"),
+            ("compare", "lenet5-digits", "--batch", "0"),
+            ("ladder", "no_such_operator"),
+            ("ladder", "conv", "--kernels", "no-such-folder"),
+            ("profile", "lenet5-digits", "--table", "no-such-table"),
+            ("runs", "show", "no-such-run"),
+            ("export", "no-such-run"),
+            ("no-such-command",),
+        )
+    ]
+
+
+def _window(machine: Machine) -> list[Step]:
+    command = (PYTHON, "-m", "gui.screenshots", "--out", "pictures", "--live")
+    return [
+        Step(
+            "the window while it measures",
+            "the window",
+            command,
+            Expect(made=("pictures",), pictures="pictures"),
+            skip=machine.no_window and f"no window: {machine.no_window}",
+            environment=OFFSCREEN,
+            alone=True,
+            timeout_s=580,
+        )
+    ]
+
+
+def first_ever(machine: Machine) -> list[Step]:
+    """With nothing cached, as on the day of installing, and then once more: for the seconds of each."""
+    group = "with empty caches, then warm"
+    environment = {name: f"{{work}}/first-ever/{folder}" for name, folder in CACHES.items()}
+    alexnet = (
+        "compare",
+        "alexnet",
+        "--batch",
+        "1..1024",
+        "--backend",
+        "engine-cuda",
+        "--backend",
+        "ort-cuda",
+    )
+    found: list[Step] = []
+    for name, words in (("the default comparison", ()), ("alexnet, batch 1 to 1024", alexnet)):
+        for when in ("nothing cached", "warm"):
+            cold = when == "nothing cached"
+            found.append(
+                _step(
+                    f"{name}, {when}",
+                    group,
+                    *words,
+                    machine=machine,
+                    environment=environment,
+                    fresh="first-ever" if cold else "",
+                    after="" if cold else f"{name}, nothing cached",
+                    alone=True,
+                    timeout_s=590,
+                )
+            )
+    return found

@@ -1,0 +1,212 @@
+"""What commands are tried on: runs, kernels, models and images that the rehearsal makes first.
+
+A material is made by a step of its own, in that step's folder, under the name `made`; where a step uses it,
+it is copied to the path that the step's command names. Those that no command of the program makes come from
+`python -m tests.rehearsal.material NAME …`, which this module is too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from tests.rehearsal.content import ROOT
+from tests.rehearsal.machine import Machine
+from tests.rehearsal.steps import PYTHON, Expect, Step, Use
+
+MADE = "made"
+BATCH = 2  # of the models of one operator
+SMALL = ("--budget", "0.1", "--charts", "none", "--out", MADE)
+_OWN = (PYTHON, "-m", "tests.rehearsal.material")
+
+COMPARISON, BEGUN, LADDER, BEGUN_LADDER, PROFILE = (
+    "a comparison",
+    "a comparison that was cut",
+    "a ladder",
+    "a ladder that was cut",
+    "a profile",
+)
+KERNEL, CUDA_KERNEL, WRONG, CRASHING = (
+    "a kernel of one's own",
+    "a CUDA kernel of one's own",
+    "a kernel that forgets the bias",
+    "a kernel that faults",
+)
+MODEL, PHOTOS = "a model file", "a folder of images"
+RUNS = (COMPARISON, BEGUN, LADDER, BEGUN_LADDER, PROFILE)
+
+
+def steps(machine: Machine) -> list[Step]:
+    """The steps that make the materials, each named after what it makes."""
+    main = (PYTHON, "main.py")
+    shape = ("--shape", "2,2,9,9,3,3")
+    made = {
+        COMPARISON: (*main, "compare", "lenet5-digits", "--batch", "1,4", "--images", "64", *SMALL),
+        BEGUN: (*_OWN, "cut"),
+        LADDER: (*main, "ladder", "conv", *shape, *SMALL),
+        BEGUN_LADDER: (*_OWN, "cut"),
+        PROFILE: (*main, "profile", "lenet5-digits", *SMALL),
+        KERNEL: (*main, "ladder", "--new", "conv", MADE),
+        CUDA_KERNEL: (*main, "ladder", "--new", "conv", MADE, "--device", "cuda"),
+        WRONG: (*_OWN, "kernel", "missing_bias", machine.device),
+        CRASHING: (*_OWN, "kernel", "illegal", machine.device),
+        MODEL: (*_OWN, "model"),
+        PHOTOS: (*_OWN, "photos"),
+    }
+    used = {BEGUN: COMPARISON, BEGUN_LADDER: LADDER}
+    return [
+        Step(
+            name=name,
+            group="made for what follows",
+            command=command,
+            expect=Expect(made=(MADE,), silent=True),
+            uses=(Use(used[name], "whole"),) if name in used else (),
+        )
+        for name, command in made.items()
+    ]
+
+
+def model_of(op: str, machine: Machine) -> Step:
+    """The step that makes a model with one node of this operator, for those that the default comparison's
+    models have not."""
+    return Step(
+        name=f"a model with one {op}",
+        group="made for what follows",
+        command=(*_OWN, "operator", op, machine.device),
+        expect=Expect(made=(MADE,), silent=True),
+    )
+
+
+# ------------------------------------------------------------------------------------------ how they are made
+
+
+def cut(whole: Path, made: Path) -> None:
+    """A run as a cut leaves it: without its last measurement, and half a line of it."""
+    shutil.copytree(whole, made)
+    results = made / "results.jsonl"
+    *lines, last = results.read_bytes().splitlines(keepends=True)
+    results.write_bytes(b"".join(lines) + last[: len(last) // 2])
+
+
+def kernel(name: str, device: str, made: Path) -> None:
+    """A rung that is wrong in a known way, with what it includes, in a folder of its own."""
+    suffix = {"cuda": ".cu", "cpu": ".py"}[device]
+    folders = (ROOT / "tests" / "ladder" / "planted", ROOT / "tests" / "rehearsal" / "planted")
+    [source] = [path for folder in folders for path in folder.glob(f"[0-9][0-9]_{name}{suffix}")]
+    made.mkdir()
+    shutil.copy(source, made)
+    for header in source.parent.glob("*.cuh") if device == "cuda" else ():
+        shutil.copy(header, made)
+
+
+def model(made: Path) -> None:
+    """The default model as a file that the catalogue knows nothing of."""
+    from models import catalogue, names
+
+    shutil.copy(catalogue.path(names.DEFAULT_MODEL), made)
+
+
+def photos(made: Path, images: int = 40) -> None:
+    """Some of the digits that ship, as pictures, one sub-folder a class."""
+    from PIL import Image
+
+    from models import datasets
+
+    digits = datasets.load("digits", images)
+    assert digits.labels is not None
+    for number, (pixels, label) in enumerate(zip(digits.images, digits.labels, strict=True)):
+        folder = made / str(digits.classes[label])
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(folder / f"{number:03d}.png")
+
+
+def operator(op: str, device: str, made: Path) -> None:
+    """The smallest of the tests' cases that most rungs take, if its model has a step of this operator, as an
+    .onnx file."""
+    from bench import one_node
+    from bench.ladder import plan
+    from kernels import registry
+    from kernels.errors import KernelscopeError
+    from tests.kernels import cuda_cases
+
+    file = made.with_name("candidate.onnx")
+    rungs = registry.rungs(device, op)
+
+    def order(case: cuda_cases.Case) -> tuple[int, int]:
+        taken = sum(rung.refusal(case.params, (9, 0)) is None for rung in rungs)
+        return -taken, case.params.flops + case.params.nbytes
+
+    cases = sorted(cuda_cases.cases(op), key=order)
+    for case in cases:
+        try:
+            proto = one_node.graph(case.params, [array for array in case.inputs if array is not None]).proto
+            _without_expand(proto.graph)
+            _in_images([told.type.tensor_type.shape for told in (*proto.graph.output, *proto.graph.input)])
+            onnx.save(proto, file)
+            plan.node_of(str(file), op, "0", BATCH, device)
+            _answered(proto)
+        except (KernelscopeError, ValueError, IndexError, RuntimeError):
+            continue  # not a model that there is such a step for, or no answer to hold it to: the next one
+        file.rename(made)
+        return
+    raise SystemExit(f"none of {len(cases)} cases of {op} makes a model with such a step")
+
+
+def _without_expand(graph: onnx.GraphProto) -> None:
+    """The oracle's graphs end with one to have a shape that is known; the engine takes none."""
+    for node in [node for node in graph.node if node.op_type == "Expand"]:
+        for other in graph.node:
+            if other.output[0] == node.input[0]:
+                other.output[0] = node.output[0]
+        graph.node.remove(node)
+
+
+def _in_images(shapes: Sequence[onnx.TensorShapeProto]) -> None:
+    """The output's shape, then the inputs': of as many images as one likes. What is a row of numbers, each by
+    itself, becomes images of some each."""
+    if all(len(shape.dim) == 1 and shape.dim[0].dim_value % BATCH == 0 for shape in shapes):
+        for shape in shapes:
+            shape.dim[0].dim_value //= BATCH
+            shape.dim.insert(0, onnx.TensorShapeProto.Dimension(dim_value=BATCH))
+    rank, images = len(shapes[0].dim), shapes[0].dim[0].dim_value
+    for shape in shapes:
+        if (len(shape.dim), shape.dim[0].dim_value) == (rank, images):
+            shape.dim[0].dim_param = "batch"
+
+
+def _answered(proto: onnx.ModelProto) -> None:
+    """Raises what onnx.reference raises where it cannot run a model."""
+    from onnx.reference import ReferenceEvaluator
+
+    feeds = {}
+    for told in proto.graph.input:
+        kind = told.type.tensor_type
+        shape = [dim.dim_value or BATCH for dim in kind.shape.dim]
+        feeds[told.name] = np.ones(shape, onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+    ReferenceEvaluator(proto).run(None, feeds)
+
+
+def main(arguments: list[str]) -> None:
+    made = Path(MADE)
+    match arguments:
+        case ["cut"]:
+            cut(Path("whole"), made)
+        case ["kernel", name, device]:
+            kernel(name, device, made)
+        case ["model"]:
+            model(made)
+        case ["photos"]:
+            photos(made)
+        case ["operator", op, device]:
+            operator(op, device, made)
+        case _:
+            raise SystemExit(f"no material is made by {' '.join(arguments)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,58 @@
+"""Commands of documents made small: a rehearsal asks whether they work, not how fast something is.
+
+`small(words)` gives what is run in place of what is written, and what was changed, in words for the table.
+"""
+
+from __future__ import annotations
+
+from bench.commands import parsing
+
+LARGEST_BATCH, MOST_BATCHES, IMAGES = 16, 2, 100
+FEW_IMAGES = 16  # of the large models, whose float64 answers take long
+BUDGETS = {"compare": "0.1", "profile": "0.1", "ladder": "0.05", "selfcheck": "0.1"}
+TIMES = "4"
+
+
+def small(words: list[str]) -> tuple[list[str], str]:
+    """words: behind main.py, the command first."""
+    made, said = list(words), []
+    command = words[0] if words else ""
+    if command not in BUDGETS or {"--resume", "--load", "--new", "--compile", "--help"} & set(words):
+        return made, ""
+    for index, word in enumerate(words[:-1]):
+        value = words[index + 1]
+        instead = value
+        if word == "--batch" and command != "ladder":
+            instead = batches(value)
+        elif word == "--batch":
+            instead = str(min(int(value), LARGEST_BATCH)) if value.isdecimal() else value
+        elif word == "--images" and not value.startswith("alexnet"):
+            instead = value if not value.isdecimal() else str(min(int(value), IMAGES))
+        elif word == "--times":
+            instead = TIMES
+        elif word == "--shape":
+            first, comma, rest = value.partition(",")
+            instead = f"1{comma}{rest}" if first.isdecimal() else value
+        if instead != value:
+            made[index + 1] = instead
+            said.append(f"{word} {instead} for {value}")
+    added = []
+    if command in ("compare", "selfcheck") and "--batch" not in words:
+        added += ["--batch", "1,16"]
+    if command == "compare" and "--images" not in words and any("alexnet" in word for word in words):
+        added += ["--images", str(FEW_IMAGES)]
+    if "--budget" not in words:
+        added += ["--budget", BUDGETS[command]]
+    if added:
+        said.append(f"with {' '.join(added)}")
+    return made + added, "; ".join(said)
+
+
+def batches(text: str) -> str:
+    """The first two sizes, none above LARGEST_BATCH; a model's own keep their model's name."""
+    model, sign, numbers = text.rpartition("=")
+    found = parsing.integers(numbers, "batch")
+    if len(found) <= MOST_BATCHES and max(found) <= LARGEST_BATCH:
+        return text
+    kept = list(dict.fromkeys(min(number, LARGEST_BATCH) for number in (found[0], found[-1])))
+    return f"{model}{sign}{','.join(map(str, kept))}"
