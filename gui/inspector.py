@@ -220,7 +220,9 @@ def _telemetry(m: Measurement) -> list[Fact]:
 
 def _validity(m: Measurement) -> list[Fact]:
     stops = {
+        "verdict": "the verdict was clear",
         "interval": "the interval was within 1 %",
+        "exhausted": "more rounds would not have made the interval narrower",
         "budget": "the time budget was spent",
         "max_samples": "there were samples enough",
     }
