@@ -248,7 +248,7 @@ def _sides(sides: Sequence[Timed], seed: int, tick: float) -> tuple[_Spread, flo
         logs.append(_logs(parts[:count], step))
         margins.append(step / 2 / middle)
     apart = logs[0] - logs[1] if len(logs) > 1 else logs[0]
-    margin = math.hypot(*margins)
+    margin = max(margins)
     if count > 1:
         # Instances of the side that has fewer of them: their pairs with the other's are not independent.
         labels = [_labels(side.instances, count) for side in sides]

@@ -3,6 +3,7 @@ more rounds would not help, or what they may spend is spent."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from bench.stats import Verdict
 
 if TYPE_CHECKING:
     from bench.timing import Rules, Timing
+
+RESERVE = 1.25  # rounds in all, of those after which a median was known
 
 
 def settle(
@@ -66,8 +69,21 @@ def _against(own: Timing, reference: Timing) -> StopReason:
 
 
 def _alone(own: Timing, rules: Rules) -> StopReason:
+    """Of one that is compared with nobody: narrow enough, or without hope of becoming so.
+
+    Who stops at a width stops where the rounds happen to differ little, and the interval then holds the truth
+    less often than it says (92 of 100 at worst; Y. S. Chow and H. Robbins, "On the asymptotic theory of
+    fixed-width sequential confidence intervals", 1965, have it right in the limit alone). A quarter of the
+    rounds more, which were not chosen by what they showed, makes good for most of it; not where it is
+    narrower than asked by far.
+    """
     interval = stats.median_interval(own.samples_ns, own.rounds, instances=own.instances)
-    if interval.relative <= rules.width:
+    taken = len(own.rounds)
+    if interval.relative <= rules.width / 2:
+        own.due = taken
+    elif interval.relative <= rules.width and not own.due:
+        own.due = math.ceil(RESERVE * taken)
+    if own.due and taken >= own.due:
         return "interval"
     return "exhausted" if stats.exhausted(own) else ""
 

@@ -33,6 +33,9 @@ from engine.backend import Session
 # Rounds after the first few take this part of the seconds spent so far: the interval is that of rounds, of
 # which many short ones say more than few long ones, but each costs a warm-up.
 GROWTH = 0.125
+# The first rounds take half of the samples allowed at most, and this many later ones share the other half:
+# passes of microseconds would else have taken them all within a second, in rounds too few to tell anything.
+LATER = 40
 # A throttled device is given this long to cool before a turn is taken again.
 COOL_S = 2.0
 
@@ -81,6 +84,7 @@ class Timing:
     error: Exception | None = None
     spent_s: float = 0.0
     sample_s: float = 0.0  # what one sample takes, judged by the warm-up
+    due: int = 0  # after how many rounds the median is known (0: not foreseen)
 
     @property
     def median_ns(self) -> float:
@@ -173,6 +177,15 @@ def time_together(
     return timings
 
 
+@dataclass(frozen=True)
+class _Share:
+    """What a turn takes: at least so many samples and so many seconds of them, but no more than `most`."""
+
+    least: int
+    most: int
+    seconds: float
+
+
 class _Sampler:
     def __init__(
         self,
@@ -206,8 +219,8 @@ class _Sampler:
             # Three passes, but of a net that takes longer than the whole warm-up and has run before just one.
             slow = timing.sample_s > rules.warmup_s and turn >= len(instances)
             warm_up(session, 1 if slow else rules.warmup_runs, rules.rewarm_s, self._clock)
-        count, seconds = self._share(timing, turn)
-        samples, spent = self._take(session, timing, count, seconds)
+        share = self._share(timing, turn)
+        samples, spent = self._take(session, timing, share)
         while reason := self._throttled(key):
             if timing.retries >= rules.retries:
                 if reason not in timing.warnings:
@@ -215,7 +228,7 @@ class _Sampler:
                 break
             timing.retries += 1
             self._sleep(COOL_S)
-            samples, spent = self._take(session, timing, count, seconds)
+            samples, spent = self._take(session, timing, share)
         timing.spent_s += spent
         timing.rounds.append(len(timing.samples_ns))
         if len(instances) > 1:
@@ -231,23 +244,23 @@ class _Sampler:
         # 20 % more: the warm-up's passes may have been slower than those to come.
         return max(1, math.ceil(1.2 * target / max(per_run_ns, 1.0)))
 
-    def _share(self, timing: Timing, turn: int) -> tuple[int, float]:
-        """At least how many samples, and how many seconds of them, this turn takes."""
+    def _share(self, timing: Timing, turn: int) -> _Share:
         rules = self._rules
         seconds = min(rules.min_s, rules.budget_s) / self._least
-        count = math.ceil(rules.min_samples / self._least)
+        least = math.ceil(rules.min_samples / self._least)
+        turns = self._least
         if timing.sample_s * rules.min_samples > rules.budget_s:
-            count = 1  # what the budget has room for had better be spread over the rounds
+            least = 1  # what the budget has room for had better be spread over the rounds
         if turn >= self._least:
-            seconds, count = max(seconds, GROWTH * timing.spent_s), 1
-        return count, min(seconds, rules.budget_s - timing.spent_s)
+            seconds, least, turns = max(seconds, GROWTH * timing.spent_s), 1, LATER
+        most = max(least, rules.max_samples // (2 * turns))
+        return _Share(least, most, min(seconds, rules.budget_s - timing.spent_s))
 
-    def _take(self, session: Timed, timing: Timing, count: int, seconds: float) -> tuple[list[float], float]:
-        """Samples until `count` and `seconds` are reached, and the seconds they took; beyond the budget by
-        less than one sample."""
+    def _take(self, session: Timed, timing: Timing, share: _Share) -> tuple[list[float], float]:
+        """The samples of a turn, and the seconds they took; beyond the budget by less than one sample."""
         rules = self._rules
         runs = timing.runs_per_sample
-        room = rules.max_samples - len(timing.samples_ns)
+        room = min(share.most, rules.max_samples - len(timing.samples_ns))
         samples: list[float] = []
         started = self._clock()
         left = rules.budget_s - timing.spent_s
@@ -255,7 +268,7 @@ class _Sampler:
             while True:
                 samples.append(round(session.time_runs(runs, cold=rules.cold) / runs, 1))
                 spent = (self._clock() - started) / 1e9
-                enough = len(samples) >= count and spent >= seconds
+                enough = len(samples) >= share.least and spent >= share.seconds
                 if enough or len(samples) >= room or spent >= left:
                     break
                 if self._stopped():
