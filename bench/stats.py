@@ -186,6 +186,16 @@ def compare(ours: Timed, reference: Timed, seed: int = 0, *, tick: float = 0.0) 
     return ratio, verdict(ratio)
 
 
+def round_ratios(ours: Timed, reference: Timed) -> tuple[float, ...]:
+    """Median time of the one over that of the other in each round that both had."""
+    divided = [split_rounds(side.samples_ns, side.rounds) for side in (ours, reference)]
+    steps = [clock_tick(side.samples_ns) for side in (ours, reference)]
+    return tuple(
+        math.exp(_log(median(one, steps[0])) - _log(median(other, steps[1])))
+        for one, other in zip(*divided, strict=False)
+    )
+
+
 def exhausted(ours: Timed, reference: Timed | None = None, *, tick: float = 0.0) -> bool:
     """Whether more rounds of the same instances would hardly narrow the interval of the ratio (without a
     reference, of the median): what is left of it is what the instances differ by, or the clock's tick."""
