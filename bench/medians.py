@@ -63,5 +63,7 @@ def median(samples: Sequence[float] | np.ndarray, tick: float = 0.0) -> float:
         return middle
     nearest = float(values[np.argmin(np.abs(values - middle))])
     low, high = nearest - tick / 2, nearest + tick / 2
+    if not low <= middle <= high:  # between two samples that are further apart than the clock explains
+        return middle
     below, within = int((values <= low).sum()), int(((values > low) & (values <= high)).sum())
     return float(np.clip(low + tick * (values.size / 2 - below) / within, low, high))

@@ -181,9 +181,12 @@ def compare(ours: Timed, reference: Timed, seed: int = 0, *, tick: float = 0.0) 
         reference_instances=reference.instances,
         tick=tick,
     )
-    if min(len(split_rounds(side.samples_ns, side.rounds)) for side in (ours, reference)) < 2:
-        return ratio, Verdict.UNCLEAR
-    return ratio, verdict(ratio)
+    return ratio, verdict(ratio) if tells(ours, reference) else Verdict.UNCLEAR
+
+
+def tells(ours: Timed, reference: Timed) -> bool:
+    """Whether both have more than one round: what they tell of each other is else no ground for a verdict."""
+    return min(len(split_rounds(side.samples_ns, side.rounds)) for side in (ours, reference)) > 1
 
 
 def round_ratios(ours: Timed, reference: Timed) -> tuple[float, ...]:

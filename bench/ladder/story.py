@@ -53,9 +53,8 @@ def sentence(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
 
 def _verdict(row: RungRow, below: RungRow) -> Verdict:
     assert row.gain is not None
-    if min(len(row.measurement.samples_ns), len(below.measurement.samples_ns)) < 2:
-        return Verdict.UNCLEAR
-    return stats.verdict(row.gain)
+    told = stats.tells(row.measurement, below.measurement)
+    return stats.verdict(row.gain) if told else Verdict.UNCLEAR
 
 
 def _despite(words: Sequence[str]) -> list[str]:
