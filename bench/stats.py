@@ -28,10 +28,10 @@ from typing import Protocol
 import numpy as np
 
 from bench.medians import clock_tick, median, median_draws, split_rounds
+from bench.student import CONFIDENCE, SURE, student
 
 SAME_BOUND = 0.02  # two medians within ±2 % are the same
 UNQUIET = 0.05  # rounds that leave the median this uncertain are worth a warning
-CONFIDENCE = 0.95
 DRAWS = 2000
 # With a single round nothing is known of the drift between rounds; this much is assumed (either way).
 UNSEEN_DRIFT = 0.05
@@ -39,10 +39,6 @@ UNSEEN_DRIFT = 0.05
 # is this small.
 HARDLY = 0.1
 _TINY = np.finfo(np.float64).tiny
-
-# 97.5 % points of Student's t for 1…10 degrees of freedom.
-_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-
 
 Samples = Sequence[float] | np.ndarray
 
@@ -148,9 +144,7 @@ def ratio_interval(
     one = _Side(ours, our_rounds, our_instances)
     other = _Side(reference, reference_rounds, reference_instances)
     spread, margin = _sides([one, other], seed, tick)
-    half = max(spread.half, margin)
-    value = _exp(spread.centre)
-    return _around(value, _exp(spread.centre - half), _exp(spread.centre + half))
+    return _about(spread.centre, max(spread.half, margin))
 
 
 def verdict(ratio: Interval, bound: float = SAME_BOUND) -> Verdict:
@@ -199,6 +193,13 @@ def round_ratios(ours: Timed, reference: Timed) -> tuple[float, ...]:
     )
 
 
+def settled(ours: Timed, reference: Timed, *, tick: float = 0.0) -> bool:
+    """Whether the verdict is clear enough to stop by: in an interval of SURE."""
+    spread, margin = _sides([ours, reference], 0, tick)
+    half = max(spread.half * student(spread.freedom, SURE) / student(spread.freedom), margin)
+    return tells(ours, reference) and verdict(_about(spread.centre, half)) is not Verdict.UNCLEAR
+
+
 def exhausted(ours: Timed, reference: Timed | None = None, *, tick: float = 0.0) -> bool:
     """Whether more rounds of the same instances would hardly narrow the interval of the ratio (without a
     reference, of the median): what is left of it is what the instances differ by, or the clock's tick."""
@@ -206,38 +207,30 @@ def exhausted(ours: Timed, reference: Timed | None = None, *, tick: float = 0.0)
     return spread.half <= margin or spread.within <= HARDLY
 
 
-def student(freedom: int) -> float:
-    """97.5 % point of Student's t; above the table by the Cornish–Fisher expansion (error < 3e-3)."""
-    if freedom <= len(_STUDENT):
-        return _STUDENT[freedom - 1]
-    z = 1.959964
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    return z + first / freedom + second / freedom**2
-
-
 @dataclass(frozen=True)
 class _Spread:
-    """A mean with the half-width of its interval, both of logarithms; within: which part of the means'
-    variance is that of the rounds within an instance (1 where there is one instance, or a round of each)."""
+    """A mean with the half-width of its interval, both of logarithms, and its degrees of freedom; within:
+    which part of the means' variance is that of the rounds within an instance (1 where there is one instance,
+    or a round of each)."""
 
     centre: float
     half: float
-    within: float
+    freedom: int = 1
+    within: float = 1.0
 
 
 def _spread(logs: np.ndarray, labels: Sequence[int]) -> _Spread:
     """Student's t over instances, or over rounds where all are of one instance; two rounds at least."""
     groups = [logs[np.asarray(labels) == label] for label in sorted(set(labels))]
     if len(groups) < 2:
-        return _Spread(float(logs.mean()), _half(logs), 1.0)
+        return _Spread(float(logs.mean()), _half(logs), len(logs) - 1)
     means = np.array([group.mean() for group in groups])
     freedom = len(logs) - len(groups)
     between, within = float(means.var(ddof=1)), 1.0
     if between > 0 and min(len(group) for group in groups) > 1:
         pooled = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / freedom
         within = pooled * float(np.mean([1 / len(group) for group in groups])) / between
-    return _Spread(float(means.mean()), _half(means), within)
+    return _Spread(float(means.mean()), _half(means), len(means) - 1, within)
 
 
 def _half(means: np.ndarray) -> float:
@@ -271,7 +264,7 @@ def _sides(sides: Sequence[Timed], seed: int, tick: float) -> tuple[_Spread, flo
     drawn = [np.log(np.maximum(median_draws(parts[0], DRAWS, rng), _TINY)) for parts in divided]
     low, high = _percentiles(drawn[0] - drawn[1] if len(drawn) > 1 else drawn[0])
     half = max(high - apart[0], apart[0] - low) + UNSEEN_DRIFT
-    return _Spread(float(apart[0]), float(half), 1.0), margin
+    return _Spread(float(apart[0]), float(half)), margin
 
 
 def _labels(instances: Sequence[int], count: int) -> Sequence[int]:
@@ -296,6 +289,11 @@ def _percentiles(draws: np.ndarray) -> tuple[float, float]:
     tail = 50 * (1 - CONFIDENCE)
     low, high = np.percentile(draws, (tail, 100 - tail))
     return float(low), float(high)
+
+
+def _about(centre: float, half: float) -> Interval:
+    """From logarithms."""
+    return _around(_exp(centre), _exp(centre - half), _exp(centre + half))
 
 
 def _around(value: float, low: float, high: float) -> Interval:

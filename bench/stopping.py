@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from bench import stats
 from bench.records import StopReason
-from bench.stats import Verdict
 
 if TYPE_CHECKING:
     from bench.timing import Rules, Timing
@@ -61,7 +60,7 @@ def _spent(own: Timing, rules: Rules) -> StopReason:
 
 def _against(own: Timing, reference: Timing) -> StopReason:
     """Of one that is compared: clear, or without hope of becoming so."""
-    if stats.compare(own, reference)[1] is not Verdict.UNCLEAR:
+    if stats.settled(own, reference):
         return "verdict"
     if reference.stop_reason:  # no round of its own has one to be paired with any more
         return reference.stop_reason

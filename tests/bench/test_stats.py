@@ -221,6 +221,8 @@ def test_student_t_is_continuous_where_the_table_ends():
     assert stats.student(10) == pytest.approx(2.228)
     assert stats.student(11) == pytest.approx(2.201, abs=3e-3)
     assert stats.student(1000) == pytest.approx(1.962, abs=1e-3)
+    assert stats.student(11, stats.SURE) == pytest.approx(3.106, abs=1.1e-2)
+    assert stats.student(1000, stats.SURE) == pytest.approx(2.581, abs=1e-3)
 
 
 def test_no_samples_is_an_error_and_not_a_number():

@@ -245,7 +245,7 @@ def rounds_differ(sessions, machine, sd):
 def test_a_pair_goes_on_until_its_verdict_is_clear_and_says_so():
     machine = Machine(1)
     sessions = {"ours": machine.session(1.05e7, 0.005), "reference": machine.session(1e7, 0.005)}
-    turn = rounds_differ(sessions, machine, 0.04)
+    turn = rounds_differ(sessions, machine, 0.03)
     found = time_together(sessions, references={"ours": "reference"}, on_turn=turn, clock=machine.clock)
     assert {timing.stop_reason for timing in found.values()} == {"verdict"}
     assert stats.compare(found["ours"], found["reference"])[1] is Verdict.SLOWER
