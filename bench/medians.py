@@ -57,8 +57,8 @@ def clock_tick(samples: Sequence[float] | np.ndarray) -> float:
 def median(samples: Sequence[float] | np.ndarray, tick: float = 0.0) -> float:
     """The median; of samples rounded to multiples of `tick` that of grouped data: each stands for
     ± tick / 2, and within the tick that holds the middle they are taken to lie evenly."""
-    values = np.asarray(samples, dtype=np.float64)
-    middle = float(np.median(values))
+    values = np.sort(np.asarray(samples, dtype=np.float64))
+    middle = float(values[(values.size - 1) // 2] + values[values.size // 2]) / 2
     if tick <= 0:
         return middle
     nearest = float(values[np.argmin(np.abs(values - middle))])

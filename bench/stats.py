@@ -193,18 +193,26 @@ def round_ratios(ours: Timed, reference: Timed) -> tuple[float, ...]:
     )
 
 
-def settled(ours: Timed, reference: Timed, *, tick: float = 0.0) -> bool:
-    """Whether the verdict is clear enough to stop by: in an interval of SURE."""
-    spread, margin = _sides([ours, reference], 0, tick)
-    half = max(spread.half * student(spread.freedom, SURE) / student(spread.freedom), margin)
-    return tells(ours, reference) and verdict(_about(spread.centre, half)) is not Verdict.UNCLEAR
+class Outlook(enum.Enum):
+    """What more rounds would bring: the verdict is clear, is none that they could make clear, or may become
+    so. Of one that is compared with nobody: its median, which is never clear here."""
+
+    CLEAR = enum.auto()
+    HOPELESS = enum.auto()
+    OPEN = enum.auto()
 
 
-def exhausted(ours: Timed, reference: Timed | None = None, *, tick: float = 0.0) -> bool:
-    """Whether more rounds of the same instances would hardly narrow the interval of the ratio (without a
-    reference, of the median): what is left of it is what the instances differ by, or the clock's tick."""
-    spread, margin = _sides([ours] if reference is None else [ours, reference], 0, tick)
-    return spread.half <= margin or spread.within <= HARDLY
+def outlook(ours: Timed, reference: Timed | None = None, *, tick: float = 0.0) -> Outlook:
+    """CLEAR by an interval of SURE; HOPELESS where more rounds of the same instances would hardly narrow it:
+    what is left of it is what the instances differ by, or the clock's tick."""
+    sides = [ours] if reference is None else [ours, reference]
+    spread, margin = _sides(sides, 0, tick)
+    if reference is not None and tells(ours, reference):
+        half = max(spread.half * student(spread.freedom, SURE) / student(spread.freedom), margin)
+        if verdict(_about(spread.centre, half)) is not Verdict.UNCLEAR:
+            return Outlook.CLEAR
+    hopeless = spread.half <= margin or spread.within <= HARDLY
+    return Outlook.HOPELESS if hopeless else Outlook.OPEN
 
 
 @dataclass(frozen=True)

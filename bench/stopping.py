@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench import stats
 from bench.records import StopReason
+from bench.stats import Outlook
 
 if TYPE_CHECKING:
     from bench.timing import Rules, Timing
@@ -60,11 +61,12 @@ def _spent(own: Timing, rules: Rules) -> StopReason:
 
 def _against(own: Timing, reference: Timing) -> StopReason:
     """Of one that is compared: clear, or without hope of becoming so."""
-    if stats.settled(own, reference):
+    outlook = stats.outlook(own, reference)
+    if outlook is Outlook.CLEAR:
         return "verdict"
     if reference.stop_reason:  # no round of its own has one to be paired with any more
         return reference.stop_reason
-    return "exhausted" if stats.exhausted(own, reference) else ""
+    return "exhausted" if outlook is Outlook.HOPELESS else ""
 
 
 def _alone(own: Timing, rules: Rules) -> StopReason:
@@ -84,7 +86,7 @@ def _alone(own: Timing, rules: Rules) -> StopReason:
         own.due = math.ceil(RESERVE * taken)
     if own.due and taken >= own.due:
         return "interval"
-    return "exhausted" if stats.exhausted(own) else ""
+    return "exhausted" if stats.outlook(own) is Outlook.HOPELESS else ""
 
 
 def _sound(timing: Timing | None) -> bool:

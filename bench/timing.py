@@ -6,10 +6,9 @@ the meantime falls on all of them alike. A contender may have several instances 
 again), which take its rounds in turn: with as many as there are rounds at first, what instances differ by is
 known as well as what rounds differ by, at no further second of samples.
 
-Stopping (bench.stopping) looks at the interval that bench.stats derives from rounds and instances, which is
-the one that is shown. A pair goes on while its verdict is unclear; who is compared with nobody, until the own
-median is known. That the interval is looked at after each round costs it little: docs/trust.md has how often
-it holds the truth when sampling stopped by it.
+Stopping (bench.stopping) looks at the interval that bench.stats derives from rounds and instances. A pair
+goes on while its verdict is unclear; who is compared with nobody, until the own median is known. What it
+costs an interval that it was looked at after each round is in docs/trust.md.
 """
 
 from __future__ import annotations

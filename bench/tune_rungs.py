@@ -32,7 +32,7 @@ from kernels.params import Params
 from kernels.registry import Rung
 
 FIRST_S = 0.01  # of the short look at each rung
-FINAL = Rules(warmup_s=0.01, rewarm_s=0.005, min_s=0.05, budget_s=0.3)
+FINAL = Rules(warmup_s=0.01, rewarm_s=0.005, min_s=0.05, budget_s=0.3, width=0.03)
 NEAR = 1.5  # how much slower than the best a rung may look and still be timed
 MOST = 4  # rungs timed together, beside the ladder's own
 TOO_SLOW = 20.0  # a first pass that takes so many times the best's is enough

@@ -150,15 +150,15 @@ def sentence(came_to: Summary) -> str:
         f"Of {came_to.comparisons} comparisons of a backend with itself, the interval misses 1 in "
         f"{_rate(came_to.missed, came_to.comparisons)} and the verdict is faster or slower in "
         f"{_rate(came_to.wrong, came_to.comparisons)}: {'passed' if came_to.passed else 'failed'}, as "
-        f"{ALLOWED:.0%} of misses {'can' if came_to.passed else 'can hardly'} come to that."
+        f"{100 * ALLOWED:.0f} % of misses {'can' if came_to.passed else 'can hardly'} come to that."
     )
 
 
 def _rate(hits: int, of: int) -> str:
     from bench import rates
 
-    least, most = rates.at_least(hits, of), rates.at_most(hits, of)
-    return f"{hits} ({hits / of:.1%}; by 95 % at least {least:.1%}, and by 95 % at most {most:.1%})"
+    least, most = 100 * rates.at_least(hits, of), 100 * rates.at_most(hits, of)
+    return f"{hits} ({100 * hits / of:.1f} %; at least {least:.1f} % and at most {most:.1f} %, each by 95 %)"
 
 
 def table(found: Sequence[Comparison]) -> RenderableType:

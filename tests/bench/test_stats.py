@@ -5,7 +5,7 @@ import pytest
 
 from bench import stats
 from bench.records import Case, Measurement
-from bench.stats import Interval, Verdict
+from bench.stats import Interval, Outlook, Verdict
 from bench.timing import Timing
 
 
@@ -166,8 +166,9 @@ def test_more_rounds_help_unless_it_is_the_instances_that_differ(instance, turn,
     for _ in range(2):
         samples, rounds, labels = nested(rng, 5, 20, 20, instance, turn)
         sides.append(Timing(samples_ns=samples.tolist(), rounds=rounds, instances=labels))
-    assert stats.exhausted(*sides) is hopeless
-    assert stats.exhausted(sides[0]) is hopeless
+    expected = Outlook.HOPELESS if hopeless else Outlook.OPEN
+    assert stats.outlook(*sides) is expected
+    assert stats.outlook(sides[0]) is expected
 
 
 def test_a_coarse_clock_gives_no_interval_narrower_than_its_tick():
