@@ -33,7 +33,7 @@ def test_sampling_until_the_verdict_is_clear_leaves_it_true_and_finds_more(name:
     assert found.ratio.rate >= 0.88
     assert found.median.rate >= 0.88
     assert found.false.hits + found.denied.hits <= 1
-    assert found.power.rate >= 0.85
+    assert found.power.rate >= 0.8
     assert np.mean(found.seconds) < 8, "the budget is 15 s, and most are clear long before"
 
 
