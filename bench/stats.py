@@ -14,7 +14,7 @@ What else was tried, in the simulation that docs/trust.md reports (`python -m te
 bootstrap that resamples rounds and then samples within them counts the samples' variance twice and is too
 narrow with few rounds, both as A. C. Davison and D. V. Hinkley derive ("Bootstrap Methods and their
 Application", 1997, section 3.8), and its hull with Student's t is too wide for both. The jackknife of the
-median of all by rounds holds 83 to 93 of 100 where it says 95.
+median of all by rounds holds 83 to 94 of 100 where it says 95.
 """
 
 from __future__ import annotations
