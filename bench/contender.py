@@ -165,7 +165,7 @@ class Contender:
     def measured(self, timed: Timing, telemetry: Telemetry) -> Measurement:
         """The measurement of a case that went well. Call after `close`."""
         warnings = [*timed.warnings, *self._warnings, *(self._check.warnings if self._check else ())]
-        interval = stats.median_interval(timed.samples_ns, timed.rounds)
+        interval = stats.median_interval(timed.samples_ns, timed.rounds, instances=timed.instances)
         if len(timed.samples_ns) < timing.Rules.min_samples:
             count = len(timed.samples_ns)
             fit = "sample fits" if count == 1 else "samples fit"
@@ -181,6 +181,7 @@ class Contender:
             samples_ns=tuple(timed.samples_ns),
             runs_per_sample=timed.runs_per_sample,
             rounds=tuple(timed.rounds),
+            instances=tuple(timed.instances),
             wall_ns=self._wall_ns,
             dataset_ns=self._dataset_ns,
             layers=self._layers,

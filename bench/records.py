@@ -20,6 +20,11 @@ Disposition = Literal[
     "ok", "incorrect", "unsupported", "out_of_memory", "crashed", "timed_out", "cancelled", "failed"
 ]
 
+# Why no more samples were taken: the verdict against the reference is clear (of a reference: all against it
+# are); the interval of the own median is narrow enough; more rounds would not narrow it, as the instances of
+# the session differ or the clock is too coarse; the seconds or the samples allowed are spent.
+StopReason = Literal["verdict", "interval", "exhausted", "budget", "max_samples", ""]
+
 # The phases of a measurement, in the order they are shown. The first four happen once, in `prepare`; the
 # others are medians of one end-to-end pass of one batch; what no phase explains is shown as the rest.
 PREPARE_PHASES = ("load", "compile", "alloc", "upload")
@@ -181,7 +186,7 @@ class Validity(Record, frozen=True):
     """Whether the samples deserve trust: why sampling stopped, how often it was retried, and what was
     seen."""
 
-    stop_reason: Literal["interval", "budget", "max_samples", ""] = ""
+    stop_reason: StopReason = ""
     retries: int = 0
     warnings: tuple[str, ...] = ()
 
@@ -190,10 +195,11 @@ class Measurement(Record, frozen=True):
     """What came of one case. A disposition other than "ok" carries its reason; nothing is ever -1.
 
     samples_ns: one a sample, each the mean of `runs_per_sample` passes in a row over one batch; rounds:
-    where a new interleaving round starts among the samples (indices). first_run_ns: the very first pass,
-    apart. phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of end-to-end passes; wall_ns: the
-    median of the whole end-to-end pass that RUN_PHASES divide. dataset_ns: the whole pass over all images,
-    by "wall", "compute". facts: what the session really used (provider, CUDA graph, …). memory: nbytes by
+    where a new interleaving round starts among the samples (indices); instances: which instance of the
+    session each round was of, by number (() = there was one). first_run_ns: the very first pass, apart.
+    phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of end-to-end passes; wall_ns: the median
+    of the whole end-to-end pass that RUN_PHASES divide. dataset_ns: the whole pass over all images, by
+    "wall", "compute". facts: what the session really used (provider, CUDA graph, …). memory: nbytes by
     kind.
     """
 
@@ -204,6 +210,7 @@ class Measurement(Record, frozen=True):
     samples_ns: tuple[float, ...] = ()
     runs_per_sample: int = 1
     rounds: tuple[int, ...] = ()
+    instances: tuple[int, ...] = ()
     first_run_ns: int | None = None
     phases: dict[str, float] = {}
     wall_ns: float | None = None

@@ -130,7 +130,7 @@ def derive(measurement: Measurement, reference: Measurement | None) -> Row:
     name = title(measurement.case.model)
     if not measurement.samples_ns:
         return Row(measurement, name)
-    own = stats.median_interval(measurement.samples_ns, measurement.rounds)
+    own = stats.median_interval(measurement.samples_ns, measurement.rounds, instances=measurement.instances)
     low, high = (own.low, own.high) if own.known else (None, None)
     row = Row(measurement, name, own.value, low, high)
     if reference is None:

@@ -4,7 +4,7 @@ apart, and say of each case what came of it. One contender's failure is its own.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -201,6 +201,7 @@ class Runner:
                 {key: entrant.session for key, entrant in ready.items() if entrant.session is not None},
                 rules(job),
                 job.seed,
+                references=_references(ready),
                 devices=devices,
                 on_turn=turn,
                 on_taken=taken,
@@ -268,6 +269,13 @@ class Runner:
             entrant.close()
         except Exception as error:
             self._say(Log(level="warning", text=f"{entrant.case.words} could not be closed: {error}"))
+
+
+def _references(ready: Mapping[str, Contender]) -> dict[str, str]:
+    """Whom each of these is compared with, by key, where that is among them."""
+    by_backend = {entrant.backend.name: key for key, entrant in ready.items()}
+    found = {key: by_backend.get(entrant.backend.reference, key) for key, entrant in ready.items()}
+    return {key: other for key, other in found.items() if other != key}
 
 
 def _facts(entrant: Contender) -> dict[str, str]:

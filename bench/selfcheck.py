@@ -1,8 +1,9 @@
-"""A backend against itself: how often the comparison sees a difference where there is none.
+"""A backend against itself: how often the interval of the ratio misses the 1 that it is.
 
 Two contenders of one case are prepared, checked and timed together as two backends are, and judged by the
-same rule. FASTER and SLOWER are then wrong, and may come about in one comparison of twenty: the intervals
-are of 95 %.
+same rule. The intervals are of 95 %: one of twenty may miss, and FASTER and SLOWER, which are wrong, come
+about less often still. What was found is kept in a file after each comparison, so that many of them can be
+spread over several calls.
 """
 
 from __future__ import annotations
@@ -13,43 +14,64 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from bench import cases, stats, timing
-from bench.records import Case, Job
+from bench import cases, rates, stats, timing
+from bench.records import Case, Environment, Job, Record, StopReason
 from bench.stats import Interval, Verdict
+from bench.store import decode, write_atomically
 from bench.telemetry import Sampler
 from bench.timing import Rules
 from engine import backends
 from engine.backend import Session
-from kernels.errors import KernelscopeError, UnavailableError
+from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 
 if TYPE_CHECKING:
     from bench.material import Material
 
+SCHEMA = 1
 ALLOWED = 0.05
 WRONG = (Verdict.FASTER, Verdict.SLOWER)
 SIDES = ("one", "other")
 
-# A context in which the two sessions of a case are ready to be timed.
-Pair = Callable[[Case], contextlib.AbstractContextManager[Mapping[str, Session]]]
+# A context in which the two contenders of a case are ready to be timed, each one session or its instances.
+Pair = Callable[[Case], contextlib.AbstractContextManager[Mapping[str, Session | Sequence[Session]]]]
 Progress = Callable[[str, float | None], None]
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One case against itself. ratio: median time of the one over that of the other, with its interval."""
+class Comparison(Record, frozen=True):
+    """One case against itself. ratio: time of the one over that of the other, with its interval;
+    round_ratios: what it was in each round."""
 
     case: Case
     ratio: Interval
     verdict: Verdict
+    round_ratios: tuple[float, ...] = ()
+    stop_reason: StopReason = ""
 
     @property
     def off(self) -> float:
         """How far the ratio is from 1."""
         return abs(self.ratio.value - 1)
+
+    @property
+    def missed(self) -> bool:
+        """Whether the interval does not hold 1."""
+        return not self.ratio.low <= 1.0 <= self.ratio.high
+
+
+class Selfcheck(Record, frozen=True):
+    """The file: what was asked (times: comparisons in all), on which machine, and what was found so far."""
+
+    job: Job
+    times: int
+    instances: int = 1
+    environment: Environment = Environment()
+    comparisons: tuple[Comparison, ...] = ()
+    schema: int = SCHEMA
 
 
 @dataclass(frozen=True)
@@ -60,6 +82,7 @@ class Summary:
 
     comparisons: int
     verdicts: Mapping[Verdict, int]
+    missed: int
     largest_off: float
     half_width: float
 
@@ -68,13 +91,10 @@ class Summary:
         return sum(self.verdicts.get(verdict, 0) for verdict in WRONG)
 
     @property
-    def allowed(self) -> int:
-        """The most that may be FASTER or SLOWER."""
-        return math.floor(ALLOWED * self.comparisons + 1e-9)  # 0.05 is a little more or less than that
-
-    @property
     def passed(self) -> bool:
-        return self.wrong <= self.allowed
+        """Whether so many misses are nothing that intervals of 95 % would not come to in one such check of
+        twenty. Whoever asks for at most 5 % to be counted fails an honest 5 % in one check of three."""
+        return rates.at_least(self.missed, self.comparisons) <= ALLOWED
 
 
 def summary(found: Sequence[Comparison]) -> Summary:
@@ -84,32 +104,56 @@ def summary(found: Sequence[Comparison]) -> Summary:
     return Summary(
         comparisons=len(found),
         verdicts=Counter(comparison.verdict for comparison in found),
+        missed=sum(comparison.missed for comparison in found),
         largest_off=max(comparison.off for comparison in found),
         half_width=statistics.median(c.ratio.relative if c.ratio.known else math.inf for c in found),
     )
 
 
-def run(planned: Sequence[Case], times: int, rules: Rules, pair: Pair, seed: int = 0) -> Iterator[Comparison]:
-    """`times` comparisons, the cases taking turns, so that no case has a quieter hour than another. Each has
-    sessions of its own, as where memory comes to lie makes a difference too.
+def run(
+    planned: Sequence[Case],
+    times: int,
+    rules: Rules,
+    pair: Pair,
+    seed: int = 0,
+    done: Sequence[Comparison] = (),
+    refused: Callable[[str], None] = lambda why: None,
+) -> Iterator[Comparison]:
+    """Comparisons until there are `times` with those `done` before, the cases taking turns, so that no case
+    has a quieter hour than another. Each has sessions of its own, as where memory comes to lie makes a
+    difference too. A case that its backend does not support is told to `refused` and left out.
 
-    Raises KernelscopeError where a case cannot be run, or runs wrong.
+    Raises KernelscopeError where a case cannot be run, or runs wrong, or none is supported.
     """
-    for number in range(times):
-        case = planned[number % len(planned)]
-        yield compare(case, rules, pair, seed + number)
+    left = list(planned)
+    counts = Counter(comparison.case for comparison in done)
+    for number in range(len(done), times):
+        found = None
+        while found is None:
+            case = min(left, key=lambda case: counts[case])
+            try:
+                found = compare(case, rules, pair, seed + number)
+            except UnsupportedError as error:
+                left.remove(case)
+                if not left:
+                    raise
+                refused(str(error))
+        counts[found.case] += 1
+        yield found
 
 
 def compare(case: Case, rules: Rules, pair: Pair, seed: int = 0) -> Comparison:
     """One case against itself; `seed` draws the order of turns. Raises as `run` does."""
     with pair(case) as sessions:
         devices = dict.fromkeys(sessions, _device(case))
-        uuid = next(filter(None, (session.facts.get("gpu_uuid", "") for session in sessions.values())), "")
+        every = [one for of in sessions.values() for one in (of if isinstance(of, Sequence) else (of,))]
+        uuid = next(filter(None, (session.facts.get("gpu_uuid", "") for session in every)), "")
         with Sampler(devices, uuid) as sampler:
             timed = timing.time_together(
                 sessions,
                 rules,
                 seed,
+                references=dict([SIDES]),
                 devices=devices,
                 on_turn=sampler.turn,
                 throttled=sampler.throttled,
@@ -118,8 +162,28 @@ def compare(case: Case, rules: Rules, pair: Pair, seed: int = 0) -> Comparison:
         if timing_.error is not None:
             raise _failure(case, timing_.error)
     one, other = (timed[side] for side in SIDES)
-    ratio = stats.ratio_interval(one.samples_ns, other.samples_ns, one.rounds, other.rounds)
-    return Comparison(case, ratio, stats.verdict(ratio))
+    ratio, verdict = stats.compare(one, other)
+    return Comparison(
+        case=case,
+        ratio=ratio,
+        verdict=verdict,
+        round_ratios=stats.round_ratios(one, other),
+        stop_reason=one.stop_reason,
+    )
+
+
+def keep(path: Path, held: Selfcheck) -> None:
+    """Write the file, as a whole or not at all. Raises InputError."""
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(held), indent=2) + b"\n")
+
+
+def held_in(path: Path) -> Selfcheck:
+    """What an earlier call left in its file. Raises InputError where that is none."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from error
+    return decode(data, path, Selfcheck, SCHEMA)
 
 
 def plan(job: Job, progress: Progress | None = None) -> tuple[Case, ...]:
@@ -135,19 +199,20 @@ def plan(job: Job, progress: Progress | None = None) -> tuple[Case, ...]:
 class Contenders:
     """Pairs of contenders as a worker prepares them: checked against the oracle before they are timed."""
 
-    def __init__(self, job: Job, progress: Progress) -> None:
+    def __init__(self, job: Job, progress: Progress, instances: int = 1) -> None:
         # Errors of layers are nobody's question here, and without them the oracle has little to do.
         self._job = msgspec.structs.replace(job, layers=False)
         self._progress = progress
+        self._instances = instances
         self._materials: dict[str, Material] = {}
 
     @contextlib.contextmanager
-    def __call__(self, case: Case) -> Iterator[Mapping[str, Session]]:
+    def __call__(self, case: Case) -> Iterator[Mapping[str, Sequence[Session]]]:
         from bench.contender import Contender
 
         with contextlib.ExitStack() as stack:
-            sessions = {}
-            for side in SIDES:
+            sessions: dict[str, list[Session]] = {side: [] for side in SIDES}
+            for side in self._instances * SIDES:
                 try:
                     entrant = Contender(case, self._material(case.model), self._job)
                     stack.callback(entrant.close)
@@ -155,7 +220,7 @@ class Contenders:
                 except Exception as error:
                     raise _failure(case, error) from error
                 assert entrant.session is not None
-                sessions[side] = entrant.session
+                sessions[side].append(entrant.session)
             yield sessions
 
     def _material(self, model: str) -> Material:
@@ -175,4 +240,5 @@ def _failure(case: Case, error: Exception) -> KernelscopeError:
     from bench.outcomes import outcome
 
     disposition, reason = outcome(error)
-    return KernelscopeError(f"{case.words}: {disposition.replace('_', ' ')}: {reason}")
+    kind = UnsupportedError if disposition == "unsupported" else KernelscopeError
+    return kind(f"{case.words}: {disposition.replace('_', ' ')}: {reason}")

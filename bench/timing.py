@@ -1,9 +1,14 @@
-"""Timing: warm up, sample in interleaved rounds until the median is known well enough, say why it stopped.
+"""Timing: warm up, sample in interleaved rounds until what is asked is known well enough, say why it stopped.
 
 Contenders take their samples in a row within a round while the others idle (sample by sample, two BLAS
 thread pools slow each other down), and the order is drawn anew each round, so that what the machine does in
-the meantime falls on all of them alike. Stopping looks at the sampling error alone; what the rounds differ by
-is in the interval that bench.stats derives from `rounds`.
+the meantime falls on all of them alike. A contender may have several instances (the same session created
+again), which take its rounds in turn: with as many as there are rounds at first, what instances differ by is
+known as well as what rounds differ by, at no further second of samples.
+
+Stopping (bench.stopping) looks at the interval that bench.stats derives from rounds and instances. A pair
+goes on while its verdict is unclear; who is compared with nobody, until the own median is known. What it
+costs an interval that it was looked at after each round is in docs/trust.md.
 """
 
 from __future__ import annotations
@@ -13,17 +18,23 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from bench import stats
+from bench import stopping
+from bench.records import StopReason
 from engine.backend import Session
 
-StopReason = Literal["interval", "budget", "max_samples", ""]
+# Rounds after the first few take this part of the seconds spent so far: the interval is that of rounds, of
+# which many short ones say more than few long ones, but each costs a warm-up.
+GROWTH = 0.125
+# The first rounds take half of the samples allowed at most, and this many later ones share the other half:
+# passes of microseconds would else have taken them all within a second, in rounds too few to tell anything.
+LATER = 40
 # A throttled device is given this long to cool before a turn is taken again.
 COOL_S = 2.0
 
@@ -36,9 +47,9 @@ class Stopped(Exception):
 class Rules:
     """How long to sample. Times in seconds unless the name says ns.
 
-    width: the half-width of the bootstrap interval to reach, as a fraction of the median. sample_ns: how long
-    one sample lasts at least, on the host's clock and on a device's. rounds: in how many turns the first
-    min_s and min_samples are taken.
+    width: the half-width of the median's interval to reach where nothing is compared, as a fraction of it.
+    sample_ns: how long one sample lasts at least, on the host's clock and on a device's. rounds: in how many
+    turns the first min_s and min_samples are taken.
     """
 
     warmup_runs: int = 3
@@ -59,17 +70,20 @@ class Rules:
 @dataclass
 class Timing:
     """What came of one contender: ns a pass (mean over `runs_per_sample` passes in a row), where rounds start
-    among the samples, why sampling stopped. `error` where it failed; the others are not touched by it."""
+    among the samples, which instance each round was of (empty where there is one), why sampling stopped.
+    `error` where it failed; the others are not touched by it."""
 
     samples_ns: list[float] = field(default_factory=list)
     runs_per_sample: int = 1
     rounds: list[int] = field(default_factory=list)
+    instances: list[int] = field(default_factory=list)
     stop_reason: StopReason = ""
     retries: int = 0
     warnings: list[str] = field(default_factory=list)
     error: Exception | None = None
     spent_s: float = 0.0
     sample_s: float = 0.0  # what one sample takes, judged by the warm-up
+    due: int = 0  # after how many rounds the median is known (0: not foreseen)
 
     @property
     def median_ns(self) -> float:
@@ -90,15 +104,17 @@ def first_run(session: Session) -> int:
     return time.perf_counter_ns() - started
 
 
-def warm_up(session: Timed, runs: int, seconds: float) -> float:
+def warm_up(
+    session: Timed, runs: int, seconds: float, clock: Callable[[], int] = time.perf_counter_ns
+) -> float:
     """At least `runs` passes and `seconds`; returns nanoseconds a pass, judged by the later half."""
-    end = time.perf_counter_ns() + int(seconds * 1e9)
+    end = clock() + int(seconds * 1e9)
     count, done = 1, 0
     times: list[float] = [session.time_runs(1)]
-    while (done := done + count) < runs or time.perf_counter_ns() < end:
+    while (done := done + count) < runs or clock() < end:
         # Trains that grow: a short net is warm in its train as it will be timed, a long one is not run for
         # longer than need be.
-        left = max(0, end - time.perf_counter_ns())
+        left = max(0, end - clock())
         per_run = max(1.0, min(times))
         count = max(1, min(2 * count, runs - done if left == 0 else math.ceil(left / per_run)))
         times.append(session.time_runs(count) / count)
@@ -106,28 +122,37 @@ def warm_up(session: Timed, runs: int, seconds: float) -> float:
 
 
 def time_together(
-    sessions: Mapping[str, Timed],
+    sessions: Mapping[str, Timed | Sequence[Timed]],
     rules: Rules | None = None,
     seed: int = 0,
     *,
+    references: Mapping[str, str] | None = None,
     devices: Mapping[str, str] | None = None,
     on_turn: Callable[[str, int], None] = lambda key, turn: None,
     on_taken: Callable[[str, int, Timing], None] = lambda key, turn, timing: None,
     throttled: Callable[[str], str] = lambda key: "",
     stopped: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], int] = time.perf_counter_ns,
 ) -> dict[str, Timing]:
     """Samples of all contenders, interleaved in rounds; inputs are bound, first passes done.
 
-    devices: "cpu" or "cuda" by key ("cpu" where absent): whose clock a sample is on. on_turn hears of each
-    turn (key, round) before it, on_taken of it and of what was taken so far after it. throttled tells, after
-    a turn, why the device was held back during it ("": it was not): that turn is taken again, at most
-    `rules.retries` times in all, and then kept and flagged.
+    sessions: one a contender, or its instances (at least one), of which each round takes the next.
+    references: whom a contender is compared with, by key: both go on while their verdict is unclear and
+    neither has spent what it may; a contender with nobody goes on until its own median is known. devices:
+    "cpu" or "cuda" by key ("cpu" where absent): whose clock a sample is on. on_turn hears of each turn (key,
+    round) before it, on_taken of it and of what was taken so far after it. throttled tells, after a turn, why
+    the device was held back during it ("": it was not): that turn is taken again, at most `rules.retries`
+    times in all, and then kept and flagged. clock: nanoseconds, by which seconds are spent.
     Raises Stopped between samples once `stopped` says so; an error of a contender's is in its Timing.
     """
     rules = rules or Rules()
+    instances: dict[str, Sequence[Timed]] = {
+        key: of if isinstance(of, Sequence) else (of,) for key, of in sessions.items()
+    }
     order = random.Random(seed)
-    sampler = _Sampler(rules, devices or {}, throttled, stopped, sleep)
+    least = max(rules.rounds, *map(len, instances.values())) if instances else 0
+    sampler = _Sampler(rules, least, devices or {}, throttled, stopped, sleep, clock)
     timings = {key: Timing() for key in sessions}
     active = list(sessions)
     turn = 0
@@ -136,7 +161,7 @@ def time_together(
         for key in tuple(active):
             on_turn(key, turn)
             try:
-                sampler.turn(key, sessions[key], timings[key], turn)
+                sampler.turn(key, instances[key], timings[key], turn)
             except Stopped:
                 raise
             except Exception as error:  # one contender's failure is its own
@@ -145,42 +170,56 @@ def time_together(
             else:
                 on_taken(key, turn, timings[key])
         turn += 1
-        for key in tuple(active):
-            timings[key].stop_reason = _reason(timings[key], rules, turn)
+        stopping.settle(timings, active, references or {}, rules, turn >= least)
         # A contender that is done takes part no longer; each is paired round by round with any other.
         active = [key for key in active if not timings[key].stop_reason]
     return timings
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What a turn takes: at least so many samples and so many seconds of them, but no more than `most`."""
+
+    least: int
+    most: int
+    seconds: float
 
 
 class _Sampler:
     def __init__(
         self,
         rules: Rules,
+        least: int,
         devices: Mapping[str, str],
         throttled: Callable[[str], str],
         stopped: Callable[[], bool],
         sleep: Callable[[float], None],
+        clock: Callable[[], int],
     ) -> None:
         self._rules = rules
+        self._least = least
         self._devices = devices
         self._throttled = throttled
         self._stopped = stopped
         self._sleep = sleep
+        self._clock = clock
 
-    def turn(self, key: str, session: Timed, timing: Timing, turn: int) -> None:
+    def turn(self, key: str, instances: Sequence[Timed], timing: Timing, turn: int) -> None:
         rules = self._rules
         if self._stopped():
             raise Stopped
+        instance = turn % len(instances)
+        session = instances[instance]
         if turn == 0:
-            per_run = warm_up(session, rules.warmup_runs, rules.warmup_s)
+            per_run = warm_up(session, rules.warmup_runs, rules.warmup_s, self._clock)
             timing.runs_per_sample = self._train(key, per_run)
             timing.sample_s = timing.runs_per_sample * per_run / 1e9
         else:
-            # Three passes, but of a net that takes longer than the whole warm-up just one.
-            slow = timing.sample_s > rules.warmup_s
-            warm_up(session, 1 if slow else rules.warmup_runs, rules.rewarm_s)
-        count, seconds = self._share(timing, turn)
-        samples, spent = self._take(session, timing, count, seconds)
+            # Three passes, but of a net that takes longer than the whole warm-up and has run before just one.
+            slow = timing.sample_s > rules.warmup_s and turn >= len(instances)
+            warm_up(session, 1 if slow else rules.warmup_runs, rules.rewarm_s, self._clock)
+        share = self._share(timing, turn)
+        samples, spent = self._take(session, timing, share)
         while reason := self._throttled(key):
             if timing.retries >= rules.retries:
                 if reason not in timing.warnings:
@@ -188,9 +227,11 @@ class _Sampler:
                 break
             timing.retries += 1
             self._sleep(COOL_S)
-            samples, spent = self._take(session, timing, count, seconds)
+            samples, spent = self._take(session, timing, share)
         timing.spent_s += spent
         timing.rounds.append(len(timing.samples_ns))
+        if len(instances) > 1:
+            timing.instances.append(instance)
         timing.samples_ns += samples
 
     def _train(self, key: str, per_run_ns: float) -> int:
@@ -202,49 +243,36 @@ class _Sampler:
         # 20 % more: the warm-up's passes may have been slower than those to come.
         return max(1, math.ceil(1.2 * target / max(per_run_ns, 1.0)))
 
-    def _share(self, timing: Timing, turn: int) -> tuple[int, float]:
-        """At least how many samples, and how many seconds of them, this turn takes."""
+    def _share(self, timing: Timing, turn: int) -> _Share:
         rules = self._rules
-        seconds = min(rules.min_s, rules.budget_s) / rules.rounds
-        count = math.ceil(rules.min_samples / rules.rounds)
+        seconds = min(rules.min_s, rules.budget_s) / self._least
+        least = math.ceil(rules.min_samples / self._least)
+        turns = self._least
         if timing.sample_s * rules.min_samples > rules.budget_s:
-            count = 1  # what the budget has room for had better be spread over the rounds
-        if turn >= rules.rounds:
-            # The interval shrinks with the root of the count: rounds that grow get there in a few.
-            seconds, count = max(seconds, 0.5 * timing.spent_s), 1
-        return count, min(seconds, rules.budget_s - timing.spent_s)
+            least = 1  # what the budget has room for had better be spread over the rounds
+        if turn >= self._least:
+            seconds, least, turns = max(seconds, GROWTH * timing.spent_s), 1, LATER
+        most = max(least, rules.max_samples // (2 * turns))
+        return _Share(least, most, min(seconds, rules.budget_s - timing.spent_s))
 
-    def _take(self, session: Timed, timing: Timing, count: int, seconds: float) -> tuple[list[float], float]:
-        """Samples until `count` and `seconds` are reached, and the seconds they took; beyond the budget by
-        less than one sample."""
+    def _take(self, session: Timed, timing: Timing, share: _Share) -> tuple[list[float], float]:
+        """The samples of a turn, and the seconds they took; beyond the budget by less than one sample."""
         rules = self._rules
         runs = timing.runs_per_sample
-        room = rules.max_samples - len(timing.samples_ns)
+        room = min(share.most, rules.max_samples - len(timing.samples_ns))
         samples: list[float] = []
-        started = time.perf_counter()
+        started = self._clock()
         left = rules.budget_s - timing.spent_s
         with _no_garbage_collection():
             while True:
                 samples.append(round(session.time_runs(runs, cold=rules.cold) / runs, 1))
-                spent = time.perf_counter() - started
-                enough = len(samples) >= count and spent >= seconds
+                spent = (self._clock() - started) / 1e9
+                enough = len(samples) >= share.least and spent >= share.seconds
                 if enough or len(samples) >= room or spent >= left:
                     break
                 if self._stopped():
                     raise Stopped
         return samples, spent
-
-
-def _reason(timing: Timing, rules: Rules, turns: int) -> StopReason:
-    """Why this contender has enough, or "" where it has not."""
-    if len(timing.samples_ns) >= rules.max_samples:
-        return "max_samples"
-    enough = turns >= rules.rounds and len(timing.samples_ns) >= rules.min_samples
-    if enough and stats.median_interval(timing.samples_ns).relative <= rules.width:
-        return "interval"
-    if timing.spent_s + 0.5 * timing.median_ns * timing.runs_per_sample / 1e9 > rules.budget_s:
-        return "budget"
-    return ""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
 
 from bench import doubt, palette, units
-from bench.records import PREPARE_PHASES, RUN_PHASES, ErrorStats, Layer, Measurement
+from bench.records import PREPARE_PHASES, RUN_PHASES, ErrorStats, Layer, Measurement, StopReason
 from bench.rows import Row, label
 from bench.tables import WORDS
 from gui.run_state import RunState
@@ -20,6 +20,13 @@ CHOSEN = {
     "timed": " (the fastest of ours, as timed on this machine)",
     "named": " (chosen by name)",
     "ladder": " (the ladder's highest)",
+}
+STOPS: dict[StopReason, str] = {
+    "verdict": "the verdict was clear",
+    "interval": "the interval was within 1 %",
+    "exhausted": "more rounds would not have made the interval narrower",
+    "budget": "the time budget was spent",
+    "max_samples": "there were samples enough",
 }
 EMPTY = "Select a point in a chart, a row of a table or a problem to see everything known of it."
 
@@ -230,17 +237,14 @@ def _telemetry(m: Measurement) -> list[Fact]:
 
 
 def _validity(m: Measurement) -> list[Fact]:
-    stops = {
-        "interval": "the interval was within 1 %",
-        "budget": "the time budget was spent",
-        "max_samples": "there were samples enough",
-    }
     facts = []
     if m.samples_ns:
         each = f", each of {m.runs_per_sample:,} passes" if m.runs_per_sample > 1 else ""
-        facts.append(("samples", f"{len(m.samples_ns):,} in {max(1, len(m.rounds))} rounds{each}"))
+        several = f" of {count} instances" if (count := len(set(m.instances))) > 1 else ""
+        rounds = max(1, len(m.rounds))
+        facts.append(("samples", f"{len(m.samples_ns):,} in {rounds} rounds{several}{each}"))
     if m.validity.stop_reason:
-        facts.append(("stopped because", stops[m.validity.stop_reason]))
+        facts.append(("stopped because", STOPS[m.validity.stop_reason]))
     if m.validity.retries:
         facts.append(("retries", str(m.validity.retries)))
     facts += [("warning", text) for text in m.validity.warnings]

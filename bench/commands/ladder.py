@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import shlex
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,7 +71,7 @@ def ladder(
     from kernels.errors import InputError
 
     if resume is not None:
-        _refuse_settings(
+        parsing.refuse_settings(
             context, _WITH_RESUME, "--resume goes on with the settings that the ladder was started with"
         )
         wanted = parsing.one_of(output, FORMATS, "format"), parsing.formats(charts)
@@ -92,7 +92,7 @@ def ladder(
             raise InputError(
                 f"--compile takes no {folder}; architectures are named by --arch, as in --arch sm_80"
             )
-        _refuse_settings(context, _WITH_COMPILE, "--compile runs nothing and keeps nothing")
+        parsing.refuse_settings(context, _WITH_COMPILE, "--compile runs nothing and keeps nothing")
         if device not in ("", ladder_compile.DEVICE):
             raise InputError(f"--compile is of CUDA kernels; leave --device {device} away")
     elif arch:
@@ -205,16 +205,6 @@ _WITH_COMPILE = {
     *("compile_only", "arch", "op", "model", "node", "batch", "shape", "stride", "pad", "dilation", "group"),
     *("bias", "activation", "device", "rung", "precision", "kernels", "watch", "output"),
 }
-
-
-def _refuse_settings(context: typer.Context, allowed: Collection[str], why: str) -> None:
-    """Raises InputError, in words, where something stands on the command line that is not allowed there."""
-    from bench.commands import parsing
-    from kernels.errors import InputError
-
-    for name in context.params:
-        if name not in allowed and parsing.given(context, name):
-            raise InputError(f"{why}; leave {'OP' if name == 'op' else '--' + name.replace('_', '-')} away")
 
 
 def go_on(path: Path, output: str, formats: Sequence[str]) -> int:

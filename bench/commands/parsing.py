@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kernels.errors import InputError
@@ -88,6 +88,15 @@ def given(context: typer.Context, name: str) -> bool:
     """Whether a parameter stands on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE" and context.params.get(name) not in (None, [])
+
+
+def refuse_settings(context: typer.Context, allowed: Collection[str], why: str) -> None:
+    """Raises InputError, in words, where something stands on the command line that is not allowed there."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name not in allowed and given(context, name):
+            option = next((way for way in parameter.opts if way.startswith("--")), "")
+            raise InputError(f"{why}; leave {option or name.upper()} away")
 
 
 def one_of(value: str, known: Sequence[str], what: str) -> str:

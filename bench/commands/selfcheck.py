@@ -1,9 +1,11 @@
-"""`selfcheck`: backends against themselves, which the comparison must not call faster or slower."""
+"""`selfcheck`: backends against themselves, where the intervals of the ratio have to hold 1."""
 
 from __future__ import annotations
 
 import math
+import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,12 +15,16 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from bench.selfcheck import Comparison
+    from bench.selfcheck import Comparison, Selfcheck, Summary
 
 CANCELLED = 130
+FORMATS = ("table", "json")
+# What may be said beside --resume: everything else is in its file.
+_WITH_RESUME = {"resume", "times", "output"}
 
 
 def selfcheck(
+    context: typer.Context,
     models: list[str] | None = typer.Argument(
         None, metavar="MODEL", help="Names of the catalogue or .onnx files; without one, lenet5-digits."
     ),
@@ -28,26 +34,53 @@ def selfcheck(
     batch: str = typer.Option("1,16,128", metavar="N,N,…", help="Batch sizes; 1..1024 goes by doubling."),
     precision: str = typer.Option("fp32", metavar="P,P,…", help="Of fp32, fp32-tc, tf32, fp16."),
     times: int = typer.Option(40, metavar="N", help="Comparisons in all; the cases take turns."),
+    instances: int = typer.Option(
+        5,
+        metavar="N",
+        min=1,
+        max=100,
+        help="Sessions of each side, alive together; they take its rounds in turn.",
+    ),
     budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples a side."),
     threads: int | None = typer.Option(None, metavar="N", help="CPU threads; without it, one a core."),
     l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),
     seed: int = typer.Option(0, metavar="N", min=0, help="Draws inputs and the order of turns."),
+    out: Path | None = typer.Option(
+        None, metavar="FILE", help="Write what is found there as JSON, after each comparison."
+    ),
+    resume: Path | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="Go on with such a file, until it holds its comparisons, or --times of them.",
+    ),
+    output: str = typer.Option("table", "--format", metavar="table|json", help="What goes to stdout."),
 ) -> None:
     """Compare backends with themselves, as `compare` compares them with each other.
 
-    Exit code 0: at most 5 % of the comparisons say faster or slower; 1: more do.
+    Exit code 0: the 95 % intervals miss the ratio of 1 no more often than chance explains; 1: they do; 130:
+    cancelled.
     """
+    import msgspec
+
+    from bench import environment
     from bench import selfcheck as check
     from bench.commands import parsing
-    from bench.commands.terminal import console
-    from bench.progress import callback
     from bench.records import Job
-    from bench.stats import Verdict
-    from bench.timing import Rules
     from kernels.errors import InputError
 
+    parsing.one_of(output, FORMATS, "format")
     if times < 1:
         raise InputError(f"--times {times} compares nothing; 1 or more works, and 40 say something")
+    if resume is not None:
+        parsing.refuse_settings(
+            context, _WITH_RESUME, "--resume goes on with the settings that the check was started with"
+        )
+        held = check.held_in(resume)
+        if parsing.given(context, "times"):
+            held = msgspec.structs.replace(held, times=times)
+        raise typer.Exit(_run(held, resume, output))
+    if out is not None and out.exists():
+        raise InputError(f"{out} is there already; go on with it by --resume, or name another file")
     job = Job(
         models=tuple(models or ("lenet5-digits",)),
         backends=parsing.named(backend, "backend"),
@@ -58,29 +91,75 @@ def selfcheck(
         budget_s=budget,
         seed=seed,
     )
-    progress = callback()
+    held = check.Selfcheck(job=job, times=times, instances=instances, environment=environment.collect())
+    raise typer.Exit(_run(held, out, output))
+
+
+def _run(held: Selfcheck, path: Path | None, output: str) -> int:
+    """Make the comparisons that are missing, keep and show all of them. The exit code."""
+    import msgspec
+
+    from bench import selfcheck as check
+    from bench.commands.terminal import console
+    from bench.progress import callback
+    from bench.tables import to_json
+    from bench.timing import Rules
+
+    job, progress = held.job, callback()
     planned = check.plan(job, progress)
     rules = Rules(budget_s=job.budget_s, cold=job.l2 == "cold")
-    found: list[Comparison] = []
+    pairs = check.Contenders(job, progress, held.instances)
+    cancelled = False
     try:
-        for comparison in check.run(planned, times, rules, check.Contenders(job, progress), seed):
-            found.append(comparison)
+        for comparison in check.run(
+            planned,
+            held.times,
+            rules,
+            pairs,
+            job.seed,
+            held.comparisons,
+            refused=lambda why: print(f"left out: {why}", file=sys.stderr),
+        ):
+            held = msgspec.structs.replace(held, comparisons=(*held.comparisons, comparison))
+            if path is not None:
+                check.keep(path, held)
             told = f"{comparison.case.words}: {comparison.verdict}, {comparison.ratio}"
-            print(f"[{len(found)}/{times}] {told}", file=sys.stderr)
+            print(f"[{len(held.comparisons)}/{held.times}] {told}", file=sys.stderr)
     except KeyboardInterrupt:
-        print("cancelled", file=sys.stderr)
-        if found:
-            console().print(table(found))
-        raise typer.Exit(CANCELLED) from None
-    console().print(table(found))
-    came_to = check.summary(found)
-    unclear = came_to.verdicts.get(Verdict.UNCLEAR, 0)
-    print(
-        f"Of {came_to.comparisons} comparisons of a backend with itself {came_to.wrong} say faster or slower "
-        f"(at most {came_to.allowed} may, {check.ALLOWED:.0%}) and {unclear} unclear: "
-        f"{'passed' if came_to.passed else 'failed'}."
+        cancelled = True
+        again = f": python main.py selfcheck --resume {shlex.quote(str(path))} goes on" if path else ""
+        print(f"cancelled{again}", file=sys.stderr)
+    if not held.comparisons:
+        return CANCELLED
+    came_to = check.summary(held.comparisons)
+    if output == "json":
+        sys.stdout.write(to_json(held))
+        print(sentence(came_to), file=sys.stderr)
+    else:
+        console().print(table(held.comparisons))
+        print(sentence(came_to))
+    if cancelled:
+        return CANCELLED
+    return 0 if came_to.passed else 1
+
+
+def sentence(came_to: Summary) -> str:
+    """What it all came to, with how sure that is."""
+    from bench.selfcheck import ALLOWED
+
+    return (
+        f"Of {came_to.comparisons} comparisons of a backend with itself, the interval misses 1 in "
+        f"{_rate(came_to.missed, came_to.comparisons)} and the verdict is faster or slower in "
+        f"{_rate(came_to.wrong, came_to.comparisons)}: {'passed' if came_to.passed else 'failed'}, as "
+        f"{100 * ALLOWED:.0f} % of misses {'can' if came_to.passed else 'can hardly'} come to that."
     )
-    raise typer.Exit(0 if came_to.passed else 1)
+
+
+def _rate(hits: int, of: int) -> str:
+    from bench import rates
+
+    least, most = 100 * rates.at_least(hits, of), 100 * rates.at_most(hits, of)
+    return f"{hits} ({100 * hits / of:.1f} %; at least {least:.1f} % and at most {most:.1f} %, each by 95 %)"
 
 
 def table(found: Sequence[Comparison]) -> RenderableType:
@@ -94,7 +173,8 @@ def table(found: Sequence[Comparison]) -> RenderableType:
     from bench.stats import Verdict
 
     made = Table("model", "backend", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in ("batch", "compared", *(verdict.lower() for verdict in Verdict), "largest off", "interval ±"):
+    verdicts = (verdict.lower() for verdict in Verdict)
+    for name in ("batch", "compared", *verdicts, "missed", "largest off", "interval ±"):
         made.add_column(name, justify="right")
     by_case: dict[tuple[str, str, str], list[Comparison]] = {}
     for comparison in found:
@@ -109,6 +189,7 @@ def table(found: Sequence[Comparison]) -> RenderableType:
             *names,
             str(came_to.comparisons),
             *(str(came_to.verdicts.get(verdict, 0)) for verdict in Verdict),
+            str(came_to.missed),
             units.percent(came_to.largest_off),
             units.percent(came_to.half_width) if math.isfinite(came_to.half_width) else "not known",
         )

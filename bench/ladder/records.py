@@ -136,9 +136,10 @@ class Finding(Record, frozen=True):
 
 
 class RungMeasurement(Record, frozen=True):
-    """What came of one case. samples_ns, rounds, runs_per_sample as in bench.records.Measurement. error: of
-    the full-size checks, the worst. checks: how many passes were judged. compiled: registers, shared_nbytes,
-    spill_nbytes, threads, occupancy (0 to 1). notes: what a reader should know of a right answer."""
+    """What came of one case. samples_ns, rounds, instances, runs_per_sample as in bench.records.Measurement.
+    error: of the full-size checks, the worst. checks: how many passes were judged. compiled: registers,
+    shared_nbytes, spill_nbytes, threads, occupancy (0 to 1). notes: what a reader should know of a right
+    answer."""
 
     case: RungCase
     disposition: Disposition
@@ -147,6 +148,7 @@ class RungMeasurement(Record, frozen=True):
     samples_ns: tuple[float, ...] = ()
     runs_per_sample: int = 1
     rounds: tuple[int, ...] = ()
+    instances: tuple[int, ...] = ()
     error: ErrorStats | None = None
     checks: int = 0
     compiled: dict[str, float] = msgspec.field(default_factory=dict)

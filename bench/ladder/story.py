@@ -32,7 +32,7 @@ def sentence(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
     if row.flops_per_s and below.flops_per_s:
         figures.append(f"{units.si(below.flops_per_s, 'FLOP/s')} → {units.si(row.flops_per_s, 'FLOP/s')}")
     against = name(below) + (", the highest of the ladder in fp32" if row.beside else "")
-    match stats.verdict(row.gain):
+    match _verdict(row, below):
         case Verdict.SLOWER:  # of the other's time over this one's: this one takes less
             head = f"is {_interval(row.gain)} as fast as {against}"
             figures += [*good, *other, *_despite(bad)]
@@ -51,6 +51,12 @@ def sentence(ladder: Ladder, row: RungRow, rows: Sequence[RungRow]) -> str:
             figures += [*good, *bad, *other]
     doubted = f"; to be doubted: {doubt.in_short(row.gain_doubts)}" if row.gain_doubts else ""
     return f"{head} ({', '.join(figures)}){_left(ladder, row)}{idea}{doubted}"
+
+
+def _verdict(row: RungRow, below: RungRow) -> Verdict:
+    assert row.gain is not None
+    told = stats.tells(row.measurement, below.measurement)
+    return stats.verdict(row.gain) if told else Verdict.UNCLEAR
 
 
 def _despite(words: Sequence[str]) -> list[str]:

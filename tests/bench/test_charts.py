@@ -111,7 +111,7 @@ def finding(kind: str, **kwargs: object) -> str:
 
 def test_finding_says_who_is_slower_where_and_that_answers_agree() -> None:
     said = finding("op-time", backends=("engine-cpu", "ort-cpu"), batches=(16,), images=(200,))
-    assert said == "engine-cpu is 1.6× slower than ort-cpu at batch 16; both answer alike on 200 images."
+    assert said == "engine-cpu is 1.5× slower than ort-cpu at batch 16; both answer alike on 200 images."
 
 
 def test_finding_is_empty_where_nothing_was_compared() -> None:

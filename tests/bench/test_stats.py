@@ -5,7 +5,8 @@ import pytest
 
 from bench import stats
 from bench.records import Case, Measurement
-from bench.stats import Interval, Verdict
+from bench.stats import Interval, Outlook, Verdict
+from bench.timing import Timing
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 10, 31])
@@ -114,6 +115,102 @@ def test_one_round_allows_for_the_drift_it_cannot_see():
     assert stats.verdict(stats.ratio_interval(2 * calm, calm)) is Verdict.SLOWER
 
 
+def nested(rng, instances, rounds, per_round, instance, turn, noise=0.005):
+    """Samples of `rounds` rounds, which `instances` take in turn, with their starts and labels."""
+    labels = [i % instances for i in range(rounds)]
+    own = np.exp(instance * rng.standard_normal(instances))
+    parts = [
+        1e5 * own[label] * np.exp(turn * rng.standard_normal()) * rng.lognormal(sigma=noise, size=per_round)
+        for label in labels
+    ]
+    return np.concatenate(parts), [i * per_round for i in range(rounds)], labels
+
+
+def test_what_instances_differ_by_is_in_the_interval_however_many_rounds_there_are():
+    rng = np.random.default_rng(11)
+    samples, rounds, labels = nested(rng, 3, 30, 20, instance=0.02, turn=0.0)
+    known = stats.median_interval(samples, rounds, instances=labels)
+    blind = stats.median_interval(samples, rounds)
+    assert known.relative > 3 * blind.relative
+    a, b = (nested(rng, 3, 30, 20, instance=0.02, turn=0.0) for _ in "ab")
+    args = a[0], b[0], a[1], b[1]
+    known = stats.ratio_interval(*args, our_instances=a[2], reference_instances=b[2])
+    assert known.relative > 3 * stats.ratio_interval(*args).relative
+
+
+def test_one_side_with_instances_counts_them_and_of_two_the_one_with_fewer():
+    rng = np.random.default_rng(12)
+    ours, rounds, labels = nested(rng, 3, 12, 20, instance=0.02, turn=0.0)
+    calm = np.tile(1e5 + np.arange(20.0), 12)
+    one = stats.ratio_interval(ours, calm, rounds, rounds, our_instances=labels)
+    assert one == stats.ratio_interval(
+        ours, calm, rounds, rounds, our_instances=labels, reference_instances=list(range(12))
+    )
+    assert one.relative > 2 * stats.ratio_interval(ours, calm, rounds, rounds).relative
+
+
+def test_an_instance_a_round_is_as_good_as_a_round():
+    samples, rounds, labels = nested(np.random.default_rng(13), 5, 5, 20, instance=0.02, turn=0.0)
+    assert stats.median_interval(samples, rounds, instances=labels) == stats.median_interval(samples, rounds)
+
+
+def test_labels_that_do_not_reach_over_all_rounds_are_those_of_one_instance():
+    samples, rounds, _ = nested(np.random.default_rng(14), 1, 4, 20, instance=0.0, turn=0.01)
+    assert stats.median_interval(samples, rounds, instances=(0, 1)) == stats.median_interval(samples, rounds)
+
+
+@pytest.mark.parametrize(("instance", "turn", "hopeless"), [(0.02, 0.0, True), (0.001, 0.02, False)])
+def test_more_rounds_help_unless_it_is_the_instances_that_differ(instance, turn, hopeless):
+    rng = np.random.default_rng(15)
+    sides = []
+    for _ in range(2):
+        samples, rounds, labels = nested(rng, 5, 20, 20, instance, turn)
+        sides.append(Timing(samples_ns=samples.tolist(), rounds=rounds, instances=labels))
+    expected = Outlook.HOPELESS if hopeless else Outlook.OPEN
+    assert stats.outlook(*sides) is expected
+    assert stats.outlook(sides[0]) is expected
+
+
+def test_a_coarse_clock_gives_no_interval_narrower_than_its_tick():
+    rng = np.random.default_rng(16)
+    times = 10_200 * rng.lognormal(sigma=0.002, size=200)
+    starts = 500 * rng.random(200)
+    read = 500 * (np.floor((starts + times) / 500) - np.floor(starts / 500))
+    rounds = range(0, 200, 40)
+    assert stats.clock_tick(read) == 500
+    assert np.median(read) == 10_000, "which is 2 % off"
+    interval = stats.median_interval(read, rounds)
+    assert interval.value == pytest.approx(10_200, rel=0.005)
+    assert interval.low <= interval.value - 250
+    assert interval.high >= interval.value + 250
+    ratio = stats.ratio_interval(read, read[::-1], rounds, rounds)
+    assert ratio.high - ratio.low >= 0.99 * 500 / 10_200
+    # All samples equal: how fine the clock is does not show, and has to be known.
+    same = np.full(100, 10_000.0)
+    assert stats.median_interval(same, (0, 50)).relative < 1e-9
+    assert stats.median_interval(same, (0, 50), tick=500).relative == pytest.approx(0.025)
+
+
+def test_a_fine_clock_is_not_taken_for_a_coarse_one():
+    times = np.round(1e5 * np.random.default_rng(17).lognormal(sigma=0.02, size=400), 1)
+    assert stats.clock_tick(times) <= 10
+    assert stats.clock_tick(times[:5]) == 0
+    assert stats.median(times, stats.clock_tick(times)) == pytest.approx(np.median(times), rel=1e-5)
+    assert stats.median((1.0, 1.0, 9.0, 9.0), 0.5) == 5.0, "between two samples that no tick explains"
+
+
+def test_the_ratio_is_of_the_rounds_and_not_of_what_drifted_between_them():
+    """A machine that gets slower by a half: the middle of all is another round for either side."""
+    levels = np.repeat([1.0, 1.1, 1.2, 1.35, 1.5], 20)
+    rng = np.random.default_rng(18)
+    a, b = (1e5 * levels * rng.lognormal(sigma=0.001, size=100) for _ in "ab")
+    b[40:60] *= 1.1  # which is one of five rounds
+    rounds = range(0, 100, 20)
+    assert np.median(a) / np.median(b) < 0.93
+    ratio = stats.ratio_interval(a, b, rounds, rounds)
+    assert ratio.value == pytest.approx(1.1 ** (-1 / 5), rel=0.001)
+
+
 def test_rounds_that_only_one_side_had_are_left_out():
     ours = np.concatenate([np.full(10, 100.0), np.full(10, 100.0), np.full(30, 900.0)])
     ratio = stats.ratio_interval(ours, np.full(20, 100.0), (0, 10, 20), (0, 10))
@@ -125,6 +222,8 @@ def test_student_t_is_continuous_where_the_table_ends():
     assert stats.student(10) == pytest.approx(2.228)
     assert stats.student(11) == pytest.approx(2.201, abs=3e-3)
     assert stats.student(1000) == pytest.approx(1.962, abs=1e-3)
+    assert stats.student(11, stats.SURE) == pytest.approx(3.106, abs=1.1e-2)
+    assert stats.student(1000, stats.SURE) == pytest.approx(2.581, abs=1e-3)
 
 
 def test_no_samples_is_an_error_and_not_a_number():
@@ -138,7 +237,16 @@ def test_no_samples_is_an_error_and_not_a_number():
 
 
 @pytest.mark.parametrize("samples", [((5.0,), (6.0,)), ((5.0,), (9.0, 9.1)), ((5.0, 5.1), (9.0,))])
-def test_one_sample_gives_no_verdict(samples) -> None:
-    case = Case(model="m", backend="b", precision="fp32", batch=1)
-    ours, reference = (Measurement(case=case, disposition="ok", samples_ns=times) for times in samples)
+@pytest.mark.parametrize("rounds", [(), (0, 1)])
+def test_one_sample_gives_no_verdict(samples, rounds) -> None:
+    ours, reference = (Timing(samples_ns=list(times), rounds=list(rounds)) for times in samples)
     assert stats.compare(ours, reference)[1] is Verdict.UNCLEAR
+
+
+def test_one_round_gives_no_verdict_and_two_do() -> None:
+    ours, reference = (Timing(samples_ns=[t, t + 0.1, t + 0.2, t + 0.1], rounds=[0]) for t in (100.0, 900.0))
+    assert stats.compare(ours, reference)[1] is Verdict.UNCLEAR
+    ours.rounds = [0, 2]
+    assert stats.compare(ours, reference)[1] is Verdict.UNCLEAR, "of the other there is one"
+    reference.rounds = [0, 2]
+    assert stats.compare(ours, reference)[1] is Verdict.FASTER

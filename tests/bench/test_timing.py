@@ -6,7 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from bench import timing
+from bench import stats, timing
+from bench.stats import Verdict
 from bench.timing import Rules, Stopped, time_together
 
 QUICK = Rules(warmup_s=0.002, rewarm_s=0.001, min_s=0.01, budget_s=0.5)
@@ -200,3 +201,131 @@ def test_a_pass_that_ends_with_run_has_nothing_to_wait_for():
     result = timing.end_to_end(FakeSession(), {"x": np.zeros(1)}, seconds=0.05)
     assert result.phases["compute"] >= 4e6
     assert result.phases["sync"] < result.phases["compute"]
+
+
+class Machine:
+    """A clock that goes on by what passes take, and sessions on it: nothing here takes real time."""
+
+    def __init__(self, seed=0):
+        self.now = 0
+        self.random = random.Random(seed)
+
+    def clock(self):
+        return self.now
+
+    def session(self, nanoseconds=1e7, noise=0.0):
+        return OnMachine(self, nanoseconds, noise)
+
+
+class OnMachine:
+    """Passes of `nanoseconds`, give or take `noise`."""
+
+    def __init__(self, machine, nanoseconds, noise):
+        self.machine, self.nanoseconds, self.noise = machine, nanoseconds, noise
+        self.level = 1.0
+        self.runs = 0
+
+    def time_runs(self, count, cold=False):
+        noise = 1 + self.noise * self.machine.random.gauss(0, 1)
+        time_ns = round(count * self.nanoseconds * self.level * noise)
+        self.machine.now += time_ns
+        self.runs += count
+        return time_ns
+
+
+def rounds_differ(sessions, machine, sd):
+    """An on_turn by which each turn is faster or slower than the last."""
+
+    def turn(key, number):
+        sessions[key].level = 1 + sd * machine.random.gauss(0, 1)
+
+    return turn
+
+
+def test_a_pair_goes_on_until_its_verdict_is_clear_and_says_so():
+    machine = Machine(1)
+    sessions = {"ours": machine.session(1.05e7, 0.005), "reference": machine.session(1e7, 0.005)}
+    turn = rounds_differ(sessions, machine, 0.03)
+    found = time_together(sessions, references={"ours": "reference"}, on_turn=turn, clock=machine.clock)
+    assert {timing.stop_reason for timing in found.values()} == {"verdict"}
+    assert stats.compare(found["ours"], found["reference"])[1] is Verdict.SLOWER
+    assert len(found["ours"].rounds) > Rules.rounds
+    assert found["ours"].spent_s < 12
+
+
+def test_a_verdict_that_stays_unclear_takes_the_budget_and_no_more():
+    machine = Machine(2)
+    sessions = {"ours": machine.session(1.02e7, 0.005), "reference": machine.session(1e7, 0.005)}
+    turn = rounds_differ(sessions, machine, 0.04)
+    rules = Rules(budget_s=4.0)
+    found = time_together(
+        sessions, rules, references={"ours": "reference"}, on_turn=turn, clock=machine.clock
+    )
+    for timing_ in found.values():
+        assert timing_.stop_reason == "budget"
+        assert timing_.spent_s <= rules.budget_s + 0.05
+
+
+def test_a_reference_goes_on_for_as_long_as_anyone_needs_it_and_the_others_stop():
+    machine = Machine(3)
+    sessions = {
+        "twice": machine.session(2e7, 0.005),
+        "near": machine.session(1.03e7, 0.005),
+        "reference": machine.session(1e7, 0.005),
+    }
+    turn = rounds_differ(sessions, machine, 0.02)
+    references = dict.fromkeys(("twice", "near", "reference"), "reference")
+    found = time_together(sessions, references=references, on_turn=turn, clock=machine.clock)
+    assert len(found["twice"].rounds) == Rules.rounds < len(found["near"].rounds)
+    assert len(found["reference"].rounds) == len(found["near"].rounds)
+
+
+def test_who_loses_its_reference_goes_on_by_its_own_median():
+    machine = Machine(4)
+    sessions = {"ours": machine.session(noise=0.001), "reference": FakeSession(breaks_after=2)}
+    found = time_together(sessions, references={"ours": "reference"}, clock=machine.clock)
+    assert found["reference"].error is not None
+    assert found["ours"].stop_reason == "interval"
+
+
+def test_instances_take_the_rounds_in_turn_and_each_is_warmed_up():
+    machine = Machine(5)
+    instances = [machine.session(1e7 * (1 + i / 1000), noise=0.0001) for i in range(3)]
+    found = time_together({"a": instances, "b": machine.session(noise=0.0001)}, clock=machine.clock)
+    own = found["a"]
+    assert own.instances == [i % 3 for i in range(len(own.rounds))]
+    assert found["b"].instances == []
+    parts = stats.split_rounds(own.samples_ns, own.rounds)
+    for instance, part in zip(own.instances, parts, strict=True):
+        assert np.median(part) == pytest.approx(instances[instance].nanoseconds, rel=0.0005)
+    assert all(session.runs >= Rules.warmup_runs for session in instances)
+
+
+def test_every_instance_has_a_round_before_anything_stops():
+    machine = Machine(6)
+    instances = [machine.session(noise=0.0001) for _ in range(8)]
+    found = time_together({"a": instances}, clock=machine.clock)["a"]
+    assert set(found.instances) == set(range(8))
+    assert found.stop_reason == "interval"
+
+
+def test_more_rounds_of_instances_that_differ_are_not_taken():
+    machine = Machine(7)
+    sides = {
+        side: [machine.session(1e7 * factor, noise=0.002) for factor in (1.0, 1.05, 0.96, 1.02, 0.97)]
+        for side in ("ours", "reference")
+    }
+    sides["ours"].reverse()
+    found = time_together(sides, references={"ours": "reference"}, clock=machine.clock)
+    assert {timing.stop_reason for timing in found.values()} == {"exhausted"}
+    assert found["ours"].spent_s < 3
+
+
+def test_passes_of_microseconds_leave_samples_for_rounds_enough():
+    """Else all that may be taken would have been within the first second."""
+    machine = Machine(8)
+    sessions = {"ours": machine.session(2e4), "reference": machine.session(2e4)}
+    turn = rounds_differ(sessions, machine, 0.05)
+    found = time_together(sessions, references={"ours": "reference"}, on_turn=turn, clock=machine.clock)
+    assert len(found["ours"].rounds) > 25
+    assert len(found["ours"].samples_ns) <= Rules.max_samples

@@ -1,13 +1,17 @@
 """The Compare page draws the same definitions that are exported, answers the mouse, and holds still."""
 
 from pathlib import Path
+from typing import get_args
 
+import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
 from bench.charts import charts
+from bench.records import StopReason
+from gui import inspector
 from gui.page import page_types
 from tests.bench import synthetic
 
@@ -134,6 +138,15 @@ def test_a_pick_selects_and_the_inspector_tells_all(page):
         "stopped because",
     ):
         assert words in window.inspector.text
+
+
+def test_the_inspector_has_words_for_whatever_stopped_the_samples(page):
+    window = page.window()
+    for reason in set(get_args(StopReason)) - {""}:
+        measured = next(m for m in window.state.measurements if m.samples_ns)
+        validity = msgspec.structs.replace(measured.validity, stop_reason=reason)
+        told = dict(inspector._validity(msgspec.structs.replace(measured, validity=validity)))
+        assert len(told["stopped because"].split()) > 2
 
 
 def test_an_enlarged_chart_has_all_the_room_and_gives_it_back(page):

@@ -1,0 +1,44 @@
+"""How sure a rate is that was counted: the exact one-sided bounds of C. J. Clopper and E. S. Pearson ("The
+use of confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+CONFIDENCE = 0.95
+
+
+def at_least(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
+    """The rate below which `hits` or more of `of` would be less likely than 1 − confidence."""
+    return 0.0 if hits == 0 else _where(lambda rate: _tail(hits, of, rate) >= 1 - confidence)
+
+
+def at_most(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
+    """The rate above which `hits` or fewer of `of` would be less likely than 1 − confidence."""
+    return 1.0 - at_least(of - hits, of, confidence)
+
+
+def _tail(hits: int, of: int, rate: float) -> float:
+    """Probability of `hits` or more of `of`."""
+    if rate <= 0.0 or rate >= 1.0:
+        return float(rate >= 1.0)
+    whole = math.lgamma(of + 1)
+    return math.fsum(
+        math.exp(
+            whole
+            - math.lgamma(k + 1)
+            - math.lgamma(of - k + 1)
+            + k * math.log(rate)
+            + (of - k) * math.log1p(-rate)
+        )
+        for k in range(hits, of + 1)
+    )
+
+
+def _where(reached: Callable[[float], bool]) -> float:
+    """The least rate at which `reached` holds, which it does from there on; by bisection."""
+    low, high = 0.0, 1.0
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
