@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 
-from tests.standin.cupy_module import Cupy
 from tests.standin.device import Device, Launched, Work
+from tests.standin.modules.cupy import Cupy
 from tests.standin.settings import Settings
 
 __all__ = ["FakeCupy", "Launched"]
@@ -21,7 +22,7 @@ class FakeCupy(Cupy):
         super().__init__(Device(Settings(), cost_us, broken))
 
     @property
-    def ran(self) -> list[Launched]:
+    def ran(self) -> deque[Launched]:
         return self.device.ran
 
     @property

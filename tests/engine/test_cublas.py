@@ -16,7 +16,7 @@ from kernels import params, registry
 from kernels.errors import UnavailableError
 from kernels.launch import Product, launch
 from tests.kernels import cuda_cases, interpreted
-from tests.standin.cublas_library import FakeCublas
+from tests.standin.modules.cublas import FakeCublas
 
 ALEXNET = params.Conv(5, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, bias=True)
 

@@ -11,7 +11,7 @@ import pytest
 
 from engine import cupti
 from kernels.errors import KernelError, UnavailableError
-from tests.standin.cupti_module import AHEAD_NS, FakeCupti, Kind
+from tests.standin.modules.cupti import AHEAD_NS, FakeCupti, Kind
 
 
 @pytest.fixture

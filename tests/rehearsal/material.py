@@ -100,8 +100,11 @@ def kernel(name: str, device: str, made: Path) -> None:
     [source] = [path for folder in folders for path in folder.glob(f"[0-9][0-9]_{name}{suffix}")]
     made.mkdir()
     shutil.copy(source, made)
-    for header in source.parent.glob("*.cuh") if device == "cuda" else ():
-        shutil.copy(header, made)
+    if device == "cuda":
+        # Beside it what it includes, and its twin of the CPU, by which a stand-in GPU answers.
+        for beside in (*source.parent.glob("*.cuh"), source.with_suffix(".py")):
+            if beside.is_file():
+                shutil.copy(beside, made)
 
 
 def model(made: Path) -> None:

@@ -78,7 +78,7 @@ class Device:
         self.memory = Memory(self.settings.memory_mib << 20)
         self.cost_us, self.broken = cost_us, broken
         self.lost: CudaError | None = None
-        self.ran: list[Launched] = []
+        self.ran: deque[Launched] = deque(maxlen=1 << 16)
         self.streams: dict[int, Stream] = {}
         self.watcher: Watcher | None = None
         self.correlation = 0

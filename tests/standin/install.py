@@ -20,8 +20,8 @@ _LIBRARY = "libcuda.so.1"
 
 
 def _cupy() -> dict[str, Any]:
-    from tests.standin.cupy_module import Cupy
     from tests.standin.here import device
+    from tests.standin.modules.cupy import Cupy
 
     cupy = Cupy(device())
     names = ("__version__", "cuda", "RawModule", "asarray", "full", "asnumpy")
@@ -29,7 +29,7 @@ def _cupy() -> dict[str, Any]:
 
 
 def _cupti() -> dict[str, Any]:
-    from tests.standin.cupti_module import Recording
+    from tests.standin.modules.cupti import Recording
 
     recording = Recording()
     return {name: getattr(recording, name) for name in {*vars(recording), *dir(Recording)}}
@@ -44,14 +44,14 @@ _MODULES: dict[str, Callable[[], dict[str, Any]]] = {
     "cupy": _cupy,
     "cuda": dict,
     "cuda.bindings": dict,
-    "cuda.bindings.nvrtc": _same("tests.standin.nvrtc_module"),
-    "cuda.bindings.driver": _same("tests.standin.driver"),
+    "cuda.bindings.nvrtc": _same("tests.standin.modules.nvrtc"),
+    "cuda.bindings.driver": _same("tests.standin.modules.driver"),
     "cupti": dict,
     "cupti.cupti": _cupti,
-    "cuda.pathfinder": _same("tests.standin.cublas_library"),
+    "cuda.pathfinder": _same("tests.standin.modules.cublas"),
 }
 # What is there is changed when it has been loaded.
-_CHANGED = {"onnxruntime": "tests.standin.onnxruntime_cuda"}
+_CHANGED = {"onnxruntime": "tests.standin.modules.onnxruntime"}
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -93,11 +93,11 @@ class _CDLL(ctypes.CDLL):
 
     def __new__(cls, name: Any = None, *rest: Any, **more: Any) -> Any:
         if name == _LIBRARY:
-            from tests.standin.driver import Library
+            from tests.standin.modules.driver import Library
 
             return Library()
         if name == "stand-in cuBLAS":
-            from tests.standin.cublas_library import Streamed
+            from tests.standin.modules.cublas import Streamed
 
             return Streamed()
         return super().__new__(cls)

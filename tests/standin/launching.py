@@ -67,8 +67,8 @@ class Kernel:
         told = {
             "kind": "CONCURRENT_KERNEL",
             "name": self.function.name,
-            "grid": tuple(grid),
-            "block": tuple(block),
+            "grid": (*grid, 1, 1)[:3],
+            "block": (*block, 1, 1)[:3],
             "dynamic_shared_memory": shared_nbytes,
         }
         return Work(do, launched=launched, call="cuLaunchKernelEx" if early else "cuLaunchKernel", told=told)

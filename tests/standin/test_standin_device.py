@@ -17,11 +17,13 @@ from kernels.params import OPS, Conv, ConvPool, Gemm, Params, Pool
 from kernels.registry import Rung
 from kernels.scalars import SCALARS
 from tests.kernels import cuda_cases
-from tests.standin import answers, arguments, driver, nvrtc_module, unpacking
+from tests.standin import answers, arguments, unpacking
 from tests.standin.code import Module
-from tests.standin.cupy_module import Cupy
 from tests.standin.device import Device
 from tests.standin.errors import CudaError, OutOfMemoryError
+from tests.standin.modules import driver
+from tests.standin.modules import nvrtc as compiler
+from tests.standin.modules.cupy import Cupy
 from tests.standin.settings import Settings
 
 RELU = registry.find("cuda", "unary", "naive")
@@ -38,9 +40,9 @@ def compiled(rung: Rung, arch: str = "sm_90", **defines: Any) -> Module:
     """What the stand-in compiler makes of a rung."""
     flags = [f"-arch={arch}", f"-I{rung.path.parent}", f"-I{registry.ROOT / 'cuda'}"]
     flags += [f"-D{name}={value}" for name, value in {**rung.defines, **defines}.items()]
-    _, program = nvrtc_module.nvrtcCreateProgram(rung.source.encode(), rung.path.name.encode())
-    (result,) = nvrtc_module.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
-    if result != nvrtc_module.nvrtcResult.NVRTC_SUCCESS:
+    _, program = compiler.nvrtcCreateProgram(rung.source.encode(), rung.path.name.encode())
+    (result,) = compiler.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
+    if result != compiler.nvrtcResult.NVRTC_SUCCESS:
         raise RuntimeError(program.log.decode())
     return Module.from_bytes(program.cubin)
 

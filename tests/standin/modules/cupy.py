@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tests.standin.arrays import Array
 from tests.standin.code import Function, Module
 from tests.standin.device import Device, Event, Graph, Launched, Stream, Work
 from tests.standin.errors import INVALID, NOT_FOUND, CudaError, OutOfMemoryError
 from tests.standin.launching import Kernel
 from tests.standin.memory import ALIGNMENT, Block
+from tests.standin.modules.arrays import Array
 from tests.standin.settings import CUDA, NAME
 
 _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3  # cudaMemcpyKind

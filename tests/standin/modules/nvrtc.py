@@ -18,7 +18,7 @@ from tests.standin import code
 from tests.standin.code import Module
 
 VERSION = (13, 9999)
-TWINS = Path(__file__).parent / "twins"
+TWINS = Path(__file__).parents[1] / "twins"
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 ARCHITECTURES = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121]
 

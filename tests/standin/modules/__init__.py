@@ -1,0 +1,1 @@
+"""What the program finds in the place of packages and libraries, put there by tests.standin.install."""
