@@ -13,7 +13,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from bench import accuracy, cases, chosen_rungs, oracle, predictions
+from bench import accuracy, cases, chosen_rungs, oracle, predictions, rung_check
 from bench.oracle import Golden
 from bench.predictions import Predictions
 from bench.records import ErrorStats, Job, ModelInfo
@@ -72,7 +72,9 @@ class Material:
     def options_for(self, device: str) -> Options:
         """The options with the job's rungs for nodes of this model on a device ("cpu" or "cuda")."""
         nodes = {node.name for node in self.graph.nodes}
-        rungs = chosen_rungs.of_model(self._job.rungs, self.spec.name, self._job.models, nodes, device)
+        job, dirs = self._job, self._plain.kernel_dirs
+        asked = rung_check.meant_for(job.rungs, device, dirs, self.graph.devices) if device else job.rungs
+        rungs = chosen_rungs.of_model(asked, self.spec.name, job.models, nodes, device)
         return replace(self._plain, rungs=rungs)
 
     def _check_weights(self) -> None:

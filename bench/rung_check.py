@@ -3,7 +3,7 @@ files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,10 +51,29 @@ def check(
             raise InputError(f"{said}: {_no_node(node, {name: nodes[name] for name in meant})}")
     for name, graph in graphs.items():
         for device in devices:
-            rungs = chosen_rungs.of_model(job.rungs, name, job.models, nodes[name], device)
+            asked = meant_for(job.rungs, device, folders, devices)
+            rungs = chosen_rungs.of_model(asked, name, job.models, nodes[name], device)
             if rungs:
                 batch = graph.fixed_batch or min(job.batches_of(name))
                 _plan(graph, batch, device, Options(rungs=rungs, kernel_dirs=folders), devices)
+
+
+def meant_for(
+    rungs: Mapping[str, str], device: str, folders: Sequence[Path], compared: Collection[str]
+) -> dict[str, str]:
+    """A job's rungs without those that are not on `device` but on another one of ours that is `compared`: a
+    kernel of one's own is written for one device, and holds there. One that is on none stays, to be told."""
+    found = {}
+    for text, chosen in rungs.items():
+        where, _, rung = chosen.rpartition("/")
+        if where or _has(device, rung, folders) or not any(_has(other, rung, folders) for other in compared):
+            found[text] = chosen
+    return found
+
+
+def _has(device: str, rung: str, folders: Sequence[Path]) -> bool:
+    ladders = (registry.rungs(device, op, folders, []) for op in OPS)
+    return any(rung in (found.name, str(found.number)) for ladder in ladders for found in ladder)
 
 
 def check_folders(folders: Sequence[Path], devices: Sequence[str]) -> None:

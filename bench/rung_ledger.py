@@ -28,7 +28,7 @@ WORTH_IT = 0.02  # a rung that gains less on the ladder's own is not taken: that
 @dataclass
 class Ledger:
     """The choice for some params. paces: how many times as long as the fastest each rung took at the nearest
-    batch size that is known."""
+    batch size, where one is near."""
 
     device: str
     params: Params
@@ -41,7 +41,7 @@ class Ledger:
         self.choice = kept or Choice(ladder=self.rungs[0].name)
         self._suspect, self._attempts = self.choice.trying, self.choice.attempts
         self._on_disk = True
-        self.paces = choices.nearby(self.device, self.params, self.precision, self.threads)
+        self.paces = choices.nearby(self.device, self.params, self.precision, self.rungs, self.threads)
 
     def passed_over(self, rung: str) -> Tried | None:
         """Why this rung is not to run in this process; None where it is."""
@@ -75,7 +75,7 @@ class Ledger:
         times = {t.rung: _ns(t) for t in self.choice.tried if t.first_ns and t.refused in ("", SLOWER)}
         if best := min(times.values(), default=0.0):
             paces = {name: round(ns / best, 3) for name, ns in times.items()}
-            choices.remember(self.device, self.params, self.precision, self.threads, paces)
+            choices.remember(self.device, self.params, self.precision, self.rungs, self.threads, paces)
         return self.choice
 
     def _put(self, **fields: object) -> None:

@@ -2,11 +2,11 @@
 together, kept (engine.choices).
 
 All rungs of a step are fed the same inputs, whose answer is computed once for all batch sizes. They are tried
-in the order in which they were fast at the nearest batch size that is known, else in the ladder's. One whose
-first pass is far slower than the best's is let go at once; the others are judged in some images and looked at
-for a moment, those near the best are timed interleaved, and the fastest is judged once more in every image:
-only then is it taken, and where it fails, the next best. What is known is kept before each rung is tried, so
-that one that takes the process with it is passed over by the next.
+in the order in which they were fast at a batch size that is near, else in the ladder's. One whose first pass
+is far slower than the best's is let go at once; the others are judged in some images and looked at for a
+moment, those near the best are timed interleaved, and the fastest is judged once more in every image: only
+then is it taken, and where it fails, the next best. What is known is kept before each rung is tried, so that
+one that takes the process with it is passed over by the next.
 """
 
 from __future__ import annotations
@@ -190,7 +190,8 @@ class RungTuner:
                 session.close()
             return Tried(rung=rung.name, refused=str(error) or type(error).__name__)
 
-    def _first_pass(self, session: RungSession, best: float | None) -> float:
+    @staticmethod
+    def _first_pass(session: RungSession, best: float | None) -> float:
         """Nanoseconds of the first pass; of short ones the fastest of a few."""
         passes = [float(session.time_runs(1))]
         while len(passes) < PASSES and passes[-1] < SHORT_NS and not (best and min(passes) <= best):

@@ -25,6 +25,7 @@ from kernels.registry import ROOT, Rung
 KIND = "rungs"
 PACES = "paces"  # of rungs at other batch sizes
 MOST_BATCHES = 32  # of which those are kept
+NEARBY = 4.0  # a batch size so many times as large or small says something of this one
 # What else than its own file makes a rung's time: headers, launch shapes, how work is divided.
 _SHARED = {
     "cuda": ("cuda/*.cuh", "launch/*.py", "tiles.py", "tensor_tiles.py", "fitted_device.py", "packing.py"),
@@ -123,29 +124,45 @@ def chosen(
     return choice.rung
 
 
-def nearby(device: str, params: Params, precision: str, threads: int | None = None) -> dict[str, float]:
-    """How many times as long as the fastest each rung took at the batch size nearest to that of the params,
-    or nothing where none is known. A hint of what to try first and no more: kernels may have changed."""
+def nearby(
+    device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
+) -> dict[str, float]:
+    """How many times as long as the fastest each of these rungs took, as they are now, at the batch size
+    nearest to that of the params; nothing where none is near. A hint of what to try first and no more."""
     key, rows = _pace_key(device, params, precision, threads), rows_of(params)
-    known = None if key is None or rows is None else tuned_store.read(PACES, key, Paces)
-    counts = [] if known is None else [count for count in known.at if count.isdecimal()]
-    if known is None or rows is None or not counts:
+    known = None if key is None else tuned_store.read(PACES, key, Paces)
+    if known is None or not rows:
         return {}
-    wanted = math.log(max(1, rows))
-    return known.at[min(counts, key=lambda count: abs(math.log(max(1, int(count))) - wanted))]
+    far = {n: abs(math.log(int(n) / rows)) for n in known.at if n.isdecimal() and int(n)}
+    nearest = min(far, key=lambda n: far[n], default="")
+    if not nearest or far[nearest] > math.log(NEARBY) + 1e-9:
+        return {}
+    names = {_text(device, rung): rung.name for rung in rungs}
+    return {names[text]: pace for text, pace in known.at[nearest].items() if text in names}
 
 
 def remember(
-    device: str, params: Params, precision: str, threads: int | None, paces: dict[str, float]
+    device: str,
+    params: Params,
+    precision: str,
+    rungs: Sequence[Rung],
+    threads: int | None,
+    paces: dict[str, float],
 ) -> None:
-    """Keep them for `nearby`. Raises KernelError where the cache cannot be written."""
+    """Keep them for `nearby`, by the rungs' names. Raises KernelError where the cache cannot be written."""
     key, rows = _pace_key(device, params, precision, threads), rows_of(params)
-    if key is None or rows is None:
+    if key is None or not rows:
         return
     known = tuned_store.read(PACES, key, Paces)
     others = {} if known is None else {n: p for n, p in known.at.items() if n != str(rows)}
-    at = {str(rows): paces, **others}
+    here = {_text(device, rung): paces[rung.name] for rung in rungs if rung.name in paces}
+    at = {str(rows): here, **others}
     tuned_store.write(PACES, key, Paces(at=dict([*at.items()][:MOST_BATCHES])))
+
+
+def _text(device: str, rung: Rung) -> str:
+    """A rung as it is now: one that was changed may be faster."""
+    return f"{rung.name} {_digest(device, (rung.source,))}"
 
 
 def _pace_key(device: str, params: Params, precision: str, threads: int | None) -> Key | None:
@@ -185,7 +202,7 @@ def _machine(device: str, threads: int | None) -> dict[str, str] | None:
     return {"device": gpu.name, "compute_capability": f"{gpu.capability[0]}.{gpu.capability[1]}"}
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=1024)
 def _digest(device: str, sources: tuple[str, ...]) -> str:
     digest = hashlib.sha256(_shared(device))
     for source in sources:

@@ -16,7 +16,7 @@ import numpy as np
 
 from bench import environment, limits, tuning
 from bench.material import Material
-from bench.outcomes import is_bug, outcome, trace
+from bench.outcomes import broke_device, is_bug, outcome, trace
 from bench.profile import counters as profile_counters
 from bench.profile import counters_run
 from bench.profile import parts as profile_parts
@@ -79,6 +79,8 @@ class ProfileRunner:
             made = CaseProfile(case=case, disposition="cancelled", reason="cancelled")
         except Exception as error:
             disposition, reason = outcome(error)
+            if broke_device(backends.get(case.backend).device, disposition):
+                disposition = "crashed"
             if is_bug(error):
                 self._say(Log(level="error", text=f"{case.words}: {trace(error)}"))
             made = CaseProfile(case=case, disposition=disposition, reason=reason, started_at=self._started_at)

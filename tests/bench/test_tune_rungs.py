@@ -347,7 +347,7 @@ def test_those_that_were_fast_at_the_nearest_batch_size_come_first():
     first, sessions = tuner(deeds)
     assert first.run().rung == "best"
     assert list(sessions) == list(deeds), "nothing is known: the ladder's order"
-    far, _ = tuner({**deeds, "bad": (90_000, right)}, params=replace(CONV, n=64))
+    far, _ = tuner({**deeds, "bad": (90_000, right)}, params=replace(CONV, n=9))
     far.run()
     said = []
     near, sessions = tuner(deeds, params=replace(CONV, n=4), progress=lambda text, _: said.append(text))
@@ -367,19 +367,30 @@ def test_those_that_were_fast_at_the_nearest_batch_size_come_first():
     assert "ladder" in sessions, "its guess is for this batch size, and may be right here"
 
 
-def test_a_hint_of_another_shape_precision_or_machine_is_none():
+def test_a_hint_of_another_shape_precision_machine_or_source_is_none():
     made, _ = tuner({"ladder": (500_000, right), "fast": (100_000, right)})
     made.run()
-    assert choices.nearby("cpu", replace(CONV, n=99), "fp32", 1) == {"ladder": 5.0, "fast": 1.0}
-    assert not choices.nearby("cpu", replace(CONV, m=12), "fp32", 1)
-    assert not choices.nearby("cpu", CONV, "fp16", 1)
-    assert not choices.nearby("cpu", CONV, "fp32", 2)
-    assert not choices.nearby("cpu", Transpose((2, 3), (1, 0)), "fp32", 1)
+    rungs = made.item.rungs
+
+    def hint(params, precision="fp32", rungs=rungs, threads=1):
+        return choices.nearby("cpu", params, precision, rungs, threads)
+
+    assert hint(CONV) == hint(replace(CONV, n=8)) == hint(replace(CONV, n=1)) == {"ladder": 5.0, "fast": 1.0}
+    assert not hint(replace(CONV, n=9)), "more than four times as many images are no neighbours"
+    assert not hint(replace(CONV, m=12))
+    assert not hint(CONV, precision="fp16")
+    assert not hint(CONV, threads=2)
+    assert not hint(Transpose((2, 3), (1, 0)))
+    changed = (replace(rungs[0], source=rungs[0].source + "# faster now\n"), rungs[1])
+    assert hint(CONV, rungs=changed) == {"fast": 1.0}
     for n in range(3, 60):
-        choices.remember("cpu", replace(CONV, n=n), "fp32", 1, {"fast": float(n)})
-    assert choices.nearby("cpu", replace(CONV, n=58), "fp32", 1) == {"fast": 58.0}
+        choices.remember("cpu", replace(CONV, n=n), "fp32", rungs, 1, {"fast": float(n), "other": 1.0})
+    assert hint(replace(CONV, n=58)) == {"fast": 58.0}
     (file,) = (tuned_store.folder() / "paces").glob("*.json")
     assert len(json.loads(file.read_bytes())["value"]["at"]) == choices.MOST_BATCHES
+    held = json.loads(file.read_bytes())
+    file.write_text(json.dumps({**held, "value": {"at": {"many": {}, "0": {}}}}))
+    assert not hint(CONV)
 
 
 def test_its_name_and_all_that_is_known_is_on_the_disk_before_a_rung_runs(monkeypatch):
