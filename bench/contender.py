@@ -30,7 +30,7 @@ from engine import backends
 from engine.backend import Backend, Session, Variant
 from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError
 
-LAYERS_S = 0.5
+LAYERS_S = 0.25
 END_TO_END_S = 0.3
 
 Progress = Callable[[str, float | None], None]
@@ -147,7 +147,7 @@ class Contender:
         """Times of every operator at this batch, and their errors."""
         assert self._check is not None
         try:
-            self._layers = self._check.measured(self._open(), min(LAYERS_S, self._job.budget_s))
+            self._layers = self._check.measured(self._open(), min(LAYERS_S, self._job.budget_s / 3))
         except OutOfMemoryError as error:
             self._warnings.append(f"no layers: {error}")
             return

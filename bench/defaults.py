@@ -8,8 +8,8 @@ from bench.records import Job
 JOB = Job(
     models=("lenet5-digits", "alexnet-digits"),
     backends=(),
-    batches=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+    batches=(1, 4, 16, 64, 256),
     own_batches={"alexnet-digits": (1, 4)},
-    own_images={"alexnet-digits": (32,)},
+    own_images={"alexnet-digits": (16,)},
     budget_s=0.15,
 )

@@ -63,6 +63,7 @@ class Material:
         self._dataset: Dataset | None = None
         self._golden: Golden | None = None
         self.compiled: set[str] = set()  # the precisions whose kernels were compiled ahead (bench.tuning)
+        self._placements: list[tuple[tuple[int, int], accuracy.Placement]] = []
         self._moved: dict[str, np.ndarray] | None = None
         self.judge = ORACLE  # or why another had to judge
         self._filler: np.ndarray | None = None
@@ -194,6 +195,15 @@ class Material:
         return Golden(count, dict(inputs), wide)
 
     def placement(self, batch: int, seed: int) -> accuracy.Placement:
+        """As `_placed`; the last two are kept, for all contenders are given the same."""
+        for key, placed in self._placements:
+            if key == (batch, seed):
+                return placed
+        placed = self._placed(batch, seed)
+        self._placements = [*self._placements[-1:], ((batch, seed), placed)]
+        return placed
+
+    def _placed(self, batch: int, seed: int) -> accuracy.Placement:
         """A full batch with golden images at its first, middle and last places, others by `seed` between.
 
         Another seed puts other images at every place, the golden ones' included (there are at least two where

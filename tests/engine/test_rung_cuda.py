@@ -71,7 +71,7 @@ def repeating(monkeypatch, cupy: FakeCupy) -> tuple[CudaRungSession, list[tuple[
 
     def memcpy(to: int, source: int, nbytes: int, kind: int, stream: int) -> None:
         copied.append((kind, nbytes))
-        copy(to, source, nbytes)
+        copy(to, source, nbytes, kind, stream)
 
     cupy.cuda.runtime.memcpyAsync = memcpy
     monkeypatch.setattr(rung_cuda, "import_cupy", lambda: cupy)
