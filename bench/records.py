@@ -26,6 +26,17 @@ PREPARE_PHASES = ("load", "compile", "alloc", "upload")
 RUN_PHASES = ("h2d", "compute", "d2h", "sync")
 
 
+MOST_CHARACTERS = 100  # of a name that files are called after
+_SEPARATORS = frozenset("/\\:\0")
+
+
+def check_name(what: str, name: str) -> None:
+    """Raises ValueError for a name that a file in the folder of its record cannot be called after: it would
+    lie elsewhere, or nowhere. A record may come from anybody."""
+    if len(name) > MOST_CHARACTERS or not _SEPARATORS.isdisjoint(name):
+        raise ValueError(f"{name[:MOST_CHARACTERS]!r} is no name of a {what}")
+
+
 def stem(model: str) -> str:
     """What a model given by path is called: its file's name without .onnx; any other its own name."""
     return model.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".onnx")
@@ -89,6 +100,12 @@ class Case(Record, frozen=True):
     precision: str
     batch: int
     images: int = 0
+
+    def __post_init__(self) -> None:
+        check_name("backend", self.backend)
+        check_name("precision", self.precision)
+        if "\0" in self.model or not (0 < self.batch < 1 << 40 and 0 <= self.images < 1 << 40):
+            raise ValueError("a case of no model, batch size or number of images that there can be")
 
     @property
     def key(self) -> str:
@@ -265,6 +282,9 @@ class ModelInfo(Record, frozen=True):
     sha256: str = ""
     parameters: int = 0
     flops_per_image: int = 0
+
+    def __post_init__(self) -> None:
+        check_name("data set", self.dataset.partition(":")[0])
 
 
 class Run(Record, frozen=True):

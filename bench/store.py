@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from bench import reading
+from bench.inside import own_parts
 from bench.records import SCHEMA, Case, Environment, Hello, Job, Measurement, ModelInfo, ModelLoaded, Run
 from bench.results_file import ResultsFile
 from kernels.errors import InputError
@@ -25,6 +28,7 @@ RESULTS_FILE = "results.jsonl"
 LOG_FILE = "worker.log"
 # What a run consists of; a folder with anything else in it is somebody's, and not written to.
 OWN = (RUN_FILE, RESULTS_FILE, LOG_FILE, "predictions", "layers")
+CHARTS = "charts"  # where those of any kind are drawn
 
 R = TypeVar("R")
 
@@ -68,11 +72,11 @@ class RunFolder:
         """An existing run. Raises InputError where there is none, or it is broken or of a newer version."""
         path = Path(path)
         try:
-            data = (path / RUN_FILE).read_bytes()
+            run = read_record(path, RUN_FILE, Run, SCHEMA, OWN)
         except OSError as error:
             words = instead(path) or f": {RUN_FILE} {_words(error)}"
             raise InputError(f"{path} is not a run folder{words}") from error
-        return cls(path, decode(data, path / RUN_FILE, Run, SCHEMA))
+        return cls(path, run)
 
     @classmethod
     def resume(cls, path: Path, job: Job | None = None) -> RunFolder:
@@ -139,7 +143,8 @@ class RunFolder:
     def measurements(self) -> tuple[Measurement, ...]:
         """All measurements, the last of each case, in the order they were taken.
 
-        A cut last line is left out. Raises InputError on a broken line elsewhere, naming it.
+        A cut last line is left out, and one that is damaged, which is told. Raises InputError where they
+        cannot be read.
         """
         return tuple(self._results.read().values())
 
@@ -174,23 +179,37 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise InputError(f"cannot write {path}: {_words(error)}") from error
 
 
-def decode(data: bytes, file: Path, record: type[R], schema: int) -> R:
-    """What `run.json`, `ladder.json` or `profile.json` holds. Raises InputError where it is broken, or of a
-    version newer than `schema`."""
+def read_record(folder: Path, name: str, record: type[R], schema: int, own: Iterable[str]) -> R:
+    """What `run.json`, `ladder.json` or `profile.json` of a folder holds, of which `own` are the parts.
+    Raises OSError where it cannot be read, NewerError where it is of a version newer than `schema`,
+    InputError where it is broken or a part of it leads out of the folder."""
+    file = folder / name
+    own_parts(folder, {name, *own, CHARTS})
     try:
-        held = msgspec.json.decode(data, type=_Schema).schema
-        if held > schema:
-            raise InputError(
-                f"{file.parent} was written by a newer Kernelscope (schema {held}, this one reads {schema}); "
-                "update Kernelscope"
-            )
-        return msgspec.json.decode(data, type=record)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        data = reading.whole(file)
+        held = reading.decoded(data, _Schema)
+        if held.schema > schema:
+            raise NewerError(folder, held.schema, schema, held.created_at)
+        return reading.decoded(data, record)
+    except reading.Refused as error:
         raise InputError(f"{file} is broken ({error})") from error
+
+
+class NewerError(InputError):
+    """A record of a version that this program does not know yet."""
+
+    def __init__(self, folder: Path, schema: int, known: int, created_at: str) -> None:
+        super().__init__(
+            f"{folder} was recorded by a newer Kernelscope (schema {schema}, this one reads {known}); "
+            "update Kernelscope"
+        )
+        self.schema = schema
+        self.created_at = created_at
 
 
 class _Schema(msgspec.Struct):
     schema: int = 0
+    created_at: str = ""
 
 
 def _umask() -> int:

@@ -23,6 +23,7 @@ from bench.records import (
     Record,
     Telemetry,
     Validity,
+    check_name,
 )
 
 SCHEMA = 1
@@ -91,6 +92,10 @@ class RungCase(Record, frozen=True):
     idea: str = ""
     precision: str = "fp32"
     yardstick: bool = False
+
+    def __post_init__(self) -> None:
+        check_name("rung", self.rung)
+        check_name("precision", self.precision)
 
     @property
     def is_reference(self) -> bool:

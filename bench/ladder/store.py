@@ -10,7 +10,7 @@ import msgspec
 from bench.ladder.records import SCHEMA, Ladder, LimitsMeasured, RungCase, RungMeasurement
 from bench.records import Environment, Hello
 from bench.results_file import ResultsFile
-from bench.store import LADDER_FILE, LOG_FILE, RESULTS_FILE, decode, instead, write_atomically
+from bench.store import LADDER_FILE, LOG_FILE, RESULTS_FILE, instead, read_record, write_atomically
 from kernels.errors import InputError
 
 OWN = (LADDER_FILE, RESULTS_FILE, LOG_FILE, "errors", "charts")  # what a ladder consists of
@@ -38,13 +38,13 @@ class LadderFolder:
     @classmethod
     def open(cls, path: Path) -> LadderFolder:
         """Raises InputError where there is no ladder, its file is broken or of a newer version."""
-        file = Path(path) / LADDER_FILE
+        path = Path(path)
         try:
-            data = file.read_bytes()
+            ladder = read_record(path, LADDER_FILE, Ladder, SCHEMA, OWN)
         except OSError as error:
-            words = instead(Path(path)) or f" ({(error.strerror or '').lower()})"
+            words = instead(path) or f" ({(error.strerror or '').lower()})"
             raise InputError(f"{path} holds no ladder{words}") from error
-        return cls(Path(path), decode(data, file, Ladder, SCHEMA))
+        return cls(path, ladder)
 
     @property
     def log(self) -> Path:
@@ -68,8 +68,8 @@ class LadderFolder:
         self._results.append(measurement)
 
     def measurements(self) -> tuple[RungMeasurement, ...]:
-        """All measurements, the last of each case, in the order of the ladder's cases. Raises InputError for
-        a broken line."""
+        """All measurements, the last of each case, in the order of the ladder's cases; damaged lines
+        are left out and told. Raises InputError where they cannot be read."""
         found = self._results.read()
         return tuple(found[case.key] for case in self.ladder.cases if case.key in found)
 
