@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import reading
+from bench import npz, reading
 from bench.inside import inside
 from bench.records import Case
 from bench.rows import title
@@ -92,7 +92,7 @@ def thinned(images: np.ndarray) -> np.ndarray:
 def load_images(path: Path) -> Images:
     """What `keep_images` wrote. Raises DataError where it is missing or broken."""
     try:
-        pixels, classes = reading.arrays(_own(path), ("pixels", "classes")).values()
+        pixels, classes = npz.arrays(_own(path), ("pixels", "classes")).values()
         grey = pixels.ndim == 3
         if pixels.dtype != np.uint8 or not (grey or (pixels.ndim == 4 and pixels.shape[3] == 3)):
             raise reading.Refused(f"pixels are {pixels.dtype} of shape {pixels.shape}")
@@ -107,7 +107,7 @@ def load_images(path: Path) -> Images:
 def load_answers(path: Path) -> Answers:
     """A case's answers. Raises DataError where they are missing or broken."""
     try:
-        columns = reading.arrays(_own(path), tuple(_COLUMNS))
+        columns = npz.arrays(_own(path), tuple(_COLUMNS))
         for name, array in columns.items():
             if array.dtype.kind not in _COLUMNS[name] or array.ndim != 1:
                 raise reading.Refused(f"{name} is {array.dtype} of shape {array.shape}")

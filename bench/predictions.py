@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import accuracy, reading
+from bench import accuracy, npz
 from bench.records import Accuracy, ErrorStats
 from engine.backend import Session
 from engine.graph import Graph
@@ -156,7 +156,7 @@ def save(path: Path, predictions: Predictions) -> None:
 def load(path: Path) -> Predictions:
     """Read what `save` wrote. Raises DataError where it is missing or broken."""
     try:
-        file = reading.arrays(path, ("label", "predicted", "confidence", "top5", "ns"))
+        file = npz.arrays(path, ("label", "predicted", "confidence", "top5", "ns"))
         wall_ns, compute_ns = (int(value) for value in file["ns"])
         return Predictions(
             file["label"], file["predicted"], file["confidence"], file["top5"], wall_ns, compute_ns

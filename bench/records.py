@@ -20,6 +20,12 @@ Disposition = Literal[
     "ok", "incorrect", "unsupported", "out_of_memory", "crashed", "timed_out", "cancelled", "failed"
 ]
 
+# How a case ends that takes its worker with it; the fact that tells by which signal it went, and those that
+# come from outside and not of what it did.
+LOST: tuple[Disposition, ...] = ("crashed", "timed_out")
+KILLED_BY = "killed by"
+FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
+
 # The phases of a measurement, in the order they are shown. The first four happen once, in `prepare`; the
 # others are medians of one end-to-end pass of one batch; what no phase explains is shown as the rest.
 PREPARE_PHASES = ("load", "compile", "alloc", "upload")

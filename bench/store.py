@@ -11,13 +11,27 @@ import os
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from bench import reading
+from bench.claim import LOCK_FILE, Claim
 from bench.inside import own_parts
-from bench.records import SCHEMA, Case, Environment, Hello, Job, Measurement, ModelInfo, ModelLoaded, Run
+from bench.records import (
+    FROM_OUTSIDE,
+    KILLED_BY,
+    LOST,
+    SCHEMA,
+    Case,
+    Environment,
+    Hello,
+    Job,
+    Measurement,
+    ModelInfo,
+    ModelLoaded,
+    Run,
+)
 from bench.results_file import ResultsFile
 from kernels.errors import InputError
 
@@ -27,7 +41,7 @@ HOLDS = {RUN_FILE: "a comparison", LADDER_FILE: "a ladder", PROFILE_FILE: "a pro
 RESULTS_FILE = "results.jsonl"
 LOG_FILE = "worker.log"
 # What a run consists of; a folder with anything else in it is somebody's, and not written to.
-OWN = (RUN_FILE, RESULTS_FILE, LOG_FILE, "predictions", "layers")
+OWN = (RUN_FILE, RESULTS_FILE, LOG_FILE, LOCK_FILE, "predictions", "layers")
 CHARTS = "charts"  # where those of any kind are drawn
 
 R = TypeVar("R")
@@ -40,6 +54,7 @@ class RunFolder:
         self.path = path
         self.run = run
         self._results = ResultsFile(path / RESULTS_FILE, Measurement)
+        self._claim = Claim(path)
 
     @classmethod
     def create(cls, path: Path, run: Run) -> RunFolder:
@@ -148,16 +163,30 @@ class RunFolder:
         """
         return tuple(self._results.read().values())
 
-    def missing(self) -> tuple[Case, ...]:
-        """The cases still to run, in the run's order; those that crashed or timed out stay as they are."""
-        done = {m.case.key for m in self.measurements() if m.disposition != "cancelled"}
+    def missing(self, retry: bool = False) -> tuple[Case, ...]:
+        """The cases still to run, in the run's order; those that crashed or timed out stay as they are unless
+        they are to be tried again (`retry`), or their worker was killed from outside."""
+        done = {m.case.key for m in self.measurements() if not to_run_again(m, retry)}
         return tuple(case for case in self.run.cases if case.key not in done)
 
+    def claim(self) -> None:
+        """Before writing: nobody else is to, until `close`. Raises InputError where somebody does."""
+        self._claim.take()
+
     def close(self) -> None:
-        """Nothing is held open."""
+        """Let others write."""
+        self._claim.release()
 
     def _write_run(self) -> None:
         write_atomically(self.path / RUN_FILE, msgspec.json.format(msgspec.json.encode(self.run), indent=2))
+
+
+def to_run_again(measurement: Any, retry: bool) -> bool:
+    """Whether a resume measures this case again: it was cancelled, its worker was killed by somebody and not
+    by what it did, or (`retry`) it crashed or timed out."""
+    if measurement.disposition in LOST:
+        return retry or measurement.facts.get(KILLED_BY, "") in FROM_OUTSIDE
+    return bool(measurement.disposition == "cancelled")
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import reading
+from bench import npz
 from kernels.errors import InputError
 
 
@@ -52,7 +52,7 @@ class ErrorPictures:
 def read(path: Path) -> ErrorPictures:
     """Raises InputError where the file is missing or broken."""
     try:
-        kept = reading.arrays(path)
+        kept = npz.arrays(path)
         if "got" not in kept:
             return ErrorPictures(kept["error_map"])
         made = ErrorPictures(

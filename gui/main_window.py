@@ -227,6 +227,8 @@ class MainWindow(QMainWindow):
         self.tabs.currentChanged.connect(lambda _: self.redraw.wake())
         if fault_handler is not None:
             fault_handler.raised.connect(self.banner.show_message)
+            fault_handler.listen()
+            self.closing.connect(fault_handler.deafen)
 
     # ------------------------------------------------------------------------------------------ the inside
 

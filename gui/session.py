@@ -129,6 +129,7 @@ class Session(QObject):
         where he has agreed (`trusted`). Raises InputError where it cannot be read or nothing is missing."""
         self._check_free()
         held = RunFolder.open(folder)
+        held.claim()
         missing = held.missing()
         if not missing and held.run.cases:
             self._state.open(held.run, held.path, held.measurements())

@@ -80,6 +80,9 @@ def compare(
     ),
     kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
     resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished run."),
+    retry: bool = typer.Option(
+        False, "--retry", help="With --resume: run what crashed or timed out again, too."
+    ),
     trust_kernels: bool = typer.Option(
         False, "--trust-kernels", help="With --resume: run the kernels of others that the run names."
     ),
@@ -126,13 +129,14 @@ def compare(
         kernel_dirs=tuple(str(Path(folder).expanduser().absolute()) for folder in kernels),
     )
     if resume is None:
-        if trust_kernels:
-            raise InputError(f"{trust.OPTION} is of a run that is gone on with; give --resume too")
+        for option, given in ((trust.OPTION, trust_kernels), ("--retry", retry)):
+            if given:
+                raise InputError(f"{option} is of a run that is gone on with; give --resume too")
         raise typer.Exit(run_jobs([(job, out)], wanted))
     if out is not None:
         raise InputError("--resume writes into the run it goes on with; leave --out away")
     fields = [field for name, set_ in _FIELDS.items() if parsing.given(context, name) for field in set_]
-    raise typer.Exit(go_on(resume, job, fields, wanted, trust_kernels))
+    raise typer.Exit(go_on(resume, job, fields, wanted, trust_kernels, retry))
 
 
 # Parameter → the Job's fields that it sets.
@@ -183,9 +187,12 @@ def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
     return _run(folders, output)
 
 
-def go_on(path: Path, job: Job, fields: Sequence[str], output: Output, trusted: bool = False) -> int:
+def go_on(
+    path: Path, job: Job, fields: Sequence[str], output: Output, trusted: bool = False, retry: bool = False
+) -> int:
     """Run what is missing of a run; `fields` of `job` were given and must be those it was started with.
-    trusted: the user has agreed to run the kernels that it names, as he has where he named them again."""
+    trusted: the user has agreed to run the kernels that it names, as he has where he named them again. retry:
+    what crashed or timed out is missing too."""
     import msgspec
 
     from bench import trust
@@ -194,19 +201,20 @@ def go_on(path: Path, job: Job, fields: Sequence[str], output: Output, trusted: 
     warn_twice_installed()
     held = RunFolder.open(path).run.job
     wanted = msgspec.structs.replace(held, **{field: getattr(job, field) for field in fields})
-    folder = RunFolder.resume(path, wanted)
-    if folder.missing():
-        trust.ask(folder.path, held.kernel_dirs, trusted or "kernel_dirs" in fields)
-    return _run([folder], output)
+    with RunFolder.resume(path, wanted) as folder:
+        folder.claim()
+        if folder.missing(retry):
+            trust.ask(folder.path, held.kernel_dirs, trusted or "kernel_dirs" in fields)
+        return _run([folder], output, retry)
 
 
-def _run(folders: Sequence[RunFolder], output: Output) -> int:
+def _run(folders: Sequence[RunFolder], output: Output, retry: bool = False) -> int:
     from bench import client
     from bench.progress import RunProgress
     from bench.rows import in_order
 
     total = sum(len(folder.run.cases) for folder in folders)
-    missing = [folder.missing() for folder in folders]
+    missing = [folder.missing(retry) for folder in folders]
     cancelled, reasons = False, []
     with RunProgress(total, total - sum(map(len, missing))) as shown:
         for folder, cases in zip(folders, missing, strict=True):

@@ -54,6 +54,7 @@ def ladder(
         "", metavar="A,A,…", help="With --compile: sm_80, …; else this GPU's, or what a rung asks for."
     ),
     resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished ladder."),
+    retry: bool = typer.Option(False, "--retry", help="With --resume: run what crashed or hung again, too."),
     trust_kernels: bool = typer.Option(
         False, "--trust-kernels", help="With --resume: run the kernels of others that the ladder names."
     ),
@@ -79,9 +80,10 @@ def ladder(
             context, _WITH_RESUME, "--resume goes on with the settings that the ladder was started with"
         )
         wanted = parsing.one_of(output, FORMATS, "format"), parsing.formats(charts)
-        raise typer.Exit(go_on(resume, *wanted, trust_kernels))
-    if trust_kernels:
-        raise InputError(f"{trust.OPTION} is of a ladder that is gone on with; give --resume too")
+        raise typer.Exit(go_on(resume, *wanted, trust_kernels, retry))
+    for option, given in ((trust.OPTION, trust_kernels), ("--retry", retry)):
+        if given:
+            raise InputError(f"{option} is of a ladder that is gone on with; give --resume too")
     ladder_plan.op_of(op)
     if new:
         if folder is None:
@@ -208,7 +210,7 @@ def climb(job: LadderJob, out: Path | None, output: str, formats: Sequence[str])
 
 
 # What may be said beside --resume: everything else is in the ladder's folder.
-_WITH_RESUME = {"resume", "trust_kernels", "output", "charts"}
+_WITH_RESUME = {"resume", "retry", "trust_kernels", "output", "charts"}
 # What may be said beside --compile: which rungs, on what, and how it is shown.
 _WITH_COMPILE = {
     *("compile_only", "arch", "op", "model", "node", "batch", "shape", "stride", "pad", "dilation", "group"),
@@ -226,19 +228,23 @@ def _refuse_settings(context: typer.Context, allowed: Collection[str], why: str)
             raise InputError(f"{why}; leave {'OP' if name == 'op' else '--' + name.replace('_', '-')} away")
 
 
-def go_on(path: Path, output: str, formats: Sequence[str], trusted: bool = False) -> int:
+def go_on(path: Path, output: str, formats: Sequence[str], trusted: bool = False, retry: bool = False) -> int:
     """Run what is missing of a ladder. The exit code. trusted: the user has agreed to run the kernels that it
-    names."""
+    names. retry: what crashed or hung is missing too."""
     from bench import trust
     from bench.ladder.store import LadderFolder
 
     folder = LadderFolder.open(path)
-    if folder.missing():
-        trust.ask(folder.path, folder.ladder.job.kernel_dirs, trusted)
-    return _run(folder, output, formats)
+    folder.claim()
+    try:
+        if folder.missing(retry):
+            trust.ask(folder.path, folder.ladder.job.kernel_dirs, trusted)
+        return _run(folder, output, formats, retry)
+    finally:
+        folder.close()
 
 
-def _run(folder: LadderFolder, output: str, formats: Sequence[str]) -> int:
+def _run(folder: LadderFolder, output: str, formats: Sequence[str], retry: bool = False) -> int:
     """Run the cases that are left, show all that there are, draw the charts. The exit code."""
     from bench import client, draw
     from bench.charts import ladder as ladder_charts
@@ -246,7 +252,7 @@ def _run(folder: LadderFolder, output: str, formats: Sequence[str]) -> int:
     from bench.ladder.progress import LadderProgress
     from bench.ladder.rows import rows
 
-    left = folder.missing()
+    left = folder.missing(retry)
     outcome = client.Outcome(())
     if left:
         with LadderProgress(len(left)) as progress:

@@ -11,16 +11,17 @@ from pathlib import Path
 import msgspec
 
 from bench import reading
+from bench.claim import LOCK_FILE, Claim
 from bench.inside import inside
 from bench.profile.events import Activity, AnyEvent, ApiCall, Events, Interval, Mark
 from bench.profile.records import SCHEMA, CaseProfile, Profile, ProfileLimits, ProfileModel
 from bench.records import Hello
 from bench.results_file import ResultsFile
-from bench.store import LOG_FILE, PROFILE_FILE, RESULTS_FILE, instead, read_record, write_atomically
+from bench.store import CHARTS, LOG_FILE, PROFILE_FILE, RESULTS_FILE, instead, read_record, write_atomically
 from kernels.errors import InputError
 
 EVENTS = "events"
-OWN = (PROFILE_FILE, RESULTS_FILE, LOG_FILE, EVENTS, "charts")  # what a profile consists of
+OWN = (PROFILE_FILE, RESULTS_FILE, LOG_FILE, LOCK_FILE, EVENTS, CHARTS)  # what a profile consists of
 
 
 class ProfileFolder:
@@ -30,6 +31,7 @@ class ProfileFolder:
         self.path = path
         self.profile = profile
         self._results = ResultsFile(path / RESULTS_FILE, CaseProfile)
+        self._claim = Claim(path)
 
     @classmethod
     def create(cls, path: Path, profile: Profile) -> ProfileFolder:
@@ -87,8 +89,13 @@ class ProfileFolder:
         lies outside the folder."""
         return read_events(inside(self.path, measurement.file)) if measurement.file else Events()
 
+    def claim(self) -> None:
+        """Before writing: nobody else is to, until `close`. Raises InputError where somebody does."""
+        self._claim.take()
+
     def close(self) -> None:
-        """Nothing is held open."""
+        """Let others write."""
+        self._claim.release()
 
     def _write(self) -> None:
         data = msgspec.json.format(msgspec.json.encode(self.profile), indent=2)

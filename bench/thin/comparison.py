@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import gallery, reading
+from bench import gallery, npz
 from bench.records import Accuracy, Case, ErrorStats, Layer, Measurement, Run
 from bench.results_file import line_of
 from bench.rows import SOUND
@@ -136,10 +136,10 @@ def _answers(source: Path, target: Path) -> None:
         gallery.load_answers(source)
     except DataError:
         return
-    columns = reading.arrays(source)
+    columns = npz.arrays(source)
     columns["confidence"] = columns["confidence"].round(3)
     target.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(target, **columns)
+    np.savez_compressed(target, **columns)  # type: ignore[arg-type]  # by name
 
 
 def _images(source: Path, target: Path, count: int) -> None:
