@@ -54,6 +54,10 @@ class Claim:
             os.ftruncate(descriptor, 0)
             os.write(descriptor, str(os.getpid()).encode())
 
+        from models.cache import clear_leftovers
+
+        clear_leftovers(self._folder)  # of whoever wrote here before, and was killed
+
     def release(self) -> None:
         """Let others write."""
         if self._descriptor is not None:

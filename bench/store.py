@@ -194,7 +194,9 @@ def write_atomically(path: Path, data: bytes) -> None:
     temporary = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        with tempfile.NamedTemporaryFile(  # called as models.cache.atomic_file's, by which it is cleared
+            dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
+        ) as file:
             temporary = file.name
             file.write(data)
             file.flush()
