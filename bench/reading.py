@@ -17,6 +17,7 @@ from typing import IO, TypeVar
 
 import msgspec
 
+from bench import plain
 from bench.inside import kind
 
 MIB = 1 << 20
@@ -65,7 +66,9 @@ def whole(path: Path, most: int = RECORD_NBYTES) -> bytes:
 
 
 def decoded(data: bytes, of: type[R] | msgspec.json.Decoder[R]) -> R:
-    """A record out of JSON. Raises Refused for anything that it is not, however deep it is nested."""
+    """A record out of JSON, its texts printable (bench.plain). Raises Refused for anything that it is not,
+    however deep it is nested."""
+    data = plain.json(data)
     try:
         return of.decode(data) if isinstance(of, msgspec.json.Decoder) else msgspec.json.decode(data, type=of)
     except RecursionError as error:

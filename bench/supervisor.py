@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from bench import reading
 from bench.records import (
     KILLED_BY,
     Case,
@@ -283,8 +284,8 @@ class Supervisor:
 
     def _line(self, watch: _Watch, line: bytes, now: float) -> list[Action]:
         try:
-            message = self._decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            message = reading.decoded(line, self._decoder)
+        except reading.Refused:
             return self._noise(line)
         match message:
             case Hello():

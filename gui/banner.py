@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
+
+from gui.labels import Label
 
 MOST = 3  # messages shown at once; older ones are in the log
 
@@ -18,7 +20,7 @@ class Banner(QFrame):
         super().__init__(parent)
         self.setProperty("role", "banner")
         self._messages: dict[str, int] = {}
-        self._label = QLabel()
+        self._label = Label()
         self._label.setWordWrap(True)
         self._label.setTextFormat(Qt.TextFormat.PlainText)
         self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -15,6 +15,7 @@ from bench import units
 from bench.charts.ladder_live import Going
 from bench.ladder import tables as ladder_tables
 from bench.ladder.rows import RungRow
+from gui.labels import as_tip
 from gui.theme import Theming
 
 Index = QModelIndex | QPersistentModelIndex
@@ -192,7 +193,7 @@ class LadderModel(QAbstractTableModel):
             font.setBold(True)
             return font
         if role == Qt.ItemDataRole.ToolTipRole:
-            return shown.why or case.idea or None
+            return as_tip(shown.why or case.idea) or None
         return None
 
 

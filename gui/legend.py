@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap, QPolygonF, QRe
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from bench.charts import Chart
+from gui.labels import as_tip
 from gui.theme import Theming
 
 ICON = QSize(26, 14)
@@ -189,7 +190,7 @@ class Legend(QWidget):
         button.setChecked(True)
         button.setProperty("role", "legend")
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setToolTip(f"Show or hide {entry.label}")
+        button.setToolTip(as_tip(f"Show or hide {entry.label}"))
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.toggled.connect(self._on_toggled)
         return button

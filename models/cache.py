@@ -1,6 +1,6 @@
 """The user's cache folder, and files that appear there whole or not at all.
 
-What a kill leaves of such a file has a name of its own (`.name.xxxxxxxx.part`) by which it is known and cleared.
+What a kill leaves of such a file has a name of its own (`.name.xxxxxxxx.part`), by which it is cleared.
 """
 
 from __future__ import annotations

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
 
+import gui
 from bench.ladder.store import LadderFolder
+from gui.labels import Elided, as_tip
 from gui.main_window import TRUST
 from tests.bench import received
 from tests.gui.test_shell_session import JOB
@@ -66,3 +71,31 @@ def test_a_rung_of_a_received_ladder_is_not_put_into_the_form_unasked(
     assert str(kernels) in window.banner.text
     window.banner.button.click()
     assert window.form.rungs.folders == (str(kernels),)
+
+
+HTML = '<img src="file:///etc/passwd"><b>bold</b>'
+
+
+def test_text_that_looks_like_html_is_shown_as_it_stands(make_window, qtbot, tmp_path: Path):
+    window = make_window("ok")
+    window.tell(HTML)
+    assert window.banner.text == HTML
+    labels = [label for label in window.findChildren(QLabel) if label.objectName() == ""]
+    assert labels
+    guessing = [label for label in labels if label.textFormat() == Qt.TextFormat.AutoText]
+    ours = [label for label in guessing if type(label).__module__.startswith("gui")]
+    assert ours == [], "every label of ours says what its text is"
+    words = Elided(HTML)
+    qtbot.addWidget(words)
+    assert words.text() == HTML
+    assert "<b>" not in words.toolTip()
+    assert "&lt;b&gt;" in words.toolTip()
+    assert as_tip("void gemm<float>(2 < 3)") == "void gemm<float>(2 < 3)", "Qt takes this for plain"
+    assert as_tip("plain & simple") == "plain & simple"
+
+
+def test_no_label_is_made_that_guesses():
+    """Labels are made of gui.labels.Label, which says that its text is plain."""
+    for file in sorted(Path(gui.__file__).parent.rglob("*.py")):
+        if file.name != "labels.py":
+            assert not re.search(r"\bQLabel\(", file.read_text(encoding="utf-8")), file
