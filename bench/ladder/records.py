@@ -180,6 +180,10 @@ class Limits(Record, frozen=True):
     matrix_by: str = ""
     matrix_missing: str = ""
 
+    def __post_init__(self) -> None:
+        if not (self.bytes_per_s > 0 and self.flops_per_s > 0):
+            raise ValueError("limits that no machine has: what it reaches is above 0")
+
     def rate(self, precision: str) -> float:
         """Operations a second of the units that rungs of this precision stand on; 0.0 where not known."""
         if precision == "fp32-tc":  # three products of TF32 make one of float32
