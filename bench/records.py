@@ -10,6 +10,7 @@ This module reaches nothing but msgspec: the window, a report or a notebook can 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -36,6 +37,7 @@ MOST_CHARACTERS = 100  # of a name that files are called after
 _SEPARATORS = frozenset("/\\:\0")
 
 
+@lru_cache(maxsize=4096)
 def check_name(what: str, name: str) -> None:
     """Raises ValueError for a name that a file in the folder of its record cannot be called after: it would
     lie elsewhere, or nowhere. A record may come from anybody."""
@@ -43,6 +45,7 @@ def check_name(what: str, name: str) -> None:
         raise ValueError(f"{name[:MOST_CHARACTERS]!r} is no name of a {what}")
 
 
+@lru_cache(maxsize=4096)  # a million lines name few models
 def stem(model: str) -> str:
     """What a model given by path is called: its file's name without .onnx; any other its own name."""
     return model.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".onnx")
