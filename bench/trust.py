@@ -28,9 +28,10 @@ _INCLUDE = re.compile(rb'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 
 
 class _Recorded(msgspec.Struct):
-    """A run of this user's: the sha256 of every file of the kernel folders that it was started with."""
+    """A run of this user's: the kernel folders that it was started with, and the sha256 of every file."""
 
     folder: str
+    dirs: tuple[str, ...]
     kernels: dict[str, str]
 
 
@@ -41,7 +42,7 @@ def remember(folder: Path, kernel_dirs: Sequence[str]) -> None:
     if found is None:
         return
     with contextlib.suppress(OSError), atomic_file(_entry(folder)) as temporary:
-        temporary.write_bytes(msgspec.json.encode(_Recorded(str(_place(folder)), found)))
+        temporary.write_bytes(msgspec.json.encode(_Recorded(str(_place(folder)), _dirs(kernel_dirs), found)))
     _forget_old()
 
 
@@ -50,10 +51,12 @@ def doubt(folder: Path, kernel_dirs: Sequence[str]) -> str:
     "" where they may be."""
     if not kernel_dirs:
         return ""
-    found, recorded = fingerprint(kernel_dirs), _recorded(folder)
     where = " and ".join(map(str, kernel_dirs))
+    recorded = _recorded(folder, kernel_dirs)
+    # Files that a stranger names are not read before the user agreed: there are some that never end.
+    found = fingerprint(kernel_dirs) if recorded is not None else None
     if found is None or recorded is None:
-        names = [] if found is None else sorted({Path(path).name for path in found})
+        names = sorted({path.name for place in _dirs(kernel_dirs) for path in _files(Path(place))})
         of = f" ({', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''})" if names else ""
         return f"{folder} was not recorded by you on this machine, and has kernels of {where} run{of}"
     changed = sorted({Path(p).name for p in {*found, *recorded} if found.get(p) != recorded.get(p)})
@@ -76,7 +79,7 @@ def fingerprint(kernel_dirs: Iterable[str]) -> dict[str, str] | None:
     where there are more than anybody's kernels."""
     found: dict[str, str] = {}
     left = MOST_NBYTES
-    queue = [path for folder in kernel_dirs for path in _files(Path(folder).expanduser().resolve())]
+    queue = [path for place in _dirs(kernel_dirs) for path in _files(Path(place))]
     while queue:
         path = queue.pop()
         if str(path) in found:
@@ -98,12 +101,16 @@ def fingerprint(kernel_dirs: Iterable[str]) -> dict[str, str] | None:
 
 def _files(folder: Path) -> list[Path]:
     found: list[Path] = []
-    for path in folder.rglob("*"):
-        if path.is_file() and "__pycache__" not in path.parts:
-            found.append(path)
-            if len(found) > MOST_FILES:
-                break
+    for here, below, names in os.walk(folder):
+        below[:] = [name for name in below if name != "__pycache__"]
+        found += [Path(here, name) for name in names if os.path.isfile(os.path.join(here, name))]
+        if len(found) > MOST_FILES:
+            break
     return found
+
+
+def _dirs(kernel_dirs: Iterable[str]) -> tuple[str, ...]:
+    return tuple(str(Path(folder).expanduser().resolve()) for folder in kernel_dirs)
 
 
 def _place(folder: Path) -> Path:
@@ -118,12 +125,13 @@ def _entry(folder: Path) -> Path:
     return _kept() / f"{hashlib.sha256(os.fsencode(_place(folder))).hexdigest()[:32]}.json"
 
 
-def _recorded(folder: Path) -> dict[str, str] | None:
+def _recorded(folder: Path, kernel_dirs: Sequence[str]) -> dict[str, str] | None:
     try:
         held = msgspec.json.decode(_entry(folder).read_bytes(), type=_Recorded)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return held.kernels if held.folder == str(_place(folder)) else None
+    same = held.folder == str(_place(folder)) and held.dirs == _dirs(kernel_dirs)
+    return held.kernels if same else None
 
 
 def _forget_old() -> None:

@@ -134,3 +134,15 @@ def test_a_run_without_kernels_of_its_own_goes_on(tmp_path: Path, started: list[
     assert main.main(["compare", "--resume", str(path), *QUIET]) == 1
     assert len(started) == 1
     assert RunFolder.open(path).run.job.kernel_dirs == ()
+
+
+def test_what_a_stranger_names_is_not_read_before_it_is_agreed_to(
+    tmp_path: Path, kernels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = received.run(tmp_path / "run", kernel_dirs=(str(kernels),))
+    read: list[Path] = []
+    before = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda self: (read.append(self), before(self))[1])
+    assert "90_evil.py" in trust.doubt(path, (str(kernels),))
+    assert trust.doubt(path, ("/proc",)) != ""
+    assert not [file for file in read if not file.is_relative_to(tmp_path / "cache")]
