@@ -9,6 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from bench import plain, streams
+
+if __name__ == "__main__":  # before what takes its time to load: Ctrl-C is no fault then either
+    streams.quiet_interrupts()
+
 import typer
 
 from bench.commands import models, runs
@@ -73,17 +78,26 @@ NOT_TO_BE_HAD = (InputError, UnsupportedError, UnavailableError)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (sys.argv's unless given); the exit code."""
+    streams.lenient()
     try:
         result = app(args=arguments, standalone_mode=False)
+        streams.flush()
     except typer.Abort:
         return 130
     except KeyboardInterrupt:
         print("cancelled", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        # Whoever read standard output has gone (`| head`); nothing more can be said there.
-        sys.stderr.close()
+    except OSError as error:
+        # Whoever read standard output has gone (`| head`), or it cannot be written; all else that reads and
+        # writes says in a sentence what it was at.
+        if (reason := streams.gone(error)) is None:
+            raise
+        if reason:
+            print(reason, file=sys.stderr)
         return 1
+    except UnicodeEncodeError as error:
+        print(f"a name is no text: {error.object[:200]!r}; rename it to go on", file=sys.stderr)
+        return 2
     except UsageError as error:
         text = error.format_message()  # type: ignore[attr-defined]
         # Of a group without a command it is the whole help, which stays as it is.
@@ -96,8 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(plain.printable(text).split())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(streams.last_words(main()))

@@ -85,6 +85,8 @@ class Folder(Protocol):
 
     def heard(self, message: Any) -> None: ...
 
+    def claim(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -98,6 +100,7 @@ def drive(
 ) -> Outcome:
     """As `run`, for a supervisor of any vocabulary. first: a worker that is started already and waits for its
     line; its standard error goes elsewhere than into the folder's log."""
+    folder.claim()
     driver = _Driver(machine, folder, on_event, command or worker_command(), first)
     try:
         driver.loop(stop)

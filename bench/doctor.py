@@ -8,6 +8,7 @@ import importlib.util
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -195,11 +196,26 @@ def _disk() -> Iterable[Check]:
     places = {"cache": cache_dir(), "runs": Path("runs").absolute()}
     for name, place in places.items():
         base = next(path for path in (place, *place.parents) if path.exists())
+        if reason := _unwritable(base):
+            cache = name == "cache"
+            helps = "set KERNELSCOPE_CACHE to a folder that can" if cache else "--out names one that can"
+            text = f"{base} cannot be written ({reason}); {helps}"
+            yield Check("disk", name, "missing" if cache else "note", text)
+            continue
         free = shutil.disk_usage(base).free
         text = f"{units.nbytes(free)} free at {base}"
         if free < ROOM_NBYTES:
             text += f"; {units.nbytes(ROOM_NBYTES)} would be comfortable"
         yield Check("disk", name, "ok" if free >= ROOM_NBYTES else "note", text)
+
+
+def _unwritable(folder: Path) -> str:
+    """Why nothing can be written in a folder; "" where it can. Leaves nothing there."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
 
 
 def _version(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from bench.inside import files
 from bench.ladder.store import LadderFolder
 from bench.profile.store import ProfileFolder
 from bench.store import RunFolder
@@ -28,7 +29,8 @@ def open_folder(path: Path) -> Folder:
 def copy(source: Path, target: Path) -> Path:
     """Copy a run, ladder or profile to the new or empty folder `target`, files in the making left out.
 
-    Raises InputError where the source is none, the target holds something or cannot be written.
+    Raises InputError where the source is none or has links that lead out of it, the target holds something
+    or cannot be written.
     """
     held = open_folder(source)
     target = Path(target)
@@ -37,8 +39,12 @@ def copy(source: Path, target: Path) -> Path:
             raise InputError(f"{target} lies in {source} itself; name a folder beside it")
         if target.exists() and any(target.iterdir()):
             raise InputError(f"{target} holds something already; name an empty or a new folder")
-        shutil.copytree(held.path, target, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
-    except (OSError, shutil.Error) as error:
+        found = list(files(held.path))  # all of it is looked at before any of it is copied
+        target.mkdir(parents=True, exist_ok=True)
+        for path, name in found:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target / name)
+    except OSError as error:
         words = (error.strerror or "").lower() or "some of its files could not be read or written"
         raise InputError(f"cannot copy {source} to {target}: {words}") from error
     return target

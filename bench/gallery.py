@@ -7,19 +7,22 @@ run on any machine.
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from bench import npz, reading
+from bench.inside import inside
 from bench.records import Case
 from bench.rows import title
-from kernels.errors import DataError
+from kernels.errors import DataError, InputError
 from models.cache import atomic_file
 
 FOLDER = "predictions"
 MOST = 10_000  # images kept of a data set, the first ones
+MOST_CLASSES = 100_000
+_COLUMNS = {"label": "iu", "predicted": "iu", "confidence": "f", "top5": "b"}  # of which kinds
 SIDE = 64  # pixels of a kept image's longer side, at most
 
 
@@ -89,22 +92,36 @@ def thinned(images: np.ndarray) -> np.ndarray:
 def load_images(path: Path) -> Images:
     """What `keep_images` wrote. Raises DataError where it is missing or broken."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            pixels, classes = file["pixels"], file["classes"]
-        if pixels.dtype != np.uint8 or pixels.ndim not in (3, 4):
-            raise ValueError(f"pixels are {pixels.dtype} of shape {pixels.shape}")
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"images {path} cannot be read ({error}): run the comparison again") from error
+        pixels, classes = npz.arrays(_own(path), ("pixels", "classes")).values()
+        grey = pixels.ndim == 3
+        if pixels.dtype != np.uint8 or not (grey or (pixels.ndim == 4 and pixels.shape[3] == 3)):
+            raise reading.Refused(f"pixels are {pixels.dtype} of shape {pixels.shape}")
+        if classes.dtype.kind != "U" or classes.ndim != 1 or len(classes) > MOST_CLASSES:
+            raise reading.Refused(f"classes are {classes.dtype} of shape {classes.shape}")
+    except (reading.Refused, OSError) as error:
+        words = reading.words(error)
+        raise DataError(f"images {path} cannot be read ({words}): run the comparison again") from error
     return Images(pixels, tuple(str(name) for name in classes))
 
 
 def load_answers(path: Path) -> Answers:
     """A case's answers. Raises DataError where they are missing or broken."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            found = Answers(file["label"], file["predicted"], file["confidence"], file["top5"])
-        if len({array.shape for array in (found.label, found.predicted, found.confidence, found.top5)}) != 1:
-            raise ValueError("its columns differ in length")
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"predictions {path} cannot be read ({error}): run the comparison again") from error
-    return found
+        columns = npz.arrays(_own(path), tuple(_COLUMNS))
+        for name, array in columns.items():
+            if array.dtype.kind not in _COLUMNS[name] or array.ndim != 1:
+                raise reading.Refused(f"{name} is {array.dtype} of shape {array.shape}")
+        if len({len(array) for array in columns.values()}) != 1:
+            raise reading.Refused("its columns differ in length")
+    except (reading.Refused, OSError) as error:
+        words = reading.words(error)
+        raise DataError(f"predictions {path} cannot be read ({words}): run the comparison again") from error
+    return Answers(**columns)
+
+
+def _own(path: Path) -> Path:
+    """A file, where no link leads from it out of its folder. Raises DataError."""
+    try:
+        return inside(path.parent, path.name)
+    except InputError as error:
+        raise DataError(str(error)) from error

@@ -7,14 +7,13 @@ predicted, confidence and top-5 hit of each image.
 from __future__ import annotations
 
 import time
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from bench import accuracy
+from bench import accuracy, npz
 from bench.records import Accuracy, ErrorStats
 from engine.backend import Session
 from engine.graph import Graph
@@ -180,18 +179,17 @@ def save(path: Path, predictions: Predictions) -> None:
 def load(path: Path) -> Predictions:
     """Read what `save` wrote. Raises DataError where it is missing or broken."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            wall_ns, compute_ns = (int(value) for value in file["ns"])
-            count = len(file["predicted"])
-            margin = file["margin"] if "margin" in file else np.full(count, np.nan, np.float32)
-            return Predictions(
-                file["label"],
-                file["predicted"],
-                file["confidence"],
-                file["top5"],
-                margin,
-                wall_ns,
-                compute_ns,
-            )
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        file = npz.arrays(path, ("label", "predicted", "confidence", "top5", "ns"), optional=("margin",))
+        wall_ns, compute_ns = (int(value) for value in file["ns"])
+        unknown = np.full(len(file["predicted"]), np.nan, np.float32)
+        return Predictions(
+            file["label"],
+            file["predicted"],
+            file["confidence"],
+            file["top5"],
+            file.get("margin", unknown),
+            wall_ns,
+            compute_ns,
+        )
+    except (OSError, ValueError, TypeError, OverflowError) as error:
         raise DataError(f"predictions {path} cannot be read ({error}): run the comparison again") from error

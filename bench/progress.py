@@ -30,7 +30,7 @@ class RunProgress:
     def __init__(self, total: int, done: int = 0) -> None:
         from rich.console import Console
 
-        self._console = Console(stderr=True, highlight=False)
+        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._total = total
         self._done = self._before = done
         self._started = time.monotonic()

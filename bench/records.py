@@ -10,6 +10,7 @@ This module reaches nothing but msgspec: the window, a report or a notebook can 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -24,6 +25,11 @@ Disposition = Literal[
 # are); the interval of the own median is narrow enough; more rounds would not narrow it, as the instances of
 # the session differ or the clock is too coarse; the seconds or the samples allowed are spent.
 StopReason = Literal["verdict", "interval", "exhausted", "budget", "max_samples", ""]
+# How a case ends that takes its worker with it; the fact that tells by which signal it went, and those that
+# come from outside and not of what it did.
+LOST: tuple[Disposition, ...] = ("crashed", "timed_out")
+KILLED_BY = "killed by"
+FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
 
 # The phases of a measurement, in the order they are shown. The first four happen once, in `prepare`; the
 # others are medians of one end-to-end pass of one batch; what no phase explains is shown as the rest.
@@ -31,6 +37,19 @@ PREPARE_PHASES = ("load", "compile", "alloc", "upload")
 RUN_PHASES = ("h2d", "compute", "d2h", "sync")
 
 
+MOST_CHARACTERS = 100  # of a name that files are called after
+_SEPARATORS = frozenset("/\\:\0")
+
+
+@lru_cache(maxsize=4096)
+def check_name(what: str, name: str) -> None:
+    """Raises ValueError for a name that a file in the folder of its record cannot be called after: it would
+    lie elsewhere, or nowhere. A record may come from anybody."""
+    if len(name) > MOST_CHARACTERS or not _SEPARATORS.isdisjoint(name):
+        raise ValueError(f"{name[:MOST_CHARACTERS]!r} is no name of a {what}")
+
+
+@lru_cache(maxsize=4096)  # a million lines name few models
 def stem(model: str) -> str:
     """What a model given by path is called: its file's name without .onnx; any other its own name."""
     return model.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".onnx")
@@ -94,6 +113,12 @@ class Case(Record, frozen=True):
     precision: str
     batch: int
     images: int = 0
+
+    def __post_init__(self) -> None:
+        check_name("backend", self.backend)
+        check_name("precision", self.precision)
+        if "\0" in self.model or not (0 < self.batch < 1 << 40 and 0 <= self.images < 1 << 40):
+            raise ValueError("a case of no model, batch size or number of images that there can be")
 
     @property
     def key(self) -> str:
@@ -272,6 +297,9 @@ class ModelInfo(Record, frozen=True):
     sha256: str = ""
     parameters: int = 0
     flops_per_image: int = 0
+
+    def __post_init__(self) -> None:
+        check_name("data set", self.dataset.partition(":")[0])
 
 
 class Run(Record, frozen=True):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
+from bench import plain
 from bench.store import write_atomically
 
 if TYPE_CHECKING:
@@ -95,16 +96,10 @@ def templates() -> Environment:
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=StrictUndefined,
-        autoescape=False,  # Markdown, not HTML: see `plain`
+        autoescape=False,  # Markdown, not HTML: see bench.plain
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["plain"] = plain
+    made.filters["plain"] = plain.markdown
     return made
-
-
-def plain(text: str) -> str:
-    """Text that Markdown shows as it stands, on one line."""
-    one_line = " ".join(text.split())
-    return "".join(f"\\{c}" if c in "\\`*_[]<>|#~" else c for c in one_line)

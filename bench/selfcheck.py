@@ -22,7 +22,7 @@ import msgspec
 from bench import cases, rates, stats, timing
 from bench.records import Case, Environment, Job, Record, StopReason
 from bench.stats import Interval, Verdict
-from bench.store import decode, write_atomically
+from bench.store import read_file, write_atomically
 from bench.telemetry import Sampler
 from bench.timing import Rules
 from engine import backends
@@ -180,10 +180,9 @@ def keep(path: Path, held: Selfcheck) -> None:
 def held_in(path: Path) -> Selfcheck:
     """What an earlier call left in its file. Raises InputError where that is none."""
     try:
-        data = path.read_bytes()
+        return read_file(path, Selfcheck, SCHEMA)
     except OSError as error:
         raise InputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from error
-    return decode(data, path, Selfcheck, SCHEMA)
 
 
 def plan(job: Job, progress: Progress | None = None) -> tuple[Case, ...]:

@@ -18,7 +18,7 @@ class Status:
     def __init__(self, total: int) -> None:
         from rich.console import Console
 
-        self._console = Console(stderr=True, highlight=False)
+        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._total = total
         self._done = 0
         self._status: Any = None

@@ -9,12 +9,29 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from bench.records import SCHEMA, Case, Environment, Hello, Job, Measurement, ModelInfo, ModelLoaded, Run
+from bench import reading
+from bench.claim import LOCK_FILE, Claim
+from bench.inside import own_parts
+from bench.records import (
+    FROM_OUTSIDE,
+    KILLED_BY,
+    LOST,
+    SCHEMA,
+    Case,
+    Environment,
+    Hello,
+    Job,
+    Measurement,
+    ModelInfo,
+    ModelLoaded,
+    Run,
+)
 from bench.results_file import ResultsFile
 from kernels.errors import InputError
 
@@ -24,7 +41,8 @@ HOLDS = {RUN_FILE: "a comparison", LADDER_FILE: "a ladder", PROFILE_FILE: "a pro
 RESULTS_FILE = "results.jsonl"
 LOG_FILE = "worker.log"
 # What a run consists of; a folder with anything else in it is somebody's, and not written to.
-OWN = (RUN_FILE, RESULTS_FILE, LOG_FILE, "predictions", "layers")
+OWN = (RUN_FILE, RESULTS_FILE, LOG_FILE, LOCK_FILE, "predictions", "layers")
+CHARTS = "charts"  # where those of any kind are drawn
 
 R = TypeVar("R")
 
@@ -36,6 +54,7 @@ class RunFolder:
         self.path = path
         self.run = run
         self._results = ResultsFile(path / RESULTS_FILE, Measurement)
+        self._claim = Claim(path)
 
     @classmethod
     def create(cls, path: Path, run: Run) -> RunFolder:
@@ -68,11 +87,11 @@ class RunFolder:
         """An existing run. Raises InputError where there is none, or it is broken or of a newer version."""
         path = Path(path)
         try:
-            data = (path / RUN_FILE).read_bytes()
+            run = read_record(path, RUN_FILE, Run, SCHEMA, OWN)
         except OSError as error:
             words = instead(path) or f": {RUN_FILE} {_words(error)}"
             raise InputError(f"{path} is not a run folder{words}") from error
-        return cls(path, decode(data, path / RUN_FILE, Run, SCHEMA))
+        return cls(path, run)
 
     @classmethod
     def resume(cls, path: Path, job: Job | None = None) -> RunFolder:
@@ -139,20 +158,35 @@ class RunFolder:
     def measurements(self) -> tuple[Measurement, ...]:
         """All measurements, the last of each case, in the order they were taken.
 
-        A cut last line is left out. Raises InputError on a broken line elsewhere, naming it.
+        A cut last line is left out, and one that is damaged, which is told. Raises InputError where they
+        cannot be read.
         """
         return tuple(self._results.read().values())
 
-    def missing(self) -> tuple[Case, ...]:
-        """The cases still to run, in the run's order; those that crashed or timed out stay as they are."""
-        done = {m.case.key for m in self.measurements() if m.disposition != "cancelled"}
+    def missing(self, retry: bool = False) -> tuple[Case, ...]:
+        """The cases still to run, in the run's order; those that crashed or timed out stay as they are unless
+        they are to be tried again (`retry`), or their worker was killed from outside."""
+        done = {m.case.key for m in self.measurements() if not to_run_again(m, retry)}
         return tuple(case for case in self.run.cases if case.key not in done)
 
+    def claim(self) -> None:
+        """Before writing: nobody else is to, until `close`. Raises InputError where somebody does."""
+        self._claim.take()
+
     def close(self) -> None:
-        """Nothing is held open."""
+        """Let others write."""
+        self._claim.release()
 
     def _write_run(self) -> None:
         write_atomically(self.path / RUN_FILE, msgspec.json.format(msgspec.json.encode(self.run), indent=2))
+
+
+def to_run_again(measurement: Any, retry: bool) -> bool:
+    """Whether a resume measures this case again: it was cancelled, its worker was killed by somebody and not
+    by what it did, or (`retry`) it crashed or timed out."""
+    if measurement.disposition in LOST:
+        return retry or measurement.facts.get(KILLED_BY, "") in FROM_OUTSIDE
+    return bool(measurement.disposition == "cancelled")
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -160,7 +194,9 @@ def write_atomically(path: Path, data: bytes) -> None:
     temporary = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        with tempfile.NamedTemporaryFile(  # called as models.cache.atomic_file's, by which it is cleared
+            dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
+        ) as file:
             temporary = file.name
             file.write(data)
             file.flush()
@@ -174,23 +210,41 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise InputError(f"cannot write {path}: {_words(error)}") from error
 
 
-def decode(data: bytes, file: Path, record: type[R], schema: int) -> R:
-    """What `run.json`, `ladder.json` or `profile.json` holds. Raises InputError where it is broken, or of a
-    version newer than `schema`."""
+def read_record(folder: Path, name: str, record: type[R], schema: int, own: Iterable[str]) -> R:
+    """What `run.json`, `ladder.json` or `profile.json` of a folder holds, of which `own` are the parts.
+    Raises OSError where it cannot be read, NewerError where it is of a version newer than `schema`,
+    InputError where it is broken or a part of it leads out of the folder."""
+    own_parts(folder, {name, *own, CHARTS})
+    return read_file(folder / name, record, schema, folder)
+
+
+def read_file(file: Path, record: type[R], schema: int, of: Path | None = None) -> R:
+    """What one JSON file holds. of: what it speaks for, if not for itself. Raises as `read_record`."""
     try:
-        held = msgspec.json.decode(data, type=_Schema).schema
-        if held > schema:
-            raise InputError(
-                f"{file.parent} was written by a newer Kernelscope (schema {held}, this one reads {schema}); "
-                "update Kernelscope"
-            )
-        return msgspec.json.decode(data, type=record)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        data = reading.whole(file)
+        held = reading.decoded(data, _Schema)
+        if held.schema > schema:
+            raise NewerError(of or file, held.schema, schema, held.created_at)
+        return reading.decoded(data, record)
+    except reading.Refused as error:
         raise InputError(f"{file} is broken ({error})") from error
+
+
+class NewerError(InputError):
+    """A record of a version that this program does not know yet."""
+
+    def __init__(self, folder: Path, schema: int, known: int, created_at: str) -> None:
+        super().__init__(
+            f"{folder} was recorded by a newer Kernelscope (schema {schema}, this one reads {known}); "
+            "update Kernelscope"
+        )
+        self.schema = schema
+        self.created_at = created_at
 
 
 class _Schema(msgspec.Struct):
     schema: int = 0
+    created_at: str = ""
 
 
 def _umask() -> int:

@@ -17,8 +17,9 @@ from bench.ladder.store import LadderFolder, is_ladder
 from bench.profile import store as profile_store
 from bench.profile.store import ProfileFolder, is_profile
 from bench.records import Case
+from bench.results_file import ResultsFile
 from bench.rows import FAILURES, title
-from bench.store import RESULTS_FILE, RUN_FILE, RunFolder
+from bench.store import CHARTS, RESULTS_FILE, RUN_FILE, NewerError, RunFolder
 from kernels.errors import InputError
 
 SAMPLE = Path(__file__).parent / "sample_run"  # the run that comes with the program, thinned
@@ -26,7 +27,7 @@ SAMPLE = Path(__file__).parent / "sample_run"  # the run that comes with the pro
 Kind = Literal["comparison", "ladder", "profile"]
 # The files and folders that one of a kind consists of.
 OWN: dict[Kind, tuple[str, ...]] = {
-    "comparison": (*store.OWN, "charts"),
+    "comparison": (*store.OWN, CHARTS),
     "ladder": ladder_store.OWN,
     "profile": profile_store.OWN,
 }
@@ -98,27 +99,48 @@ def kind_of(path: Path) -> Kind | None:
 
 
 def summary(path: Path) -> Summary:
-    """One folder. Raises InputError where it is none or cannot be read; lines that are broken are passed
-    over, as opening it names them."""
+    """One folder, also one that a newer program recorded. Raises InputError where it is none or cannot be
+    read; lines that are broken are passed over, as opening it names them."""
     path = Path(path)
-    match kind_of(path):
-        case "ladder":
-            return _ladder(LadderFolder.open(path))
-        case "profile":
-            return _profile(ProfileFolder.open(path))
-        case _:
-            return _comparison(RunFolder.open(path))
+    kind = kind_of(path)
+    try:
+        match kind:
+            case "ladder":
+                return _ladder(LadderFolder.open(path))
+            case "profile":
+                return _profile(ProfileFolder.open(path))
+            case _:
+                return _comparison(RunFolder.open(path))
+    except NewerError as error:
+        return _newer(path, kind or "comparison", error)
 
 
 def summaries(directory: Path) -> tuple[Summary, ...]:
-    """Those that lie in `directory`, oldest first; what is none, or a broken one, is passed over."""
+    """Those that lie in `directory`, oldest first; what is none, or a broken one, is passed over. Of one that
+    a newer program recorded it is said that it is."""
     found: list[Summary] = []
-    if Path(directory).is_dir():
+    with contextlib.suppress(OSError):
         for path in Path(directory).iterdir():
-            if kind_of(path) is not None:
-                with contextlib.suppress(InputError):
+            # Whatever one of them holds, it is not to hide the others.
+            with contextlib.suppress(InputError, OSError, ValueError, OverflowError):
+                if kind_of(path) is not None:
                     found.append(summary(path))
     return tuple(sorted(found, key=lambda item: (item.started, item.name)))
+
+
+def _newer(path: Path, kind: Kind, error: NewerError) -> Summary:
+    return Summary(
+        path=path,
+        kind=kind,
+        created_at=error.created_at,
+        what=f"recorded by a newer Kernelscope (schema {error.schema})",
+        models=(),
+        backends=(),
+        batches=(),
+        machine="",
+        cases=0,
+        ended=(),
+    )
 
 
 def _comparison(folder: RunFolder) -> Summary:
@@ -183,15 +205,5 @@ def _profile(folder: ProfileFolder) -> Summary:
 
 def _ended(folder: Path, line_type: type[_E]) -> dict[str, _E]:
     """How each case ended, by its key, the last line of a case counting; samples and layers are skipped, not
-    read."""
-    try:
-        lines = (folder / RESULTS_FILE).read_bytes().split(b"\n")
-    except OSError:
-        return {}
-    decoder = msgspec.json.Decoder(line_type)
-    found: dict[str, _E] = {}
-    for line in lines[:-1]:
-        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
-            ended = decoder.decode(line)
-            found[ended.case.key] = ended
-    return found
+    read, and so are lines that are damaged."""
+    return ResultsFile(folder / RESULTS_FILE, line_type).read(tell=False)

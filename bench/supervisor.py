@@ -14,7 +14,9 @@ from typing import Any
 
 import msgspec
 
+from bench import reading
 from bench.records import (
+    KILLED_BY,
     Case,
     CaseStarted,
     Done,
@@ -257,6 +259,8 @@ class Supervisor:
             else:
                 reason = f"the worker {words} (at: {watch.stage})" + (f": {last}" if last else "")
                 settled = self._vocabulary.lost(case, "crashed", reason)
+                if code < 0 and not watch.doom:  # by its own fault or from outside: whoever resumes asks
+                    settled = msgspec.structs.replace(settled, facts={KILLED_BY: signal_name(code)})
             actions += self._settle(settled)
         elif not watch.advanced:
             self._barren += 1
@@ -280,8 +284,8 @@ class Supervisor:
 
     def _line(self, watch: _Watch, line: bytes, now: float) -> list[Action]:
         try:
-            message = self._decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            message = reading.decoded(line, self._decoder)
+        except reading.Refused:
             return self._noise(line)
         match message:
             case Hello():
@@ -359,6 +363,14 @@ class Supervisor:
         text = line[:200].decode("utf-8", "replace").strip()
         last = "; further ones are passed over" if self._garbage == GARBAGE_LIMIT else ""
         return [Say(Log(level="warning", text=f"the worker wrote what is no message{last}: {text!r}"))]
+
+
+def signal_name(code: int) -> str:
+    """The signal of a negative exit status."""
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
 
 
 def exit_words(code: int) -> str:

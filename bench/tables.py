@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from bench import doubt, units
+from bench import doubt, plain, units
 from bench.records import Accuracy, ErrorStats, Layer, Measurement
 from bench.rows import Row, title
 
@@ -128,7 +128,9 @@ def to_csv(items: Sequence[dict[str, Any]], names: Sequence[str] = ()) -> str:
     writer = csv.writer(out, lineterminator="\n")
     names = names or ([*items[0]] if items else [column.name for column in COLUMNS])
     writer.writerow(names)
-    writer.writerows([["" if item[name] is None else item[name] for name in names] for item in items])
+    writer.writerows(
+        [["" if item[name] is None else plain.csv(item[name]) for name in names] for item in items]
+    )
     return out.getvalue()
 
 
@@ -145,7 +147,7 @@ def to_markdown(rows: Sequence[Row]) -> str:
 
 def pipes(lines: Sequence[Sequence[str]]) -> str:
     """Lines of cells, the header and the rule below it among them, as a Markdown table."""
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+    return "".join("| " + " | ".join(plain.cell(cell) for cell in line) + " |\n" for line in lines)
 
 
 def text(name: str, row: Row) -> str:

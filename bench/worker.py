@@ -94,6 +94,7 @@ def main() -> int:
         channel.say(Done(reason=f"the worker was given no job it can read ({error})"))
         return 2
     watch_input(0, stop)
+    _clear_cache()
     if isinstance(start, LadderStart):
         return _climb(start, channel.say, stop.is_set)
     return _run(start, channel.say, stop.is_set)
@@ -113,6 +114,12 @@ def _warm_up(say: Callable[[WorkerMessage], None], ladder: bool) -> None:
 
         # Half of what lies between a job and its first sample is what these load; now nobody waits for it.
         runner.warm_up()
+
+
+def _clear_cache() -> None:
+    from models.cache import cache_dir, clear_leftovers
+
+    clear_leftovers(cache_dir())
 
 
 def _run(start: Start, say: Callable[[WorkerMessage], None], stopped: Callable[[], bool]) -> int:

@@ -54,7 +54,9 @@ def write(kind: str, key: Key, value: Any) -> None:
     )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
+        with tempfile.NamedTemporaryFile(  # called as all that is in the making in the cache
+            dir=target.parent, prefix=f".{target.name}.", suffix=".part", delete=False
+        ) as file:
             file.write(content)
         os.replace(file.name, target)
     except OSError as error:

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QDialog,
     QDialogButtonBox,
-    QLabel,
     QPlainTextEdit,
     QTabWidget,
     QVBoxLayout,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 from bench import units
 from bench.records import Environment
 from bench.version import ROOT, version
+from gui.labels import Label
 
 IDEA = "Is my kernel right, how fast is it beside the reference, and what holds it back?"
 PACKAGES = ("PySide6-Essentials", "pyqtgraph", "matplotlib", "numpy", "msgspec")  # what the window runs on
@@ -34,13 +34,13 @@ class About(QDialog):
         self.setWindowTitle("About Kernelscope")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.text = facts(environment)
-        name = QLabel(f"Kernelscope {version()}".rstrip())
+        name = Label(f"Kernelscope {version()}".rstrip())
         font = name.font()
         font.setPointSizeF(font.pointSizeF() * 1.5)
         font.setBold(True)
         name.setFont(font)
         name.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        idea = QLabel(IDEA)
+        idea = Label(IDEA)
         idea.setProperty("role", "muted")
         self.tabs = QTabWidget()
         self.tabs.addTab(_pane(self.text, "Versions and machine"), "&Versions and machine")

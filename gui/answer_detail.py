@@ -6,11 +6,12 @@ from html import escape
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from bench import palette, units
 from gui.answer_grid import picture
 from gui.answers import Answered
+from gui.labels import Label
 from gui.theme import Theme
 
 SIDE = 160  # of the image, in logical pixels
@@ -19,10 +20,10 @@ SIDE = 160  # of the image, in logical pixels
 class AnswerDetail(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.picture = QLabel()
+        self.picture = Label()
         self.picture.setFixedSize(SIDE, SIDE)
         self.picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.facts = QLabel()
+        self.facts = Label()
         self.facts.setTextFormat(Qt.TextFormat.RichText)
         self.facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.facts.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)

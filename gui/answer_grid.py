@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 
 from bench import palette, units
 from gui.answers import Answered
+from gui.labels import as_tip
 from gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
@@ -66,7 +67,8 @@ class AnswerModel(QAbstractListModel):
 
     def data(self, index: Index, role: int = 0) -> Any:
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return words(self.answered, int(self.indices[index.row()]))
+            said = words(self.answered, int(self.indices[index.row()]))
+            return as_tip(said) if role == Qt.ItemDataRole.ToolTipRole else said
         return None
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
 
 from gui.flow_layout import FlowLayout
+from gui.labels import Label
 
 
 class ChoiceBar(QWidget):
@@ -52,7 +53,7 @@ class ChoiceBar(QWidget):
         box.setAccessibleName(words.replace("&", ""))
         box.activated.connect(lambda _: self.chosen.emit(key))
         self.boxes[key] = box
-        label = QLabel(words)
+        label = Label(words)
         label.setBuddy(box)
         pair = QWidget()
         line = QHBoxLayout(pair)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QTableView
 
 from gui.answers import Answered
 from gui.colour_scale import blend, ink_on
+from gui.labels import as_tip
 from gui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
@@ -49,7 +50,7 @@ class ConfusionModel(QAbstractTableModel):
                 return number  # names would make the columns wide
             return number if name == number else f"{number}  {name}"
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{'taken for' if orientation == Qt.Orientation.Horizontal else 'label'} {name}"
+            return as_tip(f"{'taken for' if orientation == Qt.Orientation.Horizontal else 'label'} {name}")
         return None
 
     def data(self, index: Index, role: int = 0) -> Any:
@@ -63,7 +64,7 @@ class ConfusionModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.ForegroundRole and count:
             return ink_on(self._fill(index.row(), index.column()))
         if role == Qt.ItemDataRole.ToolTipRole:
-            return self._tip(index.row(), index.column(), count)
+            return as_tip(self._tip(index.row(), index.column(), count))
         return None
 
     def _fill(self, row: int, column: int) -> QColor:

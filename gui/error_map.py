@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QResizeEvent
-from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from bench import units
 from bench.ladder.records import Finding
 from gui.colour_scale import Scale
 from gui.error_pictures import ErrorPictures, read
 from gui.flow_layout import FlowLayout
+from gui.labels import Label
 from gui.map_picture import Cell, MapPanel
 from gui.theme import Theming
 from kernels.errors import InputError
@@ -30,13 +31,13 @@ class ErrorMapView(QWidget):
         self._theming = theming
         self._kept: ErrorPictures | None = None
         self._arrays: dict[str, np.ndarray] = {}
-        self.words = QLabel()
+        self.words = Label()
         self.words.setWordWrap(True)
         self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.note = QLabel()
+        self.note = Label()
         self.note.setProperty("role", "muted")
         self.note.setWordWrap(True)
-        self.readout = QLabel()
+        self.readout = Label()
         self.readout.setWordWrap(True)
         self.readout.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.image, self.channel = QComboBox(), QComboBox()
@@ -46,7 +47,7 @@ class ErrorMapView(QWidget):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
             box.setAccessibleName(text.replace("&", ""))
             box.activated.connect(self._on_chosen)
-            label = QLabel(text)
+            label = Label(text)
             label.setBuddy(box)
             pair = QWidget()
             row = QHBoxLayout(pair)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from bench import npz
 from kernels.errors import InputError
 
 
@@ -52,8 +52,7 @@ class ErrorPictures:
 def read(path: Path) -> ErrorPictures:
     """Raises InputError where the file is missing or broken."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            kept = {name: file[name] for name in file.files}
+        kept = npz.arrays(path)
         if "got" not in kept:
             return ErrorPictures(kept["error_map"])
         made = ErrorPictures(
@@ -68,7 +67,7 @@ def read(path: Path) -> ErrorPictures:
         )
     except OSError as error:
         raise InputError(f"the error map cannot be read: {(error.strerror or str(error)).lower()}") from error
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise InputError(f"the error map {path.name} is broken ({error})") from error
     known = (len(made.images), len(made.channels))
     if made.got.ndim != 4 or made.got.shape != made.expected.shape or made.got.shape[:2] != known:

@@ -6,6 +6,7 @@ rotating file in the user's log folder.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import logging.handlers
 import sys
@@ -19,6 +20,7 @@ from PySide6.QtCore import QMessageLogContext, QObject, QtMsgType, Signal, qInst
 
 LOG_NBYTES = 1_000_000
 LOG_FILES = 3
+RECORDS = "kernelscope.records"  # what bench.results_file tells of damaged lines
 log = logging.getLogger("kernelscope.window")
 
 
@@ -31,6 +33,10 @@ class Faults(QObject):
     """`install` makes this the handler of every exception nobody caught, in slots and in threads."""
 
     raised = Signal(str)  # one sentence for the user; from any thread
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._records = _Told(self)
 
     def report(self, error: BaseException) -> None:
         """Log with its traceback, and tell."""
@@ -48,6 +54,13 @@ class Faults(QObject):
         sys.excepthook = sys.__excepthook__
         threading.excepthook = threading.__excepthook__
         qInstallMessageHandler(None)
+
+    def listen(self) -> None:
+        """Tell what is wrong with records that are read, until `deafen`."""
+        logging.getLogger(RECORDS).addHandler(self._records)
+
+    def deafen(self) -> None:
+        logging.getLogger(RECORDS).removeHandler(self._records)
 
     def _hook(
         self, kind: type[BaseException], value: BaseException | None, trace: TracebackType | None
@@ -67,6 +80,19 @@ class Faults(QObject):
             QtMsgType.QtWarningMsg: logging.WARNING,
         }
         log.log(levels.get(kind, logging.ERROR), "Qt: %s", message)
+
+
+class _Told(logging.Handler):
+    """What is wrong with a record that was read in part."""
+
+    def __init__(self, faults: Faults) -> None:
+        super().__init__(logging.WARNING)
+        self._faults = faults
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log.warning("%s", record.getMessage())
+        with contextlib.suppress(RuntimeError):  # the window has closed meanwhile
+            self._faults.raised.emit(record.getMessage())
 
 
 def sentence(error: BaseException) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut, QTextCursor, QTextDocument
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QToolButton, QWidget
+
+from gui.labels import Label
 
 
 class FindBar(QWidget):
@@ -19,7 +21,7 @@ class FindBar(QWidget):
         self.field.setClearButtonEnabled(True)
         self.field.textChanged.connect(self._on_typed)
         self.field.installEventFilter(self)
-        self.found = QLabel()
+        self.found = Label()
         self.found.setProperty("role", "muted")
         line = QHBoxLayout(self)
         line.setContentsMargins(4, 2, 4, 2)

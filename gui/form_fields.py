@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gui.labels import Label
 from kernels.errors import KernelscopeError
 
 KEY = Qt.ItemDataRole.UserRole
@@ -187,7 +188,7 @@ class CheckedText(QWidget):
         line = self.box.lineEdit()
         assert line is not None
         line.setPlaceholderText(placeholder)
-        self._wrong = QLabel()
+        self._wrong = Label()
         self._wrong.setProperty("role", "failed")
         self._wrong.setWordWrap(True)
         self._wrong.hide()
@@ -232,7 +233,7 @@ class CheckedText(QWidget):
 
 def heading(text: str, buddy: QWidget | None = None) -> QLabel:
     """A bold caption over a field; Alt and its marked letter lead to the field."""
-    label = QLabel(text)
+    label = Label(text)
     label.setProperty("role", "heading")
     if buddy is not None:
         label.setBuddy(buddy)

@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, 
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
 from gui.colour_scale import ink_on
+from gui.labels import as_tip
 from gui.theme import Theme
 
 PAD = 10.0
@@ -71,7 +72,7 @@ class BoxItem(QGraphicsItem):
     def show_look(self, look: Look) -> None:
         if look != self.look:
             self.look = look
-            self.setToolTip(look.tip)
+            self.setToolTip(as_tip(look.tip))
             self.update()
 
     def mark(self, on: bool) -> None:

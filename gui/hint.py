@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
+from gui.labels import Label
 from gui.run_state import RunState
 
 _DISMISSED = "hint/dismissed"
@@ -30,7 +31,7 @@ class FirstStart(QFrame):
         self._settings = settings
         self._wanted: bool | None = None
         self._held_back = False
-        heading = QLabel("Where to begin")
+        heading = Label("Where to begin")
         heading.setProperty("role", "heading")
         close = QToolButton()
         close.setText("✕")
@@ -71,7 +72,7 @@ class FirstStart(QFrame):
             button.setProperty("role", "primary")
         button.clicked.connect(action.trigger)
         self.buttons[action.objectName()] = button
-        words = QLabel(purpose)
+        words = Label(purpose)
         words.setProperty("role", "muted")
         words.setWordWrap(True)
         words.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)

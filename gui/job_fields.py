@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QScrollArea,
     QSpinBox,
@@ -25,6 +24,7 @@ from bench import bounds
 from bench.commands.parsing import integers
 from bench.records import stem
 from gui.form_fields import CheckColumn, CheckedText, CheckList, heading
+from gui.labels import Label
 from gui.rung_choices import RungChoices
 from kernels.errors import InputError
 from models import names, preprocessing
@@ -119,7 +119,7 @@ class JobFields(QWidget):
         self.tune.setAccessibleDescription(TUNE)
         self.tune.setToolTip(TUNE)
         self.rungs = RungChoices()
-        self._summary = QLabel()
+        self._summary = Label()
         self._summary.setWordWrap(True)
         self.run_button = QPushButton("Run")
         self.run_button.setProperty("role", "primary")
@@ -156,7 +156,7 @@ class JobFields(QWidget):
             ("&Time", self.budget),
             ("Thre&ads", self.threads),
         ):
-            label = QLabel(text)
+            label = Label(text)
             label.setBuddy(field.box if isinstance(field, CheckedText) else field)
             form.addRow(label, field)
         column.addLayout(form)

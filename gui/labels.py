@@ -1,25 +1,44 @@
-"""Labels that never push their neighbours about: they show what fits, and all of it as a tooltip."""
+"""Labels that show text as text, whatever it looks like; and those that never push their neighbours about:
+they show what fits, and all of it as a tooltip."""
 
 from __future__ import annotations
 
+from html import escape
+
+from PySide6 import QtGui
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent, QTextLayout, QTextOption
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 
-class Elided(QLabel):
+def as_tip(text: str) -> str:
+    """Text for a tooltip, or another place where Qt guesses what it is: what looks like HTML is shown as it
+    stands."""
+    return f'<p style="white-space:pre-wrap">{escape(text)}</p>' if QtGui.Qt.mightBeRichText(text) else text
+
+
+class Label(QLabel):
+    """Plain text unless told otherwise; Qt's own guesses by what it is given."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setText(text)
+
+
+class Elided(Label):
     """One line; of several wordings, the first that fits, else the last one cut short."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(text, parent)
         self._shorter: tuple[str, ...] = ()
+        super().__init__(text, parent)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.setMinimumWidth(60)
 
     def setText(self, text: str, *shorter: str) -> None:
         super().setText(text)
         self._shorter = shorter
-        self.setToolTip(text)
+        self.setToolTip(as_tip(text))
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -32,12 +51,12 @@ class Elided(QLabel):
         painter.drawText(self.rect(), int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), text)
 
 
-class Lines(QLabel):
+class Lines(Label):
     """Wrapped text of at most `most` lines; the last one is cut short where there is more."""
 
     def __init__(self, most: int, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
         self.most = most
+        super().__init__(parent=parent)
         self.setWordWrap(True)
         policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         policy.setHeightForWidth(True)
@@ -45,7 +64,7 @@ class Lines(QLabel):
 
     def setText(self, text: str) -> None:
         super().setText(text)
-        self.setToolTip(text)
+        self.setToolTip(as_tip(text))
 
     def hasHeightForWidth(self) -> bool:
         return True

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QMenu,
     QPushButton,
     QSpinBox,
@@ -24,6 +23,7 @@ from bench import bounds
 from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.records import stem
 from gui.flow_layout import FlowLayout
+from gui.labels import Label, as_tip
 
 EVERY = "every"
 LEAST_LETTERS = 5  # that the lists of devices and precisions have room for
@@ -165,7 +165,7 @@ class LadderBar(QWidget):
                 field.setMinimumContentsLength(LEAST_LETTERS)
             field.view().setTextElideMode(Qt.TextElideMode.ElideNone)
         field.setAccessibleName(words.replace("&", ""))
-        label = QLabel(words)
+        label = Label(words)
         label.setBuddy(field)
         pair = QWidget()
         line = QHBoxLayout(pair)
@@ -185,7 +185,7 @@ class LadderBar(QWidget):
             marks = " (yours)" if info.case.user else " (side)" if info.case.side else ""
             action = QAction(f"{info.case.number:02d} {info.case.rung}{marks}", menu, checkable=True)
             action.setChecked(not question.rungs or info.case.rung in question.rungs)
-            action.setToolTip(info.refused or info.case.idea)
+            action.setToolTip(as_tip(info.refused or info.case.idea))
             action.triggered.connect(lambda on, name=info.case.rung: self._on_rung(name, on))
             menu.addAction(action)
         count = len(question.rungs) if question.rungs else len(self._rungs)

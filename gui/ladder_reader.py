@@ -11,7 +11,6 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QScrollArea,
     QTabWidget,
@@ -25,7 +24,7 @@ from bench.ladder.questions import KernelProblem, RungInfo
 from bench.ladder.records import RungCase, RungMeasurement
 from bench.ladder.tables import WORDS
 from gui.error_map import ErrorMapView
-from gui.labels import Lines
+from gui.labels import Label, Lines
 from gui.ladder_table import Shown
 from gui.rung_diff import RungDiff
 from gui.rung_source import SourceView
@@ -51,7 +50,7 @@ class LadderReader(QWidget):
         self._measurement: RungMeasurement | None = None
         self._map: Path | None = None
         self._problem: KernelProblem | None = None
-        self.title = QLabel()
+        self.title = Label()
         self.title.setProperty("role", "heading")
         self.title.setWordWrap(True)
         self.words, self.state = Lines(3), Lines(4)
@@ -69,7 +68,7 @@ class LadderReader(QWidget):
         self._against = QComboBox()
         self._against.setAccessibleName("The rung to compare with")
         self._against.activated.connect(lambda _: self._fill())
-        label = QLabel("&Against")
+        label = Label("&Against")
         label.setBuddy(self._against)
         line = QHBoxLayout()
         line.addWidget(label)

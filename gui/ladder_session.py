@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
+from bench import trust
 from bench.ladder import client as ladder_client
 from bench.ladder.command import command_line
 from bench.ladder.questions import LadderAnswer, LadderQuestion
@@ -202,6 +203,7 @@ class LadderSession(QObject):
         except InputError as error:
             self.told.emit(str(error))
             return
+        trust.remember(folder.path, ladder.job.kernel_dirs)
         self._own.due.clear()
         self._begin(folder, ladder, quick=False)
 

@@ -15,11 +15,13 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from bench.charts.ladder_live import Going, planned
+from bench.inside import inside
 from bench.ladder.questions import KernelProblem, LadderAnswer, LadderQuestion, RungInfo
 from bench.ladder.records import Ladder, LadderJob, LimitsMeasured, RungCase, RungMeasurement
 from bench.ladder.rows import RungRow, rows
 from bench.records import Environment, Hello
 from gui.background import Background
+from kernels.errors import InputError
 
 
 @dataclass
@@ -98,7 +100,12 @@ class LadderState(QObject):
     def map_of(self, measurement: RungMeasurement) -> Path | None:
         """The file of a wrong rung's error map, if there is one."""
         finding, folder = measurement.finding, self._shelf.folders.get(measurement.case.key)
-        return folder / finding.map if finding is not None and finding.map and folder is not None else None
+        if finding is None or not finding.map or folder is None:
+            return None
+        try:
+            return inside(folder, finding.map)
+        except InputError:
+            return None  # of a ladder from elsewhere, which names a file that is not its own
 
     def info(self, rung: str) -> RungInfo | None:
         return next((info for info in self.rungs if info.case.rung == rung), None)

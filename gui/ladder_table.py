@@ -15,6 +15,7 @@ from bench import doubt, units
 from bench.charts.ladder_live import Going
 from bench.ladder import tables as ladder_tables
 from bench.ladder.rows import RungRow
+from gui.labels import as_tip
 from gui.theme import Theming
 
 Index = QModelIndex | QPersistentModelIndex
@@ -197,7 +198,7 @@ class LadderModel(QAbstractTableModel):
             return font
         if role == Qt.ItemDataRole.ToolTipRole:
             doubts = ladder_tables.DOUBTS.get(name, lambda row: ())(shown.row)
-            return "\n".join(doubts) or shown.why or case.idea or None
+            return as_tip("\n".join(doubts) or shown.why or case.idea) or None
         return None
 
 

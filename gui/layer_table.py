@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction, QColor, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
 from bench import palette
+from gui.labels import as_tip
 from gui.layer_rows import LayerColumn, LayerRow, tip, to_csv, to_markdown
 from gui.theme import Theme
 
@@ -64,7 +65,7 @@ class LayerModel(QAbstractTableModel):
             if role == Qt.ItemDataRole.DisplayRole:
                 return column.heading
             if role == Qt.ItemDataRole.ToolTipRole:
-                return column.tip or None
+                return as_tip(column.tip) or None
             if role == Qt.ItemDataRole.DecorationRole and column.name.endswith(" time_s"):
                 return QColor(palette.backend(column.heading.partition(" ")[0]))
         return None
@@ -82,7 +83,7 @@ class LayerModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.ForegroundRole and value is False:
             return QColor(self.theme.failed)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return tip(row)
+            return as_tip(tip(row))
         return None
 
 

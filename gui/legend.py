@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from bench.charts import Chart
 from bench.charts.doubts import LEGEND, has_rings
+from gui.labels import as_tip
 from gui.theme import Theming
 
 ICON = QSize(26, 14)
@@ -196,7 +197,8 @@ class Legend(QWidget):
         button.setChecked(not explains)
         button.setProperty("role", "legend")
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setToolTip("What speaks against these points" if explains else f"Show or hide {entry.label}")
+        tip = "What speaks against these points" if explains else f"Show or hide {entry.label}"
+        button.setToolTip(as_tip(tip))
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.toggled.connect(self._on_toggled)
         return button

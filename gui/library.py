@@ -19,6 +19,7 @@ from bench.records import Measurement, Run
 from bench.store import RunFolder
 from bench.summaries import OWN, SAMPLE, Summary, kind_of, summaries, summary
 from gui.background import Background
+from gui.labels import as_tip
 from gui.overlay import Overlay
 from gui.pages.runs import RunsPage, same
 from gui.session import RUNS
@@ -141,7 +142,7 @@ class Library(QObject):
         answer = QMessageBox.question(
             window,
             "Delete a run",
-            f"Move {name} to the trash?",
+            as_tip(f"Move {name} to the trash?"),
             buttons.Yes | buttons.Cancel,
             buttons.Cancel,
         )

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from bench import nvml, units
-from gui.labels import Elided
+from gui.labels import Elided, Label
 from gui.theme import Theming
 
 PERIOD_S = 0.5
@@ -151,9 +151,9 @@ class MachineStrip(QWidget):
         self.sampler.read.connect(self.show_reading)
         self._device = Elided()
         self._device.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-        self._held = QLabel()
+        self._held = Label()
         self._held.setProperty("role", "warning")
-        self._gauges: list[tuple[QLabel, Sparkline]] = []
+        self._gauges: list[tuple[Label, Sparkline]] = []
         self._layout = QHBoxLayout(self)
         self._layout.setContentsMargins(8, 2, 8, 2)
         self._layout.setSpacing(6)
@@ -176,7 +176,7 @@ class MachineStrip(QWidget):
     def show_reading(self, reading: Reading) -> None:
         self._device.setText(reading.device)
         while len(self._gauges) < len(reading.gauges):
-            label, line = QLabel(), Sparkline(self._theming)
+            label, line = Label(), Sparkline(self._theming)
             label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             self._layout.insertWidget(self._layout.count() - 1, label)
             self._layout.insertWidget(self._layout.count() - 1, line)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from gui.menus.timeline import ProfileActions
 
 SIZE = (1500, 940)
+TRUST = "Run these kernels"
 
 
 class MainWindow(QMainWindow):
@@ -99,6 +100,11 @@ class MainWindow(QMainWindow):
         """Say a sentence that the user should read, without stopping him."""
         faults.log.info("told: %s", text)
         self.banner.show_message(text)
+
+    def doubt(self, reason: str, run: Callable[[], None]) -> None:
+        """Say why kernels of somebody else's are not run, with a button that runs them."""
+        faults.log.info("doubted: %s", reason)
+        self.banner.ask(f"{reason[:1].upper()}{reason[1:]}. Read them before you run them.", TRUST, run)
 
     def start(self, job: Job, folder: Path | None = None) -> None:
         """Run a job; what is wrong with it is told."""
@@ -211,6 +217,7 @@ class MainWindow(QMainWindow):
         self.session.stands.connect(self._on_standing)
         self.session.greeted.connect(self._on_hello)
         self.session.told.connect(self.tell)
+        self.session.doubted.connect(self.doubt)
         self.session.logged.connect(self._on_log)
         self.progress.pause.connect(self.session.pause)
         self.progress.resume.connect(self.session.resume)
@@ -220,6 +227,8 @@ class MainWindow(QMainWindow):
         self.tabs.currentChanged.connect(lambda _: self.redraw.wake())
         if fault_handler is not None:
             fault_handler.raised.connect(self.banner.show_message)
+            fault_handler.listen()
+            self.closing.connect(fault_handler.deafen)
 
     # ------------------------------------------------------------------------------------------ the inside
 

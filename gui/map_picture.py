@@ -8,9 +8,10 @@ from html import escape
 import numpy as np
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from gui.colour_scale import Scale, ScaleLegend, blend
+from gui.labels import Label
 from gui.theme import Theme
 
 Cell = tuple[int, int]  # row, column
@@ -123,7 +124,7 @@ class MapPanel(QWidget):
         self.picture = MapPicture()
         self.picture.setAccessibleName(name)
         self.legend = ScaleLegend()
-        self.words = QLabel()
+        self.words = Label()
         self.words.setTextFormat(Qt.TextFormat.RichText)
         self.words.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         self.words.setFixedHeight(self.legend.sizeHint().height())

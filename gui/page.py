@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QLabel, QStackedLayout, QWidget
+from PySide6.QtWidgets import QStackedLayout, QWidget
 
+from gui.labels import Label
 from gui.run_state import RunState
 from gui.theme import Theming
 
@@ -36,7 +37,7 @@ class Page(QWidget):
         self._drawn: int | None = None
         self._behind = False  # the selection changed while the page was out of sight
         self._body: QWidget | None = None
-        self._empty = QLabel()
+        self._empty = Label()
         self._empty.setProperty("role", "empty")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._empty.setWordWrap(True)

@@ -12,9 +12,10 @@ from typing import Any
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QWidget
 
 from bench.charts import Panel
+from gui.labels import Label
 from gui.plot_axes import ScaleAxis
 from gui.theme import Theming
 
@@ -48,7 +49,7 @@ class PanelPlot(pg.PlotWidget):
         self.cross.setZValue(-5)
         self.cross.hide()
         self.addItem(self.cross, ignoreBounds=True)
-        self.readout = QLabel(self)
+        self.readout = Label(parent=self)
         self.readout.setTextFormat(Qt.TextFormat.RichText)
         self.readout.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.readout.hide()

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QMenu,
     QSizePolicy,
     QToolButton,
@@ -25,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from bench.charts import Chart, Panel
-from gui.labels import Elided, Lines
+from gui.labels import Elided, Label, Lines, as_tip
 from gui.legend import Legend, entries
 from gui.plot_bars import BarPlot
 from gui.plot_base import PanelPlot
@@ -103,7 +102,7 @@ class ChartView(QFrame):
         self._finding.setText(chart.finding)
         self._finding.setVisible(bool(chart.finding))
         self._notes.setVisible(bool(chart.notes))
-        self._notes.setToolTip("\n".join(chart.notes))
+        self._notes.setToolTip(as_tip("\n".join(chart.notes)))
         self._legend.show_entries(entries(chart))
         self._offer_panels([p.title for p in chart.panels])
         self._draw()
@@ -180,7 +179,7 @@ class ChartView(QFrame):
         self._expand.toggled.connect(self._on_expand)
         self._legend = Legend(self._theming)
         self._legend.toggled.connect(self._on_hidden)
-        self._nothing = QLabel(self._empty)
+        self._nothing = Label(self._empty)
         self._nothing.setProperty("role", "empty")
         self._nothing.setWordWrap(True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QHeaderView, QTreeWidget, QTreeWidge
 from bench.records import Case, Log, Measurement
 from bench.rows import FAILURES
 from bench.tables import WORDS
+from gui.labels import as_tip
 from gui.run_state import RunState
 from gui.standing import case_words
 
@@ -83,7 +84,7 @@ class Problems(QWidget):
         item = QTreeWidgetItem([where, what, reason])
         item.setData(0, Qt.ItemDataRole.UserRole, case)
         for column in range(3):
-            item.setToolTip(column, reason)
+            item.setToolTip(column, as_tip(reason))
         self._tree.addTopLevelItem(item)
 
     def _items(self) -> list[QTreeWidgetItem]:

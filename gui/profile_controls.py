@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QMenu,
     QPushButton,
     QSpinBox,
@@ -26,6 +25,7 @@ from bench.profile.records import ProfileJob
 from bench.records import BackendInfo
 from gui.flow_layout import FlowLayout
 from gui.job_fields import numbers
+from gui.labels import Label
 from gui.profile_session import ProfileStanding
 from kernels.errors import InputError
 
@@ -235,7 +235,7 @@ class _Staying(QMenu):
 def pair(words: str, field: QWidget) -> QWidget:
     """A field after its name, of which "&" marks the key that leads there."""
     field.setAccessibleName(words.replace("&", ""))
-    label = QLabel(words)
+    label = Label(words)
     label.setBuddy(field)
     made = QWidget()
     line = QHBoxLayout(made)

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QScrollArea,
     QTabWidget,
     QVBoxLayout,
@@ -26,6 +25,7 @@ from bench.profile.records import CaseProfile, Profile
 from bench.profile.tables import Table
 from gui.background import Background
 from gui.cold_view import ColdView
+from gui.labels import Label
 from gui.parts_view import PartsView
 from gui.plots import ChartView
 from gui.profile_state import Read
@@ -63,7 +63,7 @@ class ProfileDetails(QTabWidget):
             theming, "Each operator stands here under what this machine was measured to reach."
         )
         theming.changed.connect(self.roofline.restyle)
-        self._remarks, self._note = QLabel(), QLabel()
+        self._remarks, self._note = Label(), Label()
         for label in (self._remarks, self._note):
             label.setWordWrap(True)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -117,7 +117,7 @@ class ProfileDetails(QTabWidget):
         for words, box in (("Of", self._window), ("bars are", self._scale)):
             box.setAccessibleName(words)
             box.activated.connect(self._update)
-            bar.addWidget(QLabel(words))
+            bar.addWidget(Label(words))
             bar.addWidget(box)
         bar.addStretch(1)
         tab = QWidget()

@@ -14,6 +14,7 @@ from bench.profile import names as profile_names
 from bench.profile import output as profile_output
 from bench.profile.lines import MOST
 from bench.profile.tables import Column, Table
+from gui.labels import as_tip
 from gui.theme import Theme, Theming
 
 Index = QModelIndex | QPersistentModelIndex
@@ -99,7 +100,7 @@ class ProfileModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _flush(column)
         if role == Qt.ItemDataRole.ToolTipRole and column.kind == "text":
-            return str(row[column.name] or "") or None
+            return as_tip(str(row[column.name] or "")) or None
         if role == Qt.ItemDataRole.FontRole and id(row) in self.most:
             font = QFont()
             font.setBold(True)

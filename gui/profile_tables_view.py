@@ -25,7 +25,7 @@ from bench.profile import tables as profile_tables
 from bench.profile.events import Event
 from bench.profile.tables import Table
 from gui.background import Background
-from gui.labels import Elided
+from gui.labels import Elided, Label
 from gui.profile_state import Read
 from gui.profile_table import ProfileTable
 from gui.theme import Theming
@@ -84,7 +84,7 @@ class ProfileTables(QWidget):
         for words, box in (("Of", self.window_box), ("grouped by", self.by_box)):
             box.setAccessibleName(words)
             box.activated.connect(self.update_tables)
-            bar.addWidget(QLabel(words))
+            bar.addWidget(Label(words))
             bar.addWidget(box)
         bar.addWidget(self.filter)
         bar.addStretch(1)
@@ -144,7 +144,7 @@ class ProfileTables(QWidget):
         return f"{title.text()}: {note.text()}"
 
     def _side(self, key: str, table: ProfileTable) -> QWidget:
-        title, note, more = QLabel(), Elided(), QLabel()
+        title, note, more = Label(), Elided(), Label()
         title.setProperty("role", "heading")
         note.setProperty("role", "muted")
         more.setWordWrap(True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
 
-from gui.labels import Elided
+from gui.labels import Elided, Label
 from gui.standing import Ended, Standing
 
 IDLE = "Ready. F5 runs the comparison."
@@ -24,8 +24,8 @@ class ProgressStrip(QWidget):
         self.bar.setTextVisible(False)
         self.bar.setFixedWidth(160)
         self.bar.setMaximumHeight(12)
-        self.numbers = QLabel()
-        self.left = QLabel()
+        self.numbers = Label()
+        self.left = Label()
         self.left.setProperty("role", "muted")
         self.pause_button = QPushButton("Pause")
         self.pause_button.setToolTip(

@@ -19,7 +19,8 @@ MOST_TOLD = 50  # measurements in one signal, so that its receiver is soon done
 
 
 class RunWriter(QObject):
-    """One a run. `finish` when nothing more will come; `closed` tells that all of it is on the disk."""
+    """One a run. `finish` when nothing more will come; `closed` tells that all of it is on the disk. Raises
+    InputError where another process writes into the folder."""
 
     written = Signal(object)  # tuple[Measurement, ...], as many as were written since the last emission
     failed = Signal(str)  # once: why nothing can be written any more
@@ -28,6 +29,7 @@ class RunWriter(QObject):
     def __init__(self, folder: RunFolder | LadderFolder, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.folder: Any = folder
+        folder.claim()
         self._orders: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
         self._written: list[Measurement] = []
         self._broken = False

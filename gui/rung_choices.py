@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from bench import chosen_rungs
 from gui.form_fields import heading
-from gui.labels import Elided
+from gui.labels import Elided, as_tip
 
 
 class RungChoices(QWidget):
@@ -95,11 +95,11 @@ class RungChoices(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         label = Elided(words)
         if tip:
-            label.setToolTip(tip)
+            label.setToolTip(as_tip(tip))
         button = QToolButton()
         button.setText("✕")
         button.setProperty("role", "switch")
-        button.setToolTip(f"Take this away: {words}")
+        button.setToolTip(as_tip(f"Take this away: {words}"))
         button.setAccessibleName(f"Take away: {words}")
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.clicked.connect(lambda _=False: remove())  # type: ignore[operator]

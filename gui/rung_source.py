@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QListWidget, QListWidgetItem, QVBoxLayo
 from gui.code_view import CodeView, Line
 from gui.find_bar import FindBar
 from gui.highlight import header_lines, highlighted
-from gui.labels import Elided
+from gui.labels import Elided, as_tip
 from gui.theme import Theming
 
 MOST_LISTED = 5  # errors seen at once below the source
@@ -104,7 +104,7 @@ class SourceView(QWidget):
         self.errors.clear()
         for number, words in errors.items():
             item = QListWidgetItem(f"line {number}: {words}")
-            item.setToolTip(words)
+            item.setToolTip(as_tip(words))
             item.setData(Qt.ItemDataRole.UserRole, number)
             self.errors.addItem(item)
         row = self.errors.fontMetrics().lineSpacing() + 6

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
 from bench import units
 from bench.summaries import Summary
+from gui.labels import as_tip
 
 Index = QModelIndex | QPersistentModelIndex
 SORT = Qt.ItemDataRole.UserRole
@@ -110,7 +111,7 @@ class RunsModel(QAbstractTableModel):
             font.setBold(True)
             return font
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{summary.path.absolute()}\n{summary.command}".rstrip()
+            return as_tip(f"{summary.path.absolute()}\n{summary.command}".rstrip())
         return None
 
 

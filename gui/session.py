@@ -13,6 +13,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from bench import trust
 from bench.command import command_line
 from bench.records import (
     Case,
@@ -49,12 +50,14 @@ STAGES = {
 
 class Session(QObject):
     """Signals: `stands` whenever the standing changed, `greeted` with a worker's Hello, `told` with what the
-    user should know (a sentence), `logged` with a Log, `ended` when a run is over."""
+    user should know (a sentence), `logged` with a Log, `doubted` with why a run's kernels are not run unasked
+    and what runs them, `ended` when a run is over."""
 
     stands = Signal(object)
     greeted = Signal(object)
     told = Signal(str)
     logged = Signal(object)
+    doubted = Signal(str, object)
     ended = Signal()
 
     def __init__(
@@ -117,18 +120,25 @@ class Session(QObject):
             job=job, cases=(), command=command_line(job), created_at=stamp.isoformat(timespec="seconds")
         )
         held = RunFolder.create(folder or new_folder(self._runs, stamp, title(job.models[0])), run)
+        trust.remember(held.path, job.kernel_dirs)
         self._begin(held, (), ())
         return held.path
 
-    def go_on(self, folder: Path) -> None:
-        """Run what is missing of a run. Raises InputError where it cannot be read or nothing is missing."""
+    def go_on(self, folder: Path, trusted: bool = False) -> None:
+        """Run what is missing of a run. Kernels that it names and the user did not record here are run only
+        where he has agreed (`trusted`). Raises InputError where it cannot be read or nothing is missing."""
         self._check_free()
         held = RunFolder.open(folder)
+        held.claim()
         missing = held.missing()
         if not missing and held.run.cases:
             self._state.open(held.run, held.path, held.measurements())
             self.told.emit(f"Every case of {held.path.name} is measured already.")
             return
+        if not trusted and (reason := trust.doubt(held.path, held.run.job.kernel_dirs)):
+            self.doubted.emit(reason, lambda: self.go_on(folder, trusted=True))
+            return
+        trust.remember(held.path, held.run.job.kernel_dirs)
         self._begin(held, missing, held.measurements())
 
     def pause(self) -> None:

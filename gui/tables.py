@@ -21,6 +21,7 @@ from bench import doubt, palette, tables
 from bench.records import Case
 from bench.rows import Row
 from bench.tables import COLUMNS, WORDS, Column
+from gui.labels import as_tip
 
 Index = QModelIndex | QPersistentModelIndex
 SORT = Qt.ItemDataRole.UserRole
@@ -112,7 +113,7 @@ class RowsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DecorationRole and column.name == "backend":
             return QColor(palette.backend(row.case.backend))
         if role == Qt.ItemDataRole.ToolTipRole:
-            return row.measurement.reason or "\n".join(column.doubts(row)) or None
+            return as_tip(row.measurement.reason or "\n".join(column.doubts(row))) or None
         return None
 
 

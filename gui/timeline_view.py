@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence, QMouseEvent, QWheelEvent
-from PySide6.QtWidgets import QApplication, QLabel, QMenu, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
+from gui.labels import Label
 from gui.theme import Theming
 from gui.timeline_canvas import TimelineCanvas
 from gui.timeline_paint import TICKS, TITLES
@@ -30,7 +31,7 @@ class TimelineView(TimelineCanvas):
         self._pressed: QPointF | None = None
         self._last = QPointF()
         self._drag = ""  # "", "measure?", "measure", "move?", "move"
-        self.readout = QLabel(self.viewport())
+        self.readout = Label(parent=self.viewport())
         self.readout.setTextFormat(Qt.TextFormat.RichText)
         self.readout.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.readout.setMaximumWidth(READOUT_WIDTH)

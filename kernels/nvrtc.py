@@ -253,7 +253,9 @@ def _write(path: Path, content: bytes) -> None:
     """Write a cache file whole or not at all, whoever else writes the same one."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        with tempfile.NamedTemporaryFile(  # called as all that is in the making in the cache
+            dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
+        ) as file:
             file.write(content)
         os.replace(file.name, path)
     except OSError as error:

@@ -1,9 +1,15 @@
-"""The user's cache folder, and files that appear there whole or not at all."""
+"""The user's cache folder, and files that appear there whole or not at all.
+
+What a kill leaves of such a file has a name of its own (`.name.xxxxxxxx.part`), by which it is cleared.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +23,25 @@ def cache_dir() -> Path:
     if override:
         return Path(override).expanduser()
     return platformdirs.user_cache_path("kernelscope", appauthor=False)
+
+
+OLD_S = 3600.0  # after which a file in the making is one that nobody makes any more
+_LEFT = re.compile(r"\..+\.[a-z0-9_]{8}\.part")
+
+
+def clear_leftovers(folder: Path, old_s: float = OLD_S) -> int:
+    """Remove what kills have left of files in the making, in a folder and those below it; how many there
+    were. Those that somebody may be writing just now stay, and so do links."""
+    found = 0
+    before = time.time() - old_s
+    for here, _, names in os.walk(folder):
+        for name in filter(_LEFT.fullmatch, names):
+            path = Path(here) / name
+            with contextlib.suppress(OSError):
+                if path.lstat().st_mtime < before:
+                    path.unlink()
+                    found += 1
+    return found
 
 
 @contextmanager

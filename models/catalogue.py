@@ -9,10 +9,11 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import logging
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from kernels.errors import InputError, ModelError
 from models import names
 from models.cache import atomic_file, cache_dir
 
+log = logging.getLogger("kernelscope.models")
 Progress = Callable[[str, float | None], None]
 HERE = Path(__file__).parent
 WEIGHTS = HERE / "weights"
@@ -105,27 +107,59 @@ def path(name: str, progress: Progress | None = None) -> Path:
     """The model's ONNX file, built into the cache where it is not there yet.
 
     The file lies under a key of its weights and of the code that builds it, so that a file of another version
-    is never taken for it. `progress` gets words and the fraction done. Raises InputError (unknown name) and
-    ModelError (damaged weights, a cache that cannot be written).
+    is never taken for it, and beside it its SHA-256: one that is not what was built is built again, and that
+    is told. `progress` gets words and the fraction done. Raises InputError (unknown name) and ModelError
+    (damaged weights, a cache that cannot be written).
     """
     entry = get(name)
     root = cache_dir() / "models"
     target = root / _key(entry) / f"{name}.onnx"
     try:
-        if target.is_file():
-            return target
+        said = _noted(target)
+        if said and target.is_file():
+            stat = target.stat()
+            if _sha256(target, stat.st_mtime_ns, stat.st_size, stat.st_ino) == said:
+                return target
+            log.warning(
+                "the model %s in %s is not what was built there (its SHA-256 differs): it is built again",
+                name,
+                root,
+            )
         data = _serialized(entry, progress)
         with atomic_file(target) as temporary:
             temporary.write_bytes(data)
+        with atomic_file(_note(target)) as temporary:
+            temporary.write_text(hashlib.sha256(data).hexdigest())
         for old in root.glob(f"*/{name}.onnx"):
             if old != target:
                 old.unlink(missing_ok=True)
+                _note(old).unlink(missing_ok=True)
     except OSError as error:
         raise ModelError(
             f"model {name} could not be written to {root} ({error.strerror}): "
             "make room or set KERNELSCOPE_CACHE to another folder"
         ) from error
     return target
+
+
+def _note(target: Path) -> Path:
+    """Where the SHA-256 of a file as it was built is kept."""
+    return target.with_name(f"{target.name}.sha256")
+
+
+def _noted(target: Path) -> str:
+    try:
+        with _note(target).open("rb") as stream:
+            return stream.read(64).decode("ascii", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+@lru_cache(maxsize=64)
+def _sha256(path: Path, mtime_ns: int, size: int, inode: int) -> str:
+    """Of a file's content; what else is told of it is there so that one that changed is read again."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @cache

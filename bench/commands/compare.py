@@ -80,6 +80,12 @@ def compare(
     ),
     kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
     resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished run."),
+    retry: bool = typer.Option(
+        False, "--retry", help="With --resume: run what crashed or timed out again, too."
+    ),
+    trust_kernels: bool = typer.Option(
+        False, "--trust-kernels", help="With --resume: run the kernels of others that the run names."
+    ),
     out: Path | None = typer.Option(
         None, metavar="DIR", help="The run folder; without it, a dated one in ./runs."
     ),
@@ -91,6 +97,7 @@ def compare(
     Leaves a run folder with the measurements and charts; the table goes to standard output. Exit code 0: all
     well; 1: a case failed; 2: bad input; 130: cancelled, what was measured is kept.
     """
+    from bench import trust
     from bench.commands import parsing
     from bench.records import Job
     from bench.tables import FORMATS
@@ -122,11 +129,14 @@ def compare(
         kernel_dirs=tuple(str(Path(folder).expanduser().absolute()) for folder in kernels),
     )
     if resume is None:
+        for option, given in ((trust.OPTION, trust_kernels), ("--retry", retry)):
+            if given:
+                raise InputError(f"{option} is of a run that is gone on with; give --resume too")
         raise typer.Exit(run_jobs([(job, out)], wanted))
     if out is not None:
         raise InputError("--resume writes into the run it goes on with; leave --out away")
     fields = [field for name, set_ in _FIELDS.items() if parsing.given(context, name) for field in set_]
-    raise typer.Exit(go_on(resume, job, fields, wanted))
+    raise typer.Exit(go_on(resume, job, fields, wanted, trust_kernels, retry))
 
 
 # Parameter → the Job's fields that it sets.
@@ -159,7 +169,7 @@ def default(output: Output | None = None) -> int:
 
 def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
     """Run each job into its folder (None: a new one under ./runs), then show all of it. The exit code."""
-    from bench import cases, progress
+    from bench import cases, progress, trust
     from bench.records import Run
     from bench.store import RunFolder
 
@@ -171,29 +181,40 @@ def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
         run = Run(
             job=job, cases=found, command=command_line(), created_at=stamp.isoformat(timespec="seconds")
         )
-        folders.append(RunFolder.create(out or _new_folder(stamp, found[0].model), run))
+        folder = RunFolder.create(out or _new_folder(stamp, found[0].model), run)
+        trust.remember(folder.path, job.kernel_dirs)
+        folders.append(folder)
     return _run(folders, output)
 
 
-def go_on(path: Path, job: Job, fields: Sequence[str], output: Output) -> int:
-    """Run what is missing of a run; `fields` of `job` were given and must be those it was started with."""
+def go_on(
+    path: Path, job: Job, fields: Sequence[str], output: Output, trusted: bool = False, retry: bool = False
+) -> int:
+    """Run what is missing of a run; `fields` of `job` were given and must be those it was started with.
+    trusted: the user has agreed to run the kernels that it names, as he has where he named them again. retry:
+    what crashed or timed out is missing too."""
     import msgspec
 
+    from bench import trust
     from bench.store import RunFolder
 
     warn_twice_installed()
     held = RunFolder.open(path).run.job
     wanted = msgspec.structs.replace(held, **{field: getattr(job, field) for field in fields})
-    return _run([RunFolder.resume(path, wanted)], output)
+    with RunFolder.resume(path, wanted) as folder:
+        folder.claim()
+        if folder.missing(retry):
+            trust.ask(folder.path, held.kernel_dirs, trusted or "kernel_dirs" in fields)
+        return _run([folder], output, retry)
 
 
-def _run(folders: Sequence[RunFolder], output: Output) -> int:
+def _run(folders: Sequence[RunFolder], output: Output, retry: bool = False) -> int:
     from bench import client
     from bench.progress import RunProgress
     from bench.rows import in_order
 
     total = sum(len(folder.run.cases) for folder in folders)
-    missing = [folder.missing() for folder in folders]
+    missing = [folder.missing(retry) for folder in folders]
     cancelled, reasons = False, []
     with RunProgress(total, total - sum(map(len, missing))) as shown:
         for folder, cases in zip(folders, missing, strict=True):

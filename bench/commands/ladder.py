@@ -54,6 +54,10 @@ def ladder(
         "", metavar="A,A,…", help="With --compile: sm_80, …; else this GPU's, or what a rung asks for."
     ),
     resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished ladder."),
+    retry: bool = typer.Option(False, "--retry", help="With --resume: run what crashed or hung again, too."),
+    trust_kernels: bool = typer.Option(
+        False, "--trust-kernels", help="With --resume: run the kernels of others that the ladder names."
+    ),
     out: Path | None = typer.Option(None, metavar="DIR", help="The folder; else a dated one in ./runs."),
     charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Of png, svg, pdf; or none."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
@@ -64,6 +68,7 @@ def ladder(
     Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
     input; 130: cancelled.
     """
+    from bench import trust
     from bench.commands import ladder_compile, parsing
     from bench.ladder import plan as ladder_plan
     from bench.ladder import template as ladder_template
@@ -75,7 +80,10 @@ def ladder(
             context, _WITH_RESUME, "--resume goes on with the settings that the ladder was started with"
         )
         wanted = parsing.one_of(output, FORMATS, "format"), parsing.formats(charts)
-        raise typer.Exit(go_on(resume, *wanted))
+        raise typer.Exit(go_on(resume, *wanted, trust_kernels, retry))
+    for option, given in ((trust.OPTION, trust_kernels), ("--retry", retry)):
+        if given:
+            raise InputError(f"{option} is of a ladder that is gone on with; give --resume too")
     ladder_plan.op_of(op)
     if new:
         if folder is None:
@@ -187,6 +195,7 @@ def climb(job: LadderJob, out: Path | None, output: str, formats: Sequence[str])
     """Run a ladder into its folder and show it. The exit code."""
     import msgspec
 
+    from bench import trust
     from bench.commands.compare import command_line
     from bench.ladder import plan as ladder_plan
     from bench.ladder.store import LadderFolder
@@ -195,11 +204,13 @@ def climb(job: LadderJob, out: Path | None, output: str, formats: Sequence[str])
     planned = msgspec.structs.replace(
         ladder_plan.plan(job), command=command_line(), created_at=stamp.isoformat(timespec="seconds")
     )
-    return _run(LadderFolder.create(out or _new_folder(stamp, job), planned), output, formats)
+    folder = LadderFolder.create(out or _new_folder(stamp, job), planned)
+    trust.remember(folder.path, job.kernel_dirs)
+    return _run(folder, output, formats)
 
 
 # What may be said beside --resume: everything else is in the ladder's folder.
-_WITH_RESUME = {"resume", "output", "charts"}
+_WITH_RESUME = {"resume", "retry", "trust_kernels", "output", "charts"}
 # What may be said beside --compile: which rungs, on what, and how it is shown.
 _WITH_COMPILE = {
     *("compile_only", "arch", "op", "model", "node", "batch", "shape", "stride", "pad", "dilation", "group"),
@@ -207,14 +218,23 @@ _WITH_COMPILE = {
 }
 
 
-def go_on(path: Path, output: str, formats: Sequence[str]) -> int:
-    """Run what is missing of a ladder. The exit code."""
+def go_on(path: Path, output: str, formats: Sequence[str], trusted: bool = False, retry: bool = False) -> int:
+    """Run what is missing of a ladder. The exit code. trusted: the user has agreed to run the kernels that it
+    names. retry: what crashed or hung is missing too."""
+    from bench import trust
     from bench.ladder.store import LadderFolder
 
-    return _run(LadderFolder.open(path), output, formats)
+    folder = LadderFolder.open(path)
+    folder.claim()
+    try:
+        if folder.missing(retry):
+            trust.ask(folder.path, folder.ladder.job.kernel_dirs, trusted)
+        return _run(folder, output, formats, retry)
+    finally:
+        folder.close()
 
 
-def _run(folder: LadderFolder, output: str, formats: Sequence[str]) -> int:
+def _run(folder: LadderFolder, output: str, formats: Sequence[str], retry: bool = False) -> int:
     """Run the cases that are left, show all that there are, draw the charts. The exit code."""
     from bench import client, draw
     from bench.charts import ladder as ladder_charts
@@ -222,7 +242,7 @@ def _run(folder: LadderFolder, output: str, formats: Sequence[str]) -> int:
     from bench.ladder.progress import LadderProgress
     from bench.ladder.rows import rows
 
-    left = folder.missing()
+    left = folder.missing(retry)
     outcome = client.Outcome(())
     if left:
         with LadderProgress(len(left)) as progress:

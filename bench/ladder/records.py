@@ -23,6 +23,7 @@ from bench.records import (
     Record,
     Telemetry,
     Validity,
+    check_name,
 )
 
 SCHEMA = 1
@@ -91,6 +92,10 @@ class RungCase(Record, frozen=True):
     idea: str = ""
     precision: str = "fp32"
     yardstick: bool = False
+
+    def __post_init__(self) -> None:
+        check_name("rung", self.rung)
+        check_name("precision", self.precision)
 
     @property
     def is_reference(self) -> bool:
@@ -176,6 +181,10 @@ class Limits(Record, frozen=True):
     matrix_flops_per_s: dict[str, float] = msgspec.field(default_factory=dict)
     matrix_by: str = ""
     matrix_missing: str = ""
+
+    def __post_init__(self) -> None:
+        if not (self.bytes_per_s > 0 and self.flops_per_s > 0):
+            raise ValueError("limits that no machine has: what it reaches is above 0")
 
     def rate(self, precision: str) -> float:
         """Operations a second of the units that rungs of this precision stand on; 0.0 where not known."""

@@ -7,13 +7,23 @@ from pathlib import Path
 
 import msgspec
 
+from bench.claim import LOCK_FILE, Claim
 from bench.ladder.records import SCHEMA, Ladder, LimitsMeasured, RungCase, RungMeasurement
 from bench.records import Environment, Hello
 from bench.results_file import ResultsFile
-from bench.store import LADDER_FILE, LOG_FILE, RESULTS_FILE, decode, instead, write_atomically
+from bench.store import (
+    CHARTS,
+    LADDER_FILE,
+    LOG_FILE,
+    RESULTS_FILE,
+    instead,
+    read_record,
+    to_run_again,
+    write_atomically,
+)
 from kernels.errors import InputError
 
-OWN = (LADDER_FILE, RESULTS_FILE, LOG_FILE, "errors", "charts")  # what a ladder consists of
+OWN = (LADDER_FILE, RESULTS_FILE, LOG_FILE, LOCK_FILE, "errors", CHARTS)  # what a ladder consists of
 
 
 class LadderFolder:
@@ -23,6 +33,7 @@ class LadderFolder:
         self.path = path
         self.ladder = ladder
         self._results = ResultsFile(path / RESULTS_FILE, RungMeasurement)
+        self._claim = Claim(path)
 
     @classmethod
     def create(cls, path: Path, ladder: Ladder) -> LadderFolder:
@@ -38,13 +49,13 @@ class LadderFolder:
     @classmethod
     def open(cls, path: Path) -> LadderFolder:
         """Raises InputError where there is no ladder, its file is broken or of a newer version."""
-        file = Path(path) / LADDER_FILE
+        path = Path(path)
         try:
-            data = file.read_bytes()
+            ladder = read_record(path, LADDER_FILE, Ladder, SCHEMA, OWN)
         except OSError as error:
-            words = instead(Path(path)) or f" ({(error.strerror or '').lower()})"
+            words = instead(path) or f" ({(error.strerror or '').lower()})"
             raise InputError(f"{path} holds no ladder{words}") from error
-        return cls(Path(path), decode(data, file, Ladder, SCHEMA))
+        return cls(path, ladder)
 
     @property
     def log(self) -> Path:
@@ -68,18 +79,23 @@ class LadderFolder:
         self._results.append(measurement)
 
     def measurements(self) -> tuple[RungMeasurement, ...]:
-        """All measurements, the last of each case, in the order of the ladder's cases. Raises InputError for
-        a broken line."""
+        """All measurements, the last of each case, in the order of the ladder's cases; damaged lines
+        are left out and told. Raises InputError where they cannot be read."""
         found = self._results.read()
         return tuple(found[case.key] for case in self.ladder.cases if case.key in found)
 
-    def missing(self) -> tuple[RungCase, ...]:
-        """The cases still to run, in the ladder's order; those that crashed or hung stay as they are."""
-        done = {m.case.key for m in self.measurements() if m.disposition != "cancelled"}
+    def missing(self, retry: bool = False) -> tuple[RungCase, ...]:
+        """The cases still to run, in the ladder's order; those that crashed or hung as of a run's."""
+        done = {m.case.key for m in self.measurements() if not to_run_again(m, retry)}
         return tuple(case for case in self.ladder.cases if case.key not in done)
 
+    def claim(self) -> None:
+        """Before writing: nobody else is to, until `close`. Raises InputError where somebody does."""
+        self._claim.take()
+
     def close(self) -> None:
-        """Nothing is held open."""
+        """Let others write."""
+        self._claim.release()
 
     def _write(self) -> None:
         data = msgspec.json.format(msgspec.json.encode(self.ladder), indent=2)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from bench import tables, units
+from bench import plain, tables, units
 from bench.profile import names as profile_names
 from bench.profile.records import CaseProfile, Profile
 from bench.profile.tables import Column, Table
@@ -126,8 +126,8 @@ def to_markdown(found: Sequence[Table], level: int = 2) -> str:
         cells = [[column.title or " " for column in columns]]
         cells.append(["---" if column.kind == "text" else "---:" for column in columns])
         cells += [[text(column, row[column.name]) for column in columns] for row in table.rows]
-        notes = "".join(f"{note}\n\n" for note in table.notes)
-        parts.append(f"{'#' * level} {table.title}\n\n{notes}{tables.pipes(cells)}")
+        notes = "".join(f"{plain.cell(note)}\n\n" for note in table.notes)
+        parts.append(f"{'#' * level} {plain.cell(table.title)}\n\n{notes}{tables.pipes(cells)}")
     return "\n".join(parts)
 
 

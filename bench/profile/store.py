@@ -6,20 +6,22 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import zlib
 from pathlib import Path
 
 import msgspec
 
+from bench import reading
+from bench.claim import LOCK_FILE, Claim
+from bench.inside import inside
 from bench.profile.events import Activity, AnyEvent, ApiCall, Events, Interval, Mark
 from bench.profile.records import SCHEMA, CaseProfile, Profile, ProfileLimits, ProfileModel
 from bench.records import Hello
 from bench.results_file import ResultsFile
-from bench.store import LOG_FILE, PROFILE_FILE, RESULTS_FILE, decode, instead, write_atomically
+from bench.store import CHARTS, LOG_FILE, PROFILE_FILE, RESULTS_FILE, instead, read_record, write_atomically
 from kernels.errors import InputError
 
 EVENTS = "events"
-OWN = (PROFILE_FILE, RESULTS_FILE, LOG_FILE, EVENTS, "charts")  # what a profile consists of
+OWN = (PROFILE_FILE, RESULTS_FILE, LOG_FILE, LOCK_FILE, EVENTS, CHARTS)  # what a profile consists of
 
 
 class ProfileFolder:
@@ -29,6 +31,7 @@ class ProfileFolder:
         self.path = path
         self.profile = profile
         self._results = ResultsFile(path / RESULTS_FILE, CaseProfile)
+        self._claim = Claim(path)
 
     @classmethod
     def create(cls, path: Path, profile: Profile) -> ProfileFolder:
@@ -44,13 +47,13 @@ class ProfileFolder:
     @classmethod
     def open(cls, path: Path) -> ProfileFolder:
         """Raises InputError where there is no profile, its file is broken or of a newer version."""
-        file = Path(path) / PROFILE_FILE
+        path = Path(path)
         try:
-            data = file.read_bytes()
+            profile = read_record(path, PROFILE_FILE, Profile, SCHEMA, OWN)
         except OSError as error:
-            words = instead(Path(path)) or f" ({(error.strerror or '').lower()})"
+            words = instead(path) or f" ({(error.strerror or '').lower()})"
             raise InputError(f"{path} holds no profile{words}") from error
-        return cls(Path(path), decode(data, file, Profile, SCHEMA))
+        return cls(path, profile)
 
     @property
     def log(self) -> Path:
@@ -76,17 +79,23 @@ class ProfileFolder:
         self._results.append(measurement)
 
     def measurements(self) -> tuple[CaseProfile, ...]:
-        """All cases that are done, the last line of each, in the order of the profile's cases. Raises
-        InputError for a broken line."""
+        """All cases that are done, the last line of each, in the order of the profile's cases;
+        damaged lines are left out and told. Raises InputError where they cannot be read."""
         found = self._results.read()
         return tuple(found[case.key] for case in self.profile.cases if case.key in found)
 
     def events(self, measurement: CaseProfile) -> Events:
-        """The events of a case, none where it has no file. Raises InputError for a file that is broken."""
-        return read_events(self.path / measurement.file) if measurement.file else Events()
+        """The events of a case, none where it has no file. Raises InputError for a file that is broken or
+        lies outside the folder."""
+        return read_events(inside(self.path, measurement.file)) if measurement.file else Events()
+
+    def claim(self) -> None:
+        """Before writing: nobody else is to, until `close`. Raises InputError where somebody does."""
+        self._claim.take()
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Let others write."""
+        self._claim.release()
 
     def _write(self) -> None:
         data = msgspec.json.format(msgspec.json.encode(self.profile), indent=2)
@@ -114,21 +123,22 @@ def write_events(folder: Path, key: str, events: Events) -> str:
 def read_events(file: Path) -> Events:
     """Raises InputError, in a sentence, where the file is missing, cut short or no list of events."""
     try:
-        with gzip.open(file, "rb") as stream:
-            lines = stream.read().splitlines()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        data = io.BytesIO(reading.unpacked(file))
+    except reading.Refused as error:
         raise InputError(f"{file} is broken or cut short ({error}): profile the case again") from error
     except OSError as error:
-        raise InputError(f"{file} cannot be read ({(error.strerror or str(error)).lower()})") from error
+        raise InputError(f"{file} cannot be read ({reading.words(error)})") from error
     decoder = msgspec.json.Decoder(AnyEvent)
     found: list[AnyEvent] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            found.append(decoder.decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{file}, line {number} is no event of a profile ({error}): profile the case again"
-            ) from error
+    at = 0
+    try:
+        for number, line in reading.lines(data):
+            at = number
+            found.append(reading.decoded(line or b"", decoder))
+    except reading.Refused as error:
+        raise InputError(
+            f"{file}, line {at} is no event of a profile ({error}): profile the case again"
+        ) from error
     return events_of(found)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from bench import reading
 from bench.profile import names as profile_names
 from bench.profile.events import Activity, AnyEvent, ApiCall, Events, Interval
 from bench.profile.records import CaseProfile
@@ -139,14 +140,14 @@ def read(file: Path) -> list[Events]:
     """The events of each case in a trace that `write` made; cold starts are among the marks. Raises
     InputError where it is missing, cut short or another program's."""
     try:
-        data = json.loads(Path(file).read_bytes())
+        data = reading.decoded(reading.whole(Path(file), reading.TRACE_NBYTES), dict)
         found: dict[int, list[AnyEvent]] = {}
         for event in data["traceEvents"]:
             found.setdefault(int(event["pid"]), [])
             if event["ph"] == "X":
                 found[int(event["pid"])].append(msgspec.convert(event["args"], AnyEvent))
     except OSError as error:
-        raise InputError(f"{file} cannot be read ({(error.strerror or str(error)).lower()})") from error
+        raise InputError(f"{file} cannot be read ({reading.words(error)})") from error
     except (ValueError, KeyError, TypeError, RecursionError, msgspec.MsgspecError) as error:
         raise InputError(
             f"{file} is broken, cut short or no trace of ours ({type(error).__name__}: {error})"

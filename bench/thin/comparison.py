@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import gallery
+from bench import gallery, npz
 from bench.records import Accuracy, Case, ErrorStats, Layer, Measurement, Run
+from bench.results_file import line_of
 from bench.rows import SOUND
 from bench.store import RESULTS_FILE, RUN_FILE, RunFolder, write_atomically
 from bench.thin.samples import keep, public, public_dirs, rounded, rounded_all, telemetry, told
@@ -90,10 +91,7 @@ def _accuracy(accuracy: Accuracy | None) -> Accuracy | None:
 def write(folder: RunFolder, measurements: Sequence[Measurement], target: Path, grade: Grade) -> None:
     """The run of `folder`, thinned, into `target`."""
     whole = _whole(measurements)
-    lines = [
-        msgspec.json.encode(thin_measurement(m, grade.samples, m.case in whole, grade.shapes)) + b"\n"
-        for m in measurements
-    ]
+    lines = [line_of(thin_measurement(m, grade.samples, m.case in whole, grade.shapes)) for m in measurements]
     write_atomically(target / RUN_FILE, msgspec.json.encode(_public(folder.run)))
     write_atomically(target / RESULTS_FILE, b"".join(lines))
     datasets = {info.name: info.dataset for info in folder.run.models}
@@ -138,11 +136,10 @@ def _answers(source: Path, target: Path) -> None:
         gallery.load_answers(source)
     except DataError:
         return
-    with np.load(source, allow_pickle=False) as file:
-        columns = dict(file)
+    columns = npz.arrays(source)
     columns["confidence"] = columns["confidence"].round(3)
     target.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(target, **columns)
+    np.savez_compressed(target, **columns)  # type: ignore[arg-type]  # by name
 
 
 def _images(source: Path, target: Path, count: int) -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import msgspec
 
+from bench.inside import inside
 from bench.ladder.records import Finding, Ladder, RungMeasurement
 from bench.ladder.store import LadderFolder
+from bench.results_file import line_of
 from bench.store import LADDER_FILE, RESULTS_FILE, write_atomically
 from bench.thin.samples import keep, public, public_dirs, public_limits, rounded_all, telemetry, told
 
@@ -35,9 +37,9 @@ def write(folder: LadderFolder, measurements: Sequence[RungMeasurement], target:
     for m in measurements:
         finding = m.finding
         if finding is not None and finding.map:
-            kept = grade.maps and _kept(folder.path / finding.map, target / finding.map)
+            kept = grade.maps and _kept(inside(folder.path, finding.map), target / finding.map)
             finding = finding if kept else msgspec.structs.replace(finding, map="")
-        lines.append(msgspec.json.encode(_thin(m, finding, grade.samples)) + b"\n")
+        lines.append(line_of(_thin(m, finding, grade.samples)))
     write_atomically(target / LADDER_FILE, msgspec.json.encode(_public(folder.ladder)))
     write_atomically(target / RESULTS_FILE, b"".join(lines))
 

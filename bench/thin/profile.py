@@ -10,8 +10,10 @@ from pathlib import Path
 
 import msgspec
 
+from bench.inside import inside
 from bench.profile.records import CaseProfile, Profile
 from bench.profile.store import ProfileFolder
+from bench.results_file import line_of
 from bench.store import PROFILE_FILE, RESULTS_FILE, write_atomically
 from bench.thin.samples import keep, public, public_dirs, public_limits, rounded_all, telemetry, told
 
@@ -37,12 +39,13 @@ def write(folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Pa
     lines = []
     for m in measurements:
         made = _thin(m, grade.samples)
-        if m.file and (folder.path / m.file).is_file() and m.case.batch in with_events:
+        file = inside(folder.path, m.file) if m.file else None
+        if file is not None and file.is_file() and m.case.batch in with_events:
             (target / m.file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(folder.path / m.file, target / m.file)
+            shutil.copyfile(file, target / m.file)
         elif m.file:
             made = msgspec.structs.replace(made, file="", events={}, notes=(*made.notes, WITHOUT))
-        lines.append(msgspec.json.encode(made) + b"\n")
+        lines.append(line_of(made))
     write_atomically(target / PROFILE_FILE, msgspec.json.encode(_public(folder.profile)))
     write_atomically(target / RESULTS_FILE, b"".join(lines))
 

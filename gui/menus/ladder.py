@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
-from bench import chosen_rungs, defaults
+from bench import chosen_rungs, defaults, trust
 from bench.ladder.command import command_line
 from bench.ladder.questions import LadderQuestion
-from bench.ladder.records import RungCase
+from bench.ladder.records import LadderJob, RungCase
 from bench.records import Case, Layer, stem
 from gui.export import Exporter, Order
 from gui.ladder_session import LadderSession
@@ -170,10 +170,17 @@ class LadderActions:
             self.session.ask(self.session.state.question)
 
     def _use(self, case: RungCase) -> None:
-        ladder = self.session.state.ladder
+        ladder, opened = self.session.state.ladder, self.session.state.opened
         if ladder is None:
             return
-        job, form = ladder.job, self._window.form
+        dirs = ladder.job.kernel_dirs
+        if case.user and opened is not None and (reason := trust.doubt(opened, dirs)):
+            self._window.doubt(reason, lambda: self._choose(ladder.job, case))
+        else:
+            self._choose(ladder.job, case)
+
+    def _choose(self, job: LadderJob, case: RungCase) -> None:
+        form = self._window.form
         if job.model not in form.models.keys:
             form.add_model(job.model)
         form.models.check([*form.models.checked, job.model])

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontDatabase
-from PySide6.QtWidgets import QDialog, QLabel, QPlainTextEdit, QVBoxLayout
+from PySide6.QtWidgets import QDialog, QPlainTextEdit, QVBoxLayout
 
 from gui import faults
+from gui.labels import Label
 
 if TYPE_CHECKING:
     from gui.actions import Actions
@@ -36,7 +37,7 @@ def show(window: MainWindow) -> QDialog:
         text.setPlainText(data.decode("utf-8", "replace") or "The log is empty.")
     except OSError:
         text.setPlainText("The log is empty.")
-    where = QLabel(str(path))
+    where = Label(str(path))
     where.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     layout = QVBoxLayout(dialog)
     layout.addWidget(where)

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
 from bench.records import Measurement, Provisional
 from bench.rows import Row, title
+from gui.labels import Label
 from gui.page import Page
 
 ORDER = 10
@@ -50,7 +51,7 @@ class ComparePage(Page):
         self._bar = QWidget()
         bar = QHBoxLayout(self._bar)
         bar.setContentsMargins(2, 0, 2, 4)
-        label = QLabel("&Model")
+        label = Label("&Model")
         label.setBuddy(self._model)
         bar.addWidget(label)
         bar.addWidget(self._model)

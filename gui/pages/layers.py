@@ -9,7 +9,6 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QMenu,
     QSplitter,
     QToolButton,
@@ -24,6 +23,7 @@ from gui import layer_rows
 from gui.choice_bar import ChoiceBar
 from gui.colour_scale import Scale, ScaleLegend
 from gui.graph_items import Box, Look
+from gui.labels import Label
 from gui.layer_rows import LayerRow, contender, error_text
 from gui.layer_table import LayerTable
 from gui.model_graph import GraphView
@@ -88,7 +88,7 @@ class LayersPage(Page):
         self.table.addAction(self.ladder_action)
         self.graph.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.graph.customContextMenuRequested.connect(self._on_menu)
-        self._note = QLabel()
+        self._note = Label()
         self._note.setProperty("role", "muted")
         self._note.setWordWrap(True)
         split = QSplitter(Qt.Orientation.Horizontal)

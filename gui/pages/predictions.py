@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QSplitter,
     QVBoxLayout,
@@ -17,6 +16,7 @@ from PySide6.QtWidgets import (
 from bench.records import Case, Measurement
 from bench.rows import label, title
 from gui.choice_bar import ChoiceBar
+from gui.labels import Label
 from gui.page import Page
 
 ORDER = 30
@@ -84,7 +84,7 @@ class PredictionsPage(Page):
                 self._choices[key].addItem(words, data)
         self.grid = AnswerGrid(theme)
         self.grid.picked.connect(self._on_image)
-        self.count = QLabel()
+        self.count = Label()
         self.count.setProperty("role", "muted")
         self.count.setWordWrap(True)
         self.reset = QPushButton("Show a&ll")
@@ -119,9 +119,9 @@ class PredictionsPage(Page):
         side = QWidget()
         column = QVBoxLayout(side)
         column.setContentsMargins(0, 0, 0, 0)
-        self._heading = QLabel()
+        self._heading = Label()
         self._heading.setProperty("role", "heading")
-        self._hint = QLabel("Row: label. Column: answer. Click a cell to see its images.")
+        self._hint = Label("Row: label. Column: answer. Click a cell to see its images.")
         self._hint.setProperty("role", "muted")
         self._hint.setWordWrap(True)
         column.addWidget(self._heading)

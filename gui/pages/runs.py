@@ -8,9 +8,10 @@ from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
 from bench.summaries import Summary
+from gui.labels import Label
 from gui.page import Page
 from gui.run_state import RunState
 from gui.theme import Theming
@@ -70,7 +71,7 @@ class RunsPage(Page):
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             bar.addWidget(button)
         bar.addStretch(1)
-        self._count = QLabel()
+        self._count = Label()
         self._count.setProperty("role", "muted")
         bar.addWidget(self._count)
         body = QWidget()

@@ -8,7 +8,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QProgressBar,
     QSplitter,
     QStackedWidget,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 from bench.profile.events import Event
 from bench.profile.records import CaseProfile
 from bench.records import BackendInfo
+from gui.labels import Label
 from gui.page import Page
 from gui.profile_session import ProfileSession, ProfileStanding
 from gui.profile_state import Read
@@ -85,14 +85,14 @@ class TimelinePage(Page):
         self._progress = QProgressBar()
         self._progress.setTextVisible(False)
         self._progress.setFixedSize(140, 8)
-        self._words = QLabel()
+        self._words = Label()
         self._words.setProperty("role", "muted")
         strip = QHBoxLayout()
         strip.addWidget(self._progress)
         strip.addWidget(self._words, 1)
         self.view = TimelineView(self.theming)
         self.view.picked.connect(self._on_event)
-        self._facts = QLabel()
+        self._facts = Label()
         self._facts.setWordWrap(True)
         self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._notes = Elided()
@@ -114,7 +114,7 @@ class TimelinePage(Page):
         self.split.addWidget(top)
         self.split.addWidget(self.details)
         self.split.setSizes([380, 330])
-        nothing = QLabel(EMPTY)
+        nothing = Label(EMPTY)
         nothing.setProperty("role", "empty")
         nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
         nothing.setWordWrap(True)

@@ -155,8 +155,8 @@ def test_a_resumed_run_measures_only_what_is_missing(planned):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is Linux's")
 def test_a_full_disk_is_one_sentence_and_leaves_no_worker(planned):
-    (planned / "results.jsonl").symlink_to("/dev/full")
     folder = RunFolder.resume(planned, JOB)
+    (planned / "results.jsonl").symlink_to("/dev/full")
     with pytest.raises(InputError, match="no space left on device"):
         client.run(JOB, folder.run.cases, folder)
     assert not [child for child in psutil.Process().children() if "bench.worker" in command_of(child)]

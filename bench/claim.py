@@ -1,0 +1,89 @@
+"""One process at a time writes into a run's folder.
+
+The claim is a lock on a file in the folder, which the system lets go of when the process ends, however it
+does; what it holds, the process's number, is there to be told. Where a file system has no locks there is no
+claim, as there is none over a network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from pathlib import Path
+
+from kernels.errors import InputError
+
+LOCK_FILE = ".lock"
+_HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
+_FAR = 1 << 30  # the byte that Windows locks, behind what is to be read
+
+
+class Claim:
+    """The claim on a folder: `take` it before writing, `release` it when done."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = Path(folder)
+        self._descriptor: int | None = None
+
+    def take(self) -> None:
+        """Raises InputError, a sentence, where another process (or another part of this one) writes into the
+        folder, or it cannot be written."""
+        if self._descriptor is not None:
+            return
+        path = self._folder / LOCK_FILE
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        try:
+            descriptor = os.open(path, flags, 0o666)
+        except OSError as error:
+            words = (error.strerror or str(error)).lower()
+            raise InputError(f"cannot write {path}: {words}; name another folder") from error
+        try:
+            _lock(descriptor)
+        except OSError as error:
+            whose = _whose(descriptor) if error.errno in _HELD else ""
+            os.close(descriptor)
+            if error.errno in _HELD:
+                raise InputError(
+                    f"{self._folder} is being measured by another process{whose}; wait for its end or end it"
+                ) from error
+            return
+        self._descriptor = descriptor
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode())
+
+        from models.cache import clear_leftovers
+
+        clear_leftovers(self._folder)  # of whoever wrote here before, and was killed
+
+    def release(self) -> None:
+        """Let others write."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __del__(self) -> None:
+        self.release()
+
+
+def _whose(descriptor: int) -> str:
+    with contextlib.suppress(OSError, ValueError):
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return f" ({int(os.read(descriptor, 20))})"
+    return ""
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

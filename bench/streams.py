@@ -1,0 +1,77 @@
+"""Standard output and error as they may be: closed, full, gone (`| head`), of an encoding that lacks half of
+the characters; and Ctrl-C at a moment when nobody waits for it. None of it ends in a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from types import TracebackType
+
+CANCELLED = 130
+# What writing to a stream comes to; of a file it would have the file's name, or whoever writes it tells.
+_OF_STREAMS = (errno.EPIPE, errno.ENOSPC, errno.EBADF, errno.EIO, errno.EDQUOT, errno.EFBIG)
+
+
+def lenient() -> None:
+    """What a stream cannot show is shown as "?" (or as its escape, on standard error); one that was closed
+    before we came takes all and keeps nothing."""
+    for name, errors in (("stdout", "replace"), ("stderr", "backslashreplace")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # for the whole process
+        elif hasattr(stream, "reconfigure") and stream.errors != errors:
+            stream.reconfigure(errors=errors)
+
+
+def flush() -> None:
+    """Have all that was printed written, while what hinders it can still be told. Raises OSError."""
+    sys.stdout.flush()
+
+
+def gone(error: OSError) -> str | None:
+    """Where an error is standard output's own: a sentence, "" where there is nobody to tell. From then on
+    what is printed goes nowhere. None for any other error."""
+    if error.filename is not None or error.errno not in _OF_STREAMS:
+        return None
+    _nowhere()
+    if error.errno == errno.EPIPE:
+        return ""
+    return f"standard output cannot be written: {(error.strerror or str(error)).lower()}"
+
+
+def last_words(status: int) -> int:
+    """The exit status, once all is said: what is left to write is written, or not, and Ctrl-C changes
+    nothing."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if reason := gone(error):
+            print(reason, file=sys.stderr)
+        status = status or 1
+    return status
+
+
+def quiet_interrupts() -> None:
+    """Ctrl-C where nobody waits for it ends the process in a word."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            os.write(2, b"cancelled\n")
+            os._exit(CANCELLED)
+        sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+def _nowhere() -> None:
+    """Have standard output go nowhere, also what still waits to be written."""
+    try:
+        descriptor = sys.stdout.fileno()
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, descriptor)
+        os.close(null)
+    except (OSError, ValueError):  # it is none of the system's
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for the whole process
