@@ -96,11 +96,13 @@ class LayerCheck:
         case, material = self._case, self._material
         at = (material.graph, self._backend, case.precision, self._options, material.golden())
         steps = () if plan is None else [step.nodes for step in plan.steps]
-        found = layer_errors.isolated(*at, steps, material.tell)
+        refused: list[str] = []
+        found = layer_errors.isolated(*at, steps, material.tell, refused)
         own = self._at_its_batch(plan)
+        own = None if own is None else [*own, *refused]
         if own is None or own:
             for part, stats in layer_errors.errors_at(*at, case.batch, own):
-                if part.output in found and (found[part.output].ok or not stats.ok):
+                if part.output not in found or found[part.output].ok or not stats.ok:
                     found[part.output] = stats
         return found
 

@@ -56,12 +56,14 @@ def isolated(
     golden: Golden,
     steps: Iterable[Span] = (),
     progress: Callable[[str], None] = lambda text: None,
+    refused: list[str] | None = None,
 ) -> dict[str, ErrorStats]:
     """Errors of each group alone at the golden images, kept by what it is made of and the rungs named in it.
 
     steps: what a session runs as one; groups whose operators are one step are looked at together, as one. A
-    group is left out where the golden answers lack its inputs (a judge other than the
-    oracle knows the model's outputs alone) or the backend refuses it alone.
+    group is left out where the golden answers lack its inputs (a judge other than the oracle knows the
+    model's outputs alone) or the backend refuses it alone. refused: takes the nodes of groups whose rungs
+    refuse so few images; the backend's own choice at these was looked at in their place.
     """
     content = _content(golden)
     found: dict[str, ErrorStats] = {}
@@ -75,11 +77,13 @@ def isolated(
             key = (*at, part.nodes, _asked(of))
         if key is None or key not in _known:
             progress(f"checking {part.nodes[0]} alone")
-            stats = _alone(graph, backend, precision, of, golden, part)
+            stats, fits = _alone(graph, backend, precision, of, golden, part)
             if key is not None:
-                _keep(key, stats)
+                _keep(key, (stats, fits))
         else:
-            stats = _known[key]
+            stats, fits = _known[key]
+        if not fits and refused is not None:
+            refused += part.nodes
         if stats is not None:
             found |= dict.fromkeys(outputs, stats)
     return found
@@ -98,8 +102,17 @@ def propagated(
             return dict(_known[key])
     names = [part.output for part in grouping.groups(graph, golden.images) if part.output in golden.tensors]
     told = submodel.with_outputs(graph, names)
-    with prepared(backend, told, golden.images, precision, options) as session:
+    try:
+        session = backend.prepare(told, golden.images, precision, options)
+    except UnsupportedError:
+        if not options.rungs:
+            raise
+        # A rung that takes the case's batch and not that of the golden images.
+        session = backend.prepare(told, golden.images, precision, replace(options, rungs={}))
+    try:
         actual = _answers(session, golden.inputs)
+    finally:
+        session.close()
     factor = accuracy.PROPAGATED_FACTOR
     found = {
         name: accuracy.judged(actual[name], golden.tensors[name], precision, factor)
@@ -221,23 +234,24 @@ def _as_one(graph: Graph, parts: Sequence[Group]) -> Group:
 
 def _alone(
     graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden, part: Group
-) -> ErrorStats | None:
-    """The error of one group at the golden images; None where the backend refuses it alone."""
+) -> tuple[ErrorStats | None, bool]:
+    """The error of one group at the golden images, None where the backend refuses it alone; and whether the
+    rungs that are named for it take so few images."""
     sub = submodel.extract(graph, part.nodes, golden.images)
-    batch = sub.fixed_batch or golden.images
+    batch, fits = sub.fixed_batch or golden.images, True
     try:
         try:
             session = backend.prepare(sub, batch, precision, options)
         except UnsupportedError:
-            # A rung that takes the case's batch and not that of the golden images.
+            fits = not options.rungs
             session = backend.prepare(sub, batch, precision, replace(options, rungs={}))
         try:
             actual = _answers(session, oracle.feeds(sub, golden, precision))[part.output]
         finally:
             session.close()
     except KernelscopeError:
-        return None
-    return oracle.judged_alone(actual, graph, part, golden, precision, sub)
+        return None, fits
+    return oracle.judged_alone(actual, graph, part, golden, precision, sub), fits
 
 
 def _asked(options: Options) -> tuple[object, ...]:

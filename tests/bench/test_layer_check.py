@@ -12,7 +12,7 @@ from bench import accuracy, layer_errors, oracle, predictions, runner, timing
 from bench.layer_check import LayerCheck
 from bench.material import Material
 from bench.predictions import Predictions
-from bench.records import Case, ErrorStats
+from bench.records import Case, ErrorStats, Measured
 from engine import backends, groups, importer
 from engine.backend import Options
 from tests.bench.test_worker import JOB, Fake, changed, fakes, go  # noqa: F401
@@ -79,6 +79,19 @@ def test_a_kernel_that_is_wrong_at_the_cases_own_batch_alone_is_found(tmp_path):
     assert found["engine-cpu"].reason.startswith("layer conv1 (large) alone")
 
 
+def test_a_kernel_that_refuses_so_few_images_is_looked_at_at_its_own_batch(tmp_path):
+    own = kernels(tmp_path, "0.9 * bias", "tens")
+    file = tmp_path / "77_tens.py"
+    needs = "\n# needs = {multiple_of = {n = 10}}\n# idea"
+    file.write_text(file.read_text().replace("\n# idea", needs, 1))
+    job = changed(backends=("engine-cpu",), batches=(2, 40), rungs={"conv1": "tens"}, kernel_dirs=own)
+    _, messages = go(job)
+    found = {m.measurement.case.batch: m.measurement for m in messages if isinstance(m, Measured)}
+    assert found[2].disposition == "unsupported"
+    assert found[40].disposition == "incorrect"
+    assert found[40].reason.startswith("layer conv1 (tens) alone")
+
+
 def test_a_right_kernel_of_ones_own_is_ok(tmp_path):
     own = kernels(tmp_path, "bias", "right")
     found, _ = go(changed(backends=("engine-cpu",), rungs={"conv1": "right"}, kernel_dirs=own))
@@ -102,7 +115,7 @@ def test_a_layer_of_a_reference_beyond_its_bound_is_a_mark_and_no_failure(monkey
 
 
 def test_a_layer_that_cannot_be_looked_at_is_told(monkeypatch):
-    monkeypatch.setattr(layer_errors, "_alone", lambda *_: None)
+    monkeypatch.setattr(layer_errors, "_alone", lambda *_: (None, True))
     monkeypatch.setattr(layer_errors, "_known", type(layer_errors._known)())
     found, _ = go(changed(backends=("engine-cpu",)))
     told = " ".join(found["engine-cpu"].validity.warnings)
