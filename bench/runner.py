@@ -59,10 +59,12 @@ def warm_up() -> None:
 
 
 def rules(job: Job) -> Rules:
-    """How long a case of this job is sampled; warming up takes a part of a short budget, not a multiple."""
+    """How long a case of this job is sampled: warming up takes a part of a short budget, not a multiple, and
+    what is clear after a third of it is clear."""
     plain = Rules()
     return Rules(
         budget_s=job.budget_s,
+        min_s=min(plain.min_s, job.budget_s / 3),
         warmup_s=min(plain.warmup_s, job.budget_s / 4),
         rewarm_s=min(plain.rewarm_s, job.budget_s / 20),
         cold=job.l2 == "cold",
