@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bench.records import Job
 
-# A LeNet over batch sizes and an AlexNet, sized to end within half a minute on two cores, and on a machine with
-# a GPU beside them, whose kernels were chosen before, in as much as that.
+# A LeNet over batch sizes and an AlexNet, sized to end within half a minute on two cores; with a GPU beside
+# them, whose kernels were chosen before, in no more.
 JOB = Job(
     models=("lenet5-digits", "alexnet-digits"),
     backends=(),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,16 +12,18 @@ import numpy as np
 
 from bench import judge, one_node
 from bench.judge import trial as trials
+from bench.judge.suite import small_shapes
 from bench.ladder.records import REFERENCE, LadderJob, RungCase
 from bench.records import Case, ErrorStats, Job
 from bench.timing import Timed
-from engine import backends
+from engine import backends, cuda_driver, host
 from engine.backend import Options
 from engine.cuda_runtime import import_cupy
 from engine.rung_session import data_inputs
-from kernels import registry
-from kernels.errors import UnavailableError, UnsupportedError
+from kernels import launch, nvrtc, registry
+from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 from kernels.params import OPS, Params
+from kernels.registry import Rung
 
 if TYPE_CHECKING:
     from bench.contender import Contender
@@ -105,6 +108,35 @@ def entrant(
     checking()
     trial = judge.examine(rung, params, case.precision, seed=job.seed, threads=job.threads, quick=job.quick)
     return Entrant(case, trial, trial.close, started_at)
+
+
+def compile_ahead(job: LadderJob, params: Params, cases: Sequence[RungCase], progress: Progress) -> None:
+    """The CUDA rungs of these cases, for every shape that they are tried on, compiled side by side before the
+    first of them runs. What does not compile is told of its rung, when its turn comes."""
+    gpu = cuda_driver.device() if job.device == "cuda" else None
+    if gpu is None:
+        return
+    have = gpu.capability
+    dirs = [Path(folder) for folder in job.kernel_dirs]
+    wanted = []
+    for case in cases:
+        if case.scope != "rung":
+            continue
+        with contextlib.suppress(KernelscopeError):
+            rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
+            shapes = [shape.params for shape in small_shapes(rung, params, job.quick)]
+            wanted += [
+                (rung, launch.launch(p, rung).defines) for p in (*shapes, params) if _fits(rung, p, have)
+            ]
+
+    def told(done: int, total: int) -> None:
+        progress(f"compiling {job.op}'s kernels: {done} of {total}", done / total)
+
+    nvrtc.compile_ahead(wanted, f"sm_{have[0]}{have[1]}", host.physical_cores(), told)
+
+
+def _fits(rung: Rung, params: Params, have: tuple[int, int]) -> bool:
+    return rung.refusal(params, have) is None and launch.refusal(params, rung) is None
 
 
 def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:

@@ -59,6 +59,7 @@ class LadderRunner:
         try:
             self._params = entrants.params_of(self._job.op, self._job.params)
             self._probe()
+            entrants.compile_ahead(self._job, self._params, self._cases, self._progress)
             for scope in (("rung", "reference"), ("model",)):
                 group = [case for case in self._cases if case.scope in scope]
                 while group:
