@@ -21,6 +21,7 @@ from engine import backends, groups, importer
 from engine.backend import Backend, Options
 from engine.graph import Graph, TensorInfo
 from kernels.errors import InputError, KernelscopeError, ModelError, UnsupportedError
+from kernels.registry import SUFFIX
 from models import datasets
 from models.datasets import Dataset
 from models.preprocessing import preprocess
@@ -74,7 +75,7 @@ class Material:
         """The options with the job's rungs for nodes of this model on a device ("cpu" or "cuda")."""
         nodes = {node.name for node in self.graph.nodes}
         job, dirs = self._job, self._plain.kernel_dirs
-        asked = rung_check.meant_for(job.rungs, device, dirs, self.graph.devices) if device else job.rungs
+        asked = rung_check.meant_for(job.rungs, device, dirs, tuple(SUFFIX)) if device else job.rungs
         rungs = chosen_rungs.of_model(asked, self.spec.name, job.models, nodes, device)
         return replace(self._plain, rungs=rungs)
 

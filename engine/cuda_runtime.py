@@ -140,6 +140,24 @@ def held_back(stream: Any, most_s: float = 0.25) -> Iterator[None]:
         go.set()
 
 
+_kept: list[object] = []
+
+
+def lost(cupy: Any) -> bool:
+    """Whether the device's context in this process has failed for good, as it has after an illegal access."""
+    try:
+        cupy.cuda.runtime.deviceSynchronize()
+    except Exception:  # whatever CUDA calls it
+        return True
+    return False
+
+
+def keep(owner: object) -> None:
+    """Keep what a session holds until the process ends: on a device that is lost nothing can be freed, and
+    every object of CuPy that tries says so on standard error, with a traceback."""
+    _kept.append(dict(owner.__dict__))
+
+
 class ColdCache:
     """Overwrites the L2 cache: memory of twice its size, allocated at first use and kept."""
 

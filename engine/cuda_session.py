@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from engine import cuda_overlap, planner
+from engine import cuda_overlap, cuda_runtime, planner
 from engine.backend import OpTime, Options
 from engine.cuda_runtime import Staging, capability_of, import_cupy, machine, translated
 from engine.cuda_stages import Library, starts
@@ -363,8 +363,10 @@ class EngineCudaSession:
         if self._closed:
             return
         self._closed = True
+        if cuda_runtime.lost(self._cupy):
+            cuda_runtime.keep(self)
+            return
         if stream := self.__dict__.get("_stream"):
-            # A device that has faulted frees nothing more; its process ends anyway.
             with contextlib.suppress(RuntimeError):
                 stream.synchronize()
         for name in ("_calls", "_staging", "_arena", "_weights", "_workspace", "_stream"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from engine import cuda_runtime
 from engine.cuda_runtime import capability_of, import_cupy, translated
 from engine.cuda_stages import starts
 from engine.cuda_stream import Stream
@@ -16,6 +17,7 @@ from engine.rung_memory import RungMemory
 from engine.rung_rows import Given
 from engine.rung_session import Picked, Stray
 from kernels import launch, nvrtc, occupancy
+from kernels.errors import UnavailableError
 from kernels.params import Params
 from kernels.registry import Rung
 
@@ -145,6 +147,9 @@ class CudaRungSession:
         if not self._open:
             return
         self._open = False
+        if cuda_runtime.lost(self._cupy):
+            cuda_runtime.keep(self)
+            return
         with contextlib.suppress(RuntimeError, AttributeError):
             self._stream.synchronize()
         for name in ("_graphs", "_memory", "_stages", "_stream"):
@@ -215,7 +220,6 @@ def shown(shape: launch.Launch, op: str, kernel: launch.Stage | None) -> dict[st
 def lost() -> bool:
     """Whether the device's context in this process has failed for good, as it has after an illegal access."""
     try:
-        import_cupy().cuda.runtime.deviceSynchronize()
-    except Exception:  # whatever CUDA calls it
+        return cuda_runtime.lost(import_cupy())
+    except UnavailableError:
         return True
-    return False

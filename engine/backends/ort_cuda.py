@@ -283,6 +283,9 @@ class OrtCudaSession:
         self._pool.free_all_blocks()
 
     def close(self) -> None:
+        if cuda_runtime.lost(self._cupy):
+            cuda_runtime.keep(self)
+            return
         self._cold = None
         self._release()
 

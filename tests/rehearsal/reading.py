@@ -108,7 +108,7 @@ def _of_main(name: str, group: str, command: Command, text: str, machine: Machin
         change=change,
         uses=tuple(uses),
         skip=skipped(run, machine),
-        alone=run[:1] in ([], ["selfcheck"]),
+        alone=not run,
         watch=watch,
         into=into,
     )
@@ -148,7 +148,7 @@ def _filled(words: list[str], index: int, uses: list[Use]) -> str:
     if word.endswith(".onnx"):
         uses.append(Use(material.MODEL, word))
         return word
-    if word in RUN_WORDS or word.startswith("runs/"):
+    if word in RUN_WORDS or word.startswith("runs/") or (words[0] == "selfcheck" and before == "--resume"):
         at = f"{word.lower()}-{index}" if word in RUN_WORDS else word
         uses.append(Use(_kind(words, word, before), at))
         return at
@@ -161,6 +161,8 @@ def _filled(words: list[str], index: int, uses: list[Use]) -> str:
 
 def _kind(words: list[str], word: str, before: str) -> str:
     """Which of the runs stands for a run that is named."""
+    if before == "--resume" and words[0] == "selfcheck":
+        return material.SELFCHECK
     if before == "--resume":
         return material.BEGUN_LADDER if words[0] == "ladder" else material.BEGUN
     if before == "--load" or "-profile-" in word or word == "FOLDER":

@@ -83,7 +83,10 @@ class Schedule:
             for step in self._known.values()
             if not (self._state.done(step.name) and self._runner.made(step)) and report.settled(step) is None
         ]
-        return with_needs(runnable, missing)
+        found = with_needs(runnable, missing)
+        awaited = {name for step in found for name in needs(step)}
+        # What others wait for, and what takes long, is not left for the end, where it would run by itself.
+        return sorted(found, key=lambda s: (not s.alone, s.name not in awaited, not s.long))
 
     def _next(self, pending: Sequence[Step]) -> Step | None:
         """The first that may be started now."""

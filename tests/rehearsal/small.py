@@ -41,6 +41,10 @@ def small(words: list[str]) -> tuple[list[str], str]:
         added += ["--batch", "1,16"]
     if command == "compare" and "--images" not in words and any("alexnet" in word for word in words):
         added += ["--images", str(FEW_IMAGES)]
+    if command == "selfcheck" and "--times" not in words:
+        added += ["--times", TIMES]
+    if command == "selfcheck" and "--backend" not in words:
+        added += ["--backend", "engine-cpu"]
     if "--budget" not in words:
         added += ["--budget", BUDGETS[command]]
     if added:

@@ -51,6 +51,9 @@ class Expect:
         return "; ".join(said)
 
 
+LONG = frozenset(("gui.screenshots", "--whole-model", "--watch", "--counters", "--report"))
+
+
 @dataclass(frozen=True)
 class Step:
     """name: its own among all. command: program and arguments (PYTHON first), () where nothing is run.
@@ -78,6 +81,11 @@ class Step:
     watch: str = ""
     into: str = ""
     timeout_s: float = 240.0
+
+    @property
+    def long(self) -> bool:
+        """Whether it takes many times as long as most: large models, whole models, the window."""
+        return any(word in LONG or word.startswith("alexnet") for word in self.command)
 
     @property
     def slug(self) -> str:

@@ -179,7 +179,7 @@ def test_it_goes_on_where_it_was_cut_and_tries_again_what_failed(tmp_path: Path)
     assert [kept.outcomes[name].outcome for name in ("first", "made", "uses")] == ["ok", "ok", "failed"]
     fake = Fake()
     rehearse(tmp_path, fake, STEPS, kept)
-    assert fake.ran == ["uses", "alone", "last"]
+    assert fake.ran == ["alone", "uses", "last"]
     assert kept.outcomes["uses"].before == "it broke"
 
 
