@@ -58,6 +58,11 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--hash", action="store_true", help="print the hash of the tree's content")
     parser.add_argument(
+        "--files",
+        action="store_true",
+        help="print what that hash is of, a file a line, to compare two copies",
+    )
+    parser.add_argument(
         "--whose", action="store_true", help="say whether the pages in docs/results are of this tree"
     )
     asked = parser.parse_args(given)
@@ -84,6 +89,9 @@ def chosen(steps: Sequence[Step], only: Sequence[str], part: str) -> list[Step]:
 def main(given: Sequence[str] | None = None) -> int:
     asked = _arguments(given)
     tree = content.content_hash()
+    if asked.files:
+        print("\n".join(content.lines()))
+        return 0
     if asked.hash:
         print(tree)
         return 0

@@ -19,10 +19,12 @@ RESULTS = PurePosixPath("docs/results")
 
 def content_hash(root: Path = ROOT) -> str:
     """Hex, of names and contents of the files that count."""
-    digest = hashlib.sha256()
-    for name in files(root):
-        digest.update(f"{name}\0{hashlib.sha256((root / name).read_bytes()).hexdigest()}\n".encode())
-    return digest.hexdigest()
+    return hashlib.sha256("".join(f"{line}\n" for line in lines(root)).encode()).hexdigest()
+
+
+def lines(root: Path = ROOT) -> list[str]:
+    """What the hash is of: the hash of each file that counts, and its name."""
+    return [f"{hashlib.sha256((root / name).read_bytes()).hexdigest()}  {name}" for name in files(root)]
 
 
 def files(root: Path = ROOT) -> list[str]:
