@@ -214,6 +214,8 @@ def read_record(folder: Path, name: str, record: type[R], schema: int, own: Iter
     """What `run.json`, `ladder.json` or `profile.json` of a folder holds, of which `own` are the parts.
     Raises OSError where it cannot be read, NewerError where it is of a version newer than `schema`,
     InputError where it is broken or a part of it leads out of the folder."""
+    if folder.is_file():
+        raise InputError(f"{folder} is a file; name the folder of a run, a ladder or a profile")
     own_parts(folder, {name, *own, CHARTS})
     return read_file(folder / name, record, schema, folder)
 
