@@ -19,6 +19,7 @@ from onnx import numpy_helper
 from engine import initializers as weights
 from engine.graph import Graph, Node, Shape, TensorInfo
 from engine.initializers import SMALL
+from engine.proto_checks import check_size
 from kernels.errors import ModelError, UnsupportedError
 
 OPSETS = range(7, 24)
@@ -87,6 +88,7 @@ def from_proto(
     where = f"model {name!r}"
     if not proto.ir_version or not proto.HasField("graph") or not proto.graph.output:
         raise ModelError(f"{where} is truncated or is not an ONNX model: it has no graph with outputs")
+    check_size(proto, where)
     opset = _opset(proto, where)
     if not sha256:
         try:
