@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from engine import proto_checks
+from engine.graph import Graph, Node
+from engine.groups import groups
 from engine.importer import from_proto
-from kernels.errors import ModelError
-from tests.engine.harness import make_model
+from engine.ops import Scope, lower
+from engine.passes.pools import _sees
+from engine.plan import TensorSpec
+from engine.submodel import with_outputs
+from kernels.errors import ModelError, UnsupportedError
+from tests.engine.harness import bare, make_model
 
 
 def refused(model: onnx.ModelProto, match: str) -> None:
@@ -88,3 +97,118 @@ def test_a_function_that_is_given_a_graph() -> None:
     node = helper.make_node("If", ["x"], ["y"])
     node.attribute.add(name="then_branch", ref_attr_name="g", type=onnx.AttributeProto.GRAPH)
     refused(with_functions([[node]], 0), "takes a graph as its attribute")
+
+
+def planned(graph: Graph, match: str) -> None:
+    """A graph that is refused with a sentence when it is planned, and still falls into groups."""
+    with pytest.raises(UnsupportedError, match=match) as caught:
+        bare(graph, 2)
+    assert "\n" not in str(caught.value)
+    assert groups(graph, 2)
+
+
+HOSTILE = {
+    "scalar": np.array(1),
+    "matrix": np.ones((1, 1), np.int64),
+    "negative": np.array([-(2**40)]),
+    "huge": np.array([2**62]),
+    "twice": np.array([1, 1]),
+    "empty": np.zeros(0, np.int64),
+    "none": np.zeros((0, 3), np.int64),
+    "fraction": np.array([np.nan], np.float32),
+    "word": np.array([b"x"], object),
+    "long": np.ones(5000, np.int64),
+}
+ONES = np.ones(3, np.float32)
+PAD = [np.zeros(8, np.int64), np.zeros((), np.float32), np.arange(4)]
+TAKES = {
+    "Squeeze": 1,
+    "Unsqueeze": 1,
+    "Reshape": 1,
+    "Pad": 3,
+    "Dropout": 2,
+    "Gemm": 2,
+    "BatchNormalization": 4,
+    "Conv": 2,
+}
+
+
+@pytest.mark.parametrize("op_type", TAKES)
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_constants(op_type: str, kind: str) -> None:
+    """Past ONNX's own checks too, which see no value of what is computed or large."""
+    first = {"Conv": np.ones((3, 3, 1, 1), np.float32), "Gemm": np.ones((3, 3), np.float32)}
+    for index in range(TAKES[op_type]):
+        inputs = PAD if op_type == "Pad" else [first.get(op_type, ONES), *[ONES] * 3][: TAKES[op_type]]
+        inputs = [*inputs[:index], HOSTILE[kind], *inputs[index + 1 :]]
+        names = [f"c{i}" for i in range(len(inputs))]
+        node = Node("it", op_type, ("x", *names), ("y",), {})
+        constants = dict(zip(names, inputs, strict=True))
+        shape = (2, 3) if op_type == "Gemm" else (2, 3, 4, 4)
+        specs = {name: TensorSpec(a.shape, a.dtype.name) for name, a in constants.items()}
+        scope = Scope(17, {"x": TensorSpec(shape, "float32"), **specs}, constants, frozenset({"y"}))
+        said = f"node 'it' ({op_type}): "
+        try:
+            lower(node, scope)
+        except UnsupportedError as error:
+            said = str(error)
+        assert said.startswith(f"node 'it' ({op_type}): ")
+        assert "\n" not in said
+
+
+@pytest.mark.parametrize("op_type", ["Squeeze", "Unsqueeze"])
+def test_axes_without_an_axis(op_type: str) -> None:
+    """Computed by a node, so that ONNX's shape inference lets them through."""
+    nodes = [
+        helper.make_node("Squeeze", ["one", "zero"], ["axes"], "axes"),
+        helper.make_node(op_type, ["x", "axes"], ["y"], "it"),
+    ]
+    constants = {"one": np.array([1]), "zero": np.array([0])}
+    graph = from_proto(make_model(nodes, {"x": ("N", 1)}, ["y"], constants, ranks={"y": 1}))
+    planned(graph, rf"node 'it' \({op_type}\): its axes must be .* whole numbers along one axis")
+
+
+def test_a_constant_that_would_fill_the_memory() -> None:
+    nodes = [
+        helper.make_node("ConstantOfShape", ["sizes"], ["c"], "fill"),
+        helper.make_node("Add", ["x", "c"], ["y"]),
+    ]
+    constants = {"sizes": np.array([2**20, 2**16])}
+    model = make_model(nodes, {"x": ("N", 1)}, ["y"], constants)
+    planned(from_proto(model), r"node 'fill' \(ConstantOfShape\): .* elements that are computed beforehand")
+
+
+def test_sizes_that_no_memory_holds() -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"], "it", pads=[2**40] * 4)
+    model = make_model(
+        [node], {"x": ("N", 1, 2, 2)}, ["y"], {"w": np.ones((1, 1, 2, 2), np.float32)}, ranks={"y": 4}
+    )
+    planned(from_proto(model), "node 'it' .* more elements than any memory holds")
+    model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": ("N", 2**31, 2**31)}, ["y"])
+    graph = from_proto(model)
+    with pytest.raises(UnsupportedError, match=r"input 'x' .* more elements than any memory holds"):
+        bare(graph, 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_windows_that_see_a_pixel_are_counted_right(seed: int) -> None:
+    """As by looking at every one."""
+    rng = np.random.default_rng(seed)
+    for _ in range(200):
+        out, stride, kernel, dilation, size = (int(n) for n in rng.integers(1, 7, 5))
+        pad = int(rng.integers(0, 9))
+        firsts = (place * stride - pad for place in range(out))
+        seen = all(any(0 <= first + k * dilation < size for k in range(kernel)) for first in firsts)
+        assert _sees(out, stride, pad, kernel, dilation, size) == seen
+    assert not _sees(2**40, 1, 2**40, 2**40, 2**40, 1)
+
+
+def test_shapes_that_inference_cannot_tell() -> None:
+    """A model in memory, not yet looked at by the importer."""
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Tanh", ["a"], ["y"])]
+    graph = from_proto(make_model(nodes, {"x": ("N", 2)}, ["y"]))
+    proto = onnx.ModelProto()
+    proto.CopyFrom(graph.proto)
+    del proto.opset_import[:]
+    with pytest.raises(UnsupportedError, match="ONNX cannot tell the shapes in model 'made'"):
+        with_outputs(replace(graph, proto=proto), ["a"])
