@@ -13,6 +13,7 @@ from engine import proto_checks
 from engine.graph import Graph, Node
 from engine.groups import groups
 from engine.importer import from_proto
+from engine.memory import Life, place
 from engine.ops import Scope, lower
 from engine.passes.pools import _sees
 from engine.plan import TensorSpec
@@ -212,3 +213,26 @@ def test_shapes_that_inference_cannot_tell() -> None:
     del proto.opset_import[:]
     with pytest.raises(UnsupportedError, match="ONNX cannot tell the shapes in model 'made'"):
         with_outputs(replace(graph, proto=proto), ["a"])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tensors_lie_where_looking_at_every_pair_puts_them(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lives = {}
+    for i in range(150):
+        first = int(rng.integers(-1, 60))
+        size = int(rng.choice([4, 256, 300, 5000]))
+        lives[f"t{i}"] = Life(size, first, first + int(rng.integers(0, 12)))
+    placements, arena = place(lives)
+    found: dict[str, tuple[int, int]] = {}
+    for name, life in sorted(lives.items(), key=lambda item: (-item[1].nbytes, item[1].first, item[0])):
+        offset = 0
+        for other in sorted(found, key=lambda other: found[other]):
+            if lives[other].first > life.last or lives[other].last < life.first:
+                continue
+            if offset + -(-life.nbytes // 256) * 256 <= found[other][0]:
+                break
+            offset = max(offset, sum(found[other]))
+        found[name] = (offset, -(-life.nbytes // 256) * 256)
+    assert {name: p.offset for name, p in placements.items()} == {n: o for n, (o, _) in found.items()}
+    assert arena == max(sum(p) for p in found.values())
