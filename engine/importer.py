@@ -19,7 +19,7 @@ from onnx import numpy_helper
 from engine import initializers as weights
 from engine.graph import Graph, Node, Shape, TensorInfo
 from engine.initializers import SMALL
-from engine.proto_checks import check_size
+from engine.proto_checks import check_names, check_size
 from kernels.errors import ModelError, UnsupportedError, one_line
 
 OPSETS = range(7, 24)
@@ -88,6 +88,7 @@ def from_proto(
     where = f"model {name!r}"
     if not proto.ir_version or not proto.HasField("graph") or not proto.graph.output:
         raise ModelError(f"{where} is truncated or is not an ONNX model: it has no graph with outputs")
+    check_names(proto, where)
     check_size(proto, where)
     opset = _opset(proto, where)
     if not sha256:
@@ -205,15 +206,30 @@ def _info(value: onnx.ValueInfoProto, where: str, kind: str) -> TensorInfo:
         raise UnsupportedError(
             f"{where} has an input {value.name!r} of unknown rank; its shape must be declared"
         )
-    return tensor_info(value)
+    info = tensor_info(value)
+    for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+        if kind == "input" and dim.HasField("dim_value") and dim.dim_value < 1:
+            raise ModelError(
+                f"{where} has an input {value.name!r} of {dim.dim_value} along axis {axis}; a size is 1 or "
+                "more, and a batch of any size is a symbol"
+            )
+    return info
 
 
 def tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
-    """The tensor as ONNX declares it; float32 where its type is not declared."""
+    """The tensor as ONNX declares it; float32 where its type is not declared, and an axis that is declared
+    negative (as some exporters write a batch) is of any size. Raises UnsupportedError for an element type
+    that ONNX does not have."""
     tensor = value.type.tensor_type
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name if tensor.elem_type else "float32"
+    try:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name if tensor.elem_type else "float32"
+    except (KeyError, ValueError):
+        raise UnsupportedError(
+            f"tensor {value.name!r} is of element type {tensor.elem_type}, which ONNX does not have"
+        ) from None
     shape: Shape = tuple(
-        int(d.dim_value) if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim
+        (int(d.dim_value) if d.dim_value >= 0 else None) if d.HasField("dim_value") else (d.dim_param or None)
+        for d in tensor.shape.dim
     )
     return TensorInfo(value.name, dtype, shape)
 

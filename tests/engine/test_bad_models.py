@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -236,3 +237,45 @@ def test_tensors_lie_where_looking_at_every_pair_puts_them(seed: int) -> None:
         found[name] = (offset, -(-life.nbytes // 256) * 256)
     assert {name: p.offset for name, p in placements.items()} == {n: o for n, (o, _) in found.items()}
     assert arena == max(sum(p) for p in found.values())
+
+
+def small(edit: Callable[[onnx.ModelProto], None] | None = None) -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["aa"], "mm"),
+        helper.make_node("Relu", ["aa"], ["y"], "r"),
+    ]
+    model = make_model(nodes, {"x": ("N", 4)}, ["y"], {"w": np.ones((4, 4), np.float32)})
+    if edit is not None:
+        edit(model)
+    return model
+
+
+@pytest.mark.parametrize("old", [b"\x02mm", b"\x02aa", b"\x04Relu", b"\x01x", b"\x01w", b"\x01N"])
+def test_names_that_are_no_text(old: bytes) -> None:
+    for byte, match in ((b"\xff", "is not UTF-8"), (b"\n", "holds control characters")):
+        model = onnx.ModelProto()
+        model.ParseFromString(small().SerializeToString().replace(old, old[:-1] + byte))
+        refused(model, match)
+
+
+def test_an_output_given_out_twice() -> None:
+    refused(small(lambda m: m.graph.output.append(m.graph.output[0])), "output 'y' twice")
+
+
+@pytest.mark.parametrize("size", [0, -1, -(2**40)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sizes_below_one(size: int, axis: int) -> None:
+    def declare(values: str) -> onnx.ModelProto:
+        model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": ("N", 4)}, ["y"])
+        getattr(model.graph, values)[0].type.tensor_type.shape.dim[axis].dim_value = size
+        return model
+
+    refused(declare("input"), rf"input 'x' of {size} along axis {axis}")
+    assert all(
+        n is None or isinstance(n, str) or n >= 0 for n in from_proto(declare("output")).outputs[0].shape
+    )
+
+
+@pytest.mark.parametrize("dims", [(2**20, 2**20), (2**32, 2**32), (-1, 4), (0, 4)])
+def test_an_initializer_of_another_size_than_its_values(dims: tuple[int, ...]) -> None:
+    refused(small(lambda m: m.graph.initializer[0].dims.__setitem__(slice(None), dims)), "initializer 'w'|w")
