@@ -14,7 +14,7 @@ from dataclasses import replace
 import onnx
 
 from engine.graph import Graph
-from engine.importer import skeleton
+from engine.importer import inferred
 
 DOMAIN = "com.microsoft"
 ACTIVATION = "Relu"  # the only one that the CUDA provider takes
@@ -77,9 +77,9 @@ def _beside(add: onnx.NodeProto, tensor: str, shapes: Shapes) -> str:
 
 def _shapes(proto: onnx.ModelProto) -> Shapes:
     """Shapes by tensor, as far as every dimension has a number or a symbol."""
-    inferred = onnx.shape_inference.infer_shapes(skeleton(proto), data_prop=True).graph
+    graph = inferred(proto, proto.graph.name)
     found = {}
-    for value in (*inferred.input, *inferred.output, *inferred.value_info):
+    for value in (*graph.input, *graph.output, *graph.value_info):
         dims = [
             dim.dim_value if dim.HasField("dim_value") else dim.dim_param
             for dim in value.type.tensor_type.shape.dim

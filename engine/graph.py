@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,11 @@ class Graph:
         """The batch size the model insists on, or None where its first axis is dynamic."""
         first = self.inputs[0].shape[0] if self.inputs and self.inputs[0].shape else None
         return first if isinstance(first, int) else None
+
+    @functools.cached_property
+    def node_protos(self) -> Mapping[str, onnx.NodeProto]:
+        """The nodes of `proto` by name."""
+        return {node.name: node for node in self.proto.graph.node}
 
     def whole_proto(self) -> onnx.ModelProto:
         """The model with every value in it, a copy."""

@@ -19,7 +19,8 @@ from onnx import numpy_helper
 from engine import initializers as weights
 from engine.graph import Graph, Node, Shape, TensorInfo
 from engine.initializers import SMALL
-from kernels.errors import ModelError, UnsupportedError
+from engine.proto_checks import check_names, check_size
+from kernels.errors import ModelError, UnsupportedError, one_line
 
 OPSETS = range(7, 24)
 
@@ -61,7 +62,7 @@ def _read_external(proto: onnx.ModelProto, path: Path) -> None:
     try:
         onnx.load_external_data_for_model(proto, str(path.parent))
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = one_line(error)
         raise ModelError(
             f"model file {str(path)!r} keeps weights in files beside it, and they cannot be read: {reason}"
         ) from None
@@ -87,6 +88,8 @@ def from_proto(
     where = f"model {name!r}"
     if not proto.ir_version or not proto.HasField("graph") or not proto.graph.output:
         raise ModelError(f"{where} is truncated or is not an ONNX model: it has no graph with outputs")
+    check_names(proto, where)
+    check_size(proto, where)
     opset = _opset(proto, where)
     if not sha256:
         try:
@@ -103,7 +106,7 @@ def from_proto(
     }
     proto = weights.light(proto, initializers)
     _fill_names(proto)
-    inferred = _check(proto, opset, where)
+    types = _check(proto, opset, where)
     nodes = []
     for made in proto.graph.node:
         attributes = {a.name: _attribute(a, made.name, where) for a in made.attribute}
@@ -115,7 +118,7 @@ def from_proto(
         )
     inputs = tuple(_info(v, where, "input") for v in proto.graph.input if v.name not in initializers)
     outputs = tuple(
-        _info(v if v.type.tensor_type.HasField("shape") else inferred.get(v.name, v), where, "output")
+        _info(v if v.type.tensor_type.HasField("shape") else types.get(v.name, v), where, "output")
         for v in proto.graph.output
     )
     return Graph(name, opset, inputs, outputs, tuple(nodes), initializers, proto, sha256)
@@ -153,7 +156,7 @@ def _array(tensor: onnx.TensorProto, where: str) -> np.ndarray:
     try:
         array = numpy_helper.to_array(tensor)
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = one_line(error)
         raise ModelError(f"{where} has a broken initializer {tensor.name!r}: {reason}") from None
     array.setflags(write=False)
     return array
@@ -203,15 +206,30 @@ def _info(value: onnx.ValueInfoProto, where: str, kind: str) -> TensorInfo:
         raise UnsupportedError(
             f"{where} has an input {value.name!r} of unknown rank; its shape must be declared"
         )
-    return tensor_info(value)
+    info = tensor_info(value)
+    for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+        if kind == "input" and dim.HasField("dim_value") and dim.dim_value < 1:
+            raise ModelError(
+                f"{where} has an input {value.name!r} of {dim.dim_value} along axis {axis}; a size is 1 or "
+                "more, and a batch of any size is a symbol"
+            )
+    return info
 
 
 def tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
-    """The tensor as ONNX declares it; float32 where its type is not declared."""
+    """The tensor as ONNX declares it; float32 where its type is not declared, and an axis that is declared
+    negative (as some exporters write a batch) is of any size. Raises UnsupportedError for an element type
+    that ONNX does not have."""
     tensor = value.type.tensor_type
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name if tensor.elem_type else "float32"
+    try:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name if tensor.elem_type else "float32"
+    except (KeyError, ValueError):
+        raise UnsupportedError(
+            f"tensor {value.name!r} is of element type {tensor.elem_type}, which ONNX does not have"
+        ) from None
     shape: Shape = tuple(
-        int(d.dim_value) if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim
+        (int(d.dim_value) if d.dim_value >= 0 else None) if d.HasField("dim_value") else (d.dim_param or None)
+        for d in tensor.shape.dim
     )
     return TensorInfo(value.name, dtype, shape)
 
@@ -239,6 +257,16 @@ def skeleton(proto: onnx.ModelProto, small: int = SMALL) -> onnx.ModelProto:
     return light
 
 
+def inferred(proto: onnx.ModelProto, name: str) -> onnx.GraphProto:
+    """The graph of the model's skeleton with the types and shapes that ONNX can tell.
+
+    Raises UnsupportedError where its inference gives up altogether."""
+    try:
+        return onnx.shape_inference.infer_shapes(skeleton(proto), data_prop=True).graph
+    except Exception as error:
+        raise UnsupportedError(f"ONNX cannot tell the shapes in model {name!r}: {one_line(error)}") from None
+
+
 def _check(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.ValueInfoProto]:
     """Run ONNX's checker and shape inference; inferred infos by tensor name. Raises ModelError."""
     for node in proto.graph.node:
@@ -250,21 +278,14 @@ def _check(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.Val
     try:
         onnx.checker.check_model(light)
     except Exception as error:
-        raise ModelError(f"{where} is not a valid ONNX model: {_first_line(error)}") from None
+        raise ModelError(f"{where} is not a valid ONNX model: {one_line(error)}") from None
     for output in light.graph.output:
         # A declared shape that differs from the inferred one is no fault of the nodes.
         if output.type.HasField("tensor_type"):
             output.type.tensor_type.ClearField("shape")
     standard = all(node.domain in ("", "ai.onnx") for node in proto.graph.node)
     try:
-        inferred = onnx.shape_inference.infer_shapes(
-            light, check_type=True, strict_mode=standard, data_prop=True
-        )
+        told = onnx.shape_inference.infer_shapes(light, check_type=True, strict_mode=standard, data_prop=True)
     except Exception as error:
-        raise ModelError(f"{where} has shapes that do not fit together: {_first_line(error)}") from None
-    return {value.name: value for value in (*inferred.graph.value_info, *inferred.graph.output)}
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+        raise ModelError(f"{where} has shapes that do not fit together: {one_line(error)}") from None
+    return {value.name: value for value in (*told.graph.value_info, *told.graph.output)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.params import Params
+
+# More than any memory holds: sizes beyond it are a fault of the model.
+MOST_ELEMENTS = 2**40
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class TensorSpec:
 
     @property
     def nbytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.graph import Graph
-from engine.importer import from_proto, skeleton
+from engine.importer import from_proto, inferred
 from engine.initializers import initializer
 from engine.submodel import IR_VERSION
 from kernels.errors import UnsupportedError
@@ -43,11 +43,10 @@ class _Conversion:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.source = graph.proto
-        light = skeleton(self.source)
-        inferred = onnx.shape_inference.infer_shapes(light, data_prop=True).graph
+        told = inferred(self.source, graph.name)
         self.types = {
             value.name: value.type.tensor_type.elem_type
-            for value in (*inferred.input, *inferred.output, *inferred.value_info)
+            for value in (*told.input, *told.output, *told.value_info)
         }
         self.types.update((tensor.name, tensor.data_type) for tensor in self.source.graph.initializer)
         self.weights = {tensor.name: tensor for tensor in self.source.graph.initializer}

@@ -12,7 +12,7 @@ import onnx
 
 from engine.graph import Graph
 from engine.groups import outside
-from engine.importer import from_proto, skeleton, tensor_info
+from engine.importer import from_proto, inferred, tensor_info
 from engine.initializers import initializer
 from engine.passes import known
 from engine.shapes import value_info
@@ -88,8 +88,7 @@ def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
     further = [name for name in dict.fromkeys(names) if name not in present]
     if not further:
         return graph
-    inferred = onnx.shape_inference.infer_shapes(skeleton(graph.proto), data_prop=True)
-    types = {value.name: value for value in inferred.graph.value_info}
+    types = {value.name: value for value in inferred(graph.proto, graph.name).value_info}
     # A tensor whose type cannot be told is declared by name alone, which ONNX Runtime completes.
     values = [types.get(name) or onnx.ValueInfoProto(name=name) for name in further]
     proto = onnx.ModelProto()

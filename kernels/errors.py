@@ -43,3 +43,8 @@ class KernelError(KernelscopeError):
 
 class OutOfMemoryError(KernelscopeError):
     """Host or device memory did not suffice; the text says for what."""
+
+
+def one_line(error: BaseException) -> str:
+    """What a library said, for the end of a sentence of ours: its first line, else the error's name."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping
 
 from engine.graph import Node
 from engine.ops._base import Kernel, Lowered, Refused, Scope, View
-from kernels.errors import UnsupportedError
+from engine.plan import MOST_ELEMENTS
+from kernels.errors import KernelscopeError, UnsupportedError, one_line
 
 __all__ = ["Kernel", "Lowered", "Refused", "Scope", "View", "lower", "operators", "supported"]
 
@@ -61,8 +62,22 @@ def lower(node: Node, scope: Scope) -> Lowered:
     try:
         lowered = operators()[node.op_type](node, scope)
         for name, spec in lowered.specs.items():
-            if math.prod(spec.shape) == 0:
-                raise Refused(f"its output {name!r} of shape {spec.shape} has no elements")
+            _check_elements(name, spec.shape)
     except Refused as error:
         raise UnsupportedError(f"{where}: {error}") from None
+    except KernelscopeError:
+        raise
+    except Exception as error:
+        # What no file here foresaw, of inputs and attributes that do not fit the operator's text.
+        raise UnsupportedError(
+            f"{where}: its inputs or attributes are not as ONNX describes them ({one_line(error)})"
+        ) from error
     return lowered
+
+
+def _check_elements(name: str, shape: tuple[int, ...]) -> None:
+    elements = math.prod(shape)
+    if elements == 0:
+        raise Refused(f"its output {name!r} of shape {shape} has no elements")
+    if min(shape, default=1) < 0 or elements > MOST_ELEMENTS:
+        raise Refused(f"its output {name!r} of shape {shape} has more elements than any memory holds")

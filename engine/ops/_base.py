@@ -13,6 +13,9 @@ from engine.plan import TensorSpec
 from kernels.errors import UnsupportedError
 from kernels.params import Params
 
+# What lists of axes, sizes and pads may hold: two for each axis that NumPy knows.
+MOST_INTEGERS = 128
+
 
 class Refused(UnsupportedError):
     """Raised by an operator file: the reason alone; `engine.ops.lower` puts the node and its op before it."""
@@ -88,6 +91,20 @@ class Scope:
         if name not in self.constants:
             raise Refused(f"its {what} must be constant, and {name!r} depends on the graph's inputs")
         return self.constants[name]
+
+    def integers(self, node: Node, index: int, what: str) -> list[int] | None:
+        """The whole numbers of constant input `index` with one axis, None where that input is absent.
+
+        Raises Refused for any other constant."""
+        value = self.constant(node, index, what)
+        if value is None:
+            return None
+        if value.ndim != 1 or value.dtype.kind not in "iu" or value.size > MOST_INTEGERS:
+            raise Refused(
+                f"its {what} must be up to {MOST_INTEGERS} whole numbers along one axis, and it has the "
+                f"shape {value.shape} of {value.dtype.name}"
+            )
+        return [int(number) for number in value]
 
     def refuse_outputs(self, node: Node, what: str) -> None:
         """Refuse a node whose outputs beyond the first are used."""

@@ -12,7 +12,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     """x → the same bytes."""
     if node.op_type == "Dropout":
         training = scope.constant(node, 2, "training_mode")
-        if training is not None and bool(training):
+        if training is not None and training.any():
             raise Refused("it is in training mode (training_mode is true), and only inference is supported")
         scope.refuse_outputs(node, "the mask")
     return view(node, scope, scope.shape(node.inputs[0]))

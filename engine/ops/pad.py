@@ -23,15 +23,15 @@ def lower(node: Node, scope: Scope) -> Lowered:
         pads = [int(p) for p in node.attributes["pads"]]
         value = float(node.attributes.get("value", 0.0))
     else:
-        given = scope.constant(node, 1, "pads")
+        given = scope.integers(node, 1, "pads")
         if given is None:
             raise Refused("it has no pads")
-        pads = [int(p) for p in given]
+        pads = given
         fill = scope.constant(node, 2, "constant_value")
         value = 0.0 if fill is None or fill.size == 0 else float(fill.reshape(-1)[0])
-        chosen = scope.constant(node, 3, "axes")
+        chosen = scope.integers(node, 3, "axes")
         if chosen is not None:
-            axes = [normal_axis(int(axis), rank) for axis in chosen]
+            axes = [normal_axis(axis, rank) for axis in chosen]
     if len(pads) != 2 * len(axes) or len(set(axes)) != len(axes):
         raise Refused(f"its pads {pads} do not fit {len(axes)} axes")
     begin, end = [0] * rank, [0] * rank

@@ -12,13 +12,11 @@ OP_TYPES = ("Reshape",)
 
 def lower(node: Node, scope: Scope) -> Lowered:
     """x, constant shape → the same bytes under that shape."""
-    wanted = scope.constant(node, 1, "shape")
+    wanted = scope.integers(node, 1, "shape")
     if wanted is None:
         raise Refused("it has no shape")
     shape = scope.shape(node.inputs[0])
-    return view(
-        node, scope, resolve(shape, [int(d) for d in wanted], bool(node.attributes.get("allowzero", 0)))
-    )
+    return view(node, scope, resolve(shape, wanted, bool(node.attributes.get("allowzero", 0))))
 
 
 def resolve(shape: tuple[int, ...], wanted: list[int], allow_zero: bool) -> tuple[int, ...]:

@@ -11,8 +11,8 @@ OP_TYPES = ("Squeeze", "Unsqueeze")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → the same bytes. The axes are an attribute before opset 13, a constant input from then on."""
     shape = scope.shape(node.inputs[0])
-    value = node.attributes.get("axes") if scope.opset < 13 else scope.constant(node, 1, "axes")
-    given = None if value is None else [int(axis) for axis in value]
+    given = node.attributes.get("axes") if scope.opset < 13 else scope.integers(node, 1, "axes")
+    given = None if given is None else list(given)
     if node.op_type == "Squeeze":
         if given is None:
             return view(node, scope, tuple(size for size in shape if size != 1))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
 from engine.graph import Graph, Node
 from engine.ops import DEFAULT_DOMAINS, Scope
-from kernels.errors import UnsupportedError
+from engine.shapes import infer_node
+from kernels.errors import UnsupportedError, one_line
 
 # Of these the reference evaluator is known to answer wrongly at some opsets, or by chance; where their inputs
 # are constant they run as steps of the plan, if the engine has them.
@@ -21,6 +24,8 @@ RANDOM = (
     "Bernoulli",
     "Multinomial",
 )
+# Elements of a folded output: 1 GiB of float32, some times the largest weight of the nets we know.
+MOST_FOLDED = 2**28
 NOT_FOLDED = frozenset({*FAULTY, *RANDOM, "Dropout"})
 
 
@@ -45,32 +50,42 @@ def fold(node: Node, scope: Scope, graph: Graph) -> dict[str, np.ndarray] | None
         return None
     if any(isinstance(value, onnx.GraphProto) for value in node.attributes.values()):
         return None
+    _check_size(node, scope, graph)
     return evaluate(node, inputs, graph)
+
+
+def _check_size(node: Node, scope: Scope, graph: Graph) -> None:
+    """Refuse what would fill the memory out of two small constants (ConstantOfShape, Expand, Tile, Range)."""
+    for name, spec in infer_node(node, scope.specs, scope.constants, graph).items():
+        if math.prod(spec.shape) > MOST_FOLDED:
+            raise UnsupportedError(
+                f"node {node.name!r} ({node.op_type}): its inputs are constant and its output {name!r} of "
+                f"shape {spec.shape} has more than the {MOST_FOLDED:,} elements that are computed beforehand"
+            )
 
 
 def evaluate(node: Node, inputs: dict[str, np.ndarray | None], graph: Graph) -> dict[str, np.ndarray]:
     """One node computed by `onnx.reference`. Raises UnsupportedError where that fails."""
     outputs = [name for name in node.outputs if name]
-    empty = onnx.TypeProto()
-    model = onnx.helper.make_model(
-        onnx.helper.make_graph(
-            [proto_of(node)],
-            "fold",
-            [onnx.helper.make_value_info(name, empty) for name in inputs],
-            [onnx.helper.make_value_info(name, empty) for name in outputs],
-        ),
-        opset_imports=list(graph.proto.opset_import),
-    )
     try:
+        empty = onnx.TypeProto()
+        model = onnx.helper.make_model(
+            onnx.helper.make_graph(
+                [proto_of(node)],
+                "fold",
+                [onnx.helper.make_value_info(name, empty) for name in inputs],
+                [onnx.helper.make_value_info(name, empty) for name in outputs],
+            ),
+            opset_imports=list(graph.proto.opset_import),
+        )
         with np.errstate(all="ignore"):
-            values = ReferenceEvaluator(model).run(None, inputs)
+            values = [np.asarray(v, order="C") for v in ReferenceEvaluator(model).run(None, inputs)]
     except Exception as error:
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise UnsupportedError(
             f"node {node.name!r} ({node.op_type}): its inputs are constant and it could not be "
-            f"computed from them: {reason}"
+            f"computed from them: {one_line(error)}"
         ) from error
-    return {name: np.asarray(value, order="C") for name, value in zip(outputs, values, strict=True)}
+    return dict(zip(outputs, values, strict=True))
 
 
 def proto_of(node: Node) -> onnx.NodeProto:

@@ -21,6 +21,8 @@ from engine.ops import Kernel, View
 from engine.passes.trace import Program
 from kernels import params
 
+# Windows that are looked at one by one; no pool that is worth a thought has more beyond the image's edge.
+_MOST_WINDOWS = 10_000
 NEVER_FALLING = ("tanh", "sigmoid")
 
 Joins = Callable[[Kernel, bool], bool]
@@ -84,8 +86,16 @@ def _postponed(before: Kernel, after: Kernel) -> params.Pool | None:
 
 def _sees(out: int, stride: int, pad: int, kernel: int, dilation: int, size: int) -> bool:
     """Whether every window along an axis holds a pixel of the image."""
-    firsts = (place * stride - pad for place in range(out))
-    return all(any(0 <= first + k * dilation < size for k in range(kernel)) for first in firsts)
+    if (out - 1) * stride - pad >= size:
+        return False
+    early = min(out, -(-pad // stride))  # windows that begin before the image
+    if early > _MOST_WINDOWS:
+        return False
+    for pixel in range(pad, pad - early * stride, -stride):
+        first = -(-pixel // dilation)  # of its pixels, the first that is not before the image
+        if first >= kernel or first * dilation - pixel >= size:
+            return False
+    return True
 
 
 def _joined(before: Kernel, after: Kernel) -> Kernel | None:

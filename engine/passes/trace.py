@@ -12,7 +12,7 @@ import numpy as np
 from engine.graph import Graph, Node, TensorInfo
 from engine.ops import Kernel, Lowered, Scope, View, lower
 from engine.passes.fold import fold
-from engine.plan import TensorSpec
+from engine.plan import MOST_ELEMENTS, TensorSpec
 from engine.shapes import infer_node
 from kernels.errors import InputError, UnsupportedError
 
@@ -71,6 +71,11 @@ def input_specs(graph: Graph, batch: int) -> dict[str, TensorSpec]:
                     "first axis of an input may be dynamic"
                 )
             shape.append(size if isinstance(size, int) else batch)
+        if math.prod(shape) > MOST_ELEMENTS:
+            raise UnsupportedError(
+                f"model {graph.name!r} has an input {info.name!r} of shape {_words(info)}: more elements "
+                "than any memory holds"
+            )
         if math.prod(shape) == 0:
             raise UnsupportedError(
                 f"model {graph.name!r} has an input {info.name!r} of shape {_words(info)}: empty"
