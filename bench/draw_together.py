@@ -13,7 +13,7 @@ import psutil
 from bench import draw
 from bench.charts.definitions import Chart
 
-FEW = 3  # charts that are drawn here sooner than a process has started
+FEW = 6  # charts, of one model and one more, that are drawn here about as soon as processes have started
 
 
 def rendered(

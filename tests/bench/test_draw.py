@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
-from bench import draw, draw_panels
+from bench import draw, draw_panels, draw_together
 from bench.charts import charts
 from bench.charts.definitions import Chart
 from kernels.errors import InputError
@@ -55,6 +55,17 @@ def test_files_of_each_kind_open(tmp_path: Path) -> None:
 def test_the_same_chart_gives_the_same_bytes() -> None:
     chart = next(drawn("one"))
     assert draw.render(chart) == draw.render(chart)
+
+
+def test_many_charts_are_drawn_by_processes_of_their_own_in_order_and_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = list(itertools.islice(itertools.cycle(drawn("one")), draw_together.FEW + 1))
+    monkeypatch.setattr("psutil.cpu_count", lambda logical: 2)
+    made = list(draw_together.rendered(found, ("svg",)))
+    assert [chart for chart, _ in made] == found
+    assert made[0][1] == draw.render(found[0], ("svg",))
+    assert all(pictures["svg"].startswith(b"<?xml") for _, pictures in made)
 
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
