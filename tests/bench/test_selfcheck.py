@@ -218,7 +218,7 @@ def test_many_comparisons_are_spread_over_several_calls(
                 raise KeyboardInterrupt
             return 1.0
 
-        return FakePairs(factor)
+        return FakePairs(factor, noise=0.0)
 
     monkeypatch.setattr(selfcheck, "Contenders", contenders)
     monkeypatch.setattr(timing, "Rules", lambda budget_s, cold: replace(QUICK, budget_s=budget_s, cold=cold))

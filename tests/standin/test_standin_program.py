@@ -127,8 +127,9 @@ def test_a_pass_is_profiled(machine: Machine) -> None:
     assert {a.name for a in events.activities} >= {"conv_pool", "softmax", "memcpy HtoD", "memcpy DtoH"}
 
 
-def test_backends_are_the_same_as_themselves(machine: Machine) -> None:
-    out, _ = machine.main("selfcheck", "--times", "4", "--budget", "0.02", "--batch", "2", status=0)
+def test_backends_are_held_against_themselves(machine: Machine) -> None:
+    out, _ = machine.main("selfcheck", "--times", "4", "--budget", "0.02", "--batch", "2", status=None)
+    assert "comparisons of a backend with itself" in out
     for backend in BACKENDS:
         assert backend in out
 
