@@ -89,9 +89,10 @@ class Contender:
         self._check = LayerCheck(case, self.backend, self.options, self._material)
         try:
             self._judge("before timing")
-        finally:
-            # Also where the output is wrong: which layer it comes of says more.
-            self._check.before_timing(self.session)
+        except Incorrect:
+            self._check.before_timing(self.session)  # which layer it comes of says more
+            raise
+        self._check.before_timing(self.session)
         self._phases = {name: float(ns) for name, ns in self.session.phases.items()}
 
     def check_again(self) -> None:
