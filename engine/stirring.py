@@ -1,0 +1,149 @@
+"""What changes before each timed pass: a few values of every input and some of every output, at places that
+nobody who computes the pass can foresee.
+
+A kernel whose input never changes can answer from memory. So before pass `number` each input is as it was
+bound but for a few values, at least one a row (of the first axis, up to MOST rows), and some of each output
+is poison. Places and values follow from `number` and a secret seed by a counter-based hash (splitmix64), so
+that the pass can be rebuilt later from its number alone, on the host as on a device. Values are the input's
+own: what is drawn stays within what the net is given (an index stays an index).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+FEWEST, MOST = 64, 4096  # places a tensor and pass
+VALUES = 1024  # that are drawn from, at most
+POISON = 0xFF  # each byte of a poisoned value: a NaN in every float, -1 in every signed integer
+
+# What a hash is for, so that no two draws go together.
+CHANGED, VALUE, POISONED, LOOKED_AT = range(4)
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def hashed(seed: int, number: int, tensor: int, purpose: int, count: int) -> np.ndarray:
+    """uint64 (count,): the j-th is splitmix64's output at the state that seed, pass, tensor, purpose and j
+    make; see stirring.cuh for the same in CUDA."""
+    with np.errstate(over="ignore"):
+        stream = _mixed(np.uint64(seed) + np.uint64(number) * _GOLDEN)
+        stream = _mixed(stream + np.uint64(4 * tensor + purpose + 1) * _GOLDEN)
+        return _mixed(stream + (np.arange(count, dtype=np.uint64) + np.uint64(1)) * _GOLDEN)
+
+
+def _mixed(state: Any) -> Any:
+    state = (state ^ (state >> np.uint64(30))) * _MIX1
+    state = (state ^ (state >> np.uint64(27))) * _MIX2
+    return state ^ (state >> np.uint64(31))
+
+
+@dataclass(frozen=True)
+class Stirred:
+    """A tensor that is stirred. index: its own among those of the session (inputs first, then outputs);
+    count: how many places a pass; values: what an input's are drawn from (empty for an output)."""
+
+    index: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    count: int
+    values: np.ndarray
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+def places_of(shape: tuple[int, ...]) -> int:
+    """How many places of such a tensor a pass changes: as many in each row, at least FEWEST in all."""
+    size = int(np.prod(shape, dtype=np.int64))
+    rows = shape[0] if len(shape) > 1 else 1
+    if rows > MOST:
+        return min(size, MOST)
+    return min(size, max(rows, 1) * -(-FEWEST // max(rows, 1)))
+
+
+class Stirring:
+    """The changes of a session's passes. inputs: as bound; outputs: shape and dtype by name, as they lie
+    where the pass writes them. seed: 64 bits; drawn where none is given."""
+
+    def __init__(
+        self,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Mapping[str, tuple[tuple[int, ...], np.dtype]],
+        seed: int | None = None,
+    ) -> None:
+        self.seed = secrets.randbits(64) if seed is None else seed
+        self._bound = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        self.inputs: dict[str, Stirred] = {}
+        self.outputs: dict[str, Stirred] = {}
+        for i, (name, array) in enumerate(self._bound.items()):
+            shape = array.shape
+            self.inputs[name] = Stirred(i, shape, array.dtype, places_of(shape), self._values(i, array))
+        for i, (name, (shape, dtype)) in enumerate(outputs.items(), len(inputs)):
+            none = np.empty(0, dtype)
+            self.outputs[name] = Stirred(i, tuple(shape), np.dtype(dtype), places_of(tuple(shape)), none)
+
+    def places(self, tensor: Stirred, number: int, purpose: int) -> np.ndarray:
+        """int64 (tensor.count,), flat and distinct: one in each of as many stretches of equal length."""
+        edges = np.arange(tensor.count + 1, dtype=np.uint64) * np.uint64(tensor.size)
+        edges //= np.uint64(max(tensor.count, 1))
+        drawn = hashed(self.seed, number, tensor.index, purpose, tensor.count)
+        return (edges[:-1] + drawn % np.maximum(np.diff(edges), np.uint64(1))).astype(np.int64)
+
+    def changes(self, name: str, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Where input `name` differs in this pass from what was bound, and what lies there."""
+        tensor, bound = self.inputs[name], self._bound[name].reshape(-1)
+        at = self.places(tensor, number, CHANGED)
+        picked = hashed(self.seed, number, tensor.index, VALUE, tensor.count) % np.uint64(len(tensor.values))
+        # The one behind it where it would be no change.
+        same = _bits(tensor.values[picked.astype(np.int64)]) == _bits(bound[at])
+        picked = (picked + same.astype(np.uint64)) % np.uint64(len(tensor.values))
+        return at, tensor.values[picked.astype(np.int64)]
+
+    def inputs_of(self, number: int) -> dict[str, np.ndarray]:
+        """All inputs as this pass is given them."""
+        found = {}
+        for name, bound in self._bound.items():
+            found[name] = bound.copy()
+            at, values = self.changes(name, number)
+            found[name].reshape(-1)[at] = values
+        return found
+
+    def _values(self, index: int, array: np.ndarray) -> np.ndarray:
+        """Distinct values of the input, two at least."""
+        flat = array.reshape(-1)
+        if flat.size == 0:
+            return flat
+        if array.dtype == np.bool_:
+            return np.array([False, True])
+        drawn = hashed(self.seed, 0, index, LOOKED_AT, min(4 * VALUES, flat.size)) % np.uint64(flat.size)
+        found = np.unique(flat[drawn.astype(np.int64)])
+        if found.dtype.kind == "f":
+            found = found[np.isfinite(found)]
+        if len(found) == 0:
+            found = np.array([0, 1], array.dtype)
+        if len(found) == 1:
+            found = np.unique([found[0], _other(found[0])])
+        if len(found) > VALUES:
+            found = found[np.linspace(0, len(found) - 1, VALUES).astype(np.int64)]
+        return found.astype(array.dtype)
+
+
+def _other(value: Any) -> Any:
+    """Of a tensor that holds one value alone: half of it, or one where that is no other; an index is no
+    higher than it was."""
+    if value.dtype.kind in "iu":
+        return value.dtype.type(0 if value else 1)
+    return value.dtype.type(value / 2 if value else 1)
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    """Equal where every bit is: a NaN is what it is, and 0.0 is not -0.0."""
+    unsigned = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[array.dtype.itemsize]
+    return np.ascontiguousarray(array).view(unsigned)
