@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 
-import psutil
-
-from bench import draw
+from bench import draw, draw_pool
 from bench.charts.definitions import Chart
 
 FEW = 6  # charts, of one model and one more, that are drawn here about as soon as processes have started
@@ -20,17 +14,18 @@ def rendered(
     charts: Sequence[Chart], formats: Sequence[str], scale: float = 1.0
 ) -> Iterator[tuple[Chart, dict[str, bytes]]]:
     """Each chart, in order, with its bytes by format (bench.draw.render)."""
-    one = partial(draw.render, formats=formats, scale=scale)
-    workers = min(len(charts), psutil.cpu_count(logical=False) or 1)
-    if len(charts) <= FEW or workers == 1 or not formats:
-        yield from ((chart, one(chart)) for chart in charts)
+    each = [(chart, name) for chart in charts for name in formats]
+    workers = min(len(each), draw_pool.cores())
+    if workers <= 1 or (len(charts) <= FEW and not draw_pool.expected()):
+        yield from ((chart, draw.render(chart, formats, scale)) for chart in charts)
         return
-    # Not forked: what else this process runs would be in them too.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_deaf) as pool:
-        yield from zip(charts, pool.map(one, charts), strict=True)
+    with draw_pool.pool(workers) as pool:
+        # Format by format: a PDF takes as long as the two others.
+        made = pool.map(_one, each, [scale] * len(each))
+        for chart in charts:
+            yield chart, {name: next(made) for name in formats}
 
 
-def _deaf() -> None:
-    """Ctrl-C is heard by the process that waits for this one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _one(of: tuple[Chart, str], scale: float) -> bytes:
+    chart, name = of
+    return draw.render(chart, (name,), scale)[name]

@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import threading
 import warnings
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -67,15 +68,18 @@ class Staging:
     """Copies between pageable host memory and the device through pinned memory, which the bus reads directly.
 
     Two halves take turns: one is filled or emptied by the host while the device copies the other. The pinned
-    memory is allocated once, and at most 64 MiB of it however large the tensors are.
+    memory is allocated once, and at most 64 MiB of it however large the tensors are; the next Staging takes
+    over what one leaves behind.
     """
 
     def __init__(self, cupy: Any, stream: Any, largest_nbytes: int) -> None:
         """largest_nbytes: of the largest tensor that will be copied."""
-        self._half = max(256, min(largest_nbytes, _HALF_NBYTES))
+        # A power of two, so that what another leaves behind fits.
+        self._half = min(1 << (max(largest_nbytes, 256) - 1).bit_length(), _HALF_NBYTES)
         self._stream = stream
         self._copy = cupy.cuda.runtime.memcpyAsync
-        memory = cupy.cuda.PinnedMemory(2 * self._half)
+        memory = _pinned(cupy, 2 * self._half)
+        weakref.finalize(self, _spared, cupy, memory, 2 * self._half).atexit = False
         self._pinned = np.frombuffer(cupy.cuda.PinnedMemoryPointer(memory, 0), np.uint8, 2 * self._half)
         self._pointer = int(memory.ptr)
         self._done = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
@@ -123,6 +127,27 @@ class Staging:
         """(half, start, stop) of each piece of a copy, the halves in turn."""
         for index, start in enumerate(range(0, nbytes, self._half)):
             yield index % 2, start, min(start + self._half, nbytes)
+
+
+# Page-locked memory that nobody uses: the system takes tens of milliseconds for 64 MiB, and a ladder or a
+# timed choice prepares hundreds of sessions.
+_spare: list[tuple[Any, Any, int]] = []
+_SPARE = 3
+
+
+def _pinned(cupy: Any, nbytes: int) -> Any:
+    """Page-locked memory of so many bytes: such as was left behind, or new."""
+    for index, (module, memory, held) in enumerate(_spare):
+        if module is cupy and held == nbytes:
+            del _spare[index]
+            return memory
+    return cupy.cuda.PinnedMemory(nbytes)
+
+
+def _spared(cupy: Any, memory: Any, nbytes: int) -> None:
+    """Keep what a Staging leaves behind; what has lain longest goes where there is too much."""
+    _spare.append((cupy, memory, nbytes))
+    del _spare[:-_SPARE]
 
 
 @contextlib.contextmanager

@@ -209,13 +209,15 @@ def go_on(
 
 
 def _run(folders: Sequence[RunFolder], output: Output, retry: bool = False) -> int:
-    from bench import client
+    from bench import client, draw_pool
     from bench.progress import RunProgress
     from bench.rows import in_order
 
     total = sum(len(folder.run.cases) for folder in folders)
     missing = [folder.missing(retry) for folder in folders]
     cancelled, reasons = False, []
+    if output.charts and any(missing):
+        draw_pool.expect()
     with RunProgress(total, total - sum(map(len, missing))) as shown:
         for folder, cases in zip(folders, missing, strict=True):
             if not cases or cancelled:

@@ -25,6 +25,7 @@ _THREADS = 256  # of a block that transforms with a thread a tile
 _TILES = {8: 64, 16: 32, 32: 8}
 _LEAST_COLUMNS = 64  # a product of fewer takes as long
 _MOST_WEIGHTS_NBYTES = 256 << 20
+_TOGETHER = 1 << 14  # kernels that are transformed at once, in float64
 
 
 @shape
@@ -66,9 +67,7 @@ def winograd_weights(weight: np.ndarray, group: int) -> np.ndarray:
     """G w Gᵀ of weights (m, c / group, 3, 3) as (16, group, m / group, c / group)."""
     g = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
     m, channels = weight.shape[-4:-2]
-    w = weight.astype(np.float64).reshape(m, channels, 3, 3)
-    transformed = np.einsum("ai,mcij,bj->abmc", g, w, g)
-    return transformed.reshape(16, group, m // group, channels).astype(np.float32)
+    return _transformed(np.kron(g, g), weight).reshape(16, group, m // group, channels)
 
 
 def fft_weights(weight: np.ndarray, group: int, length: int) -> np.ndarray:
@@ -76,12 +75,23 @@ def fft_weights(weight: np.ndarray, group: int, length: int) -> np.ndarray:
     length / 2 + 1, group, m / group, c / group): u, v − u, u + v. Of a value a + ib the product is then
     k₁ − k₃ + i (k₁ + k₂), out of k₁ = u (a + b), k₂ = (v − u) a, k₃ = (u + v) b."""
     m, channels, kh, kw = weight.shape[-4:]
-    w = weight.astype(np.float64).reshape(m, channels, kh, kw)
-    spectrum = np.conj(np.fft.rfft2(w, (length, length))) / length**2
-    u, v = spectrum.real, spectrum.imag
-    planes = np.stack([u, v - u, u + v]).transpose(0, 3, 4, 1, 2)
+    i, j, a, b = np.ogrid[:length, : length // 2 + 1, :kh, :kw]
+    angle = 2 * np.pi / length * ((i * a + j * b) % length)
+    u, v = np.cos(angle) / length**2, np.sin(angle) / length**2
     places = (3, length, length // 2 + 1)
-    return planes.reshape(*places, group, m // group, channels).astype(np.float32)
+    matrix = np.stack([u, v - u, u + v]).reshape(-1, kh * kw)
+    return _transformed(matrix, weight).reshape(*places, group, m // group, channels)
+
+
+def _transformed(matrix: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """float32 (place, kernel): a linear transform of weights, of which `matrix` has the row of each place
+    over a kernel's taps. One product: a kernel is far smaller than its transform, and comes out in the order
+    that is wanted."""
+    taps = weight.reshape(-1, matrix.shape[1])
+    found = np.empty((len(matrix), len(taps)), np.float32)
+    for start in range(0, len(taps), _TOGETHER):
+        found[:, start : start + _TOGETHER] = matrix @ taps[start : start + _TOGETHER].T.astype(np.float64)
+    return found
 
 
 # --- helpers ---

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
-from bench import draw, draw_panels, draw_together
+from bench import draw, draw_panels, draw_pool, draw_together
 from bench.charts import charts
 from bench.charts.definitions import Chart
 from kernels.errors import InputError
@@ -66,6 +67,21 @@ def test_many_charts_are_drawn_by_processes_of_their_own_in_order_and_the_same(
     assert [chart for chart, _ in made] == found
     assert made[0][1] == draw.render(found[0], ("svg",))
     assert all(pictures["svg"].startswith(b"<?xml") for _, pictures in made)
+
+
+def test_what_is_expected_is_drawn_by_processes_that_were_loaded_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(draw_pool, "_expected", threading.Event())
+    monkeypatch.setattr("psutil.cpu_count", lambda logical: draw_pool.ENOUGH_CORES - 1)
+    draw_pool.expect()
+    assert not draw_pool.expected(), "with few cores it would be in the way of what is measured"
+    monkeypatch.setattr("psutil.cpu_count", lambda logical: draw_pool.ENOUGH_CORES)
+    draw_pool.expect()
+    assert draw_pool.expected()
+    chart = next(drawn("one"))
+    ((_, made),) = draw_together.rendered([chart], ("png", "svg"))
+    assert made == draw.render(chart, ("png", "svg"))
 
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
