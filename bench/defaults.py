@@ -9,8 +9,8 @@ from bench.records import Job
 JOB = Job(
     models=("lenet5-digits", "alexnet-digits"),
     backends=(),
-    batches=(1, 4, 32, 256),
+    batches=(1, 16, 256),
     own_batches={"alexnet-digits": (1,)},
     own_images={"alexnet-digits": (16,)},
-    budget_s=0.2,
+    budget_s=0.15,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -54,7 +55,9 @@ def _context() -> BaseContext:
     if not _forks():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["bench.draw_ready"])
+    # What the main module has loaded each of them loads again.
+    ours = [name for name in sys.modules if name == "typer" or name.startswith("bench.commands.")]
+    context.set_forkserver_preload([*ours, "bench.draw_ready"])
     return context
 
 

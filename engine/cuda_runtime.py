@@ -11,15 +11,20 @@ import threading
 import warnings
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from engine import host
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError
 
 TO_DEVICE, TO_HOST = 1, 2  # cudaMemcpyKind
 _OUT_OF_MEMORY = 2  # both cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 _HALF_NBYTES = 32 << 20
+_MUCH_NBYTES = 4 << 20
+_COPIERS = max(1, min(4, host.physical_cores()))
 
 
 def import_cupy() -> Any:
@@ -54,14 +59,30 @@ def _line(error: BaseException) -> str:
 
 def fill(pinned: np.ndarray, source: np.ndarray) -> int:
     """Copy into page-locked memory; the bytes copied. On its own, so that engine.observe can watch it."""
-    pinned[:] = source
+    _copied(pinned, source)
     return int(pinned.nbytes)
 
 
 def empty(pinned: np.ndarray, target: np.ndarray) -> int:
     """Copy out of page-locked memory; the bytes copied."""
-    target[:] = pinned
+    _copied(target, pinned)
     return int(pinned.nbytes)
+
+
+def _copied(target: np.ndarray, source: np.ndarray) -> None:
+    """By several threads where it is much: one core moves a part of what the memory can."""
+    size = target.size
+    if size < _MUCH_NBYTES:
+        target[:] = source
+        return
+    each = -(-size // _COPIERS)
+    parts = [slice(start, start + each) for start in range(0, size, each)]
+    list(_copiers().map(lambda part: np.copyto(target[part], source[part]), parts))
+
+
+@cache
+def _copiers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_COPIERS, thread_name_prefix="copying")
 
 
 class Staging:

@@ -200,7 +200,7 @@ def test_the_default_comparison_is_one_run_of_two_models(
     batches: dict[str, set[int]] = {}
     for case in RunFolder.open(path).run.cases:
         batches.setdefault(case.model, set()).add(case.batch)
-    assert batches["lenet5-digits"] == {1, 4, 32, 256}
+    assert batches["lenet5-digits"] == {1, 16, 256}
     assert batches["alexnet-digits"] == {1}
 
 

@@ -48,9 +48,12 @@ class _Cupy:
             pinned[:] = self.device[source : source + nbytes]
 
 
+@pytest.mark.parametrize("much", [10, 1 << 20])
 @pytest.mark.parametrize("nbytes", [1, 255, 256, 1000, 5000])
-def test_what_was_uploaded_comes_back_whole(nbytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_uploaded_comes_back_whole(nbytes: int, much: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_runtime, "_HALF_NBYTES", 1024)
+    monkeypatch.setattr(cuda_runtime, "_MUCH_NBYTES", much)
+    monkeypatch.setattr(cuda_runtime, "_COPIERS", 3)
     staging = cuda_runtime.Staging(_Cupy(8192), SimpleNamespace(ptr=0), nbytes)
     assert staging.nbytes <= 2048
     sent, got = np.random.default_rng(0).integers(0, 256, nbytes, np.uint8), np.zeros(nbytes, np.uint8)
