@@ -15,6 +15,7 @@ from kernels.params import (
     Gemm,
     Lrn,
     LrnPool,
+    Pad,
     Params,
     Pool,
     Softmax,
@@ -32,6 +33,13 @@ _BROADCASTS: tuple[tuple[_Ints, _Ints, _Ints], ...] = (
     ((2, 3, 8), (24, 8, 1), (0, 1, 0)),
     ((45,), (1,), (0,)),
     ((6, 12), (0, 1), (12, 1)),
+)
+# Shapes with what is added before and behind, each axis otherwise; reflected, less than there is.
+_PADS: tuple[tuple[_Ints, _Ints, _Ints], ...] = (
+    ((37,), (3,), (5,)),
+    ((5, 9), (0, 2), (1, 4)),
+    ((2, 4, 7, 6), (0, 0, 2, 1), (0, 0, 1, 3)),
+    ((1030, 3), (1, 0), (0, 2)),
 )
 _TURNS: tuple[tuple[_Ints, _Ints], ...] = (
     ((37, 45), (1, 0)),
@@ -79,6 +87,10 @@ def _drawn(p: Params) -> Iterator[Shape]:
             yield Shape("size", replace(small, m=min(p.m, 37)))
             yield Shape("bias", replace(small, m=min(p.m, 3), bias=True))
             yield Shape("activation", replace(small, m=min(p.m, 3), activation="tanh"))
+            if p.batch > 1:
+                few = replace(small, m=min(p.m, 3), n=9, k=13, batch=3)
+                yield Shape("batch", replace(few, stride_a=few.m * 13 if p.stride_a else 0,
+                                             stride_b=9 * 13 if p.stride_b else 0))  # fmt: skip
         case Pool() if p.out_h > 1 or p.out_w > 1:
             few = replace(p, n=2, c=min(p.c, 5))
             yield Shape("own", few)
@@ -108,6 +120,13 @@ def _drawn(p: Params) -> Iterator[Shape]:
             if p.dtype == "float32":
                 dense = replace(p, shape=(37,), strides_a=(1,), strides_b=(1,))
                 yield Shape("activation", replace(dense, activation="tanh"))
+        case Pad():
+            yield from (Shape("size", replace(p, shape=d, begin=b, end=e)) for d, b, e in _PADS)
+            if p.mode == "constant":
+                yield Shape(
+                    "all", replace(p, shape=(2, 3, 4, 5), begin=(0, 1, 0, 2), end=(1, 0, 3, 1), value=-1.5)
+                )
+                yield Shape("cut", replace(p, shape=(6, 7), begin=(-1, 2), end=(3, -2)))
         case Transpose():
             for dims, perm in _TURNS:
                 yield Shape("size", replace(p, shape=dims, perm=perm))
@@ -121,11 +140,14 @@ def _pools(p: Pool) -> dict[str, Pool]:
         "plain": plain,
         "pad": padded,
         "strides": replace(plain, stride_h=2, stride_w=3),
-        "dilation": replace(plain, dilation_h=2, dilation_w=2),
+        "dilation": replace(plain, dilation_h=2, dilation_w=3),
         "all": replace(padded, h=14, w=17, kh=3, stride_h=2, stride_w=2,
                        count_include_pad=p.kind == "average"),
     }  # fmt: skip
-    return {tag: _sized(shape) for tag, shape in shapes.items()}
+    sized = {tag: _sized(shape) for tag, shape in shapes.items()}
+    # Windows of which the last ones reach beyond the padded image, as ceil_mode has them.
+    beyond = replace(padded, h=10, w=12, kh=3, stride_h=2, stride_w=2, count_include_pad=p.kind == "average")
+    return sized | {"ceil": replace(beyond, out_h=6, out_w=7)}
 
 
 def _convs(p: Conv) -> Iterator[tuple[str, Conv]]:
@@ -135,11 +157,12 @@ def _convs(p: Conv) -> Iterator[tuple[str, Conv]]:
     shapes = {
         "plain": plain,
         "bias": replace(plain, bias=True),
-        "pad": replace(plain, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1),
+        "pad": replace(plain, pad_top=1, pad_left=min(2, max(1, kw - 1)), pad_bottom=min(2, max(1, kh - 1)),
+                       pad_right=1),
         "stride": replace(plain, stride_h=2, stride_w=2),
         "strides": replace(plain, h=kh + 8, w=kw + 9, stride_h=2, stride_w=3),
         "group": replace(plain, c=6, m=4, group=2),
-        "dilation": replace(plain, h=2 * kh + 6, w=2 * kw + 5, dilation_h=2, dilation_w=2),
+        "dilation": replace(plain, h=2 * kh + 6, w=3 * kw + 5, dilation_h=2, dilation_w=3),
         "activation": replace(plain, activation="relu"),
         "batch": replace(plain, n=3),
         "kernel": replace(plain, kh=kh + 1),

@@ -49,6 +49,13 @@ Fault = Literal[
     "activation",
     "kernel",
     "half_precision",
+    "left_out",
+    "layout",
+    "scale",
+    "sign",
+    "axis",
+    "kind",
+    "place",
     "wrong",
 ]
 
