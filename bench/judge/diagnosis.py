@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.accuracy import BOUNDS
 from bench.judge import mistakes
+from bench.judge.comparison import bound_of
 from bench.judge.mistakes import Mistake, common
 from bench.judge.samples import Sample
 from bench.judge.trial import Failure
@@ -80,7 +80,9 @@ def case(params: Params, sample: Sample, got: np.ndarray | None, precision: str)
     shape = sample.expected.shape
     if got is not None:
         got = got.reshape(-1)[: sample.expected.size].reshape(shape).astype(np.float64)
-    return Case(sample.params, sample.inputs, sample.expected.astype(np.float64), got, BOUNDS[precision])
+    return Case(
+        sample.params, sample.inputs, sample.expected.astype(np.float64), got, bound_of(params, precision)
+    )
 
 
 def explain(

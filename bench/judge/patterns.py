@@ -77,7 +77,8 @@ def _rounded(wrong: Sequence[Case]) -> Explanation | None:
     bare = [case for case in wrong if not _followed(case)]
     if sum(case.expected.size for case in bare) < FEWEST:
         return None
-    for name, held in (("half precision (fp16)", _half), ("bfloat16", _bfloat)):
+    # Eight bits are among eleven.
+    for name, held in (("bfloat16", _bfloat), ("half precision (fp16)", _half)):
         if all(held(_both(case)[0]).all() for case in bare):
             return "half_precision", f"sums or answers are held in {name}: each is a number that it can hold"
     return None

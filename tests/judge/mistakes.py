@@ -16,11 +16,18 @@ from pathlib import Path
 
 from bench import judge
 from bench.ladder.records import Finding
-from tests.judge import planted_conv, planted_others, planting
+from tests.judge import (
+    planted_conv,
+    planted_gemm,
+    planted_pools,
+    planted_unnamed,
+    planted_values,
+    planting,
+)
 from tests.judge.planting import Planted
 
 ALL = planting.ALL
-assert planted_conv is not planted_others  # reading them plants theirs
+__all__ = ["planted_conv", "planted_gemm", "planted_pools", "planted_unnamed", "planted_values"]
 # Findings that name nothing: where it is wrong and by how much.
 NAMELESS = ("wrong", "place")
 
