@@ -5,7 +5,8 @@
 Every rung of the registry that this device runs takes its turn, on shapes drawn for its operator (strides,
 padding, groups, dilation, odd sizes, batches; for a rung that takes some alone, those nearest to what was
 drawn), each through the whole judge. Prints each accusation with its shape and seed, and the counts; exit
-code 1 where there is one."""
+code 1 where there is one.
+"""
 
 from __future__ import annotations
 

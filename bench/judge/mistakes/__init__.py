@@ -4,7 +4,8 @@ One file an operator, named as it is, whose `mistakes(p, *inputs)` tells each mi
 works out its answer in float64; `common` has those of any operator, told from the right answer alone. A
 mistake is known by its words, which say nothing of a shape: it explains a rung where it gives the rung's very
 answers on every shape that fails (bench.judge.diagnosis). The likelier of two that give the same answers
-comes first."""
+comes first.
+"""
 
 from __future__ import annotations
 
