@@ -367,7 +367,8 @@ class LadderSession(QObject):
         if together and not cancelled:  # a part of what is compared is nothing to compare
             self.state.settle(self._held, self._folder)
         self.state.end()
-        alone = machine.cases if machine is not None and self._quick and not (cancelled or together) else ()
+        finished = machine is not None and self._quick and not (cancelled or together)
+        alone = [case for case in machine.cases if isinstance(case, RungCase)] if machine and finished else ()
         if alone and self._beside(alone):
             return
         if cancelled and not together:

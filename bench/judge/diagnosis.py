@@ -72,6 +72,10 @@ class Case:
             return False
         return bool(min(part.mean() for part in (same, same[told], same[wrong])) >= EXPLAINED)
 
+    def spoiled(self, answer: np.ndarray, fault: str) -> bool:
+        """Whether an answer is wrong anywhere."""
+        return bool(self.differs(answer, fault).any())
+
     def _near(self, fault: str) -> float:
         return (NARROW if fault == "half_precision" else WIDE) * self.bound * self.largest
 
@@ -115,9 +119,7 @@ def _made(wrong: Sequence[Case], right: Sequence[Case]) -> Explanation | None:
     spared = left
     for case in right:
         if case.small:
-            told = _kept(
-                case, spared, lambda answer, fault, case=case: bool(case.differs(answer, fault).any())
-            )
+            told = _kept(case, spared, case.spoiled)
             spared = [key for key in spared if key not in told]
     chosen = spared or left
     fault = chosen[0][0]

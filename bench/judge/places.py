@@ -118,7 +118,7 @@ def _part(wrong: Sequence[Case], right: Sequence[Params]) -> Explanation | None:
     parts = []
     for axis, name in enumerate(names):
         others = tuple(i for i in range(len(names)) if i != axis)
-        along = [mask.any(axis=others) for mask in masks]
+        along = [np.asarray(mask.any(axis=others)) for mask in masks]
         one, many = one_and_many(name)
         words = _stretch(along, tails=True) or _stretch(along, tails=False)
         if words:

@@ -41,6 +41,7 @@ _PADS: tuple[tuple[_Ints, _Ints, _Ints], ...] = (
     ((2, 4, 7, 6), (0, 0, 2, 1), (0, 0, 1, 3)),
     ((1030, 3), (1, 0), (0, 2)),
 )
+_WHOLE = ((1, 1), (5, 7), (33, 31))  # images that are pooled into one value each
 _TURNS: tuple[tuple[_Ints, _Ints], ...] = (
     ((37, 45), (1, 0)),
     ((3, 9, 10), (2, 0, 1)),
@@ -88,14 +89,17 @@ def _drawn(p: Params) -> Iterator[Shape]:
             yield Shape("bias", replace(small, m=min(p.m, 3), bias=True))
             yield Shape("activation", replace(small, m=min(p.m, 3), activation="tanh"))
             if p.batch > 1:
-                few = replace(small, m=min(p.m, 3), n=9, k=13, batch=3)
-                yield Shape("batch", replace(few, stride_a=few.m * 13 if p.stride_a else 0,
+                three = replace(small, m=min(p.m, 3), n=9, k=13, batch=3)
+                yield Shape("batch", replace(three, stride_a=three.m * 13 if p.stride_a else 0,
                                              stride_b=9 * 13 if p.stride_b else 0))  # fmt: skip
-        case Pool() if p.out_h > 1 or p.out_w > 1:
+        case Pool():
             few = replace(p, n=2, c=min(p.c, 5))
             yield Shape("own", few)
             yield Shape("activation", replace(few, activation="tanh"))
-            yield from (Shape(tag, shape) for tag, shape in _pools(few).items())
+            if (p.kh, p.kw, p.out_h, p.out_w) == (p.h, p.w, 1, 1):  # of the whole image, and no other
+                yield from (Shape("size", replace(few, h=h, w=w, kh=h, kw=w)) for h, w in _WHOLE)
+            else:
+                yield from (Shape(tag, shape) for tag, shape in _pools(few).items())
         case Lrn():
             less = replace(p, n=2, c=min(p.c, 19), inner=min(p.inner, 35))
             yield Shape("own", less)

@@ -38,6 +38,13 @@ def test_pads_of_every_mode_are_tried_on_several_axes(mode: str) -> None:
     assert (mode == "constant") == any(min(*s.params.begin, *s.params.end) < 0 for s in shapes)
 
 
+def test_pools_of_the_whole_image_are_tried_on_several_images() -> None:
+    p = Pool("average", 4, 20, 6, 6, 6, 6, 1, 1)
+    tried = [shape.params for shape in small_shapes(registry.find("cpu", "pool", 1), p)]
+    assert len({(q.h, q.w) for q in tried}) >= 3
+    assert all((q.kh, q.kw) == (q.h, q.w) for q in tried)
+
+
 @pytest.mark.parametrize("kind", ["max", "average"])
 def test_windows_that_reach_beyond_the_padded_image_are_tried(kind: str) -> None:
     p = replace(TIMED["pool"], kind=kind)

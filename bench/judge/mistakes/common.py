@@ -41,7 +41,7 @@ def mistakes(p: Params, inputs: Sequence[np.ndarray], right: np.ndarray) -> Iter
     )
     for by, where in ((1, "further along"), (-1, "further back")):
         words = f"each element of the answer lies one {where} in memory"
-        yield "layout", words, lambda by=by: np.roll(right.reshape(-1), by).reshape(right.shape)
+        yield "layout", words, partial(_rolled, right, by)
 
 
 def _images(name: str, right: np.ndarray) -> Iterator[Mistake]:
@@ -82,4 +82,12 @@ def _orders(names: Sequence[str], right: np.ndarray) -> Iterator[Mistake]:
         letters = "".join(_LETTERS.get(names[axis], "") for axis in order)
         known = f" ({letters})" if len(letters) == right.ndim else ""
         words = f"the answer is laid out by {told}{known} instead of {', '.join(names)}"
-        yield "layout", words, lambda order=order: right.transpose(order).reshape(right.shape)
+        yield "layout", words, partial(_turned, right, order)
+
+
+def _rolled(right: np.ndarray, by: int) -> np.ndarray:
+    return np.roll(right.reshape(-1), by).reshape(right.shape)
+
+
+def _turned(right: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
+    return right.transpose(order).reshape(right.shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -123,7 +124,7 @@ def _images(p: Conv, made: Sum, x: np.ndarray) -> Iterator[Mistake]:
             yield "batch_one_only", f"the images are taken to lie one {words} apart", partial(made, x=there)
 
 
-def without(array: np.ndarray, *place: object) -> np.ndarray:
+def without(array: np.ndarray, *place: Any) -> np.ndarray:
     """Zeros at a place."""
     array = array.copy()
     array[place] = 0

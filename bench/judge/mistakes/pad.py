@@ -54,4 +54,4 @@ def padded(
         return np.pad(x[kept], around, constant_values=p.value if value is None else value)
     if 0 in x[kept].shape:
         return np.full(p.out_shape, np.nan)
-    return np.pad(x[kept], around, mode)  # type: ignore[call-overload,no-any-return]
+    return np.pad(x[kept], around, mode)  # type: ignore[call-overload]

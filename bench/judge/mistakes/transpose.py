@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -31,7 +32,7 @@ def mistakes(p: Transpose, x: np.ndarray) -> Iterator[Mistake]:
             if order in (p.perm, inverse, straight, straight[::-1], swapped):
                 continue
             words = f"the order of the axes is {_words(order, p.perm)} of those asked for"
-            yield "layout", words, lambda order=order: turned(order)
+            yield "layout", words, partial(turned, order)
 
 
 def _words(order: tuple[int, ...], perm: tuple[int, ...]) -> str:

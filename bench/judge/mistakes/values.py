@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -29,6 +30,10 @@ ROUNDINGS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
 )
 
 
+def _then(linear: Callable[[], np.ndarray], kind: str) -> np.ndarray:
+    return activated(linear(), kind)
+
+
 def activated(y: np.ndarray, kind: str | None) -> np.ndarray:
     with np.errstate(all="ignore"):
         return FUNCTIONS[kind or "identity"](y)
@@ -43,4 +48,4 @@ def other_activations(
     for other in ACTIVATIONS:
         if other != kind:
             words = f"{which} activation is always {other}"
-            yield "activation", words, lambda other=other: activated(linear(), other)
+            yield "activation", words, partial(_then, linear, other)

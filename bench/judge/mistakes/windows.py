@@ -54,8 +54,8 @@ def _folded(places: np.ndarray, size: int, how: str) -> np.ndarray:
 def reaches_beyond(p: Conv | Pool) -> np.ndarray:
     """(out_h, out_w): whose window sees more than the image."""
     rows, columns = places(p)
-    beyond = ~_within(rows, p.h).all(axis=1)[:, None] | ~_within(columns, p.w).all(axis=1)
-    return np.asarray(beyond)
+    high, wide = (_within(rows, p.h).all(axis=1), _within(columns, p.w).all(axis=1))
+    return np.asarray(~np.logical_and.outer(high, wide))
 
 
 def taken_otherwise(p: Window) -> Iterator[tuple[str, str, Window]]:
