@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kernels import launch
 from kernels.params import (
@@ -42,6 +42,10 @@ _PADS: tuple[tuple[_Ints, _Ints, _Ints], ...] = (
     ((1030, 3), (1, 0), (0, 2)),
 )
 _WHOLE = ((1, 1), (5, 7), (33, 31))  # images that are pooled into one value each
+_BARE: dict[str, Any] = dict.fromkeys(("pad_top", "pad_left", "pad_bottom", "pad_right"), 0) | {
+    "dilation_h": 1,
+    "dilation_w": 1,
+}
 _TURNS: tuple[tuple[_Ints, _Ints], ...] = (
     ((37, 45), (1, 0)),
     ((3, 9, 10), (2, 0, 1)),
@@ -96,7 +100,7 @@ def _drawn(p: Params) -> Iterator[Shape]:
             few = replace(p, n=2, c=min(p.c, 5))
             yield Shape("own", few)
             yield Shape("activation", replace(few, activation="tanh"))
-            if (p.kh, p.kw, p.out_h, p.out_w) == (p.h, p.w, 1, 1):  # of the whole image, and no other
+            if few == replace(few, kh=p.h, kw=p.w, out_h=1, out_w=1, **_BARE):  # of the whole image
                 yield from (Shape("size", replace(few, h=h, w=w, kh=h, kw=w)) for h, w in _WHOLE)
             else:
                 yield from (Shape(tag, shape) for tag, shape in _pools(few).items())

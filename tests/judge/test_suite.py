@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from bench.judge.suite import small_shapes
+from bench.judge.suite import sized, small_shapes
 from engine.rung_session import input_shapes, output_shape
 from kernels import registry
 from kernels.params import OPS, PAD_MODES, Pad, Pool
@@ -43,6 +43,10 @@ def test_pools_of_the_whole_image_are_tried_on_several_images() -> None:
     tried = [shape.params for shape in small_shapes(registry.find("cpu", "pool", 1), p)]
     assert len({(q.h, q.w) for q in tried}) >= 3
     assert all((q.kh, q.kw) == (q.h, q.w) for q in tried)
+    # One value each as well, of windows that dilation and padding make as wide: other images need others.
+    dilated = Pool("max", 1, 4, 3, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2)
+    for shape in small_shapes(registry.find("cpu", "pool", 1), dilated):
+        assert shape.params == sized(shape.params) or shape.tag == "ceil"
 
 
 @pytest.mark.parametrize("kind", ["max", "average"])
