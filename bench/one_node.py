@@ -39,17 +39,23 @@ IR_VERSION = 9
 UNARY = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid", "identity": "Identity"}
 BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}
 OUTPUT = "y"
+_LARGE = np.float32(100)  # exp(89) is float32's infinity
 
 
 def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
     """Inputs of one check, weights among them: normal values (weights scaled so that outputs are of order 1),
-    bounded away from 0 where they divide, whole numbers for whole-number types."""
+    bounded away from 0 where they divide, whole numbers for whole-number types; where an exponential is
+    taken, some of them so large that it overflows for whoever does not see to it."""
     arrays = []
     for i, shape in enumerate(input_shapes(p)):
         values = random.standard_normal(shape, np.float32)
         if isinstance(p, Conv | ConvPool | Gemm) and i == 1:
             depth = p.k if isinstance(p, Gemm) else p.c // p.group * p.kh * p.kw
             values /= np.sqrt(np.float32(depth))
+        if isinstance(p, Softmax):
+            values += _LARGE * random.standard_normal((p.outer, 1, p.inner), np.float32)
+        elif isinstance(p, Unary) and np.dtype(p.dtype).kind == "f":
+            values.reshape(-1)[3::4] *= _LARGE
         if isinstance(p, Binary) and p.kind == "div" and i == 1:
             values += np.copysign(np.float32(1), values)
         dtype = np.dtype(p.dtype)

@@ -215,6 +215,27 @@ class Conv(_Window):
         return (y,)
 
 
+class Pad(_Mended):
+    """ "The number of padding elements … can be negative, in which case it removes elements": the reference
+    takes none that are negative.
+    """
+
+    def _run(self, data, pads=None, value=None, axes=None, **_):
+        if pads is None:  # attributes, below opset 11
+            pads, value = self._get("pads", self._get("paddings")), self._get("value", 0.0)
+        axes = range(data.ndim) if axes is None else [int(axis) % data.ndim for axis in axes]
+        cut, added = [slice(None)] * data.ndim, [(0, 0)] * data.ndim
+        count = len(pads) // 2
+        for axis, begin, end in zip(axes, map(int, pads[:count]), map(int, pads[count:]), strict=True):
+            cut[axis] = slice(max(0, -begin), data.shape[axis] + min(0, end))
+            added[axis] = (max(0, begin), max(0, end))
+        mode, kept = self._get("mode", "constant"), data[tuple(cut)]
+        if mode != "constant":
+            return (np.pad(kept, added, mode),)
+        held = np.asarray(0 if value is None else value).reshape(-1)
+        return (np.pad(kept, added, constant_values=held[0] if held.size else 0).astype(data.dtype),)
+
+
 class Cast(_Mended):
     """ "The operator casts the elements of a given input tensor to a data type specified by the 'to'
     argument": the oracle stands for exact arithmetic, so a cast to a narrower floating-point type keeps
@@ -227,4 +248,4 @@ class Cast(_Mended):
         return (x.astype(dtype),)
 
 
-MENDED = (LRN, Softmax, LogSoftmax, BatchNormalization, MaxPool, AveragePool, Conv, Cast)
+MENDED = (LRN, Softmax, LogSoftmax, BatchNormalization, MaxPool, AveragePool, Conv, Pad, Cast)

@@ -193,6 +193,7 @@ def compiled_facts(
         facts: dict[str, float] = {
             "registers": used.registers,
             "shared_nbytes": shared,
+            "stack_nbytes": used.stack_nbytes,
             "spill_nbytes": used.spill_nbytes,
             "threads": threads,
         }

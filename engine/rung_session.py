@@ -63,7 +63,7 @@ def _bytes(count: int) -> str:
 
 class RungSession(Protocol):
     """A prepared rung. `facts`: what was really used, in words; `compiled`: compile-time facts by name
-    (registers, shared_nbytes, spill_nbytes, occupancy, threads; nothing on the CPU)."""
+    (registers, shared_nbytes, stack_nbytes, spill_nbytes, occupancy, threads; nothing on the CPU)."""
 
     facts: Mapping[str, str]
     compiled: Mapping[str, float]

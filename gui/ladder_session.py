@@ -1,7 +1,8 @@
 """Ladders of the window: a question becomes a plan, Run a folder and a worker, a saved kernel a rung's rerun.
 
-One thing is timed at a time: while `blocked` says why not (a comparison runs), nothing starts, and what was
-saved meanwhile is run afterwards.
+What was saved is run alone, and once its verdict is shown timed again together with what it is compared with;
+the next save drops that. One thing is timed at a time: while `blocked` says why not (a comparison runs),
+nothing starts, and what was saved meanwhile is run afterwards.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from bench.ladder.records import (
     Ladder,
     LadderMessage,
     LimitsMeasured,
+    RungCase,
     RungMeasurement,
     RungProvisional,
     RungStarted,
@@ -102,6 +104,8 @@ class LadderSession(QObject):
         self._supervisor: Supervisor | None = None
         self._folder = runs
         self._quick = False
+        self._together = False  # it is timed beside what it is compared with; its verdict is shown already
+        self._held: list[RungMeasurement] = []  # of these, until the last is there
         self._spare: list[QTemporaryDir] = []  # folders of reruns: their error maps are looked at
         self._own = OwnKernels()
         self._wanted = False  # to be run as soon as it is planned
@@ -221,15 +225,19 @@ class LadderSession(QObject):
             self._stand(ended="Saved. It is run as soon as nothing else is timed.")
             self._retry.start()
             return
-        if not (cases := self._own.take(ladder.cases)):
-            return
+        if cases := self._own.take(ladder.cases):
+            self._run_quickly(ladder, cases)
+
+    def _run_quickly(self, ladder: Ladder, cases: Sequence[RungCase], together: bool = False) -> None:
+        """These cases of a ladder, into a folder that goes with the window."""
         spare = QTemporaryDir()
         self._spare.append(spare)
         job = msgspec.structs.replace(
             ladder.job, quick=True, budget_s=min(QUICK_BUDGET_S, ladder.job.budget_s)
         )
-        ladder = msgspec.structs.replace(ladder, job=job, cases=cases)
-        self._begin(LadderFolder.create(Path(spare.path()) / "ladder", ladder), ladder, quick=True)
+        ladder = msgspec.structs.replace(ladder, job=job, cases=tuple(cases))
+        folder = LadderFolder.create(Path(spare.path()) / "ladder", ladder)
+        self._begin(folder, ladder, quick=True, together=together)
 
     def note(self, words: str) -> None:
         """Say a sentence where the last ladder's end is told."""
@@ -283,17 +291,21 @@ class LadderSession(QObject):
             if not self.active:
                 self.state.leave()
                 self._describer.ask(self.state.question)
+            elif self._together:
+                self.cancel()
 
     # ---------------------------------------------------------------------------------------- the measuring
 
-    def _begin(self, folder: LadderFolder, ladder: Ladder, quick: bool) -> None:
-        self._folder, self._quick = folder.path.absolute(), quick
+    def _begin(self, folder: LadderFolder, ladder: Ladder, quick: bool, together: bool = False) -> None:
+        self._folder, self._quick, self._together = folder.path.absolute(), quick, together
+        self._held = []
         self._writer = RunWriter(folder, self)
         self._writer.written.connect(self._on_written)
         self._writer.failed.connect(self._on_write_failed)
         self._writer.closed.connect(self._on_closed)
         self._supervisor = Supervisor(ladder.job, ladder.cases, str(self._folder), ladder_client.VOCABULARY)
-        self.state.begin(ladder.cases)
+        if not together:  # else what is known stays on the screen until it is known anew
+            self.state.begin(ladder.cases)
         if not quick:
             self.state.keep(self._folder)
         self.standing = LadderStanding()
@@ -310,8 +322,9 @@ class LadderSession(QObject):
                         self._writer.heard(message)
                 case RungStarted(case=case, stage=stage):
                     words = f"{STAGES.get(stage, stage)} {case.words}"
-                    self.state.turn(case, STAGES.get(stage, stage))
-                case RungProvisional(case=case, median_ns=median_ns):
+                    if not self._together:
+                        self.state.turn(case, STAGES.get(stage, stage))
+                case RungProvisional(case=case, median_ns=median_ns) if not self._together:
                     self.state.turn(case, median_ns=median_ns)
                 case Progress(text=text):
                     words = text
@@ -326,7 +339,10 @@ class LadderSession(QObject):
                 self._writer.append(measurement)  # type: ignore[arg-type]
 
     def _on_written(self, measurements: Sequence[RungMeasurement]) -> None:
-        self.state.settle(measurements, self._folder)
+        if self._together:
+            self._held += measurements
+        else:
+            self.state.settle(measurements, self._folder)
         self._stand(done=self.standing.done + len(measurements))
 
     def _on_errors(self, data: bytes) -> None:
@@ -347,8 +363,15 @@ class LadderSession(QObject):
     def _on_closed(self) -> None:
         machine, self._supervisor, self._writer = self._supervisor, None, None
         cancelled = machine is not None and machine.cancelled
+        together, self._together = self._together, False
+        if together and not cancelled:  # a part of what is compared is nothing to compare
+            self.state.settle(self._held, self._folder)
         self.state.end()
-        if cancelled:
+        finished = machine is not None and self._quick and not (cancelled or together)
+        alone = [case for case in machine.cases if isinstance(case, RungCase)] if machine and finished else ()
+        if alone and self._beside(alone):
+            return
+        if cancelled and not together:
             words = "Cancelled; what was measured stays."
         elif self._quick:
             words = f"{self._own.words} at {datetime.datetime.now():%H:%M:%S}."
@@ -364,6 +387,16 @@ class LadderSession(QObject):
         else:
             self.run_due()
             self.warm_up()
+
+    def _beside(self, cases: Sequence[RungCase]) -> bool:
+        """Begin to time what was run alone together with what it is compared with, unless there is something
+        else to do. Whether it began."""
+        ladder, found = self.state.ladder, self.state.beside(cases)
+        wait = self._over or self._own.touched or self._own.due or self.state.opened or self._blocked()
+        if not found or wait or ladder is None:
+            return False
+        self._run_quickly(ladder, found, together=True)
+        return True
 
     def _stand(self, **fields: object) -> None:
         values = {name: getattr(self.standing, name) for name in LadderStanding.__dataclass_fields__}

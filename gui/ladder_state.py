@@ -16,6 +16,7 @@ from PySide6.QtCore import QObject, Signal
 
 from bench.charts.ladder_live import Going, planned
 from bench.inside import inside
+from bench.ladder import again
 from bench.ladder.questions import KernelProblem, LadderAnswer, LadderQuestion, RungInfo
 from bench.ladder.records import Ladder, LadderJob, LimitsMeasured, RungCase, RungMeasurement
 from bench.ladder.rows import RungRow, rows
@@ -200,6 +201,18 @@ class LadderState(QObject):
         self._derive()
         self.changed.emit()
 
+    def beside(self, cases: Iterable[RungCase]) -> tuple[RungCase, ...]:
+        """What is to be timed together after these were run alone, by bench.ladder.again; what they are
+        compared with is doubted from now on."""
+        if self.ladder is None:
+            return ()
+        measured, alone = self._shelf.measured, {case.key for case in cases}
+        found = again.beside(self.ladder, measured, tuple(cases))
+        measured.update((c.key, again.aged(measured[c.key])) for c in found if c.key not in alone)
+        if found:
+            self._derive()
+        return found
+
     def turn(self, case: RungCase, words: str = "", median_ns: float | None = None) -> None:
         """The worker is at this case, or says what it takes so far."""
         before = self.going.get(case.key, Going())
@@ -216,6 +229,7 @@ class LadderState(QObject):
         self.changed.emit()
 
     def settle(self, measurements: Iterable[RungMeasurement], folder: Path) -> None:
+        """What was measured, its error maps in a folder."""
         for measurement in measurements:
             key = measurement.case.key
             self.going.pop(key, None)

@@ -37,11 +37,18 @@ HEADINGS = {
     "rel_l2_error": ("error", "Relative L2 error against the float64 oracle"),
     "registers": ("regs", "Registers a thread"),
     "shared_nbytes": ("shared", "Shared memory a block"),
-    "spill_nbytes": ("spills", "Bytes of registers spilled a thread"),
+    "stack_nbytes": ("stack", "Local memory a thread: arrays indexed at run time, and room for spills"),
+    "spill_nbytes": ("spills", "Bytes that instructions store and load for want of registers"),
     "occupancy": ("occ.", "Theoretical occupancy"),
     "reason": ("why", "Why it has no figures"),
 }
-LATE = ("registers", "shared_nbytes", "spill_nbytes", "occupancy")  # there for compiled rungs alone
+LATE = (
+    "registers",
+    "shared_nbytes",
+    "stack_nbytes",
+    "spill_nbytes",
+    "occupancy",
+)  # there for compiled rungs alone
 LEFT = {"rung", "disposition", "reason"}
 
 

@@ -15,7 +15,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,18 @@ _ENTRY = "Compiling entry function '"
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
 _SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_STACK = re.compile(r"(\d+) bytes cumulative stack size")
 _ARCH = re.compile(r"sm_\d{2,3}a?")
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What one thread or block of the kernel takes, as ptxas reports it: registers a thread, bytes of static
-    shared memory a block, bytes of stack and of spilled registers a thread."""
+    """What one thread or block of the kernel takes, as ptxas reports it: registers a thread, and bytes of
+    static shared memory a block.
+
+    stack_nbytes: of local memory a thread, with that of the functions it calls: arrays that are indexed at
+    run time, and room for what is spilled. spill_nbytes: what instructions for want of registers store there
+    and load again, each instruction counted once, however often it runs; none of it is an array's."""
 
     registers: int
     shared_nbytes: int
@@ -147,24 +152,33 @@ def compile_ahead(
 
 
 def resources(cubin: Path, function: str = "") -> Resources | None:
-    """Registers, shared memory and spills of a kernel of a cubin that `compile_rung` returned, or ("") the
-    most that any of its kernels takes. None: its log is gone, or knows no such kernel."""
+    """Registers, shared memory, stack and spills of a kernel of a cubin that `compile_rung` returned, or ("")
+    the most that any of its kernels takes. None: its log is gone, or knows no such kernel."""
     try:
         log = cubin.with_suffix(".log").read_text(encoding="utf-8")
     except OSError:
         return None
+    parts = {part.split("'", 1)[0]: part for part in log.split(_ENTRY)[1:]}
     if function:
-        parts = {part.split("'", 1)[0]: part for part in log.split(_ENTRY)[1:]}
-        log = parts.get(function, "")
+        parts = {name: part for name, part in parts.items() if name == function}
+    found = [used for part in parts.values() if (used := _resources(part))]
+    if not found:
+        return None
+    return Resources(*(max(values) for values in zip(*map(astuple, found), strict=True)))
+
+
+def _resources(log: str) -> Resources | None:
+    """What ptxas says of one kernel and the functions that it calls, which are not inlined."""
     registers = [int(m) for m in _REGISTERS.findall(log)]
-    spills = [tuple(map(int, m)) for m in _SPILLS.findall(log)]
     if not registers:
         return None
+    spills = [tuple(map(int, m)) for m in _SPILLS.findall(log)]
+    frames = [s[0] for s in spills] + [int(m) for m in _STACK.findall(log)]
     return Resources(
         registers=max(registers),
         shared_nbytes=max((int(m) for m in _SHARED.findall(log)), default=0),
-        stack_nbytes=max((s[0] for s in spills), default=0),
-        spill_nbytes=max((s[1] + s[2] for s in spills), default=0),
+        stack_nbytes=max(frames, default=0),
+        spill_nbytes=sum(s[1] + s[2] for s in spills),
     )
 
 

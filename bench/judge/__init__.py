@@ -3,8 +3,8 @@
 A rung is tried on small shapes that each turn on one thing (a bias, a stride, a group, a batch, odd sizes),
 then on the shape that it is timed at: inputs drawn anew each time, output and workspace poisoned before,
 sentinels round every buffer, inputs looked at afterwards, each pass made twice on different poison, and all
-of it held against the float64 oracle. Which shapes fail, and which mistake gives the very answer that was
-got, names it.
+of it held against the float64 oracle. Which shapes fail, and which mistake gives the very answers that were
+got on all of them, names it; else it is said where it is wrong, on how many shapes and by how much.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from bench.judge import diagnosis
+from bench.judge import diagnosis, places
 from bench.judge.pictures import pictures
+from bench.judge.samples import Sample
 from bench.judge.suite import Shape, small_shapes
 from bench.judge.trial import Failure, Trial
 from bench.ladder.records import Finding
@@ -24,18 +25,10 @@ from kernels.registry import Rung
 
 __all__ = ["Failure", "Trial", "Wrong", "examine"]
 
-# What a tag of the suite means where it alone fails.
-_TAGS = {
-    "batch": ("batch_one_only", "right at batch 1, and wrong at every larger batch"),
-    "bias": ("bias", "wrong only where there is a bias"),
-    "pad": ("pad", "wrong only where there is padding"),
-    "stride": ("stride", "wrong only where the stride is above 1"),
-    "strides": ("stride", "wrong only where the two strides differ"),
-    "dilation": ("dilation", "wrong only where the kernel is dilated"),
-    "group": ("group", "wrong only where there are groups"),
-    "activation": ("activation", "wrong only where there is an activation"),
-    "kernel": ("kernel", "wrong only where the kernel's height and width differ"),
-}
+TELLING = 16  # elements; fewer can be something by chance
+# Faults that are seen rather than concluded, the worst first: any one of them is told, whatever else is
+# wrong.
+_SEEN = ("stray_write", "input_written", "unwritten", "race")
 
 
 class Wrong(Exception):
@@ -71,49 +64,62 @@ def examine(
 
     quick: only the shapes that say most.
     """
-    failures = []
+    failures: list[tuple[Shape, Failure]] = []
+    passed: list[tuple[Shape, Sample]] = []
     for index, shape in enumerate(small_shapes(rung, params, quick)):
         # One thread: a small shape is not worth dividing, and what a rung writes is then its own doing.
         with Trial(rung, shape.params, precision, seed=seed + 17 * index, threads=1) as trial:
             for _ in range(2):
-                if failure := trial.check("before timing"):
+                if failure := trial.check("before timing", sample := trial.fresh()):
                     failures.append((shape, failure))
                     break
+            else:
+                passed.append((shape, sample))
     if failures and quick:  # it is wrong: now take the time to say what it is
         examine(rung, params, precision, seed=seed, threads=threads).close()
     if failures:
-        raise _named(failures, rung, precision)
+        raise _named(failures, passed, precision)
     trial = Trial(rung, params, precision, seed=seed, threads=threads)
     try:
         if failure := trial.check("before timing"):
-            raise _named([(Shape("full size", params), failure)], rung, precision)
+            raise _named([(Shape("full size", params), failure)], passed, precision)
     except BaseException:
         trial.close()
         raise
     return trial
 
 
-def _named(failures: Sequence[tuple[Shape, Failure]], rung: Rung, precision: str) -> Wrong:
-    """The finding that says most: a mechanical fault, else the mistake that explains an answer, else the one
-    thing that all failing shapes have in common."""
-    for _, failure in failures:
-        if failure.finding.fault != "wrong":
-            return Wrong(failure.finding, failure.error_map, failure)
-    for shape, failure in failures:
-        if shape.params.op == "conv" and (found := diagnosis.explain(failure, precision)):
-            return _with(failure, *found)
-    for _, failure in failures:
-        if found := diagnosis.general(failure, precision):
-            return _with(failure, *found)
-    tags = {shape.tag for shape, _ in failures if shape.tag != "all"}
-    if len(tags) == 1 and (found := _TAGS.get(next(iter(tags)))):
-        failure = next(failure for shape, failure in failures if shape.tag in tags)
-        return _with(failure, *found)
-    failure = failures[0][1]
-    return Wrong(failure.finding, failure.error_map, failure)
+def _named(
+    failures: Sequence[tuple[Shape, Failure]], passed: Sequence[tuple[Shape, Sample]], precision: str
+) -> Wrong:
+    """The finding that says most: a fault that was seen, else what explains all failures, else where they
+    are."""
+    found = [failure for _, failure in failures]
+    for fault in _SEEN:
+        if seen := [failure for failure in found if failure.finding.fault == fault]:
+            return Wrong(seen[0].finding, seen[0].error_map, seen[0])
+    first = next((f for f in found if f.finding.fault == "wrong" and f.got.size >= TELLING), found[0])
+    if (
+        all(failure.finding.fault == "stale" for failure in found)
+        and max(f.got.size for f in found) >= TELLING
+    ):
+        return Wrong(first.finding, first.error_map, first)
+    right = [(shape.params, sample) for shape, sample in passed]
+    if told := diagnosis.explain(found, right, precision):
+        return _with(first, *told)
+    if broken := [failure for failure in found if failure.finding.fault == "nan"]:
+        return Wrong(broken[0].finding, broken[0].error_map, broken[0])
+    cases = [diagnosis.case(f.params, f.sample, f.got, precision) for f in found]
+    tried = len(failures) + len(passed)
+    on = f"on all {tried} shapes" if not passed else f"on {len(failures)} of {tried} shapes"
+    off = max(f.finding.error.rel_l2 for f in found if f.finding.error is not None)
+    extent = f"wrong {on} tried, by a relative L2 error of up to {off:.1e}"
+    if told := places.where(cases, [shape.params for shape, _ in passed]):
+        return _with(first, told[0], f"{told[1]}; {extent}")
+    return _with(first, "wrong", extent)
 
 
 def _with(failure: Failure, fault: str, words: str) -> Wrong:
     finding = failure.finding
-    reason = f"{words}; {finding.reason}"
+    reason = f"{words}; {failure.where}"
     return Wrong(msgspec.structs.replace(finding, fault=fault, reason=reason), failure.error_map, failure)

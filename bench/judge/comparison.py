@@ -14,6 +14,7 @@ from bench.judge.samples import Sample
 from bench.records import ErrorStats
 from engine import host
 from engine.rung_rows import raw
+from kernels.params import Params
 
 CHUNK_NBYTES = 8 << 20  # of float64 compared at once: little enough to stay in the caches
 COMPARING = 8  # threads at most
@@ -32,10 +33,16 @@ class Comparison:
     broken: bool = False
 
 
+def bound_of(params: Params, precision: str) -> float:
+    """How far an answer may be off: by no less than what is computed in half precision, where its elements
+    are that; what is only moved or converted stays exact."""
+    return BOUNDS["fp16" if params.dtype == "float16" and params.flops else precision]
+
+
 def compare(got: np.ndarray, sample: Sample, precision: str) -> Comparison:
     """The rule of bench.accuracy.error_stats, in pieces, so that a batch of any size fits beside its
     answers."""
-    bound = BOUNDS[precision]
+    bound = bound_of(sample.params, precision)
     largest = float(np.abs(sample.expected).max(initial=0.0)) or 1.0
     squares = reference = total = worst = 0.0
     wrong = 0

@@ -1,165 +1,143 @@
-"""Which mistake explains a wrong answer: what a convolution with that mistake would give is computed, and
-compared.
+"""Which mistake explains a rung's wrong answers.
 
-All of it in float64, on the shapes of bench.judge.suite alone: a mistake explains an answer where nearly
-every element agrees with it and the right answer does not.
+An explanation is given only where it holds on every shape that fails: the answers with that mistake
+(bench.judge.mistakes) are worked out in float64 and are the very answers that were got; or all answers are
+off by one factor, one amount or the rounding of a narrower type (bench.judge.patterns). The shapes that are
+right count too: a mistake that would have made those wrong as well is told of the failing ones alone. Where
+two mistakes give the same answers on all that was tried, both are told. Where nothing explains every failing
+shape, nothing is explained, and all that is said is where it is wrong (bench.judge.places).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from bench.accuracy import BOUNDS
+from bench.judge import mistakes
+from bench.judge.comparison import bound_of
+from bench.judge.mistakes import Mistake, common
+from bench.judge.samples import Sample
 from bench.judge.trial import Failure
-from kernels.params import Conv
+from kernels.params import Params
 
-MOST_OUTPUTS = 1 << 20  # of an answer that is looked into
-EXPLAINED = 0.98  # of the elements
-# Relative errors that sums or products of 11-bit numbers leave (fp16 has 2^-11, tf32 too), many times
-# float32's.
-HALF = (3e-5, 3e-2)
+MOST_OUTPUTS = 1 << 20  # of an answer that is looked into,
+MOST_FLOPS = 5e8  # and of the work that each mistake's answer is
+EXPLAINED = 0.98  # of the elements: what lies beyond a buffer that is read past its end is anything
+WIDE = 30  # times the bound, within which answers are the same,
+NARROW = 1  # and of mistakes that are a rounding
+TOLD = 2  # mistakes that are named where nothing tells them apart
 
 Explanation = tuple[str, str]
 
 
-def explain(failure: Failure, precision: str) -> Explanation | None:
-    """(fault, words) of the first mistake that gives just this answer, or None."""
-    p = failure.sample.params
-    if not isinstance(p, Conv) or failure.sample.expected.size > MOST_OUTPUTS:
-        return None
-    got = failure.got[: p.n].astype(np.float64)
-    expected = failure.sample.expected
-    x, weight = (array.astype(np.float64) for array in failure.sample.inputs[:2])
-    bias = failure.sample.inputs[2].astype(np.float64) if p.bias else None
-    near = 30 * BOUNDS[precision] * (float(np.abs(expected).max()) or 1.0)
-    for fault, words, answer in _mistakes(p, x, weight, bias):
+@dataclass(frozen=True)
+class Case:
+    """A shape that was tried: the answers that should be, and those that were got (None: right ones)."""
+
+    params: Params
+    inputs: tuple[np.ndarray, ...]
+    expected: np.ndarray
+    got: np.ndarray | None
+    bound: float
+
+    @property
+    def largest(self) -> float:
+        return float(np.abs(self.expected).max(initial=0.0)) or 1.0
+
+    @property
+    def small(self) -> bool:
+        return self.expected.size <= MOST_OUTPUTS and self.params.flops <= MOST_FLOPS
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Those of its operator, then those of any."""
+        inputs = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in self.inputs]
+        yield from mistakes.of(self.params, inputs)
+        yield from common.mistakes(self.params, inputs, self.expected)
+
+    def differs(self, answer: np.ndarray, fault: str) -> np.ndarray:
+        """Where an answer is another than the right one."""
         with np.errstate(all="ignore"):
-            agrees = np.abs(got - answer) <= near
-            told = ~(np.abs(answer - expected) <= near)
-        if agrees.mean() >= EXPLAINED and told.any() and agrees[told].mean() >= EXPLAINED:
-            return fault, words
-    return None
+            return np.asarray(~(np.abs(answer - self.expected) <= self._near(fault)))
+
+    def has(self, answer: np.ndarray, fault: str) -> bool:
+        """Whether this is the wrong answer that was got: where either differs from the right one, and as a
+        whole."""
+        assert self.got is not None
+        with np.errstate(all="ignore"):
+            same = (self.got == answer) | (np.abs(self.got - answer) <= self._near(fault))
+        told, wrong = self.differs(answer, fault), self.differs(self.got, fault)
+        if not told.any() or not wrong.any():
+            return False
+        return bool(min(part.mean() for part in (same, same[told], same[wrong])) >= EXPLAINED)
+
+    def spoiled(self, answer: np.ndarray, fault: str) -> bool:
+        """Whether an answer is wrong anywhere."""
+        return bool(self.differs(answer, fault).any())
+
+    def _near(self, fault: str) -> float:
+        return (NARROW if fault == "half_precision" else WIDE) * self.bound * self.largest
 
 
-def general(failure: Failure, precision: str) -> Explanation | None:
-    """Patterns of the error alone, for any operator: half precision."""
-    stats = failure.finding.error
-    if stats is None or precision in ("fp16", "tf32") or not HALF[0] <= stats.rel_l2 <= HALF[1]:
+def case(params: Params, sample: Sample, got: np.ndarray | None, precision: str) -> Case:
+    """Of the distinct images alone: a batch repeats them."""
+    shape = sample.expected.shape
+    if got is not None:
+        got = got.reshape(-1)[: sample.expected.size].reshape(shape).astype(np.float64)
+    return Case(
+        sample.params, sample.inputs, sample.expected.astype(np.float64), got, bound_of(params, precision)
+    )
+
+
+def explain(
+    failures: Sequence[Failure], passed: Sequence[tuple[Params, Sample]], precision: str
+) -> Explanation | None:
+    """(fault, words) of what explains all failures, or None."""
+    wrong = [case(f.params, f.sample, f.got, precision) for f in failures]
+    right = [case(p, sample, None, precision) for p, sample in passed]
+    wrong.sort(key=lambda case: case.expected.size)
+    found = _made(wrong, right)
+    if found is None:
+        from bench.judge import patterns
+
+        found = patterns.explain(wrong)
+        if found is not None and right:
+            found = found[0], f"where it is wrong, {found[1]}"
+    return found
+
+
+def _made(wrong: Sequence[Case], right: Sequence[Case]) -> Explanation | None:
+    """The mistake that gives the wrong answers: rather one that leaves the right ones right."""
+    if not all(case.small for case in wrong):
         return None
-    got = failure.got[: failure.sample.expected.shape[0]].astype(np.float64)
-    expected = failure.sample.expected.reshape(got.shape)
-    difference = np.abs(got - expected)
-    rms = float(np.sqrt(np.square(difference).mean()))
-    spread = float((difference > 0.03 * rms).mean())
-    if spread > 0.7 and float(difference.max()) < 15 * rms:
-        words = (
-            f"a sum or a product in half precision: every element is off a little, {stats.rel_l2:.1e} "
-            "in all, where float32 leaves about 1e-7"
-        )
-        return "half_precision", words
-    return None
+    left = _kept(wrong[0], None, wrong[0].has)
+    for case in wrong[1:]:
+        left = _kept(case, left, case.has)
+    if not left:
+        return None
+    spared = left
+    for case in right:
+        if case.small:
+            told = _kept(case, spared, case.spoiled)
+            spared = [key for key in spared if key not in told]
+    chosen = spared or left
+    fault = chosen[0][0]
+    # What answers zero for one reason could do so for many.
+    words = ", or ".join(words for _, words in chosen[: TOLD if fault != "zeros_only" else 1])
+    return fault, words if spared else f"where it is wrong, {words}"
 
 
-def _mistakes(
-    p: Conv, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None
-) -> Iterator[tuple[str, str, np.ndarray]]:
-    """(fault, words, answer) of the mistakes that are made."""
-
-    def made(q: Conv = p, w: np.ndarray = weight, b: np.ndarray | None = bias, **how: bool) -> np.ndarray:
-        return convolution(q, x, w, b, **how)
-
-    nothing = convolution(p, 0 * x, weight, bias)
-    yield "zeros_only", "answers as for inputs of zeros, whatever it is given", nothing
-    yield "zeros_only", "answers zero, whatever it is given", np.zeros_like(nothing)
-    if bias is not None:
-        yield "bias", "the bias is missing", made(b=None)
-        yield "bias", "the bias is added after the activation", _late_bias(p, x, weight, bias)
-        yield "bias", "the bias is added twice", made(b=2 * bias)
-        yield "bias", "the bias is subtracted", made(b=-bias)
-        yield "bias", "the bias of map 0 is added to every map", made(b=np.full_like(bias, bias[0]))
-    if p.activation:
-        plain = replace(p, activation=None)
-        yield "activation", f"the activation {p.activation} is missing", made(plain)
-    if p.group > 1:
-        yield "group", "groups are ignored: all maps read the first group's channels", made(first_group=True)
-        yield "group", "groups are mixed up: neighbouring maps take them in turn", made(interleaved=True)
-    if p.stride_h != p.stride_w:
-        swapped = replace(p, stride_h=p.stride_w, stride_w=p.stride_h)
-        yield "stride", "the strides along height and width are swapped", made(swapped)
-        for axis, other in (("height", p.stride_w), ("width", p.stride_h)):
-            both = replace(p, stride_h=other, stride_w=other)
-            yield "stride", f"the stride along {axis} is taken from the other axis", made(both)
-    if (p.stride_h, p.stride_w) != (1, 1):
-        yield "stride", "the stride is ignored", made(replace(p, stride_h=1, stride_w=1))
-    for top, left in ((1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1)):
-        shifted = replace(p, pad_top=p.pad_top + top, pad_left=p.pad_left + left)
-        axes = " and ".join(n for n, step in (("top", top), ("left", left)) if step)
-        more = "more" if top + left > 0 else "less"
-        yield "pad", f"the padding is off by one: one {more} at the {axes}", made(shifted)
-    if p.pad_top or p.pad_left:
-        yield "pad", "the padding is ignored", made(replace(p, pad_top=0, pad_left=0))
-        if p.pad_top != p.pad_left:
-            swapped = replace(p, pad_top=p.pad_left, pad_left=p.pad_top)
-            yield "pad", "the padding at the top and at the left is swapped", made(swapped)
-    if (p.dilation_h, p.dilation_w) != (1, 1):
-        yield "dilation", "the dilation is ignored", made(replace(p, dilation_h=1, dilation_w=1))
-    if p.kh * p.kw > 1:
-        flipped = weight[:, :, ::-1, ::-1]
-        yield "kernel", "the kernel is flipped: a convolution, not a cross-correlation", made(w=flipped)
-    if p.kh == p.kw > 1:
-        yield "kernel", "the kernel's rows and columns are swapped", made(w=weight.swapaxes(2, 3))
-    if p.n > 1:
-        right = made()
-        same = np.broadcast_to(right[:1], right.shape)
-        yield "batch_one_only", "every image gets the first image's answer", same
-        for value, words in ((0.0, "zeros"), (np.nan, "NaN")):
-            only = np.full_like(right, value)
-            only[0] = right[0]
-            yield "batch_one_only", f"right for the first image, {words} for the others", only
-
-
-def convolution(
-    p: Conv,
-    x: np.ndarray,
-    weight: np.ndarray,
-    bias: np.ndarray | None,
-    *,
-    first_group: bool = False,
-    interleaved: bool = False,
-) -> np.ndarray:
-    """The sum that `p` says, (n, m, out_h, out_w), every element outside the image being 0, whatever the
-    padding: first_group: all maps read the first group's channels; interleaved: map i is of group i mod
-    group."""
-    y = np.empty((p.n, p.m, p.out_h, p.out_w))
-    rows = np.arange(p.out_h)[:, None] * p.stride_h - p.pad_top + np.arange(p.kh) * p.dilation_h
-    columns = np.arange(p.out_w)[:, None] * p.stride_w - p.pad_left + np.arange(p.kw) * p.dilation_w
-    seen = x[:, :, rows.clip(0, p.h - 1)][..., columns.clip(0, p.w - 1)]  # (n, c, out_h, kh, out_w, kw)
-    inside = ((rows >= 0) & (rows < p.h))[:, :, None, None] & ((columns >= 0) & (columns < p.w))
-    seen = seen * inside
-    channels, maps = p.c // p.group, p.m // p.group
-    weight = weight.reshape(p.m, channels, p.kh, p.kw)
-    for g in range(p.group):
-        first = 0 if first_group else g * channels
-        part = np.arange(g, p.m, p.group) if interleaved else np.arange(g * maps, (g + 1) * maps)
-        y[:, part] = np.einsum(
-            "ncarbs,mcrs->nmab", seen[:, first : first + channels], weight[part], optimize=True
-        )
-    if bias is not None:
-        y += bias.reshape(-1, 1, 1)
-    return _activated(y, p.activation)
-
-
-def _late_bias(p: Conv, x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    return convolution(p, x, weight, None) + bias.reshape(-1, 1, 1)
-
-
-def _activated(y: np.ndarray, kind: str | None) -> np.ndarray:
-    with np.errstate(all="ignore"):
-        if kind == "relu":
-            return np.maximum(y, 0)
-        if kind == "tanh":
-            return np.tanh(y)
-        return 1 / (1 + np.exp(-y)) if kind == "sigmoid" else y
+def _kept(
+    case: Case, among: Sequence[Explanation] | None, wanted: Callable[[np.ndarray, str], bool]
+) -> list[Explanation]:
+    """The mistakes (None: all that can be made there) whose answer is as wanted, each once, in order."""
+    found: dict[Explanation, None] = {}
+    for fault, words, answer in case.mistakes():
+        key = (fault, words)
+        if key in found or (among is not None and key not in among):
+            continue
+        with np.errstate(all="ignore"):
+            if wanted(np.asarray(answer(), np.float64).reshape(case.expected.shape), fault):
+                found[key] = None
+    return list(found)

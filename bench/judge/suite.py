@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kernels import launch
 from kernels.params import (
@@ -15,6 +15,7 @@ from kernels.params import (
     Gemm,
     Lrn,
     LrnPool,
+    Pad,
     Params,
     Pool,
     Softmax,
@@ -33,6 +34,18 @@ _BROADCASTS: tuple[tuple[_Ints, _Ints, _Ints], ...] = (
     ((45,), (1,), (0,)),
     ((6, 12), (0, 1), (12, 1)),
 )
+# Shapes with what is added before and behind, each axis otherwise; reflected, less than there is.
+_PADS: tuple[tuple[_Ints, _Ints, _Ints], ...] = (
+    ((37,), (3,), (5,)),
+    ((5, 9), (0, 2), (1, 4)),
+    ((2, 4, 7, 6), (0, 0, 2, 1), (0, 0, 1, 3)),
+    ((1030, 3), (1, 0), (0, 2)),
+)
+_WHOLE = ((1, 1), (5, 7), (33, 31))  # images that are pooled into one value each
+_BARE: dict[str, Any] = dict.fromkeys(("pad_top", "pad_left", "pad_bottom", "pad_right"), 0) | {
+    "dilation_h": 1,
+    "dilation_w": 1,
+}
 _TURNS: tuple[tuple[_Ints, _Ints], ...] = (
     ((37, 45), (1, 0)),
     ((3, 9, 10), (2, 0, 1)),
@@ -79,11 +92,18 @@ def _drawn(p: Params) -> Iterator[Shape]:
             yield Shape("size", replace(small, m=min(p.m, 37)))
             yield Shape("bias", replace(small, m=min(p.m, 3), bias=True))
             yield Shape("activation", replace(small, m=min(p.m, 3), activation="tanh"))
-        case Pool() if p.out_h > 1 or p.out_w > 1:
+            if p.batch > 1:
+                three = replace(small, m=min(p.m, 3), n=9, k=13, batch=3)
+                yield Shape("batch", replace(three, stride_a=three.m * 13 if p.stride_a else 0,
+                                             stride_b=9 * 13 if p.stride_b else 0))  # fmt: skip
+        case Pool():
             few = replace(p, n=2, c=min(p.c, 5))
             yield Shape("own", few)
             yield Shape("activation", replace(few, activation="tanh"))
-            yield from (Shape(tag, shape) for tag, shape in _pools(few).items())
+            if few == replace(few, kh=p.h, kw=p.w, out_h=1, out_w=1, **_BARE):  # of the whole image
+                yield from (Shape("size", replace(few, h=h, w=w, kh=h, kw=w)) for h, w in _WHOLE)
+            else:
+                yield from (Shape(tag, shape) for tag, shape in _pools(few).items())
         case Lrn():
             less = replace(p, n=2, c=min(p.c, 19), inner=min(p.inner, 35))
             yield Shape("own", less)
@@ -108,6 +128,13 @@ def _drawn(p: Params) -> Iterator[Shape]:
             if p.dtype == "float32":
                 dense = replace(p, shape=(37,), strides_a=(1,), strides_b=(1,))
                 yield Shape("activation", replace(dense, activation="tanh"))
+        case Pad():
+            yield from (Shape("size", replace(p, shape=d, begin=b, end=e)) for d, b, e in _PADS)
+            if p.mode == "constant":
+                yield Shape(
+                    "all", replace(p, shape=(2, 3, 4, 5), begin=(0, 1, 0, 2), end=(1, 0, 3, 1), value=-1.5)
+                )
+                yield Shape("cut", replace(p, shape=(6, 7), begin=(-1, 2), end=(3, -2)))
         case Transpose():
             for dims, perm in _TURNS:
                 yield Shape("size", replace(p, shape=dims, perm=perm))
@@ -121,11 +148,14 @@ def _pools(p: Pool) -> dict[str, Pool]:
         "plain": plain,
         "pad": padded,
         "strides": replace(plain, stride_h=2, stride_w=3),
-        "dilation": replace(plain, dilation_h=2, dilation_w=2),
+        "dilation": replace(plain, dilation_h=2, dilation_w=3),
         "all": replace(padded, h=14, w=17, kh=3, stride_h=2, stride_w=2,
                        count_include_pad=p.kind == "average"),
     }  # fmt: skip
-    return {tag: _sized(shape) for tag, shape in shapes.items()}
+    sized = {tag: _sized(shape) for tag, shape in shapes.items()}
+    # Windows of which the last ones reach beyond the padded image, as ceil_mode has them.
+    beyond = replace(padded, h=10, w=12, kh=3, stride_h=2, stride_w=2, count_include_pad=p.kind == "average")
+    return sized | {"ceil": replace(beyond, out_h=6, out_w=7)}
 
 
 def _convs(p: Conv) -> Iterator[tuple[str, Conv]]:
@@ -135,11 +165,12 @@ def _convs(p: Conv) -> Iterator[tuple[str, Conv]]:
     shapes = {
         "plain": plain,
         "bias": replace(plain, bias=True),
-        "pad": replace(plain, pad_top=1, pad_left=1, pad_bottom=1, pad_right=1),
+        "pad": replace(plain, pad_top=1, pad_left=min(2, max(1, kw - 1)), pad_bottom=min(2, max(1, kh - 1)),
+                       pad_right=1),
         "stride": replace(plain, stride_h=2, stride_w=2),
         "strides": replace(plain, h=kh + 8, w=kw + 9, stride_h=2, stride_w=3),
         "group": replace(plain, c=6, m=4, group=2),
-        "dilation": replace(plain, h=2 * kh + 6, w=2 * kw + 5, dilation_h=2, dilation_w=2),
+        "dilation": replace(plain, h=2 * kh + 6, w=3 * kw + 5, dilation_h=2, dilation_w=3),
         "activation": replace(plain, activation="relu"),
         "batch": replace(plain, n=3),
         "kernel": replace(plain, kh=kh + 1),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench import one_node
+from bench.judge import poison
 from bench.judge.comparison import Comparison, compare, error_map, first_difference, value_at
 from bench.judge.samples import Sample, distinct, draw, looked_at
 from bench.judge.suite import words
@@ -36,6 +37,17 @@ class Failure:
     sample: Sample
     got: np.ndarray
     error_map: np.ndarray | None = None
+
+    @property
+    def where(self) -> str:
+        """How many elements are wrong and which is the first, or what was seen to be wrong."""
+        if self.finding.fault != "stale":
+            return self.finding.reason
+        found = self.finding
+        return (
+            f"{found.wrong:,} of {found.elements:,} elements are wrong, first {found.index}: {found.got} "
+            f"instead of {found.expected}"
+        )
 
 
 @dataclass
@@ -181,13 +193,16 @@ class Trial:
             for out, byte in zip((first, second), POISONS, strict=True)
         ]
         unwritten = left[0] & left[1]
+        if unwritten.any() and (reason := poison.began_with(sample, unwritten, self._pass, self.precision)):
+            return self._fail(when, "unwritten", reason, sample, first, index)
         if unwritten.any():
             at = np.unravel_index(int(unwritten.argmax()), first.shape)
             place = tuple(int(i) for i in at)
             share = f"{int(unwritten.sum()):,} of {unwritten.size:,} elements"
             return self._fail(when, "unwritten", f"never writes {share}, first {place}", sample, first, place)
         if self._follows_poison(first, second):
-            reason = f"element {index} depends on what output or workspace held before the pass"
+            started = poison.began_with(sample, unwritten, self._pass, self.precision)
+            reason = started or f"element {index} depends on what output or workspace held before the pass"
             return self._fail(when, "unwritten", reason, sample, first, index)
         for out in (first, second):
             failure = self._judged(when, sample, out, None)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _FROM_LADDER = (
     ("number", "rung", "whose", "precision", "side"),
-    ("disposition", "registers", "shared_nbytes", "spill_nbytes", "threads", "occupancy"),
+    ("disposition", "registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "threads", "occupancy"),
     ("idea", "reason"),
 )
 _FACTS = ("grid", "block", "kernel")
@@ -63,7 +63,7 @@ def terminal(job: LadderJob, found: Sequence[RungMeasurement]) -> RenderableType
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for name in ("rung", "in", "for", "result"):
         table.add_column(name, no_wrap=True)
-    for name in ("regs", "shared", "spills", "threads", "occ."):
+    for name in ("regs", "shared", "stack", "spills", "threads", "occ."):
         table.add_column(name, justify="right", no_wrap=True)
     for m in found:
         row, figures = RungRow(m), m.compiled
@@ -75,6 +75,7 @@ def terminal(job: LadderJob, found: Sequence[RungMeasurement]) -> RenderableType
             Text(ladder_tables.result(row), style=style),
             f"{figures['registers']:.0f}" if figures else "",
             units.nbytes(figures["shared_nbytes"]) if figures else "",
+            units.nbytes(figures["stack_nbytes"]) if figures else "",
             units.nbytes(figures["spill_nbytes"]) if figures else "",
             f"{figures['threads']:.0f}" if figures else "",
             units.percent(figures["occupancy"], 0) if "occupancy" in figures else "",
@@ -96,7 +97,8 @@ def remarks(found: Sequence[RungMeasurement]) -> list[str]:
         where = f" for {', '.join(archs)}" if several else ""
         lines.append(f"{label}{where}: {reason}")
     lines.append(
-        "compiled, not run: registers and spilled bytes a thread, shared memory and threads a block, and the "
-        "share of a multiprocessor's warps that fit beside each other"
+        "compiled, not run: registers a thread, shared memory and threads a block, stack a thread (arrays "
+        "indexed at run time, and room for spills), spills (the bytes that instructions store and load for "
+        "want of registers), and the share of a multiprocessor's warps that fit beside each other"
     )
     return lines

@@ -49,6 +49,13 @@ Fault = Literal[
     "activation",
     "kernel",
     "half_precision",
+    "left_out",
+    "layout",
+    "scale",
+    "sign",
+    "axis",
+    "kind",
+    "place",
     "wrong",
 ]
 
@@ -143,8 +150,8 @@ class Finding(Record, frozen=True):
 class RungMeasurement(Record, frozen=True):
     """What came of one case. samples_ns, rounds, instances, runs_per_sample as in bench.records.Measurement.
     error: of the full-size checks, the worst. checks: how many passes were judged. compiled: registers,
-    shared_nbytes, spill_nbytes, threads, occupancy (0 to 1). notes: what a reader should know of a right
-    answer."""
+    shared_nbytes, stack_nbytes and spill_nbytes (see kernels.nvrtc.Resources), threads, occupancy (0 to 1).
+    notes: what a reader should know of a right answer."""
 
     case: RungCase
     disposition: Disposition

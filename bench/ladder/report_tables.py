@@ -33,7 +33,8 @@ def table(found: Sequence[RungRow]) -> str:
         ("gain", column(_gain), False),
         ("regs", [f"{f['registers']:.0f}" if "registers" in f else "" for f in facts], False),
         ("shared", [_nbytes(f, "shared_nbytes") for f in facts], False),
-        ("spilled", [_nbytes(f, "spill_nbytes") for f in facts], False),
+        ("stack", [_nbytes(f, "stack_nbytes") for f in facts], False),
+        ("spills", [_nbytes(f, "spill_nbytes") for f in facts], False),
         ("occupancy", [units.percent(f["occupancy"], 0) if "occupancy" in f else "" for f in facts], False),
     ]  # fmt: skip
     return _pipes(columns)

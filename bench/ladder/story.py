@@ -81,7 +81,13 @@ def changes(row: RungRow, below: RungRow) -> tuple[list[str], list[str], list[st
         (good if grows else bad).append(f"{'more' if grows else 'less'} occupancy ({before} → {after})")
     if (spills := _both(now, was, "spill_nbytes")) and spills[0] != spills[1]:
         grows = spills[1] > spills[0]
-        words = f"{'more' if grows else 'fewer'} bytes spilled a thread ({_span(spills, units.nbytes)})"
+        words = (
+            f"{'more' if grows else 'fewer'} bytes of spill stores and loads ({_span(spills, units.nbytes)})"
+        )
+        (bad if grows else good).append(words)
+    elif (stack := _both(now, was, "stack_nbytes")) and stack[0] != stack[1]:  # of arrays, not of spills
+        grows = stack[1] > stack[0]
+        words = f"{'more' if grows else 'less'} stack a thread ({_span(stack, units.nbytes)})"
         (bad if grows else good).append(words)
     blocks = _blocks(below), _blocks(row)
     there = int(row.measurement.facts.get("multiprocessors", "0"))

@@ -67,6 +67,7 @@ COLUMNS: tuple[Column, ...] = (
     ("gain_high", _interval(lambda r: r.gain, "high"), units.times),
     ("registers", _compiled("registers"), lambda v: f"{v:.0f}"),
     ("shared_nbytes", _compiled("shared_nbytes"), units.nbytes),
+    ("stack_nbytes", _compiled("stack_nbytes"), units.nbytes),
     ("spill_nbytes", _compiled("spill_nbytes"), units.nbytes),
     ("threads", _compiled("threads"), lambda v: f"{v:.0f}"),
     ("occupancy", _compiled("occupancy"), lambda v: units.percent(v, 0)),
@@ -153,7 +154,14 @@ def _table(rows: Sequence[RungRow], whole: bool = False) -> RenderableType:
     if not whole:
         names += ["GFLOP/s", "GB/s", "of limit", "error"]
     names += ["vs ref.", "gain"]
-    names += ["regs", "shared", "occ."] if cuda else []
+    # Local memory a thread, where there is any.
+    local = [
+        name
+        for name in ("stack_nbytes", "spill_nbytes")
+        if any(r.measurement.compiled.get(name) for r in rows)
+    ]
+    words = ["stack" if name == "stack_nbytes" else "spills" for name in local]
+    names += ["regs", "shared", *words, "occ."] if cuda else []
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     room = {name for name, doubts in DOUBTS.items() if any(doubts(row) for row in rows)}
 
@@ -187,7 +195,9 @@ def _table(rows: Sequence[RungRow], whole: bool = False) -> RenderableType:
         if cuda:
             facts = m.compiled
             cells.append(f"{facts['registers']:.0f}" if "registers" in facts else "")
-            cells.append(units.nbytes(facts["shared_nbytes"]) if "shared_nbytes" in facts else "")
+            cells += [
+                units.nbytes(facts[name]) if name in facts else "" for name in ("shared_nbytes", *local)
+            ]
             cells.append(units.percent(facts["occupancy"], 0) if "occupancy" in facts else "")
         table.add_row(*cells)
     return table

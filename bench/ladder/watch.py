@@ -1,33 +1,49 @@
 """`ladder --watch`: the user's own rungs, checked and timed again whenever a file is saved.
 
 The whole ladder runs once; from then on only what was saved does, with fewer samples, and the table is drawn
-again with what is known of the others. The next worker is started while the user types, with its libraries
-loaded, so that saving costs checking and timing alone.
-"""
+again with what is known of the others. Then, the verdict on the screen, it is timed once more together with
+what it is compared with, the reference and the rung below: their old times are of another state of the
+machine. The next save drops that. The next worker is started while the user types, with its libraries loaded,
+so that saving costs checking and timing alone."""
 
 from __future__ import annotations
 
 import datetime
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from bench.ladder import again
 from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
 from bench.ladder.progress import LadderProgress
-from bench.ladder.records import Ladder, LadderJob, RungMeasurement
+from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.ladder.rows import rows
 from bench.ladder.store import LadderFolder
 from bench.ladder.tables import terminal
-from bench.sources import stamps
+from bench.sources import Stamps, stamps
 from kernels.errors import InputError, KernelError, KernelscopeError
 
 POLL_S = 0.05
 QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
+
+
+class _Saved(threading.Event):
+    """Set as soon as a file is another than it was."""
+
+    def __init__(self, folders: Iterable[str], seen: Stamps) -> None:
+        super().__init__()
+        self._folders, self._seen = tuple(folders), seen
+
+    def is_set(self) -> bool:
+        if not super().is_set() and stamps(self._folders) != self._seen:
+            self.set()
+        return super().is_set()
 
 
 class Watch:
@@ -80,29 +96,42 @@ class Watch:
         if not everything:
             job = msgspec.structs.replace(job, quick=True, budget_s=min(QUICK_BUDGET_S, job.budget_s))
         if changed:
-            self._run(job, msgspec.structs.replace(self.ladder, job=job, cases=tuple(changed)))
-        self._show(self.ladder, [self.known[c.key] for c in planned.cases if c.key in self.known])
+            self._run(job, changed)
+        cases = () if everything else again.beside(self.ladder, self.known, changed)
+        alone = {case.key for case in changed}
+        self.known |= {c.key: again.aged(self.known[c.key]) for c in cases if c.key not in alone}
+        self._draw()
+        if cases:
+            self._run(job, cases, _Saved(self._job.kernel_dirs, self._seen))
+            self._draw()
+
+    def _draw(self) -> None:
+        assert self.ladder is not None
+        self._show(self.ladder, [self.known[c.key] for c in self.ladder.cases if c.key in self.known])
 
     def _changed(self, rung: str, sources: dict[str, str]) -> bool:
         # A header that several rungs include may have changed as well: then all of the user's run.
         return self._sources.get(rung) != sources.get(rung) or self._sources == sources
 
-    def _run(self, job: LadderJob, ladder: Ladder) -> None:
+    def _run(self, job: LadderJob, cases: Sequence[RungCase], saved: _Saved | None = None) -> None:
+        """These cases; what was measured of them is known afterwards. saved: drops them."""
+        assert self.ladder is not None
+        ladder = msgspec.structs.replace(self.ladder, job=job, cases=tuple(cases))
         with (
             tempfile.TemporaryDirectory(prefix="kernelscope-") as directory,
             LadderProgress(len(ladder.cases)) as progress,
         ):
             folder = LadderFolder.create(Path(directory) / "ladder", ladder)
-            outcome = ladder_client.run(job, ladder.cases, folder, progress, spare=self._spare)
-            for measurement in folder.measurements():
-                self.known[measurement.case.key] = measurement
-            assert self.ladder is not None
+            outcome = ladder_client.run(job, ladder.cases, folder, progress, stop=saved, spare=self._spare)
+            dropped = saved is not None and saved.is_set()
+            if not (dropped and outcome.cancelled):  # a part of what is compared is nothing to compare
+                self.known |= {m.case.key: m for m in folder.measurements()}
             self.ladder = msgspec.structs.replace(
                 self.ladder, limits=folder.ladder.limits, environment=folder.ladder.environment
             )
-            if outcome.reason:
+            if outcome.reason and not dropped:
                 print(outcome.reason, file=sys.stderr)
-            if outcome.cancelled:
+            if outcome.cancelled and not dropped:
                 raise KeyboardInterrupt
 
 

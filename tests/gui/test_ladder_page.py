@@ -8,6 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from bench import defaults
+from bench.ladder import again
+from bench.ladder.records import REFERENCE
 from bench.ladder.store import LadderFolder
 from bench.records import Job
 from gui import screenshots
@@ -181,6 +183,38 @@ def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qt
     settled(window, page, qtbot)
     assert result(page, "mine") is None
     assert "header" in page.reader.state.text()
+
+
+def test_what_a_saved_kernel_is_compared_with_is_timed_again_while_its_verdict_is_shown(
+    make_window, qtbot, tmp_path
+):
+    window = make_window("ok")
+    page = planned(window, qtbot)
+    state = page.session.state
+    page.session.write_template(tmp_path / "kernels")
+    qtbot.waitUntil(lambda: result(page, "mine") == "ok")
+    climb(window, page, qtbot, "mine")
+    before = state.measurement(REFERENCE)
+    assert before is not None
+    seen = []
+
+    def look():
+        mine, reference = state.measurement("mine"), state.measurement(REFERENCE)
+        if mine is not None and "mine" not in state.going:
+            seen.append((mine.samples_ns, reference.samples_ns, again.EARLIER in reference.validity.warnings))
+
+    page.session.state.changed.connect(look)
+    (file,) = (tmp_path / "kernels").iterdir()
+    file.write_text(file.read_text() + "\n")
+    qtbot.waitUntil(lambda: state.measurement(REFERENCE).samples_ns != before.samples_ns)
+    settled(window, page, qtbot)
+    mine, reference = state.measurement("mine"), state.measurement(REFERENCE)
+    doubted = [(own, other) for own, other, earlier in seen if earlier]
+    assert doubted, "the verdict is shown first, its reference doubted"
+    assert {other for _, other in doubted} == {before.samples_ns}
+    assert mine.samples_ns not in {own for own, _ in doubted}, "it was timed again as well"
+    assert again.EARLIER not in reference.validity.warnings
+    assert result(page, "mine") == "ok"
 
 
 @pytest.mark.gpu

@@ -58,6 +58,25 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_nvrtc
+def test_an_array_of_the_kernel_s_is_shown_as_stack_and_not_as_spills(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    array = """float a[64];
+        for (int i = 0; i < 64; i++) a[i] = x[i];
+        a[(int)w[0] & 63] += 1;
+        y[0] = a[(int)w[1] & 63]; }"""
+    own(tmp_path / "own", (BODY % "x[0]").replace("y[0] = x[0]; }", array))
+    line = ["--rung", "mine", "--kernels", str(tmp_path / "own"), "--arch", "sm_90"]
+    assert command(*line, "--format", "csv") == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["stack_nbytes"], row["spill_nbytes"]) == ("256", "0")
+    assert command(*line) == 0
+    shown = capsys.readouterr().out
+    assert "256 B" in shown
+    assert shown.index("stack") < shown.index("spills")
+
+
+@needs_nvrtc
 def test_each_rung_is_told_for_each_architecture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(tmp_path / "own")
     rungs = ("naive", "shared_image", "winograd_2x2_3x3", "tensor_tf32", "mine")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bench import judge
-from bench.judge import Wrong, diagnosis, suite
+from bench.judge import Wrong, suite
 from bench.judge.suite import sized, small_shapes
 from bench.ladder.entrants import params_of
 from engine.rung_session import GUARD_NBYTES
@@ -38,7 +38,7 @@ NAMES = {
     "ignored_dilation": ("dilation", "ignored"),
     "missing_activation": ("activation", "missing"),
     "written_input": ("input_written", "only to be read"),
-    "adds_to_output": ("unwritten", "depends on what output or workspace held"),
+    "adds_to_output": ("unwritten", "adds to what the output or the workspace held"),
 }
 
 
@@ -159,19 +159,6 @@ def test_two_operators_in_one_are_tried_on_what_either_is_tried_on_and_read_back
         "4×6×14×17 → 8×7×17, kernel 3×3, stride 2×1, pad 1, group 2, bias, relu; then → 3×8, max of 3×2, "
         "stride 2, tanh"
     )
-
-
-def test_no_mistake_explains_a_right_answer() -> None:
-    """The mistakes are told from the right answer: on a shape with everything, each gives another answer."""
-    random = np.random.default_rng(1)
-    p = next(s.params for s in small_shapes(registry.find("cpu", "conv", 1), CONV) if s.tag == "all")
-    assert isinstance(p, Conv)
-    x = random.standard_normal((p.n, p.c, p.h, p.w))
-    w = random.standard_normal((p.m, p.c // p.group, p.kh, p.kw))
-    b = random.standard_normal(p.m)
-    right = diagnosis.convolution(p, x, w, b)
-    for fault, words, answer in diagnosis._mistakes(p, x, w, b):
-        assert not np.allclose(answer, right), (fault, words)
 
 
 def test_a_rung_that_raises_is_named_with_its_line(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 import main
 from bench import draw
 from bench.charts import ladder as ladder_charts
+from bench.ladder import again
 from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
 from bench.ladder import tables as ladder_tables
@@ -257,6 +258,48 @@ def test_the_template_passes_and_a_saved_mistake_is_named(
         save(path, text)
         assert following.poll()
         assert seen[-1]["mine"].disposition == "ok"
+    finally:
+        following.close()
+
+
+def test_what_a_saved_rung_is_compared_with_is_timed_again_once_the_verdict_is_shown(tmp_path: Path) -> None:
+    path = ladder_template.write("conv", "cpu", tmp_path / "own")
+    text = path.read_text()
+    job = small_job(rungs=("im2col", "mine"), kernel_dirs=(str(path.parent),))
+    seen: list[tuple[Ladder, dict[str, RungMeasurement]]] = []
+    at_once: list[str] = []  # saved as soon as something is shown
+
+    def show(ladder: Ladder, measurements: list[RungMeasurement]) -> None:
+        seen.append((ladder, {m.case.rung: m for m in measurements}))
+        if at_once:
+            save(path, at_once.pop())
+
+    def doubts(shown: tuple[Ladder, dict[str, RungMeasurement]]) -> tuple[str, ...]:
+        return next(r for r in rows(shown[0], list(shown[1].values())) if r.name == "mine").speedup_doubts
+
+    following = ladder_watch.Watch(job, show)
+    try:
+        following.first()
+        assert not any(again.EARLIER in doubt for doubt in doubts(seen[-1]))
+        save(path, text + "\n")
+        assert following.poll()
+        verdict, after = seen[-2:]
+        assert verdict[1]["mine"].disposition == "ok"
+        assert verdict[1][REFERENCE].samples_ns == seen[0][1][REFERENCE].samples_ns
+        assert any(again.EARLIER in doubt for doubt in doubts(verdict))
+        for name in ("mine", "im2col", REFERENCE):  # all that is compared, together
+            assert after[1][name].samples_ns != verdict[1][name].samples_ns
+        assert not any(again.EARLIER in doubt for doubt in doubts(after))
+        # The next save drops it: nothing of it is shown, and what was saved runs.
+        at_once.append(text + "\n\n\n")
+        save(path, text + "\n\n")
+        assert following.poll()
+        assert seen[-1][1][REFERENCE].samples_ns == after[1][REFERENCE].samples_ns
+        assert any(again.EARLIER in doubt for doubt in doubts(seen[-1]))
+        assert following.poll()
+        assert seen[-1][1][REFERENCE].samples_ns != after[1][REFERENCE].samples_ns
+        assert not any(again.EARLIER in doubt for doubt in doubts(seen[-1]))
+        assert not following.poll()
     finally:
         following.close()
 

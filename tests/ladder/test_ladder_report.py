@@ -63,7 +63,7 @@ def test_a_sentence_tells_the_gain_and_the_figures_that_changed() -> None:
         told["tiles"],
     ), told["tiles"]
     assert told["wide"].startswith("is slower here, 0.800× ")
-    assert "less occupancy (100 % → 25 %), more bytes spilled a thread (0 B → 64 B)" in told["wide"]
+    assert "less occupancy (100 % → 25 %), more bytes of spill stores and loads (0 B → 64 B)" in told["wide"]
     assert told["wide"].endswith(", for all its idea: “Wider.”")
     assert told["same"].startswith("is as fast as 03 wide within 2%, ")
     assert "no figure recorded here says why" in told["lost"]

@@ -1,0 +1,36 @@
+"""After a rung was saved and run alone: what it is compared with was timed at another time, when the machine
+was in another state. That is said of it, and both are timed together once the verdict is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from bench.ladder.records import Ladder, RungCase, RungMeasurement
+from bench.ladder.rows import rows
+
+EARLIER = "it was timed before what was saved last"
+
+
+def beside(
+    ladder: Ladder, known: Mapping[str, RungMeasurement], run: Sequence[RungCase]
+) -> tuple[RungCase, ...]:
+    """The cases to be timed together: those that were run alone and are right, and all that these are
+    compared with, in the ladder's order; none where they are compared with nothing that was timed at another
+    time."""
+    found = [known[case.key] for case in ladder.cases if case.key in known]
+    alone = {case.key for case in run}
+    shown = [row for row in rows(ladder, found) if row.case.key in alone and row.time is not None]
+    others = {m.case.key for row in shown for m in (row.reference, row.lower) if m is not None} - alone
+    wanted = others | {row.case.key for row in shown}
+    return tuple(case for case in ladder.cases if case.key in wanted) if others else ()
+
+
+def aged(measurement: RungMeasurement) -> RungMeasurement:
+    """With the doubt that it was timed at another time than what it is compared with."""
+    validity = measurement.validity
+    if EARLIER in validity.warnings:
+        return measurement
+    warnings = (*validity.warnings, EARLIER)
+    return msgspec.structs.replace(measurement, validity=msgspec.structs.replace(validity, warnings=warnings))
