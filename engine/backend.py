@@ -17,9 +17,20 @@ import numpy as np
 from engine.graph import Graph
 from engine.ort_configuration import Configuration
 from engine.plan import Plan
+from engine.stirring import Stirring
 from kernels.params import PRECISIONS
 
-__all__ = ["PRECISIONS", "Backend", "OpTime", "Options", "Planned", "Queued", "Session"]
+__all__ = [
+    "PRECISIONS",
+    "Backend",
+    "OpTime",
+    "Options",
+    "Planned",
+    "Queued",
+    "Session",
+    "Witness",
+    "Witnessed",
+]
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,15 @@ class OpTime:
     chosen: str = ""
 
 
+@dataclass(frozen=True)
+class Witness:
+    """Of one timed pass. number: its inputs were `stirring.inputs_of(number)`; outputs: by name flat places
+    (int64) and the values that were found there."""
+
+    number: int
+    outputs: Mapping[str, tuple[np.ndarray, np.ndarray]]
+
+
 class Session(Protocol):
     """A prepared model at one batch size. Not thread-safe. `close` frees everything; using it after is an
     error.
@@ -80,7 +100,8 @@ class Session(Protocol):
     facts: Mapping[str, str]
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Copy inputs (name → array of the full batch) to where `run` reads them; returns when copied."""
+        """Copy inputs (name → array of the full batch) to where `run` reads them; returns when copied. The
+        arrays stay as they are until others are bound: timed passes are held against them."""
 
     def run(self) -> None:
         """Start one forward pass; on a GPU it may return before the pass has ended."""
@@ -94,7 +115,8 @@ class Session(Protocol):
     def time_runs(self, count: int, cold: bool = False) -> int:
         """Nanoseconds that `count` passes in a row take on the device's own clock (CUDA events, or
         perf_counter on a CPU), nothing else included. `cold` (count 1): the caches are overwritten before,
-        outside the timed window."""
+        outside the timed window. No two passes are given the same inputs where the session is `Witnessed`;
+        afterwards those that were bound lie there again."""
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """Per-operator times from a pass of its own over the bound inputs, spending about `seconds`."""
@@ -117,6 +139,22 @@ class Queued(Protocol):
     def time_queued(self, count: int) -> int:
         """As time_runs, but of the device alone: the passes wait until all are queued, so that what the host
         takes to start each (tens of µs in ONNX Runtime) is not in it."""
+
+
+@runtime_checkable
+class Witnessed(Protocol):
+    """A Session that changes a few values of its inputs before each timed pass and keeps what the pass left
+    at places that nobody could foresee. stirring: of what is bound (None before the first timed pass)."""
+
+    @property
+    def stirring(self) -> Stirring | None: ...
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Of the last timed train, every pass that was kept."""
+
+    @property
+    def stirring_ns(self) -> float:
+        """What changing inputs (and triggering) takes a pass, taken off the times."""
 
 
 @runtime_checkable

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from engine import host
 from engine.cpu_steps import Blas
 from engine.cuda_runtime import capability_of, import_cupy, translated
 from engine.team import team
-from kernels import nvrtc
-from kernels.registry import ROOT, Rung
+from kernels import nvrtc, registry
+from kernels.registry import Rung
 
 SECONDS = 0.25  # of each probe
 COPIED_NBYTES = 64 << 20  # at least, and four times the last cache
@@ -117,9 +116,7 @@ def no_matrix_units(capability: tuple[int, int]) -> str | None:
 
 def probe(name: str) -> Rung:
     """A probe's file in the shape of a rung, for the compiler."""
-    path = ROOT / "cuda" / "probe" / f"{name}.cu"
-    empty = MappingProxyType[str, float]({})
-    return Rung("cuda", "probe", 0, name, "", "", empty, empty, path, path.read_text(encoding="utf-8"))
+    return registry.code(registry.ROOT / "cuda" / "probe" / f"{name}.cu", "probe")
 
 
 def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tuple[Any, ...]) -> float:
