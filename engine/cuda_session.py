@@ -211,7 +211,7 @@ class EngineCudaSession:
 
     def _placed(self, name: str) -> Placed:
         spec = self._plan.tensors[name]
-        return Placed(int(self._pointer(name)), spec.shape, spec.dtype)
+        return Placed(int(self._pointer(name)), spec.shape, np.dtype(spec.dtype))
 
     def _inputs_bound(self) -> dict[str, np.ndarray]:
         """As they lie on the device: zeros where nothing was bound."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,11 +14,13 @@ import numpy as np
 import pytest
 
 from engine import backends, cuda_stirring
-from engine.backend import Options, Witnessed
+from engine.backend import Options, Queued, Witnessed
 from engine.cuda_runtime import Staging, import_cupy
-from engine.cuda_stirring import RING, CudaStirring, Placed
+from engine.cuda_stirring import RING, CudaStirring, Placed, refusal
+from engine.rung_session import data_inputs, input_shapes, prepare
 from engine.stirring import LOOKED_AT, POISONED
-from kernels import nvrtc
+from kernels import nvrtc, registry
+from kernels.params import Cast, Gemm, Unary
 from tests.backends.nets import small_net
 from tests.engine.harness import run_ort
 from tests.standin.device import Device, Work
@@ -189,22 +192,79 @@ def test_what_the_device_changes_is_what_can_be_rebuilt() -> None:
 
 
 @pytest.mark.gpu
-def test_stirring_takes_microseconds_and_graphs_of_it_go_on() -> None:
-    if reason := backends.get("engine-cuda").unavailable():
+@pytest.mark.parametrize("graph", [True, False])
+@pytest.mark.parametrize("backend", ["engine-cuda", "ort-cuda"])
+def test_every_timed_pass_of_a_model_answers_what_it_was_given(backend: str, graph: bool) -> None:
+    if reason := backends.get(backend).unavailable():
         pytest.skip(reason)
-    session = backends.get("engine-cuda").prepare(small_net(), 2, "fp32", Options(tuned=False))
-    x = np.random.default_rng(0).standard_normal((2, 3, 12, 12)).astype(np.float32)
-    session.bind({"x": x})
+    model = small_net()
+    session = backends.get(backend).prepare(model, 2, "fp32", Options(tuned=False, cuda_graph=graph))
     assert isinstance(session, Witnessed)
-    witnessed(session, lambda inputs: run_ort(small_net(), inputs))
-    print(f"stirring takes {session.stirring_ns:.0f} ns a pass")
+    for seed in range(2):
+        drawn = np.random.default_rng(seed).standard_normal((2, 3, 12, 12)).astype(np.float32)
+        session.bind({"x": drawn})
+        assert session.stirring is None
+        assert session.witnesses() == ()
+        session.run()
+        before = session.fetch()
+        witnessed(session, partial(run_ort, model))
+        session.run()
+        for name, array in session.fetch().items():
+            np.testing.assert_array_equal(array, before[name], "the bound inputs lie there again")
+    if isinstance(session, Queued):
+        assert session.time_queued(20) > 0
+        assert len(session.witnesses()) == 20
+    print(f"{backend}: stirring takes {session.stirring_ns:.0f} ns a pass")
     session.close()
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "params", [Gemm(5, 7, 30, trans_b=True), Cast(5000, "int64", "float16"), Unary("relu", 70_000)],
+    ids=lambda params: params.op,
+)  # fmt: skip
+def test_every_timed_pass_of_a_rung_answers_what_it_was_given(params: Any) -> None:
+    if reason := backends.get("engine-cuda").unavailable():
+        pytest.skip(reason)
+    rung = registry.default("cuda", params)
+    dtype = np.dtype(getattr(params, "dtype", "float32"))
+    given = [
+        (np.random.default_rng(i).standard_normal(shape) * 9).astype(dtype)
+        for i, shape in enumerate(input_shapes(params))
+    ]
+    session = prepare(rung, params, given)
+    assert isinstance(session, Witnessed)
+
+    def answer(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        now = [inputs.get(f"input {i}", array) for i, array in enumerate(given)]
+        if params.op == "gemm":
+            return {"output": now[0].astype(np.float64) @ now[1].astype(np.float64).swapaxes(1, 2)}
+        return {"output": np.maximum(now[0], 0) if params.op == "unary" else now[0].astype(params.to)}
+
+    witnessed(session, answer)
+    assert session.strays() == ()
+    session.write([given[i] for i in data_inputs(params, len(given))])
+    assert session.stirring is None
+    witnessed(session, answer)
+    session.close()
+
+
+def test_a_pass_is_never_said_to_take_nothing() -> None:
+    made = CudaStirring.__new__(CudaStirring)
+    made.cost_ns = 5_000.0
+    assert made.own_ns(60_000, 10) == 10_000
+    assert made.own_ns(40_000, 10) == 2_000
+    assert made.own_ns(40_000, 10, 0.0) == 40_000
+    assert made.own_ns(0, 10) > 0
+
+
+def test_a_type_of_no_known_values_is_not_stirred() -> None:
+    assert refusal({"x": Placed(0, (3,), np.dtype(np.complex64))}) is not None
+    assert refusal({"x": Placed(0, (3,), np.dtype(np.float16))}) is None
+
+
 def witnessed(session: Any, answer: Any) -> None:
-    """Trains of a session leave the answers to what each pass was given, and the bound inputs afterwards."""
-    session.run()
-    before = session.fetch()
+    """Of trains of a session every pass left the answer to what it was given."""
     for count, cold in ((1, False), (5, False), (1, True), (70, False)):
         assert session.time_runs(count, cold) > 0
         found = session.witnesses()
@@ -214,7 +274,4 @@ def witnessed(session: Any, answer: Any) -> None:
             for name, (places, values) in witness.outputs.items():
                 flat = expected[name].reshape(-1)[places]
                 np.testing.assert_allclose(values, flat, rtol=1e-3, atol=1e-5)
-        session.run()
-        for name, array in session.fetch().items():
-            np.testing.assert_array_equal(array, before[name])
     assert session.stirring_ns > 0
