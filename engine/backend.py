@@ -17,7 +17,7 @@ import numpy as np
 from engine.graph import Graph
 from engine.ort_configuration import Configuration
 from engine.plan import Plan
-from engine.stirring import Stirring
+from engine.witness import Witness, Witnessed
 from kernels.params import PRECISIONS
 
 __all__ = [
@@ -72,15 +72,6 @@ class OpTime:
     clock: str
     rung: str = ""
     chosen: str = ""
-
-
-@dataclass(frozen=True)
-class Witness:
-    """Of one timed pass. number: its inputs were `stirring.inputs_of(number)`; outputs: by name flat places
-    (int64) and the values that were found there."""
-
-    number: int
-    outputs: Mapping[str, tuple[np.ndarray, np.ndarray]]
 
 
 class Session(Protocol):
@@ -139,22 +130,6 @@ class Queued(Protocol):
     def time_queued(self, count: int) -> int:
         """As time_runs, but of the device alone: the passes wait until all are queued, so that what the host
         takes to start each (tens of µs in ONNX Runtime) is not in it."""
-
-
-@runtime_checkable
-class Witnessed(Protocol):
-    """A Session that changes a few values of its inputs before each timed pass and keeps what the pass left
-    at places that nobody could foresee. stirring: of what is bound (None before the first timed pass)."""
-
-    @property
-    def stirring(self) -> Stirring | None: ...
-
-    def witnesses(self) -> tuple[Witness, ...]:
-        """Of the last timed train, every pass that was kept."""
-
-    @property
-    def stirring_ns(self) -> float:
-        """What changing inputs (and triggering) takes a pass, taken off the times."""
 
 
 @runtime_checkable

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.backend import Witness
 from engine.cuda_runtime import Staging, capability_of
 from engine.stirring import LOOKED_AT, POISONED, VALUES, Stirring, places_of
+from engine.witness import Witness
 from kernels import nvrtc, registry
 
 RING = 64  # passes whose answers are kept where they are looked at

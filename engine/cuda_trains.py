@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.backend import Witness
 from engine.cuda_runtime import Staging
 from engine.cuda_stirring import TRAIN, CudaStirring, Placed, refusal
 from engine.cuda_stream import Stream, Work
 from engine.stirring import Stirring
+from engine.witness import Witness
 
 Bound = Callable[[], Mapping[str, np.ndarray]]
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from engine import cuda_runtime
-from engine.backend import Witness
 from engine.cuda_runtime import capability_of, import_cupy, translated
 from engine.cuda_stages import starts
 from engine.cuda_stream import Stream
@@ -19,6 +18,7 @@ from engine.rung_memory import RungMemory
 from engine.rung_rows import Given
 from engine.rung_session import Picked, Stray
 from engine.stirring import Stirring
+from engine.witness import Witness
 from kernels import launch, nvrtc, occupancy
 from kernels.errors import UnavailableError
 from kernels.params import Params

@@ -4,13 +4,14 @@ timed."""
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from bench import one_node
+from bench import accuracy, one_node
 from bench.judge.comparison import Comparison, compare, error_map, first_difference, value_at
 from bench.judge.samples import Sample, distinct, draw, looked_at
 from bench.judge.suite import words
@@ -18,6 +19,7 @@ from bench.ladder.records import Finding
 from bench.records import ErrorStats
 from engine.rung_rows import raw
 from engine.rung_session import POISONS, RungSession, data_inputs, output_shape, prepare
+from engine.witness import Witnessed
 from kernels.params import Params
 from kernels.registry import Rung
 
@@ -102,15 +104,38 @@ class Trial:
         ones."""
         sample = self._sample
         self.session.synchronize()
-        part = self._part(sample)
-        if not (part is not None and self._right(sample, [part])) and (
-            failure := self._judged(when, sample, self.session.output(), self._other)
-        ):
-            return failure
+        if isinstance(self.session, Witnessed) and self.session.stirring is not None:
+            if failure := self._witnessed(when, sample, self.session):
+                return failure
+        else:
+            part = self._part(sample)
+            if not (part is not None and self._right(sample, [part])) and (
+                failure := self._judged(when, sample, self.session.output(), self._other)
+            ):
+                return failure
         self._other, self._sample = sample, self._other or self.fresh()
         self._write(self._sample)
         self.session.poison(POISONS[0])
         return None
+
+    def _witnessed(self, when: str, sample: Sample, timed: Witnessed) -> Failure | None:
+        """A timed pass drawn afterwards left what the same inputs give when nobody measures."""
+        stirring, kept = timed.stirring, timed.witnesses()
+        if stirring is None or not kept:
+            return None
+        witness = secrets.choice(kept)
+        inputs = stirring.inputs_of(witness.number)
+        self.session.write([inputs[f"input {i}"] for i in self._data])
+        got = self._pass(POISONS[0])
+        places, values = witness.outputs["output"]
+        expected = got.reshape(-1)[places].astype(np.float64)
+        stats = accuracy.judged(values.astype(np.float32), expected, self.precision)
+        if stats.ok:
+            return None
+        got = got.copy()
+        got.reshape(-1)[places] = values
+        reason = f"a timed pass left what its inputs do not give ({stats.reason})"
+        return self._fail(when, "stale", reason, sample, got)
 
     def _write(self, sample: Sample) -> None:
         given = sample.given(self.params)
