@@ -64,7 +64,7 @@ class CudaStirring:
         self._grid = (max(1, -(-max(counts, default=1) // BLOCK)), max(1, len(tensors)))
         self.stirring: Stirring | None = None
         self.cost_ns: float | None = None  # of a stirring on the device, once it was measured
-        self._number, self._train = 0, range(0)
+        self._number, self._train, self._first = 0, range(0), False
 
     def _lay_out(self, pool: Any) -> None:
         """Room for state, table, values and what is kept, in one allocation."""
@@ -73,7 +73,7 @@ class CudaStirring:
             sizes[f"values of {name}"] = VALUES * tensor.dtype.itemsize
             sizes[f"held of {name}"] = places_of(tensor.shape) * tensor.dtype.itemsize
         for name, tensor in self._outputs.items():
-            sizes[f"kept of {name}"] = RING * 2 * places_of(tensor.shape) * tensor.dtype.itemsize
+            sizes[f"kept of {name}"] = (RING + 1) * 2 * places_of(tensor.shape) * tensor.dtype.itemsize
         self._offsets, end = {}, 0
         for name, size in sizes.items():
             self._offsets[name] = end
@@ -108,7 +108,7 @@ class CudaStirring:
         else:
             staging.upload(np.zeros(8, np.uint64), self._at("table"))
         staging.upload(np.array([made.seed ^ self._mask, 0, 0, 0], np.uint64), self._at("state"))
-        self.stirring, self._number, self._train = made, 0, range(0)
+        self.stirring, self._number, self._train, self._first = made, 0, range(0), False
 
     def forget(self) -> None:
         """Something else is bound."""
@@ -128,22 +128,18 @@ class CudaStirring:
         pointers = (np.uint64(self._at("state")), np.uint64(self._at("table")))
         self._kernel(self._grid, (BLOCK,), (*pointers, np.uint64(self._mask), np.int32(going_on)))
 
-    def took(self, count: int, timed: bool = True) -> None:
-        """So many stirrings were put on the stream, each before a timed pass of one train, or for nothing."""
-        self._train = range(self._number, self._number + (count if timed else 0))
+    def took(self, count: int) -> None:
+        """So many stirrings are put on the stream, each before a timed pass of one train."""
+        self._train = range(self._number, self._number + count)
+        self._first |= 0 in self._train
         self._number += count
 
     # ------------------------------------------------------------------------------------ their own cost
 
     def measure(self, train: Callable[[], float]) -> None:
-        """Once: `train` puts TRAIN stirrings on the device, as a train of passes has them, and says how many
-        nanoseconds they took there."""
-        if self.cost_ns is None:
-            found = []
-            for _ in range(ROUNDS):
-                found.append(train() / TRAIN)
-                self.took(TRAIN, timed=False)
-            self.cost_ns = min(found)
+        """`train` puts TRAIN stirrings on the device, as a train of passes has them, and says how many
+        nanoseconds they took there. What was begun has to be settled, and begun again, before passes."""
+        self.cost_ns = min(train() / TRAIN for _ in range(ROUNDS))
 
     def own_ns(self, measured_ns: float, count: int, each_ns: float | None = None) -> int:
         """What passes took of themselves; never nothing. each_ns: what is taken off for each (None: what
@@ -154,16 +150,17 @@ class CudaStirring:
     # ---------------------------------------------------------------------------------------- witnesses
 
     def witnesses(self, staging: Staging) -> tuple[Witness, ...]:
-        """Of the last timed train, every pass that is still kept. Call when the stream was waited for."""
+        """Of the last timed train, every pass that is still kept; in front of them the first since inputs
+        were bound, whose whole answer was not there before. Call when the stream was waited for."""
         if self.stirring is None or not self._train:
             return ()
         rings = {}
         for name, tensor in self.stirring.outputs.items():
-            rings[name] = np.empty((RING, 2 * tensor.count), tensor.dtype)
+            rings[name] = np.empty((RING + 1, 2 * tensor.count), tensor.dtype)
             staging.download(self._at(f"kept of {name}"), rings[name])
         return tuple(
             Witness(number, {name: self._seen(name, number, ring) for name, ring in rings.items()})
-            for number in self._train[-RING:]
+            for number in (*([0] if self._first else []), *(n for n in self._train[-RING:] if n))
         )
 
     def _seen(self, name: str, number: int, ring: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -172,7 +169,7 @@ class CudaStirring:
         tensor = self.stirring.outputs[name]
         both = [self.stirring.places(tensor, number, purpose) for purpose in (LOOKED_AT, POISONED)]
         places, first = np.unique(np.concatenate(both), return_index=True)
-        return places, ring[number % RING][first]
+        return places, ring[number % RING if number else RING][first]
 
 
 @lru_cache(maxsize=1)

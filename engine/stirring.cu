@@ -18,7 +18,7 @@ struct State {
 struct Tensor {
     u64 at, itemsize, size, count, index;
     u64 values, drawn_from;  // an input: where its values lie and how many, 0 of an output
-    u64 held;                // an input: what lay at the changed places; an output: what passes left, a ring
+    u64 held;                // an input: what lay at the changed places; an output: what passes left, a ring and one
 };
 
 template <typename Word>
@@ -27,7 +27,8 @@ __device__ void stir_one(const Tensor& t, u64 seed, u64 number, bool lies, bool 
     Word* held = (Word*)t.held;
     if (t.drawn_from == 0) {
         if (lies) {
-            Word* kept = held + (number - 1) % RING * 2 * t.count;
+            // The first pass since inputs were bound is kept beside the ring: nothing of its answer was there before.
+            Word* kept = held + (number == 1 ? RING : (number - 1) % RING) * 2 * t.count;
             kept[j] = x[place(seed, number - 1, t.index, LOOKED_AT, j, t.size, t.count)];
             kept[t.count + j] = x[place(seed, number - 1, t.index, POISONED, j, t.size, t.count)];
         }

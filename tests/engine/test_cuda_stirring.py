@@ -101,7 +101,7 @@ def check(on: OnDevice, passes: int) -> None:
     for name, array in INPUTS.items():
         assert on[name].tobytes() == array.tobytes(), "what was bound lies there again"
     found = on.stirring.witnesses(on.staging)
-    assert [witness.number for witness in found] == list(range(passes))[-RING:]
+    assert [witness.number for witness in found] == [0, *range(passes)[-RING:]]
     for witness in found:
         for name, tensor in made.outputs.items():
             places, values = witness.outputs[name]
@@ -213,7 +213,7 @@ def test_every_timed_pass_of_a_model_answers_what_it_was_given(backend: str, gra
             np.testing.assert_array_equal(array, before[name], "the bound inputs lie there again")
     if isinstance(session, Queued):
         assert session.time_queued(20) > 0
-        assert len(session.witnesses()) == 20
+        assert len(session.witnesses()) == 21
     print(f"{backend}: stirring takes {session.stirring_ns:.0f} ns a pass")
     session.close()
 
@@ -268,8 +268,9 @@ def witnessed(session: Any, answer: Any) -> None:
     for count, cold in ((1, False), (5, False), (1, True), (70, False)):
         assert session.time_runs(count, cold) > 0
         found = session.witnesses()
-        assert len(found) == min(count, RING)
-        for witness in (found[0], found[-1]):
+        assert found[0].number == 0
+        assert len(found) - min(count, RING) in (0, 1)
+        for witness in (found[0], found[1 % len(found)], found[-1]):
             expected = answer(session.stirring.inputs_of(witness.number))
             for name, (places, values) in witness.outputs.items():
                 flat = expected[name].reshape(-1)[places]

@@ -45,7 +45,9 @@ def _stir(
 
     if drawn_from == 0:
         if lies:
-            kept = memory.view(held_at, (ring, 2, count), word)[(number - 1) % ring]
+            kept = memory.view(held_at, (ring + 1, 2, count), word)[
+                (number - 1) % ring if number > 1 else ring
+            ]
             kept[:] = x[places(number - 1, LOOKED_AT)], x[places(number - 1, POISONED)]
         if going_on:
             x[places(number, POISONED)] = np.iinfo(word).max

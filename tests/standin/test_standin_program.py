@@ -138,3 +138,11 @@ def test_doctor_sees_the_device(machine: Machine) -> None:
     out, _ = machine.main("doctor")
     for backend in BACKENDS:
         assert f"✓  {backend}" in out
+
+
+def test_timed_passes_of_the_device_can_be_looked_at_afterwards(machine: Machine) -> None:
+    out, _ = machine.python(
+        "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider",
+        str(ROOT / "tests" / "engine" / "test_cuda_stirring.py"),
+    )  # fmt: skip
+    assert "8 passed" in out
