@@ -28,6 +28,7 @@ from bench.records import (
 from bench.timing import Timing
 from engine import backends
 from engine.backend import Backend, Session, Variant, Witnessed
+from engine.graph import Graph
 from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError
 
 LAYERS_S = 0.25
@@ -63,6 +64,10 @@ class Contender:
     @property
     def is_reference(self) -> bool:
         return self.backend.name == self.backend.reference and self.case.precision == "fp32"
+
+    @property
+    def graph(self) -> Graph:
+        return self._material.graph
 
     # ----------------------------------------------------------------------------------------------- stages
 

@@ -38,7 +38,8 @@ MMA_CAPABILITY = (8, 0)
 @dataclass(frozen=True)
 class Reached:
     """Rates a second, and by what they were measured, in words. matrix_flops_per_s: of the matrix units, by
-    the precision of the factors; matrix_missing: why a GPU's are not known."""
+    the precision of the factors; matrix_missing: why a GPU's are not known. cache_nbytes: of the caches
+    together, 0 where not known."""
 
     bytes_per_s: float
     flops_per_s: float
@@ -47,6 +48,7 @@ class Reached:
     matrix_flops_per_s: Mapping[str, float] = field(default_factory=dict)
     matrix_by: str = ""
     matrix_missing: str = ""
+    cache_nbytes: int = 0
 
 
 def cpu(threads: int | None = None) -> Reached:
@@ -70,6 +72,7 @@ def cpu(threads: int | None = None) -> Reached:
         flops_per_s=2 * MATRIX**3 / multiplying,
         copied_by=f"NumPy copying {size >> 20} MiB, {words}",
         multiplied_by=f"{blas.words}, {MATRIX}×{MATRIX} matrices, {words}",
+        cache_nbytes=host.all_caches_nbytes(),
     )
 
 
@@ -103,6 +106,7 @@ def cuda() -> Reached:
         },
         matrix_by="" if missing else "kernels of mma.sync in registers, sums in float32",
         matrix_missing=missing or "",
+        cache_nbytes=int(device.attributes.get("L2CacheSize", 0)),
     )
 
 

@@ -16,7 +16,7 @@ from bench.ladder.store import LadderFolder
 from bench.profile.store import ProfileFolder
 from bench.store import RunFolder
 from tests.ladder.test_judge import PLANTED
-from tests.standin.conftest import Machine, told
+from tests.standin.conftest import ROOT, Machine, told
 
 BACKENDS = ("engine-cpu", "engine-cuda", "ort-cpu", "ort-cuda")
 # The default comparison, but for its large model, its large batches and the time of its samples.
