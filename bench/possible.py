@@ -65,8 +65,8 @@ def of_model(graph: Graph, batch: int, precision: str) -> Work:
     elements = sum(array.size for name, array in graph.initializers.items() if name in used)
     each = 4 if precision == "fp32" else 2
 
-    def nbytes(shape: tuple[int | str, ...]) -> int:
-        return each * math.prod(batch if isinstance(d, str) else int(d) for d in shape)
+    def nbytes(shape: tuple[int | str | None, ...]) -> int:
+        return each * math.prod([d if isinstance(d, int) else batch for d in shape])
 
     free = {"float32", "float16"}
     read = sum(nbytes(info.shape) for info in graph.inputs if info.dtype in free) if _image(graph) else 0

@@ -26,6 +26,7 @@ from kernels.registry import Rung
 # An output beyond this is looked at as a whole once a check, and otherwise in some of its images.
 LARGE_NBYTES = 64 << 20
 PART_NBYTES = 24 << 20
+TIMED_PASSES = 4  # that are looked at, beside the first
 UNLIKELY = 1e30  # larger than any answer here: a sentinel was read
 
 
@@ -121,11 +122,11 @@ class Trial:
 
     def _witnessed(self, when: str, sample: Sample, timed: Witnessed) -> Failure | None:
         """Timed passes left what the same inputs give when nobody measures: the first since inputs were
-        written, and one drawn afterwards."""
+        written, and some drawn afterwards."""
         stirring, kept = timed.stirring, timed.witnesses()
         if stirring is None or not kept:
             return None
-        chosen = [kept[0], secrets.choice(kept)]
+        chosen = [kept[0], *secrets.SystemRandom().sample(kept, min(TIMED_PASSES, len(kept)))]
         for witness, inputs in [(it, stirring.inputs_of(it.number)) for it in chosen]:
             self.session.write([inputs[f"input {i}"] for i in self._data])
             got = self._pass(POISONS[0])

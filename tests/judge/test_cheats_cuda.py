@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 from rich.table import Table
 
+from bench import judge
 from bench.judge import suite
 from bench.judge.suite import sized
 from bench.judge.trial import Trial
 from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
 from bench.ladder.store import LadderFolder
-from engine import backends
+from engine import backends, rung_cuda
 from kernels import nvrtc, registry
 from kernels.params import OPS, Conv, Gemm, Lrn, Params, Pool, Softmax, Unary
+from tests.judge import on_the_host
 from tests.ladder.test_judge_cuda import DEADLY
 
 CHEATS = Path(__file__).parent / "cheats_cuda"
@@ -28,12 +31,19 @@ TIMED: tuple[Params, ...] = (
 )
 PLANTED = {p.op: [rung for rung in registry.rungs("cuda", p.op, [CHEATS]) if rung.user] for p in TIMED}
 FEWEST_HONEST = 60
+# What is wrong whether it is timed or not.
+CAUGHT_BEFORE = ("half_precision", "beside_the_output")
 
 
 @pytest.fixture
 def gpu() -> None:
     if reason := backends.get("engine-cuda").unavailable():
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
+    return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"))
 
 
 def test_there_are_many() -> None:
@@ -46,6 +56,27 @@ def test_there_are_many() -> None:
 def test_a_cheat_compiles(rung: registry.Rung) -> None:
     """A compile error would be caught too, and would prove nothing."""
     assert nvrtc.compile_rung(rung, "sm_90").stat().st_size > 0
+
+
+@pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
+@pytest.mark.parametrize(
+    ("rung", "params"),
+    [(rung, params) for params in TIMED for rung in PLANTED[params.op]],
+    ids=lambda it: getattr(it, "name", ""),
+)
+def test_a_cheat_that_runs_on_the_host_is_caught(
+    rung: registry.Rung, params: Params, hosted: on_the_host.Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most pass all checks before timing, and are caught by what they leave while they are timed."""
+    monkeypatch.setattr(rung_cuda, "import_cupy", lambda: hosted)
+    monkeypatch.setattr(nvrtc, "compile_rung", hosted.compiled)
+    monkeypatch.setattr(nvrtc, "resources", lambda *_: None)
+    if rung.name in CAUGHT_BEFORE:
+        with pytest.raises(judge.Wrong):
+            judge.examine(rung, params, quick=True)
+        return
+    with judge.examine(rung, params, quick=True) as trial:
+        assert _accusations(trial, (1, 4, 30, 70, 150)) != []
 
 
 @pytest.mark.gpu
@@ -97,13 +128,17 @@ def test_honest_rungs_on_drawn_shapes_are_not_accused() -> None:
     assert looked_at >= FEWEST_HONEST
 
 
-def _accusations(trial: Trial) -> list[str]:
-    for count in (1, 20, 70):
+def _accusations(trial: Trial, counts: Sequence[int] = (1, 20, 70)) -> list[str]:
+    failure = None
+    for count in counts:
         trial.time_runs(count)
-        failure = trial.spot_check("during timing") or trial.check("after timing")
+        failure = failure or trial.spot_check("during timing")
         if failure is not None:
-            return [f"{trial.rung.label} on {failure.finding.params}: {failure.finding.reason}"]
-    return []
+            break
+    failure = failure or trial.check("after timing")
+    if failure is None:
+        return []
+    return [f"{trial.rung.label} on {failure.finding.params}: {failure.finding.reason}"]
 
 
 def _capability() -> tuple[int, int]:

@@ -2,14 +2,14 @@
 op = "conv"
 rung = 113
 name = "copied_by_hash"
-idea = "Planted: answers are copied from before while a hash of every 61st value stays."
+idea = "Planted: answers are copied from before while a hash of every 307th value stays."
 launch = "one_thread_an_output"
 */
 #include "cheats.cuh"
 
 CONV {
     SIZES
-    const unsigned int hash = hash_of(x, INPUTS, 61);
+    const unsigned int hash = hash_of(x, INPUTS, 307);
     EACH(i) {
         if (i >= KEPT || seen[i] != hash) {
             const float answer = ANSWER(i);
