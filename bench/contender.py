@@ -181,6 +181,8 @@ class Contender:
             warnings.append(
                 f"the machine was unquiet: between rounds the median moved by up to {interval.relative:.0%}"
             )
+        if reason := self._facts.get("stirring"):
+            warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
         if self._material.judge != ORACLE:
             warnings.append(self._material.judge)
         return self._record(

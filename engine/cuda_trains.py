@@ -86,6 +86,7 @@ class Trains:
             self._stirring = CudaStirring(self._cupy, self._pool, self._inputs, self._outputs)
         if self._stirring.stirring is None:
             self._stirring.begin(self._bound(), self._staging)
+            self._stream.put(self._stirring.settle)  # of nothing: the code is on the device before a capture
             self._stream.synchronize()
             if self._stirring.cost_ns is None:
                 self._stirring.measure(lambda: self._stream.elapsed_ns(self._train(TRAIN, "stirring")))

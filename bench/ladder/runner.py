@@ -188,6 +188,9 @@ class LadderRunner:
         interval = stats.median_interval(timing.samples_ns, timing.rounds)
         if interval.relative > stats.UNQUIET:
             warnings.append(f"the machine was unquiet: the median moved by up to {interval.relative:.0%}")
+        session = getattr(timed, "session", None)
+        if session is not None and (reason := session.facts.get("stirring")):
+            warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
         made = RungMeasurement(
             case=entrant.case,
             disposition="ok",
