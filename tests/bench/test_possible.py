@@ -7,7 +7,9 @@ import pytest
 
 from bench import possible
 from bench.judge.suite import sized
-from bench.ladder.records import Limits, RungCase, RungMeasurement
+from bench.ladder import plan, runner
+from bench.ladder.records import LadderStart, Limits, RungCase, RungMeasured, RungMeasurement
+from bench.ladder.rows import rows
 from bench.records import Case, Measurement
 from bench.rows import FAILURES
 from kernels.params import Conv, Gemm, Pool, Unary
@@ -71,3 +73,17 @@ def test_an_invalid_time_says_why_and_is_compared_with_nothing() -> None:
     model = Measurement(case=Case("m", "ort-cuda", "fp32", 1), disposition="ok", samples_ns=(1_000.0,))
     assert possible.held(model, work, GPU).disposition == "invalid"
     assert possible.held(model, work, None) is model
+
+
+def test_an_invalid_rung_tops_no_ladder(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = msgspec.structs.replace(CPU, bytes_per_s=1.0, cache_nbytes=1)
+    monkeypatch.setattr(runner.limits, "limits", lambda *_: slow)
+    job = plan.job_of(Unary("relu", 6000), "cpu", budget_s=0.02, quick=True)
+    planned = plan.plan(job)
+    told: list[object] = []
+    runner.LadderRunner(LadderStart(job=job, cases=planned.cases), told.append, lambda: False).run()
+    found = [said.measurement for said in told if isinstance(said, RungMeasured)]
+    assert len(found) == len(planned.cases) > 1
+    assert {m.disposition for m in found} == {"invalid"}
+    shown = rows(msgspec.structs.replace(planned, limits=slow), found)
+    assert all(row.time is None and row.speedup is None and row.gain is None for row in shown)
