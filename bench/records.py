@@ -18,7 +18,15 @@ import msgspec
 SCHEMA = 1
 
 Disposition = Literal[
-    "ok", "incorrect", "unsupported", "out_of_memory", "crashed", "timed_out", "cancelled", "failed"
+    "ok",
+    "incorrect",
+    "invalid",
+    "unsupported",
+    "out_of_memory",
+    "crashed",
+    "timed_out",
+    "cancelled",
+    "failed",
 ]
 
 # Why no more samples were taken: the verdict against the reference is clear (of a reference: all against it

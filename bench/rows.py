@@ -15,7 +15,7 @@ from bench.records import Case, Measurement, Run, stem
 
 SOUND = ("ok", "incorrect")
 # A backend that refuses a model and a case that the user cancelled are no failures: nothing went wrong.
-FAILURES = ("incorrect", "out_of_memory", "crashed", "timed_out", "failed")
+FAILURES = ("incorrect", "invalid", "out_of_memory", "crashed", "timed_out", "failed")
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ import msgspec
 import numpy as np
 import onnx
 
-from bench import cases, environment, oracle, timing, tuning
+from bench import cases, environment, limits, oracle, possible, timing, tuning
 from bench.contender import Contender
+from bench.ladder.records import Limits
 from bench.material import Material
 from bench.outcomes import Restart, broke_device, is_bug, outcome, trace
 from bench.records import (
@@ -82,6 +83,7 @@ class Runner:
         self._say = say
         self._stopped = stopped
         self._settled: set[str] = set()
+        self._known: dict[str, Limits | None] = {}
         telling = Telling(say, stopped)
         self._progress, self._go_on = telling.progress, telling.go_on
         self._material: Material | None = None
@@ -234,7 +236,16 @@ class Runner:
             self._say(CaseStarted(case=entrant.case, stage="layers"))
             entrant.measure_layers(folder)
         self._close(entrant)
-        self._settle(entrant.measured(timed, sampler.result(entrant.case.key)))
+        measured = entrant.measured(timed, sampler.result(entrant.case.key))
+        work = possible.of_model(entrant.graph, entrant.case.batch, entrant.case.precision)
+        known = self._limits(entrant.backend.device)
+        self._settle(possible.held(measured, work, known, self._job.l2 == "cold"))
+
+    def _limits(self, device: str) -> Limits | None:
+        """What this machine reaches, where a ladder has measured it before."""
+        if device not in self._known:
+            self._known[device] = limits.known(device, self._job.threads)
+        return self._known[device]
 
     # ---------------------------------------------------------------------------------------------- outcomes
 

@@ -17,9 +17,20 @@ import numpy as np
 from engine.graph import Graph
 from engine.ort_configuration import Configuration
 from engine.plan import Plan
+from engine.witness import Witness, Witnessed
 from kernels.params import PRECISIONS
 
-__all__ = ["PRECISIONS", "Backend", "OpTime", "Options", "Planned", "Queued", "Session"]
+__all__ = [
+    "PRECISIONS",
+    "Backend",
+    "OpTime",
+    "Options",
+    "Planned",
+    "Queued",
+    "Session",
+    "Witness",
+    "Witnessed",
+]
 
 
 @dataclass(frozen=True)
@@ -80,7 +91,8 @@ class Session(Protocol):
     facts: Mapping[str, str]
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Copy inputs (name → array of the full batch) to where `run` reads them; returns when copied."""
+        """Copy inputs (name → array of the full batch) to where `run` reads them; returns when copied. The
+        arrays stay as they are until others are bound: timed passes are held against them."""
 
     def run(self) -> None:
         """Start one forward pass; on a GPU it may return before the pass has ended."""
@@ -94,7 +106,8 @@ class Session(Protocol):
     def time_runs(self, count: int, cold: bool = False) -> int:
         """Nanoseconds that `count` passes in a row take on the device's own clock (CUDA events, or
         perf_counter on a CPU), nothing else included. `cold` (count 1): the caches are overwritten before,
-        outside the timed window."""
+        outside the timed window. No two passes are given the same inputs where the session is `Witnessed`;
+        afterwards those that were bound lie there again."""
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """Per-operator times from a pass of its own over the bound inputs, spending about `seconds`."""

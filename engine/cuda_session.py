@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 
 from engine import cuda_overlap, cuda_runtime, planner
-from engine.backend import OpTime, Options
+from engine.backend import OpTime, Options, Witness
 from engine.cuda_runtime import Staging, capability_of, import_cupy, machine, translated
 from engine.cuda_stages import Library, starts
+from engine.cuda_stirring import Placed
 from engine.cuda_stream import Stream
+from engine.cuda_trains import Trains
 from engine.cuda_weights import Constant, laid_out
 from engine.graph import Graph
 from engine.memory import ALIGNMENT
 from engine.plan import Plan, Step
+from engine.stirring import Stirring
 from kernels import launch, nvrtc, registry
 from kernels.errors import InputError
 from kernels.params import Params
@@ -67,6 +70,7 @@ class EngineCudaSession:
         self._closed = False
         self._pool: Any = None
         self._graph: Any = None
+        self._bound: dict[str, np.ndarray] = {}
         self._op_types = {node.name: node.op_type for node in graph.nodes}
         self._phases: dict[str, int] = {}
         self._facts: dict[str, str] = {}
@@ -117,6 +121,12 @@ class EngineCudaSession:
                 self._begin_early(early)
         else:
             self._facts["cuda_graph"] = "no: not asked for"
+        self._trains = Trains(
+            cupy, self._pool, self._stream, self._staging, lambda: _start(self._calls), *self._stirred(),
+            self._inputs_bound, longest=1, capturing=self._graph is not None,
+        )  # fmt: skip
+        if self._trains.refusal:
+            self._facts["stirring"] = f"no: {self._trains.refusal}"
         self._phases |= {
             "load": planned - started,
             "alloc": allocated - planned,
@@ -186,6 +196,28 @@ class EngineCudaSession:
             name = self._plan.aliases[name]
         return np.uint64(self._pointers[name])
 
+    def _stirred(self) -> tuple[dict[str, Placed], dict[str, Placed]]:
+        """The inputs, and those outputs that a pass writes, each buffer once."""
+        inputs = {name: self._placed(name) for name in self._plan.inputs}
+        taken = {tensor.pointer for tensor in inputs.values()}
+        taken |= {self._pointers[name] for name in self._plan.weights if name in self._pointers}
+        outputs = {}
+        for name in self._plan.outputs:
+            placed = self._placed(name)
+            if placed.pointer not in taken:
+                taken.add(placed.pointer)
+                outputs[name] = placed
+        return inputs, outputs
+
+    def _placed(self, name: str) -> Placed:
+        spec = self._plan.tensors[name]
+        return Placed(int(self._pointer(name)), spec.shape, np.dtype(spec.dtype))
+
+    def _inputs_bound(self) -> dict[str, np.ndarray]:
+        """As they lie on the device: zeros where nothing was bound."""
+        specs = {name: self._plan.tensors[name] for name in self._plan.inputs}
+        return self._bound or {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
+
     def _launch_all(self) -> None:
         self._stream.put(lambda: _start(self._calls))
 
@@ -253,10 +285,13 @@ class EngineCudaSession:
                 )
             if not np.can_cast(array.dtype, spec.dtype, "same_kind"):
                 raise InputError(f"input {name} is {array.dtype}; the session takes {spec.dtype}")
+        self._trains.forget()
+        self._bound = {
+            name: np.ascontiguousarray(array, plan.tensors[name].dtype) for name, array in inputs.items()
+        }
         with translated(f"the inputs of {self._what}"):
-            for name, array in inputs.items():
-                whole = np.ascontiguousarray(array, plan.tensors[name].dtype)
-                self._staging.upload(whole, int(self._pointer(name)))
+            for name, array in self._bound.items():
+                self._staging.upload(array, int(self._pointer(name)))
             self._stream.synchronize()
 
     def run(self) -> None:
@@ -298,16 +333,24 @@ class EngineCudaSession:
     # ---------------------------------------------------------------------------------------------- timing
 
     def time_runs(self, count: int, cold: bool = False) -> int:
+        """Each pass is one CUDA graph with the stirring in front of it where the session uses graphs. What is
+        taken off is the device's: launching such a graph takes the host less than the device needs for it."""
         self._check_open()
-        if cold and count != 1:
-            raise ValueError(f"a cold run is timed on its own, not {count} of them")
-
-        def runs() -> None:
-            for _ in range(count):
-                self._run()
-
         with translated(self._what):
-            return round(self._stream.elapsed_ns(runs, cold))
+            return self._trains.time(count, cold)
+
+    @property
+    def stirring(self) -> Stirring | None:
+        return self._trains.stirring
+
+    @property
+    def stirring_ns(self) -> float:
+        return self._trains.stirring_ns
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        self._check_open()
+        with translated(f"the outputs of {self._what}"):
+            return self._trains.witnesses()
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """Median time of each step in trains of launches of that step alone, as a CUDA graph where the
@@ -369,9 +412,9 @@ class EngineCudaSession:
         if stream := self.__dict__.get("_stream"):
             with contextlib.suppress(RuntimeError):
                 stream.synchronize()
-        for name in ("_calls", "_staging", "_arena", "_weights", "_workspace", "_stream"):
+        for name in ("_trains", "_calls", "_staging", "_arena", "_weights", "_workspace", "_stream"):
             self.__dict__.pop(name, None)
-        self._graph = None
+        self._graph, self._bound = None, {}
         if self._pool is not None:
             self._pool.free_all_blocks()
             self._pool = None

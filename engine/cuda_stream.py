@@ -32,9 +32,11 @@ class Stream:
         with self.on:
             work()
 
-    def elapsed_ns(self, work: Work, cold: bool = False) -> float:
+    def elapsed_ns(self, work: Work, cold: bool = False, before: Work | None = None) -> float:
         """Between two events round `work`, which starts something on this stream. cold: after the L2 cache
-        was overwritten."""
+        was overwritten. before: launched in front of all that."""
+        if before is not None:
+            self.put(before)
         if cold:
             self._cold = self._cold or ColdCache(self._cupy, self._pool)
             self._cold.overwrite(self.on)

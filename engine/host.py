@@ -48,6 +48,23 @@ def last_level_cache_nbytes() -> int:
 
 
 @functools.cache
+def all_caches_nbytes() -> int:
+    """What all caches of all cores hold together, as Linux tells it; 0 where it is not known."""
+    found: dict[tuple[str, str, str], int] = {}
+    for folder in _CACHE_FOLDER.parent.parent.glob("cpu[0-9]*/cache/index*"):
+        try:
+            level, kind, cores, size = (
+                (folder / name).read_text().strip() for name in ("level", "type", "shared_cpu_list", "size")
+            )
+        except OSError:
+            return 0
+        digits = size.rstrip("KMG")
+        if digits.isdigit():
+            found[level, kind, cores] = int(digits) * _UNITS.get(size[len(digits) :], 1)
+    return sum(found.values())
+
+
+@functools.cache
 def _flush_buffer() -> np.ndarray:
     return np.zeros(2 * last_level_cache_nbytes() // 4, np.float32)
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from engine import host
 from engine.cpu_steps import Blas
 from engine.cuda_runtime import capability_of, import_cupy, translated
 from engine.team import team
-from kernels import nvrtc
-from kernels.registry import ROOT, Rung
+from kernels import nvrtc, registry
+from kernels.registry import Rung
 
 SECONDS = 0.25  # of each probe
 COPIED_NBYTES = 64 << 20  # at least, and four times the last cache
@@ -39,7 +38,8 @@ MMA_CAPABILITY = (8, 0)
 @dataclass(frozen=True)
 class Reached:
     """Rates a second, and by what they were measured, in words. matrix_flops_per_s: of the matrix units, by
-    the precision of the factors; matrix_missing: why a GPU's are not known."""
+    the precision of the factors; matrix_missing: why a GPU's are not known. cache_nbytes: of the caches
+    together, 0 where not known."""
 
     bytes_per_s: float
     flops_per_s: float
@@ -48,6 +48,7 @@ class Reached:
     matrix_flops_per_s: Mapping[str, float] = field(default_factory=dict)
     matrix_by: str = ""
     matrix_missing: str = ""
+    cache_nbytes: int = 0
 
 
 def cpu(threads: int | None = None) -> Reached:
@@ -71,6 +72,7 @@ def cpu(threads: int | None = None) -> Reached:
         flops_per_s=2 * MATRIX**3 / multiplying,
         copied_by=f"NumPy copying {size >> 20} MiB, {words}",
         multiplied_by=f"{blas.words}, {MATRIX}×{MATRIX} matrices, {words}",
+        cache_nbytes=host.all_caches_nbytes(),
     )
 
 
@@ -104,6 +106,7 @@ def cuda() -> Reached:
         },
         matrix_by="" if missing else "kernels of mma.sync in registers, sums in float32",
         matrix_missing=missing or "",
+        cache_nbytes=int(device.attributes.get("L2CacheSize", 0)),
     )
 
 
@@ -117,9 +120,7 @@ def no_matrix_units(capability: tuple[int, int]) -> str | None:
 
 def probe(name: str) -> Rung:
     """A probe's file in the shape of a rung, for the compiler."""
-    path = ROOT / "cuda" / "probe" / f"{name}.cu"
-    empty = MappingProxyType[str, float]({})
-    return Rung("cuda", "probe", 0, name, "", "", empty, empty, path, path.read_text(encoding="utf-8"))
+    return registry.code(registry.ROOT / "cuda" / "probe" / f"{name}.cu", "probe")
 
 
 def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tuple[Any, ...]) -> float:

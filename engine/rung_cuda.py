@@ -13,9 +13,12 @@ from engine import cuda_runtime
 from engine.cuda_runtime import capability_of, import_cupy, translated
 from engine.cuda_stages import starts
 from engine.cuda_stream import Stream
+from engine.cuda_trains import Trains
 from engine.rung_memory import RungMemory
 from engine.rung_rows import Given
 from engine.rung_session import Picked, Stray
+from engine.stirring import Stirring
+from engine.witness import Witness
 from kernels import launch, nvrtc, occupancy
 from kernels.errors import UnavailableError
 from kernels.params import Params
@@ -32,8 +35,6 @@ class CudaRungSession:
     def __init__(self, rung: Rung, params: Params, inputs: Sequence[Given]) -> None:
         self._what = f"{rung.label} on the GPU"
         self._cupy = cupy = import_cupy()
-        self._graphs: dict[int, Any] = {}
-        self._capturing = True
         self._open = True
         self._pool: Any = None
         try:
@@ -46,6 +47,10 @@ class CudaRungSession:
                 pointers = self._allocate(params, inputs, shape)
                 output, scratch = map(self._memory.pointer, ("output", "workspace"))
                 self._stages = starts(cupy, module, rung, shape, pointers, output, scratch)
+                self._trains = Trains(
+                    cupy, self._pool, self._stream, self._memory.staging, self._launch,
+                    *self._memory.stirred, self._memory.data, longest=LONGEST_GRAPH,
+                )  # fmt: skip
                 kernel, compiled = compiled_facts(cubin, shape, rung.op, digits)
                 self.compiled: Mapping[str, float] = compiled
         except BaseException:
@@ -55,6 +60,7 @@ class CudaRungSession:
             **shown(shape, rung.op, kernel),
             "compute_capability": ".".join(map(str, capability)),
             "multiprocessors": str(cupy.cuda.Device().attributes["MultiProcessorCount"]),
+            **({"stirring": f"no: {self._trains.refusal}"} if self._trains.refusal else {}),
         }
 
     def _allocate(self, params: Params, inputs: Sequence[Given], shape: launch.Launch) -> list[int]:
@@ -73,6 +79,7 @@ class CudaRungSession:
 
     def write(self, data: Sequence[Given]) -> None:
         with translated(self._what):
+            self._trains.forget()
             self._memory.write(data)
 
     def poison(self, byte: int) -> None:
@@ -100,47 +107,20 @@ class CudaRungSession:
             return self._memory.strays(whole)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        if cold and count != 1:
-            raise ValueError(f"a cold run is timed on its own, not {count} of them")
-
-        def launches() -> None:
-            for _ in range(count):
-                self._launch()
-
         with translated(self._what):
-            trains = self._trains(count)
+            return self._trains.time(count, cold)
 
-            def replays() -> None:
-                for graph in trains or ():
-                    graph.launch(self._stream.on)
+    @property
+    def stirring(self) -> Stirring | None:
+        return self._trains.stirring
 
-            work = replays if trains is not None else lambda: self._stream.put(launches)
-            return round(self._stream.elapsed_ns(work, cold))
+    @property
+    def stirring_ns(self) -> float:
+        return self._trains.stirring_ns
 
-    def _trains(self, count: int) -> list[Any] | None:
-        """CUDA graphs of powers of two of launches that make up `count`, so that a kernel of microseconds
-        is not bound by the host; None where capturing does not work."""
-        trains = []
-        left = count
-        while left and self._capturing:
-            size = min(LONGEST_GRAPH, 1 << (left.bit_length() - 1))
-            if size not in self._graphs:
-                self._graphs[size] = self._capture(size)
-            trains.append(self._graphs[size])
-            left -= size
-        return trains if self._capturing else None
-
-    def _capture(self, size: int) -> Any:
-        def launches() -> None:
-            for _ in range(size):
-                self._launch()
-
-        graph, _ = self._stream.capture(launches, trial=False)
-        if graph is None:  # from now on launches go one by one
-            self._capturing = False
-            self._graphs.clear()
-            self._memory.staging.move_to(self._stream.on)
-        return graph
+    def witnesses(self) -> tuple[Witness, ...]:
+        with translated(self._what):
+            return self._trains.witnesses()
 
     def close(self) -> None:
         """Wait for what still runs, then free everything; a device that has faulted frees nothing more."""
@@ -152,7 +132,7 @@ class CudaRungSession:
             return
         with contextlib.suppress(RuntimeError, AttributeError):
             self._stream.synchronize()
-        for name in ("_graphs", "_memory", "_stages", "_stream"):
+        for name in ("_trains", "_memory", "_stages", "_stream"):
             self.__dict__.pop(name, None)
         if self._pool is not None:
             with contextlib.suppress(RuntimeError):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.cuda_runtime import Staging
+from engine.cuda_stirring import Placed
 from engine.cuda_stream import Stream
 from engine.rung_rows import Given, Rows, blocks, changed, picked
 from engine.rung_session import (
@@ -58,6 +59,19 @@ class RungMemory:
     def pointer(self, name: str) -> int:
         """Where a buffer lies; 0 for a workspace of nothing."""
         return int(self.arena.ptr) + self.layout.places[name][0] if name in self.layout.places else 0
+
+    @property
+    def stirred(self) -> tuple[dict[str, Placed], dict[str, Placed]]:
+        """The inputs that are no weights, and the output: what no two timed passes find alike."""
+        inputs = {}
+        for place in self._data:
+            given, name = self._given[place], f"input {place}"
+            inputs[name] = Placed(self.pointer(name), tuple(given.shape), given.dtype)
+        return inputs, {"output": Placed(self.pointer("output"), *self._result)}
+
+    def data(self) -> dict[str, np.ndarray]:
+        """Those inputs, as they were written."""
+        return {f"input {place}": np.asarray(self._given[place]) for place in self._data}
 
     def poison(self, byte: int) -> None:
         for name in ("output", "workspace"):

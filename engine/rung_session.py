@@ -89,7 +89,9 @@ class RungSession(Protocol):
         drawn anew."""
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        """Nanoseconds that so many passes take in a row, as engine.backend.Session says."""
+        """Nanoseconds that so many passes take in a row, as engine.backend.Session says. What they were given
+        and left is told as engine.backend.Witnessed does, of the inputs "input 0", … that are no weights, and
+        of "output"."""
 
     def close(self) -> None: ...
 

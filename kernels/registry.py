@@ -45,6 +45,7 @@ __all__ = [
     "Rung",
     "beside",
     "candidates",
+    "code",
     "default",
     "find",
     "precisions",
@@ -146,6 +147,13 @@ def find(
     known = ", ".join(f"{rung.number} {rung.name}" for rung in ladder) or "none"
     hint = nearest(wanted, [rung.name for rung in ladder])
     raise InputError(f"no rung {wanted!r} of {op} on {device}{hint}; there are: {known}")
+
+
+def code(path: Path, op: str, **defines: int) -> Rung:
+    """A file of CUDA of ours that is no rung, in the shape of one, for the compiler."""
+    nothing = MappingProxyType[str, Any]({})
+    text = path.read_text(encoding="utf-8")
+    return Rung("cuda", op, 0, path.stem, "", "", MappingProxyType(defines), nothing, path, text)
 
 
 def default(

@@ -4,13 +4,14 @@ timed."""
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from bench import one_node
+from bench import accuracy, one_node
 from bench.judge import poison
 from bench.judge.comparison import Comparison, compare, error_map, first_difference, value_at
 from bench.judge.samples import Sample, distinct, draw, looked_at
@@ -19,12 +20,14 @@ from bench.ladder.records import Finding
 from bench.records import ErrorStats
 from engine.rung_rows import raw
 from engine.rung_session import POISONS, RungSession, data_inputs, output_shape, prepare
+from engine.witness import Witnessed
 from kernels.params import Params
 from kernels.registry import Rung
 
 # An output beyond this is looked at as a whole once a check, and otherwise in some of its images.
 LARGE_NBYTES = 64 << 20
 PART_NBYTES = 24 << 20
+TIMED_PASSES = 4  # that are looked at, beside the first
 UNLIKELY = 1e30  # larger than any answer here: a sentinel was read
 
 
@@ -114,14 +117,39 @@ class Trial:
         ones."""
         sample = self._sample
         self.session.synchronize()
-        part = self._part(sample)
-        if not (part is not None and self._right(sample, [part])) and (
-            failure := self._judged(when, sample, self.session.output(), self._other)
-        ):
-            return failure
+        if isinstance(self.session, Witnessed) and self.session.stirring is not None:
+            if failure := self._witnessed(when, sample, self.session):
+                return failure
+        else:
+            part = self._part(sample)
+            if not (part is not None and self._right(sample, [part])) and (
+                failure := self._judged(when, sample, self.session.output(), self._other)
+            ):
+                return failure
         self._other, self._sample = sample, self._other or self.fresh()
         self._write(self._sample)
-        self.session.poison(POISONS[0])
+        if not isinstance(self.session, Witnessed):  # which poisons some itself; the rest is an old answer
+            self.session.poison(POISONS[0])
+        return None
+
+    def _witnessed(self, when: str, sample: Sample, timed: Witnessed) -> Failure | None:
+        """Timed passes left what the same inputs give when nobody measures: the first since inputs were
+        written, and some drawn afterwards."""
+        stirring, kept = timed.stirring, timed.witnesses()
+        if stirring is None or not kept:
+            return None
+        chosen = [kept[0], *secrets.SystemRandom().sample(kept, min(TIMED_PASSES, len(kept)))]
+        for witness, inputs in [(it, stirring.inputs_of(it.number)) for it in chosen]:
+            self.session.write([inputs[f"input {i}"] for i in self._data])
+            got = self._pass(POISONS[0])
+            places, values = witness.outputs["output"]
+            expected = got.reshape(-1)[places].astype(np.float64)
+            stats = accuracy.judged(values.astype(np.float32), expected, self.precision)
+            if not stats.ok:
+                got = got.copy()
+                got.reshape(-1)[places] = values
+                reason = f"a timed pass left what its inputs do not give ({stats.reason})"
+                return self._fail(when, "stale", reason, sample, got)
         return None
 
     def _write(self, sample: Sample) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import environment, limits, stats
+from bench import environment, limits, possible, stats
 from bench.judge import Trial, Wrong
 from bench.ladder import entrants
 from bench.ladder.entrants import Entrant, Reference
@@ -19,12 +19,14 @@ from bench.ladder.records import (
     Finding,
     LadderMessage,
     LadderStart,
+    Limits,
     LimitsMeasured,
     RungCase,
     RungMeasured,
     RungMeasurement,
     RungProvisional,
     RungStarted,
+    compared_in,
 )
 from bench.outcomes import Incorrect, Restart, broke_device, is_bug, outcome, trace
 from bench.records import Done, Hello, Log, Progress, Telemetry, Validity
@@ -49,6 +51,7 @@ class LadderRunner:
         self._say = say
         self._stopped = stopped
         self._settled: set[str] = set()
+        self._limits: Limits | None = None
         telling = Telling(say, stopped)
         self._progress, self._go_on = telling.progress, telling.go_on
 
@@ -76,9 +79,8 @@ class LadderRunner:
     def _probe(self) -> None:
         try:
             self._say(Progress(text="measuring what this machine reaches"))
-            self._say(
-                LimitsMeasured(limits=limits.limits(self._job.device, self._job.threads, not self._job.quick))
-            )
+            self._limits = limits.limits(self._job.device, self._job.threads, not self._job.quick)
+            self._say(LimitsMeasured(limits=self._limits))
         except KernelscopeError as error:
             self._say(Log(level="warning", text=f"the machine's limits are not known: {error}"))
 
@@ -151,7 +153,7 @@ class LadderRunner:
                     raise timing.error
                 self._say(RungStarted(case=entrant.case, stage="check"))
                 self._check_again(entrant)
-                self._settle(self._measured(entrant, timing, sampler.result(key)))
+                self._settle(self._possible(self._measured(entrant, timing, sampler.result(key))))
             except Stopped:
                 raise
             except Exception as error:
@@ -170,6 +172,12 @@ class LadderRunner:
 
     # ---------------------------------------------------------------------------------------------- outcomes
 
+    def _possible(self, made: RungMeasurement) -> RungMeasurement:
+        if made.case.scope == "model":
+            return made
+        work = possible.of_params(self._params, compared_in(made.case.precision))
+        return possible.held(made, work, self._limits, self._job.l2 == "cold")
+
     def _measured(self, entrant: Entrant, timing: Timing, telemetry: Telemetry) -> RungMeasurement:
         timed = entrant.timed
         warnings = list(timing.warnings)
@@ -180,6 +188,9 @@ class LadderRunner:
         interval = stats.median_interval(timing.samples_ns, timing.rounds)
         if interval.relative > stats.UNQUIET:
             warnings.append(f"the machine was unquiet: the median moved by up to {interval.relative:.0%}")
+        session = getattr(timed, "session", None)
+        if session is not None and (reason := session.facts.get("stirring")):
+            warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
         made = RungMeasurement(
             case=entrant.case,
             disposition="ok",

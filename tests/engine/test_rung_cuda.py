@@ -34,12 +34,16 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> Callable[..., CudaRungSession]:
 def test_as_many_launches_are_timed_as_were_asked_for(prepared, broken: str) -> None:
     cupy = FakeCupy(cost_us=lambda launches, i: 3.0, broken=broken)
     session = prepared(cupy)
+    session.time_runs(1)
+    assert session.stirring_ns == pytest.approx(3_000)
     for count in (1, 5, 300, 5):
         cupy.ran.clear()
-        assert session.time_runs(count) == pytest.approx(2 * count * 3_000)
-        assert [launched.function for launched in cupy.ran] == ["gemm", "gemm_reduce"] * count
+        assert session.time_runs(count) == pytest.approx(2 * count * 3_000), "what stirs is taken off"
+        ran = [launched.function for launched in cupy.ran]
+        assert ran == ["stir", "gemm", "gemm_reduce"] * count + ["stir"]
     cupy.ran.clear()
     assert session.time_runs(1, cold=True) == pytest.approx(6_000)
+    assert [launched.function for launched in cupy.ran] == ["stir", "gemm", "gemm_reduce", "stir"]
     with pytest.raises(ValueError, match="a cold run is timed on its own, not 2"):
         session.time_runs(2, cold=True)
     session.close()

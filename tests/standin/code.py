@@ -15,7 +15,8 @@ _COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _BOUNDS = re.compile(r"__launch_bounds__\([^()]*\)")
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:\w+\s+)*?(\w+)\s*\(([^()]*)\)')
 _CONSTANT = re.compile(r"__constant__\s+float\s+(\w+)\s*\[\s*(\w+)\s*\]")
-_TYPES = {"int": "int32", "index_t": "int64", "long long": "int64", "float": "float32"}
+_TYPES = {"int": "int32", "index_t": "int64", "long long": "int64", "unsigned long long": "uint64",
+          "float": "float32"}  # fmt: skip
 
 
 @dataclass(frozen=True)

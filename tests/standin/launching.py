@@ -10,14 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from tests.standin import answers
+from tests.standin import answers, stirring
 from tests.standin.code import Function, Module
 from tests.standin.device import Device, Launched, Work
 from tests.standin.errors import INVALID, CudaError
 
 MOST_THREADS, MOST_BLOCK, MOST_GRID = 1024, (1024, 1024, 64), (2**31 - 1, 65535, 65535)
 SHARED_NBYTES, MOST_SHARED_NBYTES = 48 << 10, 227 << 10
-_TYPES = {"pointer": np.uint64, "int32": np.int32, "int64": np.int64, "float32": np.float32}
+_TYPES = {
+    "pointer": np.uint64,
+    "uint64": np.uint64,
+    "int32": np.int32,
+    "int64": np.int64,
+    "float32": np.float32,
+}
 _handles = itertools.count(1)
 by_handle: dict[int, Kernel] = {}  # as CuPy does it, what was once loaded stays
 
@@ -56,9 +62,9 @@ class Kernel:
         if self._known_since != self.device.memory.freed:  # what is kept would keep memory that was freed
             self._known.clear()
             self._known_since = self.device.memory.freed
-        key = tuple(arguments)
+        key = (*arguments, *grid)
         if key not in self._known:
-            self._known[key] = self._bound(arguments)
+            self._known[key] = self._bound(arguments, grid)
         do, launched = self._known[key]
         if self._module.op == "probe":  # which is told how much a thread does
             launched = replace(launched, flops=launched.flops * math.prod(grid) * math.prod(block))
@@ -84,7 +90,7 @@ class Kernel:
         if wrong:
             raise CudaError(INVALID, f"grid {grid}, block {block}, {shared_nbytes:,} bytes of shared memory")
 
-    def _bound(self, arguments: Sequence[Any]) -> tuple[Callable[[], object], Launched]:
+    def _bound(self, arguments: Sequence[Any], grid: Sequence[int]) -> tuple[Callable[[], object], Launched]:
         takes = self.function.takes
         if takes is None:
             return lambda: None, Launched(self.function.name)
@@ -94,6 +100,9 @@ class Kernel:
             raise CudaError(INVALID, f"{self.function.name} takes {', '.join(takes)} and was given {names}")
         pointers = [int(value) for value, kind in zip(arguments, takes, strict=True) if kind == "pointer"]
         scalars = [value.item() for value, kind in zip(arguments, takes, strict=True) if kind != "pointer"]
+        if self._module.file == "stirring.cu":
+            do = stirring.bind(self.device.memory, self._module, pointers, scalars, grid[1])
+            return do, Launched(self.function.name)
         if self._constants:  # the weights, as the kernel reads them
             pointers[1] = self._constants[0]
         answer = answers.bind(self.device.memory, self._module, self.function.name, pointers, scalars)

@@ -16,7 +16,7 @@ from bench.ladder.store import LadderFolder
 from bench.profile.store import ProfileFolder
 from bench.store import RunFolder
 from tests.ladder.test_judge import PLANTED
-from tests.standin.conftest import Machine, told
+from tests.standin.conftest import ROOT, Machine, told
 
 BACKENDS = ("engine-cpu", "engine-cuda", "ort-cpu", "ort-cuda")
 # The default comparison, but for its large model, its large batches and the time of its samples.
@@ -138,3 +138,11 @@ def test_doctor_sees_the_device(machine: Machine) -> None:
     out, _ = machine.main("doctor")
     for backend in BACKENDS:
         assert f"✓  {backend}" in out
+
+
+def test_timed_passes_of_the_device_can_be_looked_at_afterwards(machine: Machine) -> None:
+    out, _ = machine.python(
+        "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider",
+        str(ROOT / "tests" / "engine" / "test_cuda_stirring.py"),
+    )  # fmt: skip
+    assert "8 passed" in out

@@ -1,0 +1,89 @@
+"""A time that no machine can have is no result, and one that Winograd's way or a cache explains is."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from bench import possible
+from bench.judge.suite import sized
+from bench.ladder import plan, runner
+from bench.ladder.records import LadderStart, Limits, RungCase, RungMeasured, RungMeasurement
+from bench.ladder.rows import rows
+from bench.records import Case, Measurement
+from bench.rows import FAILURES
+from kernels.params import Conv, Gemm, Pool, Unary
+
+GPU = Limits(
+    device="cuda", bytes_per_s=4e12, flops_per_s=6e13, copied_by="", multiplied_by="", measured_on="",
+    measured_at="", matrix_flops_per_s={"tf32": 3e14, "fp16": 6e14}, cache_nbytes=50 << 20,
+)  # fmt: skip
+CPU = msgspec.structs.replace(
+    GPU, device="cpu", bytes_per_s=2e10, flops_per_s=1e11, matrix_flops_per_s={}, cache_nbytes=8 << 20
+)
+
+
+def measured(median_ns: float, rung: str = "it") -> RungMeasurement:
+    return RungMeasurement(
+        case=RungCase(rung=rung), disposition="ok", samples_ns=(median_ns,) * 5, rounds=(0,) * 5
+    )
+
+
+def disposition(params: object, median_ns: float, limits: Limits | None, cold: bool = False) -> str:
+    work = possible.of_params(params)  # type: ignore[arg-type]
+    return possible.held(measured(median_ns), work, limits, cold).disposition
+
+
+@pytest.mark.parametrize(
+    ("params", "median_ns", "limits", "cold", "expected"),
+    [
+        # 800 MB of which 50 MiB lie in the cache: 150 µs at a quarter more than the rate measured.
+        (Unary("relu", 100_000_000), 100_000, GPU, False, "invalid"),
+        (Unary("relu", 100_000_000), 160_000, GPU, False, "ok"),
+        # All of it in the cache: nothing is claimed, but where the cache is cold.
+        (Unary("relu", 5_000_000), 100, GPU, False, "ok"),
+        (Unary("relu", 5_000_000), 100, GPU, True, "invalid"),
+        # A convolution four times faster than its multiplications, as Winograd's way can be.
+        (sized(Conv(64, 256, 56, 56, 256, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1)), 600_000, GPU, False, "ok"),
+        (sized(Conv(64, 256, 56, 56, 256, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1)), 60_000, GPU, False, "invalid"),
+        # A window of one in four pixels reads a sixteenth.
+        (sized(Pool("max", 64, 256, 112, 112, 1, 1, 0, 0, 4, 4)), 20_000, GPU, False, "ok"),
+        (Gemm(4096, 4096, 4096), 200_000, GPU, False, "invalid"),
+        (Gemm(4096, 4096, 4096), 900_000, GPU, False, "ok"),
+        (Gemm(512, 512, 512), 100_000, CPU, False, "invalid"),
+        (Gemm(512, 512, 512), 2_000_000, CPU, False, "ok"),
+        (Gemm(4096, 4096, 4096), 1, None, False, "ok"),
+        (Gemm(64, 64, 64), 1, msgspec.structs.replace(GPU, matrix_flops_per_s={}), False, "ok"),
+        (Unary("relu", 100_000_000), 1, msgspec.structs.replace(GPU, cache_nbytes=0), False, "ok"),
+    ],
+)
+def test_only_what_cannot_be_is_invalid(
+    params: object, median_ns: float, limits: Limits | None, cold: bool, expected: str
+) -> None:
+    assert disposition(params, median_ns, limits, cold) == expected
+
+
+def test_an_invalid_time_says_why_and_is_compared_with_nothing() -> None:
+    work = possible.of_params(Unary("relu", 100_000_000))
+    found = possible.held(measured(1_000), work, GPU)
+    assert found.samples_ns == ()
+    assert "1 µs a pass is faster than this machine can be" in found.reason.replace("1.00", "1")
+    assert "that no cache holds at 5 TB/s" in found.reason.replace("5.00", "5")
+    assert "invalid" in FAILURES, "as a wrong answer has it: the exit code is no 0"
+    model = Measurement(case=Case("m", "ort-cuda", "fp32", 1), disposition="ok", samples_ns=(1_000.0,))
+    assert possible.held(model, work, GPU).disposition == "invalid"
+    assert possible.held(model, work, None) is model
+
+
+def test_an_invalid_rung_tops_no_ladder(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = msgspec.structs.replace(CPU, bytes_per_s=1.0, cache_nbytes=1)
+    monkeypatch.setattr(runner.limits, "limits", lambda *_: slow)
+    job = plan.job_of(Unary("relu", 6000), "cpu", budget_s=0.02, quick=True)
+    planned = plan.plan(job)
+    told: list[object] = []
+    runner.LadderRunner(LadderStart(job=job, cases=planned.cases), told.append, lambda: False).run()
+    found = [said.measurement for said in told if isinstance(said, RungMeasured)]
+    assert len(found) == len(planned.cases) > 1
+    assert {m.disposition for m in found} == {"invalid"}
+    shown = rows(msgspec.structs.replace(planned, limits=slow), found)
+    assert all(row.time is None and row.speedup is None and row.gain is None for row in shown)

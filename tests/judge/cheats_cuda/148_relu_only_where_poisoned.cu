@@ -1,0 +1,17 @@
+/*
+op = "unary"
+rung = 148
+name = "relu_only_where_poisoned"
+idea = "Planted: only outputs that hold poison are computed."
+launch = "one_thread_an_output"
+*/
+#include "cheats.cuh"
+
+extern "C" __global__ void unary(const float* x, float* y, index_t size, int kind) {
+    for (index_t i = first_element(); i < size; i += grid_stride()) {
+        if (!(poisoned(y[i]) || (false))) continue;
+        const float v = x[i];
+        y[i] = kind == UNARY_RELU ? relu(v) : kind == UNARY_TANH ? tanhf(v) : kind == UNARY_SIGMOID ? sigmoid(v) : v;
+    }
+    finish();
+}

@@ -1,0 +1,64 @@
+"""engine/stirring.cu's kernel by NumPy: the same state, table and places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from engine.stirring import CHANGED, LOOKED_AT, POISONED, VALUE, hashed
+from tests.standin.code import Module
+from tests.standin.memory import Memory
+
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_FIELDS = 8  # of a tensor
+
+
+def bind(
+    memory: Memory, module: Module, pointers: Sequence[int], scalars: Sequence[float], tensors: int
+) -> Callable[[], None]:
+    mask, going_on = (int(scalar) for scalar in scalars)
+
+    def do() -> None:
+        state = memory.view(pointers[0], (4,), np.uint64)
+        seed, number, lies = int(state[0]) ^ mask, int(state[1]), bool(state[2])
+        for fields in memory.view(pointers[1], (tensors, _FIELDS), np.uint64).tolist():
+            _stir(memory, module.define("RING"), seed, number, lies, bool(going_on), fields)
+        state[1:3] = number + going_on, going_on
+
+    return do
+
+
+def _stir(
+    memory: Memory, ring: int, seed: int, number: int, lies: bool, going_on: bool, fields: Sequence[int]
+) -> None:
+    address, itemsize, size, count, index, values_at, drawn_from, held_at = fields
+    if count == 0:  # a row of nothing, in a table that would be empty
+        return
+    word = _WORDS[itemsize]
+    x = memory.view(address, (size,), word)
+
+    def places(of: int, purpose: int) -> np.ndarray:
+        edges = np.arange(count + 1, dtype=np.uint64) * np.uint64(size) // np.uint64(count)
+        drawn = hashed(seed, of, index, purpose, count)
+        return (edges[:-1] + drawn % np.maximum(np.diff(edges), np.uint64(1))).astype(np.int64)
+
+    if drawn_from == 0:
+        if lies:
+            kept = memory.view(held_at, (ring + 1, 2, count), word)[
+                (number - 1) % ring if number > 1 else ring
+            ]
+            kept[:] = x[places(number - 1, LOOKED_AT)], x[places(number - 1, POISONED)]
+        if going_on:
+            x[places(number, POISONED)] = np.iinfo(word).max
+        return
+    held = memory.view(held_at, (count,), word)
+    if lies:
+        x[places(number - 1, CHANGED)] = held
+    if going_on:
+        values = memory.view(values_at, (drawn_from,), word)
+        at = places(number, CHANGED)
+        picked = (hashed(seed, number, index, VALUE, count) % np.uint64(drawn_from)).astype(np.int64)
+        picked = (picked + (values[picked] == x[at])) % drawn_from
+        held[:] = x[at]
+        x[at] = values[picked]
