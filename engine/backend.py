@@ -17,9 +17,20 @@ import numpy as np
 from engine.graph import Graph
 from engine.ort_configuration import Configuration
 from engine.plan import Plan
+from engine.witness import Witness, Witnessed
 from kernels.params import PRECISIONS
 
-__all__ = ["PRECISIONS", "Backend", "OpTime", "Options", "Planned", "Queued", "Session"]
+__all__ = [
+    "PRECISIONS",
+    "Backend",
+    "OpTime",
+    "Options",
+    "Planned",
+    "Queued",
+    "Session",
+    "Witness",
+    "Witnessed",
+]
 
 
 @dataclass(frozen=True)
