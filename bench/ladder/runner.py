@@ -161,10 +161,11 @@ class LadderRunner:
     @staticmethod
     def _check_again(entrant: Entrant) -> None:
         """The last timed pass must have been right, and so must one over other inputs."""
+        entrant.check_again()
         trial = entrant.timed
         if not isinstance(trial, Trial):
             return
-        failure = trial.spot_check("during timing") or trial.check("after timing")
+        failure = trial.spot_check("during timing", thorough=True) or trial.check("after timing")
         if failure is not None:
             raise Wrong(failure.finding, failure.error_map, failure)
 
