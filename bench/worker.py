@@ -20,7 +20,7 @@ from bench.ladder.questions import DESCRIBE, LadderAnswer
 from bench.ladder.records import LADDER, LadderMessage, LadderStart
 from bench.records import Done, Hello, Log, Start, WorkerMessage
 from bench.supervisor import RESTART_STATUS, WARM
-from engine.apart import ends
+from kernels import ends
 
 # How long a worker whose parent is gone may take to end by itself; a parent that lives kills it sooner.
 LAST_S = 30.0

@@ -31,6 +31,7 @@ from bench.records import Done, Hello, Log, Progress, Telemetry, Validity
 from bench.telemetry import Sampler
 from bench.telling import Telling
 from bench.timing import Rules, Stopped, Timing, time_together
+from engine.apart import pool
 from kernels.errors import KernelscopeError, OutOfMemoryError
 from models.cache import atomic_file
 
@@ -54,6 +55,8 @@ class LadderRunner:
 
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""
+        if self._job.device == "cpu":  # ready when the first rung is
+            pool.ahead("rung", "ort", "empty")
         self._say(Hello(environment=environment.collect()))
         reason = ""
         try:

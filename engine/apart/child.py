@@ -19,10 +19,10 @@ import msgspec
 import numpy as np
 
 from engine.apart import arrays, channel
-from engine.apart.ends import die_with_parent
 from engine.apart.memory import Spec, attach
 from engine.apart.slots import Copies, views
 from engine.apart.words import TRAIN, Answer, Call, Error, Opened
+from kernels.ends import die_with_parent
 
 MODULES = {  # what opens sessions, loaded when first asked for
     "engine": "engine.apart.open_engine",

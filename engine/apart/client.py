@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 import msgspec
 
 import kernels.errors
-from engine.apart import arrays, channel, ends
+from engine.apart import arrays, channel
 from engine.apart.memory import NAMELESS, Block
 from engine.apart.words import TRAIN, Call, Error
+from kernels import ends
 from kernels.errors import CrashedError, KernelError, KernelscopeError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,4 +1,4 @@
-"""How a process apart ends: with its parent, and all that it started with it."""
+"""How processes end: with their parent, and all that they started with them."""
 
 from __future__ import annotations
 
