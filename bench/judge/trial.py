@@ -50,7 +50,8 @@ class Failure:
 @dataclass
 class Trial:
     """A rung's session and the judge of it; also what bench.timing takes samples of. `notes`: what should be
-    known of a right answer; `error`: the worst of the checks; `checks`: how many passes were judged."""
+    known of a right answer; `error`: the worst of the checks; `checks`: how many passes were judged;
+    `failure`, `broken`: how a check between two turns ended that was not passed."""
 
     rung: Rung
     params: Params
@@ -61,6 +62,7 @@ class Trial:
     error: ErrorStats | None = None
     checks: int = 0
     failure: Failure | None = None
+    broken: Exception | None = None
 
     def __post_init__(self) -> None:
         self._random = np.random.default_rng(self.seed)
@@ -105,6 +107,13 @@ class Trial:
         if differs is not None:
             return self._unsteady(when, sample, first, second, differs)
         return self._judged(when, sample, first, last)
+
+    def check_between(self) -> None:
+        """As `spot_check`, between two turns: how it ended is told when the next one is to be taken."""
+        try:
+            self.spot_check("during timing")
+        except Exception as error:
+            self.broken = error
 
     def spot_check(self, when: str, thorough: bool = False) -> Failure | None:
         """The answers of timed passes, or the one that the last of them left; then other inputs lie there,
@@ -194,6 +203,8 @@ class Trial:
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's; a trial that has failed takes no more samples."""
+        if self.broken is not None:
+            raise self.broken
         if self.failure is not None:
             from bench.judge import Wrong
 

@@ -128,7 +128,7 @@ class LadderRunner:
             entrant = ready[key]
             self._say(RungStarted(case=entrant.case, stage="time"))
             if number and isinstance(entrant.timed, Trial):
-                entrant.timed.spot_check("during timing")  # it remembers a failure, and is timed no further
+                entrant.timed.check_between()  # it remembers a failure, and is timed no further
             sampler.turn(key, number)
 
         def taken(key: str, number: int, timing: Timing) -> None:

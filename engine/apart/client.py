@@ -117,9 +117,11 @@ class Child:
 
     # ------------------------------------------------------------------------------------------ how it ends
 
-    def strangers(self) -> int:
-        """How many processes it has started: a kernel is none of several."""
-        return len(ends.started_by(self.pid))
+    def refuse_strangers(self) -> None:
+        """Raises KernelError where a kernel has started a process, which could do its work beside the
+        time."""
+        if self.lost is None and ends.started_by(self.pid):
+            raise KernelError(f"{self.what} started a process of its own: a kernel's work is done by `run`")
 
     def close(self) -> None:
         """End it, and all that it started."""

@@ -12,6 +12,7 @@ IDLE = 3  # processes of the user's kernels that are kept beside the others
 
 _children: OrderedDict[tuple[str, object], Child] = OrderedDict()
 _used: dict[int, int] = {}  # sessions by process
+_spare: list[Child] = []  # one for the next of a user's kernels
 
 
 def child(kind: str, what: str, own: object = None) -> Child:
@@ -23,7 +24,7 @@ def child(kind: str, what: str, own: object = None) -> Child:
         _drop(key)
         found = None
     if found is None:
-        found = _children[key] = Child(what)
+        found = _children[key] = Child(what) if own is None else _fresh(what)
     _children.move_to_end(key)
     _used[id(found)] = _used.get(id(found), 0) + 1
     _trim()
@@ -53,8 +54,21 @@ WHAT = {
 }
 
 
+def _fresh(what: str) -> Child:
+    """A process that nothing has run in: the one that lies ready, and another in its place, since whoever has
+    one kernel of a user's mostly has the next soon."""
+    found = _spare.pop() if _spare else Child(what)
+    _spare.append(Child("a user's kernel"))
+    if found.lost is None:
+        found.what = what
+        return found
+    return Child(what)
+
+
 def close_all() -> None:
     """End them all, and what they started."""
+    while _spare:
+        _spare.pop().close()
     for key in list(_children):
         _drop(key)
 

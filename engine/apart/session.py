@@ -106,6 +106,7 @@ class ApartSession:
         return self._trains.trigger_ns
 
     def witnesses(self) -> tuple[Witness, ...]:
+        self._child.refuse_strangers()
         return self._trains.witnesses()
 
     def close(self) -> None:
