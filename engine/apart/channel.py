@@ -111,7 +111,7 @@ def started(command: Sequence[str], **options: Any) -> tuple[subprocess.Popen[by
     if _SOCKETS:
         ours, theirs = socket.socketpair()
         with theirs:
-            process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.DEVNULL, **options)
+            process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, **options)
         return process, _of_socket(ours, takes_fds=False)
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
     assert process.stdin is not None
