@@ -232,7 +232,9 @@ class ReferenceSweep:
         return session
 
     def _check(self, session: Session) -> ErrorStats:
-        """The last pass against float64; what is beyond even the loosest bound is no answer."""
+        """A pass after timing against float64; what is beyond even the loosest bound is no answer."""
+        session.run()
+        session.synchronize()
         return self._subject.material.check(session.fetch(), self._placement, accuracy.LOOSEST)
 
     def _refuse(self, configuration: Configuration, reason: str) -> None:

@@ -105,13 +105,13 @@ class Server:
         given = {name: found[f"in {name}"] for name in inputs}
         left = {name: found[f"out {name}"] for name in outputs}
         if not timed:
-            held.plain = {n: a[0] for n, a in given.items()}, {n: a[0] for n, a in left.items()}
+            held.plain = {n: a[0, ...] for n, a in given.items()}, {n: a[0, ...] for n, a in left.items()}
             return
         to, of = held.session.given, held.session.answers()
         held.copies = [
             (
-                [(to[name], array[k]) for name, array in given.items()],
-                [(array[k], of[name]) for name, array in left.items()],
+                [(to[name], array[k, ...]) for name, array in given.items()],
+                [(array[k, ...], of[name]) for name, array in left.items()],
             )
             for k in range(count)
         ]

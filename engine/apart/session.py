@@ -63,7 +63,7 @@ class ApartSession:
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
         check_inputs(inputs, self._inputs)
         for name, array in inputs.items():
-            np.copyto(self._plain.given[name][0], array, casting="same_kind")
+            np.copyto(self._plain.given[name][0, ...], array, casting="same_kind")
         self._trains.bind(inputs)
         self._asked("bind")
         self._stirred = False
@@ -86,7 +86,7 @@ class ApartSession:
                 except (ValueError, TypeError) as error:
                     raise KernelError(f"{self._what}: its answer {answer.name} is no array") from error
             elif answer.name in self._outputs:
-                array = self._plain.left[answer.name][0]
+                array = self._plain.left[answer.name][0, ...]
             else:
                 array = np.zeros(answer.shape, answer.dtype)  # of nothing
             found[answer.name] = np.array(array, np.float32)

@@ -119,7 +119,7 @@ class Kept:
         place = len(self._held) if len(self._held) < self._most else self._random.randrange(self._trains)
         if place < self._most:
             slot = self._random.randrange(count)
-            kept = first + slot, {name: left[slot].copy() for name, left in slots.left.items()}
+            kept = first + slot, {name: left[slot, ...].copy() for name, left in slots.left.items()}
             self._held[place : place + 1] = [kept]
 
     def forget(self) -> None:
