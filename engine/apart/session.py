@@ -60,6 +60,10 @@ class ApartSession:
     def facts(self) -> Mapping[str, str]:
         return {**self._facts, **self._trains.facts}
 
+    @facts.setter
+    def facts(self, facts: Mapping[str, str]) -> None:
+        self._facts = dict(facts)
+
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
         check_inputs(inputs, self._inputs)
         for name, array in inputs.items():

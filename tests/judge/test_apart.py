@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from bench import cases
+from bench import cases, judge
 from bench.client import run
 from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
@@ -28,7 +28,7 @@ from engine.backend import Options, Witnessed
 from engine.rung_session import prepare
 from kernels import registry
 from kernels.errors import CrashedError, KernelError
-from kernels.params import Unary
+from kernels.params import Softmax, Unary
 from models import catalogue
 from tests.judge import cheats_cpu
 from tests.judge.cheats_cpu import HONEST, RUNS, WORK_S
@@ -137,6 +137,18 @@ def test_timed_passes_are_kept_and_can_be_rebuilt() -> None:
                 np.testing.assert_allclose(values, answers[output].reshape(-1)[places], rtol=1e-4, atol=1e-7)
         assert session.witnesses() == ()
         session.close()
+
+
+def test_what_a_ladder_judges_by_never_lies_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
+    rung = registry.rungs("cpu", "softmax")[-1]
+    with judge.examine(rung, Softmax(5, 40, 1), threads=1, quick=True) as trial:
+        trial.time_runs(3)
+        assert trial.spot_check("during timing", thorough=True) is None
+        assert trial.check("after timing") is None
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 @LINUX
