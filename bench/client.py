@@ -21,6 +21,7 @@ from bench.supervisor import Supervisor
 from kernels.errors import InputError
 
 TICK_S = 0.1
+HELD_OPEN_S = 2.0  # how long an output may be held open by others than the worker
 TAIL_NBYTES = 4000
 
 Event = WorkerMessage | Measurement
@@ -123,6 +124,13 @@ def start_worker(command: Sequence[str], log: Any) -> subprocess.Popen[bytes]:
     )
 
 
+def end_worker(pid: int, group: bool = True) -> None:
+    """Kill a worker and all that it started, kernels' processes among them. group: it leads its own."""
+    from kernels import ends  # needed at the end alone
+
+    ends.kill(pid, group)
+
+
 class _Driver:
     """Does what the supervisor says: processes, threads, files."""
 
@@ -142,6 +150,7 @@ class _Driver:
         self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
+        self._quiet = 0  # ticks since the worker ended, without a word
         # (process, bytes read or None at its end): one queue, so that its words come before its end.
         self._heard: queue.Queue[tuple[subprocess.Popen[bytes], bytes | None]] = queue.Queue()
 
@@ -155,13 +164,13 @@ class _Driver:
             except KeyboardInterrupt:
                 # The second time the user means it.
                 if self.supervisor.cancelled and self._process is not None:
-                    self._process.kill()
+                    end_worker(self._process.pid)
                 self._do(self.supervisor.cancel(time.monotonic()))
 
     def end(self) -> None:
         """Leave no process behind, whatever happened."""
         if self._process is not None:
-            self._process.kill()
+            end_worker(self._process.pid)
             self._close(self._process)
             self._process = None
 
@@ -170,7 +179,10 @@ class _Driver:
             process, data = self._heard.get(timeout=TICK_S)
         except queue.Empty:
             self._do(self.supervisor.tick(time.monotonic()))
+            self._notice_end()
             return
+        if process is not self._process:
+            return  # the last words of one that was given up
         if data is not None:
             self._do(self.supervisor.feed(data, time.monotonic()))
             self._do(self.supervisor.tick(time.monotonic()))
@@ -178,6 +190,17 @@ class _Driver:
         code = self._close(process)
         self._process = None
         self._do(self.supervisor.on_exit(code, self._tail(), time.monotonic()))
+
+    def _notice_end(self) -> None:
+        """A worker that has ended while something that it started holds its output open."""
+        process = self._process
+        if process is None or process.poll() is None:
+            self._quiet = 0
+            return
+        self._quiet += 1
+        if self._quiet * TICK_S > HELD_OPEN_S:
+            self._quiet = 0
+            self._heard.put((process, None))
 
     def _do(self, actions: Sequence[supervisor.Action]) -> None:
         for action in actions:
@@ -190,7 +213,7 @@ class _Driver:
                             self._process.stdin.close()
                 case supervisor.Kill():
                     if self._process is not None:
-                        self._process.kill()
+                        end_worker(self._process.pid)
                 case supervisor.Result(measurement):
                     # Cancelled is said and not written: a resume runs the case.
                     if measurement.disposition != "cancelled":

@@ -5,7 +5,13 @@ from __future__ import annotations
 import traceback
 
 from bench.records import Disposition, ErrorStats
-from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
+from kernels.errors import (
+    CrashedError,
+    KernelscopeError,
+    OutOfMemoryError,
+    UnavailableError,
+    UnsupportedError,
+)
 
 
 class Incorrect(Exception):
@@ -32,6 +38,8 @@ def outcome(error: BaseException) -> tuple[Disposition, str]:
             return "out_of_memory", str(error)
         case MemoryError():
             return "out_of_memory", "the host's memory did not suffice; a smaller batch takes less"
+        case CrashedError():
+            return "crashed", str(error)
         case KernelscopeError():
             return "failed", str(error)
         case _:

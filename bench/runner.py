@@ -35,8 +35,12 @@ from bench.telling import Telling
 from bench.timing import Rules, Stopped, time_together
 from bench.tune_reference import DeviceLost
 from engine import backends, importer
+from engine.apart import pool
 from engine.backend import Options
 from kernels.errors import KernelscopeError, OutOfMemoryError
+
+# Kinds of processes that sessions of a backend run in.
+APART = {"engine-cpu": "engine", "ort-cpu": "ort"}
 
 
 def warm_up() -> None:
@@ -98,6 +102,9 @@ class Runner:
         except KernelscopeError as error:
             self._say(Done(reason=str(error)))
             return
+        # Processes that kernels will run in, started while the first model is loaded.
+        wanted = {case.backend for case in planned} & set(APART)
+        pool.ahead(*(APART[backend] for backend in wanted), *(["empty"] if wanted else []))
         self._say(Hello(environment=environment.collect(), cases=planned))
         reason = ""
         try:

@@ -8,6 +8,7 @@ recorded (crashed, timed out), a new worker is launched with the cases left, and
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,8 @@ from bench.records import (
 TUNE = "tune"  # the stage of a case in which things are measured that later runs need no more
 GRACE_S = 10.0  # how long a worker that was asked to stop may take
 BARREN_LIMIT = 2  # workers in a row that died before they got anywhere
+# How often one case may have a worker started anew: each of its rungs may break a device once.
+RESTART_LIMIT = 30
 LINE_LIMIT_NBYTES = 64 << 20
 GARBAGE_LIMIT = 20  # how many lines that are no message are logged one by one
 # Exit status by which a worker asks to be started anew: the device is no longer to be trusted in its process.
@@ -142,6 +145,7 @@ class Supervisor:
         self._pending = {case.key: case for case in cases}
         self._watch: _Watch | None = None
         self._barren = 0
+        self._restarts: Counter[str] = Counter()  # by case
         self._garbage = 0
         self._stop_by: float | None = None
         self._decoder = msgspec.json.Decoder(vocabulary.message)
@@ -248,7 +252,13 @@ class Supervisor:
             return actions + self._finish(watch.done.reason or self._unsettled())
         words = exit_words(code)
         last = last_line(stderr)
-        if watch.case is not None and code != RESTART_STATUS:
+        if watch.case is not None and code == RESTART_STATUS:
+            case = watch.case
+            self._restarts[case.key] += 1
+            if self._restarts[case.key] > RESTART_LIMIT:
+                reason = f"it had the worker started anew {RESTART_LIMIT} times (at: {watch.stage})"
+                actions += self._settle(self._vocabulary.lost(case, "crashed", reason))
+        elif watch.case is not None:
             case = watch.case
             if watch.doom == "timed_out":
                 reason = (

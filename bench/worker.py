@@ -20,6 +20,7 @@ from bench.ladder.questions import DESCRIBE, LadderAnswer
 from bench.ladder.records import LADDER, LadderMessage, LadderStart
 from bench.records import Done, Hello, Log, Start, WorkerMessage
 from bench.supervisor import RESTART_STATUS, WARM
+from kernels import ends
 
 # How long a worker whose parent is gone may take to end by itself; a parent that lives kills it sooner.
 LAST_S = 30.0
@@ -153,8 +154,16 @@ def _climb(start: LadderStart, say: Callable[[LadderMessage], None], stopped: Ca
     return 0
 
 
+def end_children() -> None:
+    """Leave nothing behind that a kernel ran in, or started."""
+    if "engine.apart.pool" in sys.modules:
+        sys.modules["engine.apart.pool"].close_all()
+
+
 if __name__ == "__main__":
+    ends.keep_orphans()
     status = main()
+    end_children()
     sys.stderr.flush()
     # Not sys.exit: teardown of device libraries may crash or hang after all is said.
     os._exit(status)

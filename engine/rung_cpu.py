@@ -1,16 +1,21 @@
-"""A rung of the CPU ladder as a session of one step, divided among threads as the engine divides it."""
+"""A rung of the CPU ladder as a session of one step, divided among threads as the engine divides it.
+
+The kernel runs in a process apart (engine.apart.open_rung). Its arena lies in memory of ours: what is written
+into the inputs, what is poison, what came out and what lies beside it is seen to here.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from engine import host
-from engine.cpu_steps import Blas, aligned, divided, in_order
-from engine.plan import Step
+from engine.apart import pool
+from engine.apart.memory import Block, Spec
+from engine.apart.trains import Trains
+from engine.apart.words import Opened
 from engine.rung_rows import Given, blocks, changed, raw
 from engine.rung_session import (
     BLOCK_NBYTES,
@@ -24,72 +29,85 @@ from engine.rung_session import (
     output_rows,
     output_shape,
 )
-from kernels.cpu import line_in, load
-from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
+from engine.stirring import Stirring
+from engine.witness import Witness
+from kernels.errors import CrashedError, KernelError
 from kernels.params import Params
 from kernels.registry import Rung
 
+MOST_WORKSPACE_NBYTES = 1 << 40
+
 
 class CpuRungSession:
-    """See engine.rung_session.RungSession."""
+    """See engine.rung_session.RungSession; it is an engine.witness.Witnessed, too."""
 
     def __init__(
         self, rung: Rung, params: Params, inputs: Sequence[Given], threads: int | None = None
     ) -> None:
         self._rung = rung
         threads = threads or host.physical_cores()
-        kernel = load(rung)
-        names = tuple(f"input {i}" for i in range(len(inputs)))
-        step = Step(rung.name, (rung.name,), params, names, "output", rung.name)
-        weights = WEIGHTS.get(params.op, ())
-        with self._in_words("prepare"), np.errstate(all="ignore"):
-            given = [np.array(array) if i in weights else None for i, array in enumerate(inputs)]
-            packed = kernel.pack(params, given)
-            made = divided(step, rung, kernel, packed, threads)
-            self._layout = layout(params, inputs, made.workspace_nbytes)
-            self._arena = aligned(self._layout.nbytes)
-            self._arena.fill(GUARD)
-            self._inputs = [self._view(name, array) for name, array in zip(names, inputs, strict=True)]
-            for view, array in zip(self._inputs, inputs, strict=True):
-                np.copyto(view, np.asarray(array))
-            # Weights that the rung lays out anew are its own; those that it leaves are read where they lie.
-            read = [
-                view
-                if array is None or (array.shape == view.shape and np.array_equal(array, view))
-                else array
-                for view, array in zip(self._inputs, packed, strict=True)
-            ]
-            self._expected = list(inputs)
-            self._random = np.random.default_rng()
-            self._data = data_inputs(params, len(inputs))
-            shape, dtype = output_shape(params), np.dtype(getattr(params, "to", params.dtype))
-            self._output = self._bytes("output").view(dtype).reshape(shape)
-            self._rows = self._output.reshape(output_rows(params))
-            workspace = self._bytes("workspace") if made.workspace_nbytes else np.empty(0, np.uint8)
-            self._workspace = workspace
-            call = made.bind(read, self._output, workspace.view(np.float32), threads)
-        blas = Blas()
-        self._calls = in_order([made], [call], blas.limit)
-        self.facts: Mapping[str, str] = {
-            "threads": str(threads),
-            "blas": blas.words,
-            "parts": str(len(made.parts)),
-        }
+        own = (rung.path, rung.source) if rung.user else None
+        self._child = pool.child("rung", rung.label if rung.user else pool.WHAT["rung"], own)
+        self._open = True
+        try:
+            self._prepare(params, inputs, threads)
+        except BaseException:
+            self.close()
+            raise
         self.compiled: Mapping[str, float] = {}
+
+    def _prepare(self, params: Params, inputs: Sequence[Given], threads: int) -> None:
+        weights = WEIGHTS.get(params.op, ())
+        given = [np.asarray(array) if i in weights else None for i, array in enumerate(inputs)]
+        self._number = self._child.number()
+        opened = self._asked("open", "rung", self._rung, params, given, threads, answers=Opened)
+        workspace = opened.memory.get("workspace", 0)
+        if not 0 <= workspace < MOST_WORKSPACE_NBYTES:
+            raise KernelError(f"{self._rung.label} asks for {workspace:,} bytes of workspace")
+        self._facts: dict[str, str] = opened.facts
+        self._layout = layout(params, inputs, workspace)
+        block = Block(self._layout.nbytes)
+        self._arena = block.bytes
+        self._arena.fill(GUARD)
+        self._inputs = [self._view(f"input {i}", array) for i, array in enumerate(inputs)]
+        for view, array in zip(self._inputs, inputs, strict=True):
+            np.copyto(view, np.asarray(array))
+        self._expected = list(inputs)
+        self._random = np.random.default_rng()
+        self._data = data_inputs(params, len(inputs))
+        shape, dtype = output_shape(params), np.dtype(getattr(params, "to", params.dtype))
+        self._output = self._bytes("output").view(dtype).reshape(shape)
+        self._rows = self._output.reshape(output_rows(params))
+        self._workspace = self._bytes("workspace") if workspace else np.empty(0, np.uint8)
+        shapes = [(view.shape, view.dtype.str) for view in self._inputs]
+        self._asked("place", self._layout, shapes, self._data, memory=block)
+        block.close()
+        self._trains = Trains(
+            self._child,
+            self._number,
+            {f"input {i}": Spec(self._inputs[i].shape, self._inputs[i].dtype.str) for i in self._data},
+            {"output": Spec(shape, dtype.str)},
+        )
+        self._bound = False  # whether what is stirred is what was written last
+        self._stirred = False  # whether the inputs are those of a timed pass
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return self._facts | self._trains.facts
 
     def write(self, data: Sequence[Given]) -> None:
         for i, array in zip(self._data, data, strict=True):
             np.copyto(self._inputs[i], np.asarray(array))
             self._expected[i] = array
+        self._bound = self._stirred = False
 
     def poison(self, byte: int) -> None:
         self._bytes("output").fill(byte)
         self._workspace.fill(byte)
 
     def run(self) -> None:
-        with self._in_words("run"), np.errstate(all="ignore"):
-            for call in self._calls:
-                call()
+        self._settle()
+        self._asked("run")
 
     def synchronize(self) -> None:
         """Nothing to wait for: `run` returns when the pass has ended."""
@@ -100,11 +118,13 @@ class CpuRungSession:
         return self._rows[rows if isinstance(rows, slice) else np.asarray(rows, np.int64)].copy()
 
     def strays(self, whole: bool = True) -> tuple[Stray, ...]:
-        found = []
+        found: list[Stray] = []
         for start, end in self._layout.guards:
             wrong = np.flatnonzero(self._arena[start:end] != GUARD)
             if wrong.size:
                 found.append(self._layout.stray(start + int(wrong[0]), wrong.size))
+        if self._stirred:
+            found += self._settle()
         for i, (view, expected) in enumerate(zip(self._inputs, self._expected, strict=True)):
             held, first, count = raw(view), -1, 0
             each = max(1, view.nbytes) if whole else BLOCK_NBYTES
@@ -116,18 +136,50 @@ class CpuRungSession:
         return tuple(found)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        calls = self._calls
-        with self._in_words("run"), np.errstate(all="ignore"):
-            if cold:
-                host.overwrite_caches()
-            started = time.perf_counter_ns()
-            for _ in range(count):
-                for call in calls:
-                    call()
-            return time.perf_counter_ns() - started
+        if not self._bound:
+            self._trains.bind({f"input {i}": np.asarray(self._expected[i]) for i in self._data})
+            self._bound = True
+        self._stirred = True
+        return self._trains.time(count, cold)
+
+    @property
+    def stirring(self) -> Stirring | None:
+        return self._trains.stirring
+
+    @property
+    def stirring_ns(self) -> float:
+        return self._trains.trigger_ns
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        self._child.refuse_strangers()
+        return self._trains.witnesses()
 
     def close(self) -> None:
-        self._calls = ()
+        if not self._open:
+            return
+        self._open = False
+        try:
+            if self._child.lost is None and hasattr(self, "_number"):
+                self._child.call("close", self._number)
+        except CrashedError:
+            pass  # it has ended before it was asked to
+        finally:
+            pool.done(self._child)
+
+    def _settle(self) -> list[Stray]:
+        """After timed passes: what they changed in the inputs of the last of them; then these are what was
+        written."""
+        if not self._stirred:
+            return []
+        self._stirred = False
+        found = []
+        last = self._trains.last_inputs()
+        for i in self._data:
+            view = self._inputs[i]
+            if there := changed(raw(view), last[f"input {i}"]):
+                found.append(Stray(f"input {i}", there[0], there[1], view.nbytes))
+            np.copyto(view, np.asarray(self._expected[i]))
+        return found
 
     def _bytes(self, name: str) -> np.ndarray:
         offset, size = self._layout.places[name]
@@ -136,16 +188,5 @@ class CpuRungSession:
     def _view(self, name: str, array: Given) -> np.ndarray:
         return self._bytes(name).view(array.dtype).reshape(array.shape)
 
-    @contextlib.contextmanager
-    def _in_words(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except KernelscopeError:
-            raise
-        except MemoryError as error:
-            raise OutOfMemoryError(f"memory did not suffice to {doing} {self._rung.label}") from error
-        except Exception as error:  # whatever a rung raises
-            line = line_in(self._rung, error)
-            where = f"{self._rung.path}:{line}: " if line is not None else ""
-            text = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-            raise KernelError(f"{where}{self._rung.label} did not {doing}: {text}") from error
+    def _asked(self, do: str, *arguments: Any, memory: Any = None, answers: Any = None) -> Any:
+        return self._child.call(do, self._number, *arguments, memory=memory, answers=answers)

@@ -65,8 +65,10 @@ class RungSession(Protocol):
     """A prepared rung. `facts`: what was really used, in words; `compiled`: compile-time facts by name
     (registers, shared_nbytes, stack_nbytes, spill_nbytes, occupancy, threads; nothing on the CPU)."""
 
-    facts: Mapping[str, str]
     compiled: Mapping[str, float]
+
+    @property
+    def facts(self) -> Mapping[str, str]: ...
 
     def write(self, data: Sequence[Given]) -> None:
         """Put new values into the inputs that are no weights, where they lie."""

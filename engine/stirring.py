@@ -28,13 +28,17 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-def hashed(seed: int, number: int, tensor: int, purpose: int, count: int) -> np.ndarray:
+Number = int | np.ndarray
+"""Of a pass; or of several, (passes,) uint64: then every draw has them as its first axis."""
+
+
+def hashed(seed: int, number: Number, tensor: int, purpose: int, count: int) -> np.ndarray:
     """uint64 (count,): the j-th is splitmix64's output at the state that seed, pass, tensor, purpose and j
     make; see stirring.cuh for the same in CUDA."""
     with np.errstate(over="ignore"):
-        stream = _mixed(np.uint64(seed) + np.uint64(number) * _GOLDEN)
+        stream = _mixed(np.uint64(seed) + np.asarray(number, np.uint64) * _GOLDEN)
         stream = _mixed(stream + np.uint64(4 * tensor + purpose + 1) * _GOLDEN)
-        return _mixed(stream + (np.arange(count, dtype=np.uint64) + np.uint64(1)) * _GOLDEN)
+        return _mixed(stream[..., None] + (np.arange(count, dtype=np.uint64) + np.uint64(1)) * _GOLDEN)
 
 
 def _mixed(state: Any) -> Any:
@@ -89,14 +93,14 @@ class Stirring:
             none = np.empty(0, dtype)
             self.outputs[name] = Stirred(i, tuple(shape), np.dtype(dtype), places_of(tuple(shape)), none)
 
-    def places(self, tensor: Stirred, number: int, purpose: int) -> np.ndarray:
+    def places(self, tensor: Stirred, number: Number, purpose: int) -> np.ndarray:
         """int64 (tensor.count,), flat and distinct: one in each of as many stretches of equal length."""
         edges = np.arange(tensor.count + 1, dtype=np.uint64) * np.uint64(tensor.size)
         edges //= np.uint64(max(tensor.count, 1))
         drawn = hashed(self.seed, number, tensor.index, purpose, tensor.count)
         return (edges[:-1] + drawn % np.maximum(np.diff(edges), np.uint64(1))).astype(np.int64)
 
-    def changes(self, name: str, number: int) -> tuple[np.ndarray, np.ndarray]:
+    def changes(self, name: str, number: Number) -> tuple[np.ndarray, np.ndarray]:
         """Where input `name` differs in this pass from what was bound, and what lies there."""
         tensor, bound = self.inputs[name], self._bound[name].reshape(-1)
         at = self.places(tensor, number, CHANGED)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer, Signal
 
-from bench.client import worker_command, worker_environment
+from bench.client import end_worker, worker_command, worker_environment
 from bench.records import Hello, Measurement, WorkerMessage
 from bench.supervisor import WARM, Action, Kill, Launch, Result, Say, Stop, Supervisor
 
@@ -99,9 +99,9 @@ class WorkerProcess(QObject):
         process.blockSignals(True)
         process.closeWriteChannel()
         if self._warm:  # it has nothing to bring in order
-            process.kill()
+            _kill(process)
         if not process.waitForFinished(QUIT_MS):
-            process.kill()
+            _kill(process)
             process.waitForFinished(QUIT_MS)
         if machine is not None:
             self._do(machine.feed(bytes(process.readAllStandardOutput().data()), self._clock()))
@@ -130,7 +130,7 @@ class WorkerProcess(QObject):
                         self._process.closeWriteChannel()
                 case Kill():
                     if self._process is not None:
-                        self._process.kill()
+                        _kill(self._process)
                 case Result(measurement):
                     self._settled.append(measurement)
                 case Say(message):
@@ -276,3 +276,10 @@ def own_session(process: QProcess) -> None:
         parameters = QProcess.UnixProcessParameters()
         parameters.flags = QProcess.UnixProcessFlag.CreateNewSession
         process.setUnixProcessParameters(parameters)
+
+
+def _kill(process: QProcess) -> None:
+    """The worker, and what kernels started in it."""
+    if process.processId():
+        end_worker(process.processId(), group=False)
+    process.kill()

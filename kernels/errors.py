@@ -7,6 +7,7 @@ KernelscopeError              one sentence for the user: what failed, on what, w
 ├── UnsupportedError          a node, model or precision that a backend refuses, with the reason
 ├── UnavailableError          a backend that cannot run on this machine, with the reason
 ├── KernelError               a rung that does not parse, compile or launch
+│   └── CrashedError          the process that it ran in is gone
 └── OutOfMemoryError          memory (host or device) did not suffice
 """
 
@@ -39,6 +40,10 @@ class UnavailableError(KernelscopeError):
 
 class KernelError(KernelscopeError):
     """A rung does not parse, does not compile, or failed to launch."""
+
+
+class CrashedError(KernelError):
+    """The process that a kernel ran in has ended by itself, or can no longer be understood."""
 
 
 class OutOfMemoryError(KernelscopeError):

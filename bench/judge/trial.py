@@ -6,20 +6,27 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from bench import accuracy, one_node
+from bench import accuracy, one_node, oracle, timed_pass
 from bench.judge import poison
 from bench.judge.comparison import Comparison, compare, error_map, first_difference, value_at
-from bench.judge.samples import Sample, distinct, draw, looked_at
+from bench.judge.samples import ORACLE_FLOPS, Sample, distinct, draw, looked_at
 from bench.judge.suite import words
 from bench.ladder.records import Finding
 from bench.records import ErrorStats
-from engine.rung_rows import raw
-from engine.rung_session import POISONS, RungSession, data_inputs, output_shape, prepare
+from engine.rung_rows import has_rows, of_rows, raw, rows_of
+from engine.rung_session import (
+    POISONS,
+    RungSession,
+    data_inputs,
+    input_shapes,
+    output_shape,
+    prepare,
+)
 from engine.witness import Witnessed
 from kernels.params import Params
 from kernels.registry import Rung
@@ -27,7 +34,6 @@ from kernels.registry import Rung
 # An output beyond this is looked at as a whole once a check, and otherwise in some of its images.
 LARGE_NBYTES = 64 << 20
 PART_NBYTES = 24 << 20
-TIMED_PASSES = 4  # that are looked at, beside the first
 UNLIKELY = 1e30  # larger than any answer here: a sentinel was read
 
 
@@ -56,7 +62,8 @@ class Failure:
 @dataclass
 class Trial:
     """A rung's session and the judge of it; also what bench.timing takes samples of. `notes`: what should be
-    known of a right answer; `error`: the worst of the checks; `checks`: how many passes were judged."""
+    known of a right answer; `error`: the worst of the checks; `checks`: how many passes were judged;
+    `failure`, `broken`: how a check between two turns ended that was not passed."""
 
     rung: Rung
     params: Params
@@ -67,6 +74,7 @@ class Trial:
     error: ErrorStats | None = None
     checks: int = 0
     failure: Failure | None = None
+    broken: Exception | None = None
 
     def __post_init__(self) -> None:
         self._random = np.random.default_rng(self.seed)
@@ -112,45 +120,95 @@ class Trial:
             return self._unsteady(when, sample, first, second, differs)
         return self._judged(when, sample, first, last)
 
-    def spot_check(self, when: str) -> Failure | None:
-        """The answer that the last timed pass left; then other inputs lie there, and poison, for the next
-        ones."""
+    def check_between(self) -> None:
+        """As `spot_check`, between two turns: how it ended is told when the next one is to be taken."""
+        try:
+            self.spot_check("during timing")
+        except Exception as error:
+            self.broken = error
+
+    def spot_check(self, when: str, thorough: bool = False) -> Failure | None:
+        """The answers of timed passes, or the one that the last of them left; then other inputs lie there,
+        and poison, for the next ones. thorough: an answer is also held against float64 once more."""
         sample = self._sample
         self.session.synchronize()
-        if isinstance(self.session, Witnessed) and self.session.stirring is not None:
-            if failure := self._witnessed(when, sample, self.session):
+        part = self._part(sample)
+        if isinstance(self.session, Witnessed):
+            if failure := self._timed_right(self.session, when, thorough, part):
                 return failure
-        else:
-            part = self._part(sample)
-            if not (part is not None and self._right(sample, [part])) and (
-                failure := self._judged(when, sample, self.session.output(), self._other)
-            ):
-                return failure
+            # And once more the inputs whose answer is known throughout.
+            self._write(sample)
+            self._start(POISONS[0])
+        if not (part is not None and self._right(sample, [part])) and (
+            failure := self._judged(when, sample, self.session.output(), self._other)
+        ):
+            return failure
         self._other, self._sample = sample, self._other or self.fresh()
         self._write(self._sample)
         if not isinstance(self.session, Witnessed):  # which poisons some itself; the rest is an old answer
             self.session.poison(POISONS[0])
         return None
 
-    def _witnessed(self, when: str, sample: Sample, timed: Witnessed) -> Failure | None:
-        """Timed passes left what the same inputs give when nobody measures: the first since inputs were
-        written, and some drawn afterwards."""
-        stirring, kept = timed.stirring, timed.witnesses()
-        if stirring is None or not kept:
-            return None
-        chosen = [kept[0], *secrets.SystemRandom().sample(kept, min(TIMED_PASSES, len(kept)))]
-        for witness, inputs in [(it, stirring.inputs_of(it.number)) for it in chosen]:
+    def _timed_right(
+        self, session: Witnessed, when: str, thorough: bool, rows: np.ndarray | None
+    ) -> Failure | None:
+        """Some timed passes, each beside an untimed one over the same inputs. rows: those that are looked at
+        where not all are."""
+        count = len(rows) if rows is not None else 0
+        part = None if rows is None else timed_pass.Part(rows, math.prod(output_shape(self.params)[1:]))
+
+        def again(inputs: timed_pass.Arrays) -> timed_pass.Arrays:
             self.session.write([inputs[f"input {i}"] for i in self._data])
-            got = self._pass(POISONS[0])
-            places, values = witness.outputs["output"]
-            expected = got.reshape(-1)[places].astype(np.float64)
-            stats = accuracy.judged(values.astype(np.float32), expected, self.precision)
-            if not stats.ok:
-                got = got.copy()
-                got.reshape(-1)[places] = values
-                reason = f"a timed pass left what its inputs do not give ({stats.reason})"
-                return self._fail(when, "stale", reason, sample, got)
+            self._start(POISONS[0])
+            return {"output": self.session.output(rows) if count else self.session.output()}
+
+        by_oracle = thorough
+        for look in timed_pass.looks(session, again, self.precision, part=part):
+            if by_oracle and not look.wrong:
+                stats = self._row_right(look, rows)
+                if stats is not None and not stats.ok:
+                    look = replace(look, wrong="output", stats=stats)
+            if look.wrong:
+                return self._fail_timed(when, look)
+            by_oracle = False
         return None
+
+    def _row_right(self, look: timed_pass.Look, rows: np.ndarray | None) -> ErrorStats | None:
+        """One row of a batch, or all of what has no rows, against float64; None where that takes long. rows:
+        those that the answer is of, where it is not of all."""
+        p, count = self.params, rows_of(self.params)
+        data = {i: look.inputs[f"input {i}"] for i in self._data}
+        got = look.answers["output"]
+        if count is not None:
+            place = secrets.randbelow(count if rows is None else len(rows))
+            row = place if rows is None else int(rows[place])
+            p = of_rows(p, 1)
+            shapes = input_shapes(p)
+            for i, array in data.items():
+                if has_rows(self.params, i):
+                    data[i] = array.reshape(count, -1)[row].reshape(shapes[i])
+            got = got.reshape(count if rows is None else len(rows), -1)[place].reshape(output_shape(p))
+        if p.flops > ORACLE_FLOPS:
+            return None
+        made = one_node.graph(p, [data.get(i, array) for i, array in enumerate(self._sample.inputs)])
+        answer = oracle.run(made, {f"in{i}": array for i, array in data.items()}, [one_node.OUTPUT])
+        return accuracy.judged(got, answer[one_node.OUTPUT].reshape(got.shape), self.precision)
+
+    def _fail_timed(self, when: str, look: timed_pass.Look) -> Failure:
+        shape = output_shape(self.params)
+        finding = Finding(
+            fault="unwritten" if look.unwritten else "wrong",
+            reason=look.words,
+            when=when,
+            params=words(self.params),
+            index=tuple(int(i) for i in np.unravel_index(look.place, shape)),
+            expected=f"{look.expected:.6g}",
+            got=f"{look.got:.6g}",
+            elements=math.prod(shape),
+            error=look.stats,
+        )
+        self.failure = Failure(finding, self.params, self._sample, np.asarray(look.answers["output"]))
+        return self.failure
 
     def _write(self, sample: Sample) -> None:
         given = sample.given(self.params)
@@ -158,6 +216,8 @@ class Trial:
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         """As the session's; a trial that has failed takes no more samples."""
+        if self.broken is not None:
+            raise self.broken
         if self.failure is not None:
             from bench.judge import Wrong
 

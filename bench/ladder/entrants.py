@@ -81,6 +81,7 @@ class Entrant:
     timed: Timed
     close: Callable[[], None]
     started_at: str
+    check_again: Callable[[], None] = lambda: None  # after timing, of a whole model; raises Incorrect
 
 
 def entrant(
@@ -96,7 +97,7 @@ def entrant(
     if case.scope == "model":
         contender = _contender(job, case, progress)
         assert contender.session is not None
-        return Entrant(case, contender.session, contender.close, started_at)
+        return Entrant(case, contender.session, contender.close, started_at, contender.check_again)
     if case.scope == "reference":
         reference = Reference(params, job.device, case.precision, job.threads, job.seed)
         return Entrant(case, reference, reference.close, started_at)

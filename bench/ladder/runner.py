@@ -33,6 +33,7 @@ from bench.records import Done, Hello, Log, Progress, Telemetry, Validity
 from bench.telemetry import Sampler
 from bench.telling import Telling
 from bench.timing import Rules, Stopped, Timing, time_together
+from engine.apart import pool
 from kernels.errors import KernelscopeError, OutOfMemoryError
 from models.cache import atomic_file
 
@@ -57,6 +58,8 @@ class LadderRunner:
 
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""
+        if self._job.device == "cpu":  # ready when the first rung is
+            pool.ahead("rung", "ort", "empty")
         self._say(Hello(environment=environment.collect()))
         reason = ""
         try:
@@ -127,7 +130,7 @@ class LadderRunner:
             entrant = ready[key]
             self._say(RungStarted(case=entrant.case, stage="time"))
             if number and isinstance(entrant.timed, Trial):
-                entrant.timed.spot_check("during timing")  # it remembers a failure, and is timed no further
+                entrant.timed.check_between()  # it remembers a failure, and is timed no further
             sampler.turn(key, number)
 
         def taken(key: str, number: int, timing: Timing) -> None:
@@ -163,10 +166,11 @@ class LadderRunner:
     @staticmethod
     def _check_again(entrant: Entrant) -> None:
         """The last timed pass must have been right, and so must one over other inputs."""
+        entrant.check_again()
         trial = entrant.timed
         if not isinstance(trial, Trial):
             return
-        failure = trial.spot_check("during timing") or trial.check("after timing")
+        failure = trial.spot_check("during timing", thorough=True) or trial.check("after timing")
         if failure is not None:
             raise Wrong(failure.finding, failure.error_map, failure)
 

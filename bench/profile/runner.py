@@ -122,7 +122,7 @@ class ProfileRunner:
             session.close()
         self._go_on()
         if not plain_ns:
-            other = backend.prepare(material.graph, case.batch, case.precision, profiled)
+            other = backends.prepared_within(backend, material.graph, case.batch, case.precision, profiled)
             try:
                 plain_ns = passes(other, inputs) if warm else first_passes(other, inputs, self._job.runs)
             finally:
@@ -175,7 +175,7 @@ class ProfileRunner:
     def _prepare_cold(self, backend: Backend, material: Material, case: Case, options: Options) -> Session:
         ort = profile_session.is_ort(backend)
         with observe.watching(observe.PREPARING.get("ort" if ort else case.backend, ())) as taken:
-            session = backend.prepare(material.graph, case.batch, case.precision, options)
+            session = backends.prepared_within(backend, material.graph, case.batch, case.precision, options)
         self._cold.prepared(session.phases, taken, ort)
         return session
 

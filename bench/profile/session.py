@@ -22,7 +22,7 @@ from bench.profile.merge import Recorded, Taken
 from bench.profile.process import thread_clock
 from bench.profile.records import ProfileJob
 from bench.records import Case
-from engine import cupti, observe
+from engine import backends, cupti, observe
 from engine.backend import Backend, Options, Session
 from engine.cuda_runtime import import_cupy
 from engine.graph import Graph
@@ -136,7 +136,9 @@ class _Taking:
 
     def create(self, options: Options) -> Session:
         with self._window("create"):
-            return self._backend.prepare(self._graph, self._case.batch, self._case.precision, options)
+            return backends.prepared_within(
+                self._backend, self._graph, self._case.batch, self._case.precision, options
+            )
 
     def passes(self, session: Session) -> None:
         numbers = [*[None] * self._job.warm_up, *range(self._job.runs)]

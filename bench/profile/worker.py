@@ -23,7 +23,7 @@ import msgspec  # noqa: E402
 from bench.profile.records import ProfileStart  # noqa: E402
 from bench.records import Done  # noqa: E402
 from bench.supervisor import RESTART_STATUS  # noqa: E402
-from bench.worker import Channel, read_line, watch_input  # noqa: E402
+from bench.worker import Channel, end_children, read_line, watch_input  # noqa: E402
 
 
 def main() -> int:
@@ -52,6 +52,7 @@ def main() -> int:
 
 if __name__ == "__main__":
     status = main()
+    end_children()
     sys.stderr.flush()
     # Not sys.exit: teardown of device libraries may crash or hang after all is said.
     os._exit(status)

@@ -10,7 +10,8 @@ import functools
 import importlib
 import pkgutil
 
-from engine.backend import Backend
+from engine.backend import Backend, Options, Session
+from engine.graph import Graph
 from kernels.errors import InputError
 
 
@@ -34,3 +35,12 @@ def get(name: str) -> Backend:
     near = difflib.get_close_matches(name, backends, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(backends)}"
     raise InputError(f"no backend {name!r}: {hint}")
+
+
+def prepared_within(backend: Backend, graph: Graph, batch: int, precision: str, options: Options) -> Session:
+    """A session that can be looked at from within, for a profile: in this process where it would be in one
+    apart, unless the user's own kernels may take part in it. Raises as `Backend.prepare`."""
+    of_users = bool(options.kernel_dirs) and backend.name != backend.reference
+    within = getattr(backend, "prepare_here", backend.prepare)
+    made: Session = (backend.prepare if of_users else within)(graph, batch, precision, options)
+    return made

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import psutil
 
 from engine import host, ort, ort_profile
+from engine.apart.session import ApartSession
+from engine.apart.slots import Copies, copied
 from engine.backend import OpTime, Options
 from engine.fused_conv import fused
 from engine.graph import Graph
@@ -49,6 +51,7 @@ class OrtCpuSession:
         self._expected = inputs
         self._inputs: dict[str, np.ndarray] = {}
         self._outputs: dict[str, np.ndarray] = {}
+        self._ran = False
         with ort.translated(f"the inputs and outputs of {self._what}"):
             self._allocate()
             self._binding = self._bind_to(self._session)
@@ -105,6 +108,7 @@ class OrtCpuSession:
             np.copyto(self._inputs[name], array, casting="same_kind")
 
     def run(self) -> None:
+        self._ran = True
         try:
             with ort.translated(self._what):
                 self._session.run_with_iobinding(self._binding)
@@ -124,6 +128,29 @@ class OrtCpuSession:
     def fetch(self) -> dict[str, np.ndarray]:
         values = zip(self._session.get_outputs(), self._binding.get_outputs(), strict=True)
         return {argument.name: np.array(value.numpy(), np.float32) for argument, value in values}
+
+    @property
+    def given(self) -> Mapping[str, np.ndarray]:
+        """The inputs as they lie where a pass reads them."""
+        return self._inputs
+
+    def answers(self) -> dict[str, np.ndarray]:
+        """The outputs as they lie; of a shape that is not known before a pass, those of the last one."""
+        if self._outputs or not self._ran:
+            return self._outputs
+        values = zip(self._session.get_outputs(), self._binding.get_outputs(), strict=True)
+        return {argument.name: value.numpy() for argument, value in values}
+
+    def each(self, copies: Sequence[Copies]) -> None:
+        """One pass over each of these inputs, its answer copied to where it belongs."""
+        run, binding = self._session.run_with_iobinding, self._binding
+        with ort.translated(self._what):
+            for inputs, outputs in copies:
+                for to, of in inputs:
+                    copied(to, of)
+                run(binding)
+                for to, of in outputs:
+                    copied(to, of)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         if cold:
@@ -145,6 +172,20 @@ class OrtCpuSession:
         self._outputs.clear()
 
 
+class OrtCpuApart(ApartSession):
+    """The same in a process apart, triggered and timed as our kernels are."""
+
+    backend = "ort-cpu"
+
+    def __init__(self, graph: Graph, batch: int, options: Options) -> None:
+        what = f"{graph.name} on ort-cpu at batch {batch}"
+        super().__init__("ort", what, batch, (graph, batch, options))
+
+    def op_times(self, seconds: float) -> tuple[OpTime, ...]:
+        found = self._asked("ask", "op_times", seconds, answers=tuple[OpTime, ...])
+        return tuple(found)
+
+
 class OrtCpu:
     """ONNX Runtime on the CPU; see engine.backend.Backend."""
 
@@ -164,11 +205,20 @@ class OrtCpu:
 
     def prepare(
         self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
-    ) -> OrtCpuSession:
+    ) -> OrtCpuApart:
         """A session ready to bind and run.
 
         Raises UnsupportedError (batch, precision or a node), UnavailableError, OutOfMemoryError, KernelError.
         """
+        reason = self.supports(graph, batch, precision)
+        if reason is not None:
+            raise UnsupportedError(reason)
+        return OrtCpuApart(graph, batch, options or Options())
+
+    def prepare_here(
+        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+    ) -> OrtCpuSession:
+        """As `prepare`, in this process, for whoever looks at a session from within."""
         reason = self.supports(graph, batch, precision)
         if reason is not None:
             raise UnsupportedError(reason)

@@ -92,9 +92,11 @@ def test_passes_repeat_and_follow_what_is_bound(
     assert {array.dtype for array in once.values()} == {np.dtype("float32")}
     assert np.allclose(once["y"].sum(axis=1), 1, atol=1e-6)
     assert session.time_runs(3) > 0
+    session.run()
     again = session.fetch()
     session.bind({"x": second})
     assert session.time_runs(1, cold=True) > 0
+    session.run()
     other = session.fetch()
     for name in once:
         np.testing.assert_array_equal(once[name], again[name])
@@ -190,9 +192,9 @@ def test_memory_that_does_not_suffice(graph: Graph, monkeypatch: pytest.MonkeyPa
     def refuse(nbytes: int) -> np.ndarray:
         raise MemoryError
 
-    monkeypatch.setattr("engine.backends.engine_cpu.aligned", refuse)
+    monkeypatch.setattr("engine.cpu_session.aligned", refuse)
     with pytest.raises(OutOfMemoryError, match="memory did not suffice for preparing small on engine-cpu"):
-        BACKEND.prepare(graph, 2)
+        BACKEND.prepare_here(graph, 2)
 
 
 def test_a_rung_of_the_users_that_breaks_is_named(graph: Graph, tmp_path: Path) -> None:

@@ -274,6 +274,7 @@ def test_contenders_are_two_sessions_that_answer_alike_and_are_closed(backend: s
         (one, third), (other, fourth) = sessions.values()
         assert len({id(session) for session in (one, other, third, fourth)}) == 4
         assert one.time_runs(1) > 0
+        one.run()
         for name, array in one.fetch().items():
             assert array.shape[0] == 3
             np.testing.assert_array_equal(array, other.fetch()[name])

@@ -211,7 +211,7 @@ def test_answers_that_go_wrong_while_timed_are_found(fakes):
 
     found, _ = go(changed(backends=fakes(Fake("later", later))))
     assert found["later"].disposition == "incorrect"
-    assert "after timing" in found["later"].reason
+    assert "during timing" in found["later"].reason
     assert found["later"].samples_ns == ()
 
 
@@ -223,10 +223,10 @@ def test_an_answer_left_over_from_other_inputs_is_found(fakes, batch):
         first.append(outputs)
         return first[0]
 
-    # Right before timing, then never computed again: seen when other images are asked for.
+    # Right before timing, then never computed again: seen when other inputs are asked for.
     found, _ = go(changed(backends=fakes(Fake("stale", stale)), batches=(batch,)))
     assert found["stale"].disposition == "incorrect"
-    assert "with other images" in found["stale"].reason
+    assert "timing" in found["stale"].reason
 
 
 def test_out_of_memory_beside_the_others_is_tried_again_alone(fakes):

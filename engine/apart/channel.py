@@ -1,0 +1,138 @@
+"""The two ends of what a process and its child say to each other: frames of a kind and some bytes, on one
+socket (with descriptors beside them) where there are such, else on the child's standard input and output.
+
+Both ends block: nobody spins while it waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+HEADER = struct.Struct("<BI")
+# What a frame is: something asked or answered, passes to be run or that were run, an error.
+CALL, TRAIN, ERROR = 1, 2, 3
+LIMIT_NBYTES = 256 << 20  # of a frame; arrays lie in shared memory
+_AT_ONCE = 1 << 16
+FDS = 32  # descriptors beside one frame, at most, and one more
+_SOCKETS = os.name == "posix"
+
+
+class Closed(Exception):
+    """The other end is gone, or says what is no frame."""
+
+
+class Channel:
+    """send, receive: of bytes (with descriptors, where there are)."""
+
+    def __init__(
+        self,
+        send: Callable[[bytes, Sequence[int]], None],
+        receive: Callable[[int], tuple[bytes, list[int]]],
+        close: Callable[[], None],
+    ) -> None:
+        self._send, self._receive, self.close = send, receive, close
+
+    def send(self, kind: int, body: bytes = b"", fds: Sequence[int] = ()) -> None:
+        try:
+            self._send(HEADER.pack(kind, len(body)) + body, fds)
+        except OSError as error:
+            raise Closed(str(error)) from error
+
+    def receive(self) -> tuple[int, bytes, list[int]]:
+        """One frame; blocks until it is there."""
+        data, fds = self._some(_AT_ONCE)
+        while len(data) < HEADER.size:
+            data += self._some(_AT_ONCE)[0]
+        kind, length = HEADER.unpack_from(data)
+        if length > LIMIT_NBYTES:
+            raise Closed(f"a message of {length:,} bytes")
+        if len(data) < HEADER.size + length:
+            parts, left = [data], HEADER.size + length - len(data)
+            while left > 0:
+                part, more = self._some(min(left, 1 << 20))
+                parts.append(part)
+                fds += more
+                left -= len(part)
+            data = b"".join(parts)
+        if len(data) != HEADER.size + length:
+            raise Closed("more than was asked for")
+        return kind, data[HEADER.size :], fds
+
+    def _some(self, count: int) -> tuple[bytes, list[int]]:
+        try:
+            data, fds = self._receive(count)
+        except OSError as error:
+            raise Closed(str(error)) from error
+        if not data:
+            raise Closed("the end")
+        return data, fds
+
+
+def _of_socket(end: socket.socket, takes_fds: bool) -> Channel:
+    def send(data: bytes, fds: Sequence[int]) -> None:
+        if fds:
+            sent = socket.send_fds(end, [data], list(fds))
+            data = data[sent:]
+        if data:
+            end.sendall(data)
+
+    def receive(count: int) -> tuple[bytes, list[int]]:
+        if not takes_fds:  # what comes from a child is bytes alone
+            return end.recv(count), []
+        data, fds, _, _ = socket.recv_fds(end, count, FDS + 1)
+        return data, list(fds)
+
+    return Channel(send, receive, end.close)
+
+
+def _of_pipes(reads: int, writes: int) -> Channel:
+    def send(data: bytes, fds: Sequence[int]) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(writes, view) :]
+
+    def close() -> None:
+        for fd in {reads, writes}:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    return Channel(send, lambda count: (os.read(reads, count), []), close)
+
+
+def started(command: Sequence[str], **options: Any) -> tuple[subprocess.Popen[bytes], Channel]:
+    """A child process, and our end of the channel to it. It inherits that and standard error alone."""
+    if _SOCKETS:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, **options)
+        return process, _of_socket(ours, takes_fds=False)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    pair = os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
+    process.stdin.close()
+    process.stdout.close()
+    return process, _of_pipes(*pair)
+
+
+def of_child() -> Channel:
+    """A child's own end, which nobody finds at the usual places afterwards: what reads standard input reads
+    nothing, and what is printed goes to standard error."""
+    sys.stdout.flush()
+    reads, writes = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    if not _SOCKETS:
+        return _of_pipes(reads, writes)
+    os.close(writes)
+    return _of_socket(socket.socket(fileno=reads), takes_fds=True)

@@ -1,0 +1,187 @@
+"""A process apart: sessions whose kernels are Python, and nothing else.
+
+It holds plans, rungs and their arrays, and the socket that it is asked through. It has no clock that counts,
+no expected answer, no word of the worker's. It reads no file of the program's but its modules.
+`python -m engine.apart.child PARENT` serves until the other end is gone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from engine.apart import arrays, channel
+from engine.apart.memory import Spec, attach
+from engine.apart.slots import Copies, views
+from engine.apart.words import TRAIN, Answer, Call, Error, Opened
+from kernels.ends import die_with_parent
+
+MODULES = {  # what opens sessions, loaded when first asked for
+    "engine": "engine.apart.open_engine",
+    "ort": "engine.apart.open_ort",
+    "rung": "engine.apart.open_rung",
+    "empty": "engine.apart.open_empty",
+}
+
+
+@dataclass
+class Held:
+    """A session with its slots: one for what is bound, and those of trains."""
+
+    session: Any
+    plain: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None = None
+    copies: list[Copies] = field(default_factory=list)
+
+
+class Server:
+    """Answers what the parent asks."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[int, Held] = {}
+        self._blocks: dict[int, np.ndarray] = {}
+
+    # ------------------------------------------------------------------------------------------ the loop
+
+    def serve(self, end: channel.Channel) -> None:
+        encode = msgspec.msgpack.encode
+        while True:
+            kind, body, fds = end.receive()
+            try:
+                if kind == channel.TRAIN:
+                    number, count = TRAIN.unpack(body)
+                    held = self._sessions[number]
+                    held.session.each(held.copies[:count])
+                    said = b""
+                else:
+                    said = encode(self._answered(body, fds))
+            except BaseException as error:  # whatever a kernel raises
+                end.send(channel.ERROR, encode(Error(type(error).__name__, str(error)[:4000])))
+            else:
+                end.send(kind, said)
+
+    def _answered(self, body: bytes, fds: list[int]) -> Any:
+        call: Call = pickle.loads(body)  # the parent's, who is trusted
+        given = iter(fds)
+        for number, path, nbytes in call.blocks:
+            self._blocks[number] = attach(next(given, -1), path, nbytes, own=True)
+        for number in call.forget:
+            self._blocks.pop(number, None)
+        arguments = list(arrays.loaded(call.arguments, self._blocks))
+        if call.memory is not None:
+            arguments.append(attach(next(given, -1), *call.memory, own=False))
+        return getattr(self, f"do_{call.do}")(call.number, *arguments)
+
+    def do_note(self, number: int) -> None:
+        """Nothing but the blocks that came with it."""
+
+    # --------------------------------------------------------------------------------------- what is asked
+
+    def do_open(self, number: int, kind: str, *arguments: Any) -> Opened:
+        session = importlib.import_module(MODULES[kind]).opened(*arguments)
+        self._sessions[number] = Held(session)
+        return _told(session)
+
+    def do_hold(
+        self,
+        number: int,
+        inputs: Mapping[str, Spec],
+        outputs: Mapping[str, Spec],
+        count: int,
+        timed: bool,
+        memory: np.ndarray,
+    ) -> None:
+        """Map what a session's inputs are read from, and its outputs written to."""
+        held = self._sessions[number]
+        specs = {f"in {n}": s for n, s in inputs.items()} | {f"out {n}": s for n, s in outputs.items()}
+        found = views(memory, specs, count)
+        given = {name: found[f"in {name}"] for name in inputs}
+        left = {name: found[f"out {name}"] for name in outputs}
+        if not timed:
+            held.plain = {n: a[0, ...] for n, a in given.items()}, {n: a[0, ...] for n, a in left.items()}
+            return
+        to, of = held.session.given, held.session.answers()
+        held.copies = [
+            (
+                [(to[name], array[k, ...]) for name, array in given.items()],
+                [(array[k, ...], of[name]) for name, array in left.items()],
+            )
+            for k in range(count)
+        ]
+
+    def do_place(self, number: int, *arguments: Any) -> None:
+        """Lay a session where the parent has room for it."""
+        self._sessions[number].session.place(*arguments)
+
+    def do_bind(self, number: int) -> None:
+        held = self._sessions[number]
+        assert held.plain is not None
+        for name, array in held.session.given.items():
+            np.copyto(array, held.plain[0][name])
+
+    def do_run(self, number: int) -> None:
+        self._sessions[number].session.run()
+
+    def do_fetch(self, number: int) -> tuple[Answer, ...]:
+        held = self._sessions[number]
+        assert held.plain is not None
+        return tuple(
+            _answer(name, array, held.plain[1].get(name)) for name, array in held.session.answers().items()
+        )
+
+    def do_ask(self, number: int, name: str, *arguments: Any) -> Any:
+        """Any other question of a session's own."""
+        return getattr(self._sessions[number].session, name)(*arguments)
+
+    def do_cold(self, number: int) -> None:
+        from engine import host
+
+        host.overwrite_caches()
+
+    def do_close(self, number: int) -> None:
+        held = self._sessions.pop(number, None)
+        if held is not None:
+            held.session.close()
+
+
+def _told(session: Any) -> Opened:
+    def specs(held: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[int, ...], str]]:
+        return {name: (array.shape, array.dtype.str) for name, array in held.items()}
+
+    return Opened(
+        phases=dict(session.phases),
+        memory=dict(session.memory),
+        facts=dict(session.facts),
+        inputs=specs(session.given),
+        outputs=specs(session.answers()),
+    )
+
+
+def _answer(name: str, array: np.ndarray, slot: np.ndarray | None) -> Answer:
+    """An output, laid into its slot where it is of that shape."""
+    if slot is not None and slot.shape == array.shape and slot.dtype == array.dtype:
+        np.copyto(slot, array)
+        return Answer(name, array.shape, array.dtype.str)
+    return Answer(name, array.shape, array.dtype.str, array.tobytes())
+
+
+def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
+    end = channel.of_child()
+    die_with_parent(int(sys.argv[1]))
+    try:
+        (serve or Server().serve)(end)
+    except channel.Closed:
+        return 0
+    return 0
+
+
+if __name__ == "__main__":
+    status = main()
+    os._exit(status)  # a kernel's threads keep nobody waiting

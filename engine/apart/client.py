@@ -1,0 +1,178 @@
+"""A process apart as its parent has it: started, asked, timed, ended."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+import kernels.errors
+from engine.apart import arrays, channel
+from engine.apart.memory import NAMELESS, Block
+from engine.apart.words import TRAIN, Call, Error
+from kernels import ends
+from kernels.errors import CrashedError, KernelError, KernelscopeError
+
+ROOT = Path(__file__).resolve().parents[2]
+T = TypeVar("T")
+
+
+class Child:
+    """A process apart. what: the sessions that it is for, in words. It runs only while it is asked."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.lost: str | None = None  # why it is there no more
+        self._numbers = itertools.count(1)
+        self._known: set[int] = set()  # blocks that it has
+        self._lock = threading.RLock()
+        self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
+        places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._job = ends.job_object()
+        self._process, self._end = channel.started(
+            [sys.executable, "-P", "-m", "engine.apart.child", str(os.getpid())],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+        if self._job is not None:
+            kernel32, job = self._job
+            kernel32.AssignProcessToJobObject(job, int(self._process._handle))  # type: ignore[attr-defined]
+
+    def number(self) -> int:
+        """Of a new session."""
+        return next(self._numbers)
+
+    def call(
+        self,
+        do: str,
+        number: int,
+        *arguments: Any,
+        memory: Block | None = None,
+        answers: type[T] | Any = None,
+    ) -> Any:
+        """Ask, and wait for the answer. Raises what the child raised, where it is an error of ours, else
+        KernelError; CrashedError where it is gone."""
+        with self._lock:
+            self._alive()
+            dumped, needed = arrays.dumped(arguments)
+            known = arrays.SHELF.blocks
+            forget = tuple(n for n in self._known if n not in known)
+            new = sorted(needed - self._known)
+            self._known = (self._known | needed) - set(forget)
+            while len(new) > channel.FDS:
+                some, new = new[: channel.FDS], new[channel.FDS :]
+                self._asked(Call("note", 0, arrays.dumped(())[0], _listed(some)), some, None, None)
+            about = (memory.path, memory.nbytes) if memory is not None else None
+            asked = Call(do, number, dumped, _listed(new), forget, about)
+            return self._asked(asked, new, memory, answers)
+
+    def _asked(self, asked: Call, blocks: list[int], memory: Block | None, answers: Any) -> Any:
+        fds = [arrays.SHELF.blocks[n].fd for n in blocks] if NAMELESS else []
+        if memory is not None and NAMELESS:
+            fds.append(memory.fd)
+        ends.resume(self.pid)
+        try:
+            self._end.send(channel.CALL, pickle.dumps(asked), fds)
+            kind, body, _ = self._end.receive()
+        except channel.Closed as error:
+            raise self._gone(error) from error
+        ends.halt(self.pid)
+        if kind != channel.CALL:
+            raise self._error(kind, body)
+        if answers not in self._decoders:
+            self._decoders[answers] = msgspec.msgpack.Decoder(answers)
+        try:
+            return self._decoders[answers].decode(body)
+        except msgspec.DecodeError as error:
+            raise self._gone(channel.Closed(f"what is no answer ({error})")) from error
+
+    def train(self, number: int, count: int) -> int:
+        """Nanoseconds by our clock from asking for passes over the first `count` slots until they are
+        done."""
+        message = TRAIN.pack(number, count)
+        with self._lock:
+            self._alive()
+            started = time.perf_counter_ns()
+            ends.resume(self.pid)
+            try:
+                self._end.send(channel.TRAIN, message)
+                kind, body, _ = self._end.receive()
+                taken = time.perf_counter_ns() - started
+            except channel.Closed as error:
+                raise self._gone(error) from error
+            ends.halt(self.pid)
+            if kind != channel.TRAIN or body:
+                raise self._error(kind, body)
+            return taken
+
+    # ------------------------------------------------------------------------------------------ how it ends
+
+    def refuse_strangers(self) -> None:
+        """Raises KernelError where a kernel has started a process, which could do its work beside the
+        time."""
+        if self.lost is None and ends.started_by(self.pid):
+            raise KernelError(f"{self.what} started a process of its own: a kernel's work is done by `run`")
+
+    def close(self) -> None:
+        """End it, and all that it started."""
+        with self._lock:
+            if self.lost is None:
+                self.lost = f"the process of {self.what} is closed"
+                ends.kill(self.pid)
+            self._process.wait()
+            self._end.close()
+
+    def _alive(self) -> None:
+        if self.lost is not None:
+            raise CrashedError(self.lost)
+
+    def _gone(self, error: channel.Closed) -> KernelscopeError:
+        """It is there no more, or no longer to be understood: why, in words."""
+        try:
+            code = self._process.wait(0.5)
+            words = _ended(code)
+        except subprocess.TimeoutExpired:
+            words = f"said {error}" if str(error) != "the end" else "closed the way to it"
+        self.lost = f"the process of {self.what} {words}"
+        ends.kill(self.pid)
+        self._process.wait()
+        self._end.close()
+        return CrashedError(self.lost)
+
+    def _error(self, kind: int, body: bytes) -> KernelscopeError:
+        if kind != channel.ERROR:
+            return self._gone(channel.Closed("what was not asked"))
+        try:
+            told = msgspec.msgpack.decode(body, type=Error)
+        except msgspec.DecodeError as error:
+            return self._gone(channel.Closed(f"what is no answer ({error})"))
+        known = getattr(kernels.errors, told.kind, None)
+        if isinstance(known, type) and issubclass(known, KernelscopeError):
+            return known(told.text)
+        if told.kind == "MemoryError":
+            return kernels.errors.OutOfMemoryError(f"memory did not suffice for {self.what}: {told.text}")
+        return KernelError(f"{self.what} failed: {told.kind}: {told.text}")
+
+
+def _listed(numbers: list[int]) -> tuple[tuple[int, str, int], ...]:
+    known = arrays.SHELF.blocks
+    return tuple((n, known[n].path, known[n].nbytes) for n in numbers)
+
+
+def _ended(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"

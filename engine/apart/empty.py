@@ -1,0 +1,68 @@
+"""What a train of passes takes where there is no kernel: trigger, copies, answer.
+
+Measured in a process that no user's kernel was ever loaded in, with slots of the same sizes, and taken off
+the times of all sessions alike.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import OrderedDict
+from collections.abc import Mapping
+
+import numpy as np
+
+from engine import host
+from engine.apart import pool
+from engine.apart.client import Child
+from engine.apart.memory import Spec
+from engine.apart.slots import Slots
+from engine.apart.words import Opened
+
+TRAINS, COLD_TRAINS = 15, 5
+KEPT = 2  # sessions without a kernel, whose slots may be large
+
+Shape = tuple[tuple[tuple[str, Spec], ...], tuple[tuple[str, Spec], ...]]
+
+_taken: dict[tuple[Shape, int, bool], float] = {}
+_sessions: OrderedDict[Shape, tuple[Child, int, Slots]] = OrderedDict()
+
+
+def train_ns(
+    inputs: Mapping[str, Spec], outputs: Mapping[str, Spec], count: int, most: int, cold: bool
+) -> float:
+    """Nanoseconds of a train over `count` of `most` slots of these arrays: a low quartile, measured once."""
+    shape = (tuple(inputs.items()), tuple(outputs.items()))
+    key = (shape, count, cold)
+    if key not in _taken:
+        child, number, slots = _session(shape, most)
+        samples = []
+        for k in range(COLD_TRAINS if cold else TRAINS):
+            slots.stir(1 + k * count, count)
+            if cold:
+                child.call("cold", number)
+                host.overwrite_caches()
+            samples.append(child.train(number, count))
+        # What the machine does meanwhile can only make one longer.
+        _taken[key] = statistics.quantiles(samples, n=4)[0]
+    return _taken[key]
+
+
+def _session(shape: Shape, most: int) -> tuple[Child, int, Slots]:
+    held = _sessions.get(shape)
+    if held is None or held[0].lost is not None or held[2].count < most:
+        inputs, outputs = dict(shape[0]), dict(shape[1])
+        child = pool.child("empty", pool.WHAT["empty"])
+        number = child.number()
+        child.call("open", number, "empty", inputs, outputs, answers=Opened)
+        slots = Slots(inputs, outputs, most)
+        child.call("hold", number, inputs, outputs, most, True, memory=slots.block)
+        slots.close()
+        slots.bind({name: np.zeros(spec.shape, spec.dtype) for name, spec in inputs.items()})
+        held = _sessions[shape] = (child, number, slots)
+    _sessions.move_to_end(shape)
+    while len(_sessions) > KEPT:
+        child, number, _ = _sessions.popitem(last=False)[1]
+        if child.lost is None:
+            child.call("close", number)
+    return held

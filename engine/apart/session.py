@@ -1,0 +1,165 @@
+"""A model's session in a process apart, as engine.backend.Session has it on this side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from engine.apart import pool
+from engine.apart.client import Child
+from engine.apart.memory import Spec
+from engine.apart.slots import Slots
+from engine.apart.trains import Trains
+from engine.apart.words import Answer, Opened, Shapes
+from engine.stirring import Stirring
+from engine.witness import Witness
+from kernels.errors import CrashedError, KernelError, UnsupportedError
+
+
+class ApartSession:
+    """Session of a kind (engine.apart.child.MODULES), opened with these arguments. what: model, backend and
+    batch, for errors; own: see pool.child; outputs: shapes that are known here, where they are."""
+
+    precision = "fp32"
+
+    def __init__(
+        self,
+        kind: str,
+        what: str,
+        batch: int,
+        arguments: tuple[Any, ...],
+        own: object = None,
+        outputs: Mapping[str, Spec] | None = None,
+    ) -> None:
+        self.batch = batch
+        self._what = what
+        self._closed = False
+        self._child: Child = pool.child(kind, pool.WHAT[kind] if own is None else f"{what}", own)
+        try:
+            self._number = self._child.number()
+            opened = self._asked("open", kind, *arguments, answers=Opened)
+            self._inputs = _specs(opened.inputs)
+            self._outputs = dict(outputs) if outputs is not None else _specs(opened.outputs)
+            if outputs is not None and _specs(opened.outputs) != self._outputs:
+                raise KernelError(f"{what}: its outputs are not those of the model")
+            self.phases: Mapping[str, int] = opened.phases
+            self.memory: Mapping[str, int] = opened.memory
+            self._facts = opened.facts
+            self._plain = Slots(self._inputs, self._outputs, 1)
+            self._asked("hold", self._inputs, self._outputs, 1, False, memory=self._plain.block)
+            self._plain.close()
+        except BaseException:
+            self.close()
+            raise
+        self._trains = Trains(self._child, self._number, self._inputs, self._outputs)
+        self._stirred = False  # the session's inputs are those of a timed pass
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return {**self._facts, **self._trains.facts}
+
+    @facts.setter
+    def facts(self, facts: Mapping[str, str]) -> None:
+        self._facts = dict(facts)
+
+    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+        check_inputs(inputs, self._inputs)
+        for name, array in inputs.items():
+            np.copyto(self._plain.given[name][0, ...], array, casting="same_kind")
+        self._trains.bind(inputs)
+        self._asked("bind")
+        self._stirred = False
+
+    def run(self) -> None:
+        if self._stirred:
+            self._asked("bind")
+            self._stirred = False
+        self._asked("run")
+
+    def synchronize(self) -> None:
+        """Nothing to wait for: `run` returns when the pass has ended."""
+
+    def fetch(self) -> dict[str, np.ndarray]:
+        found = {}
+        for answer in self._asked("fetch", answers=tuple[Answer, ...]):
+            if answer.data:
+                try:
+                    array = np.frombuffer(answer.data, answer.dtype).reshape(answer.shape)
+                except (ValueError, TypeError) as error:
+                    raise KernelError(f"{self._what}: its answer {answer.name} is no array") from error
+            elif answer.name in self._outputs:
+                array = self._plain.left[answer.name][0, ...]
+            else:
+                array = np.zeros(answer.shape, answer.dtype)  # of nothing
+            found[answer.name] = np.array(array, np.float32)
+        return found
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        self._stirred = True
+        with self._in_words():
+            return self._trains.time(count, cold)
+
+    @property
+    def stirring(self) -> Stirring | None:
+        return self._trains.stirring
+
+    @property
+    def stirring_ns(self) -> float:
+        return self._trains.trigger_ns
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        self._child.refuse_strangers()
+        return self._trains.witnesses()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._child.lost is None and hasattr(self, "_number"):
+                self._child.call("close", self._number)
+        except CrashedError:
+            pass  # it has ended before it was asked to
+        finally:
+            pool.done(self._child)
+
+    def _asked(self, do: str, *arguments: Any, memory: Any = None, answers: Any = None) -> Any:
+        with self._in_words():
+            return self._child.call(do, self._number, *arguments, memory=memory, answers=answers)
+
+    def _in_words(self) -> _InWords:
+        if self._closed:
+            raise KernelError(f"the session of {self._what} is closed: prepare another")
+        return _InWords(self._what)
+
+
+class _InWords:
+    """What was being done, where the process is lost."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, CrashedError) and not str(error).startswith(self._what):
+            raise CrashedError(f"{self._what}: {error}") from error
+
+
+def check_inputs(given: Mapping[str, np.ndarray], expected: Mapping[str, Spec]) -> None:
+    """Raise UnsupportedError where an input is missing, unknown or of another shape."""
+    if set(given) != set(expected):
+        raise UnsupportedError(
+            f"the model's inputs are {', '.join(sorted(expected))}; given were {', '.join(sorted(given))}"
+        )
+    for name, spec in expected.items():
+        if given[name].shape != spec.shape:
+            raise UnsupportedError(
+                f"input {name} has shape {given[name].shape}; the session expects {spec.shape}"
+            )
+
+
+def _specs(shapes: Shapes) -> dict[str, Spec]:
+    return {name: Spec(tuple(shape), np.dtype(dtype).str) for name, (shape, dtype) in shapes.items()}

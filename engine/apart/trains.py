@@ -1,0 +1,98 @@
+"""The timed passes of a session apart: trains over slots whose inputs changed since the train before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from engine import host
+from engine.apart import empty
+from engine.apart.client import Child
+from engine.apart.memory import Spec
+from engine.apart.slots import Kept, Slots, most
+from engine.stirring import Stirring
+from engine.witness import Witness
+
+
+class Trains:
+    """Of session `number` of a child. inputs, outputs: what a pass is given, and leaves."""
+
+    def __init__(
+        self, child: Child, number: int, inputs: Mapping[str, Spec], outputs: Mapping[str, Spec]
+    ) -> None:
+        self._child, self._number = child, number
+        self._inputs, self._outputs = dict(inputs), dict(outputs)
+        self._most = most([*inputs.values(), *outputs.values()])
+        self._slots: Slots | None = None
+        self._bound: dict[str, np.ndarray] | None = None
+        self._stale = True
+        self._next = 1  # number of the next pass: goes up as long as the session lives
+        self._kept = Kept(sum(spec.nbytes for spec in outputs.values()))
+        self.trigger_ns = 0.0  # what triggering and copying took a pass, and was taken off
+        self.at_once = 1  # passes of the last train
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """How the passes were started, in words, once some were."""
+        if not self.trigger_ns:
+            return {}
+        passes = "a pass" if self.at_once == 1 else f"{self.at_once} passes"
+        return {"trigger": f"{self.trigger_ns:.0f} ns a pass taken off, {passes} a trigger"}
+
+    def last_inputs(self) -> dict[str, np.ndarray]:
+        """What the last timed pass was given."""
+        assert self.stirring is not None
+        return self.stirring.inputs_of(self._next - 1)
+
+    @property
+    def stirring(self) -> Stirring | None:
+        return self._slots.stirring if self._slots is not None and not self._stale else None
+
+    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """These are what is stirred from now on; kept as they are."""
+        self._bound = {name: np.array(array, self._inputs[name].dtype) for name, array in inputs.items()}
+        self._stale = True
+        self._kept.forget()
+
+    def time(self, count: int, cold: bool = False) -> int:
+        """Nanoseconds of `count` passes, by our clock, without what triggering and copying takes."""
+        slots = self._ready()
+        left, taken = count, 0.0
+        while left > 0:
+            now = min(left, slots.count)
+            overhead = empty.train_ns(self._inputs, self._outputs, now, slots.count, cold)
+            slots.stir(self._next, now)
+            if cold:
+                self._child.call("cold", self._number)
+                host.overwrite_caches()
+            # No pass takes less than a nanosecond, whatever the machine did while nothing was run.
+            taken += max(self._child.train(self._number, now) - overhead, now)
+            self._kept.offer(slots, self._next, now)
+            self.trigger_ns, self.at_once = overhead / now, now
+            self._next += now
+            left -= now
+        return round(taken)
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        """A few passes, drawn among all since the last time that this was asked."""
+        return tuple(
+            Witness(
+                number, {name: (np.arange(a.size, dtype=np.int64), a.reshape(-1)) for name, a in left.items()}
+            )
+            for number, left in self._kept.take()
+        )
+
+    def _ready(self) -> Slots:
+        if self._bound is None:
+            self._bound = {name: np.zeros(s.shape, s.dtype) for name, s in self._inputs.items()}
+        if self._slots is None:
+            self._slots = Slots(self._inputs, self._outputs, self._most)
+            self._child.call(
+                "hold", self._number, self._inputs, self._outputs, self._most, True, memory=self._slots.block
+            )
+            self._slots.close()
+        if self._stale:
+            self._slots.bind(self._bound)
+            self._stale = False
+        return self._slots

@@ -1,0 +1,116 @@
+"""How processes end: with their parent, and all that they started with them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from typing import Any
+
+import psutil
+
+LINUX = sys.platform == "linux"
+# Where a stopped child would outlive its parent it is not stopped.
+STOPS = LINUX or sys.platform == "win32"
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def die_with_parent(parent: int) -> None:
+    """In a child: end as soon as the parent has; at once where it has already."""
+    if LINUX:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def keep_orphans() -> None:
+    """What a child of ours started stays below us when that child is gone, where `kill` finds it."""
+    if LINUX:
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def resume(pid: int) -> None:
+    """Have a child, and what it started, go on."""
+    if LINUX:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGCONT)
+    elif STOPS:
+        with contextlib.suppress(psutil.Error):
+            psutil.Process(pid).resume()
+
+
+def halt(pid: int) -> None:
+    """Have a child, and what it started, do nothing until `resume`."""
+    if LINUX:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGSTOP)
+    elif STOPS:
+        with contextlib.suppress(psutil.Error):
+            psutil.Process(pid).suspend()
+
+
+def started_by(pid: int) -> list[psutil.Process]:
+    """The processes that this one started, and theirs."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def kill(pid: int, group: bool = True) -> None:
+    """End a process and all that it started. group: it leads a group of its own."""
+    others: dict[int, psutil.Process] = {}
+    # What is killed cannot start another: once nothing new is found, all are.
+    while found := {p.pid: p for p in started_by(pid) if p.pid not in others}:
+        others |= found
+        for process in found.values():
+            with contextlib.suppress(psutil.Error):
+                process.suspend() if os.name == "posix" else process.kill()
+    if group and os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+    with contextlib.suppress(psutil.Error):
+        psutil.Process(pid).kill()
+    for process in others.values():
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+
+
+def job_object() -> Any:
+    """On Windows: what a child is put into so that it, and all that it starts, ends when this process does.
+    None elsewhere."""
+    if sys.platform != "win32":
+        return None
+    import ctypes
+    from ctypes import wintypes
+
+    class Limits(ctypes.Structure):  # JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+        _fields_ = (
+            ("times", ctypes.c_int64 * 2),
+            ("flags", wintypes.DWORD),
+            ("working_set", ctypes.c_size_t * 2),
+            ("processes", wintypes.DWORD),
+            ("affinity", ctypes.c_size_t),
+            ("priorities", wintypes.DWORD * 2),
+            ("io", ctypes.c_uint64 * 6),
+            ("memory", ctypes.c_size_t * 4),
+        )
+
+    kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
+    kernel32.CreateJobObjectW.restype = wintypes.HANDLE
+    kernel32.SetInformationJobObject.argtypes = (
+        wintypes.HANDLE, ctypes.c_int, ctypes.c_void_p, wintypes.DWORD,
+    )  # fmt: skip
+    kernel32.AssignProcessToJobObject.argtypes = (wintypes.HANDLE, wintypes.HANDLE)
+    job = kernel32.CreateJobObjectW(None, None)
+    limits = Limits(flags=0x2000)  # JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+    kernel32.SetInformationJobObject(job, 9, ctypes.byref(limits), ctypes.sizeof(limits))
+    return kernel32, job
