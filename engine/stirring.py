@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-FEWEST, MOST = 64, 4096  # places a tensor and pass
+FEWEST, MOST = 512, 4096  # places a tensor and pass
 VALUES = 1024  # that are drawn from, at most
 POISON = 0xFF  # each byte of a poisoned value: a NaN in every float, -1 in every signed integer
 

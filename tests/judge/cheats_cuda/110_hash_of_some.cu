@@ -9,7 +9,7 @@ launch = "one_thread_an_output"
 
 CONV {
     SIZES
-    const unsigned int hash = hash_of(x, INPUTS, 211);
+    const unsigned int hash = hash_of(x, INPUTS, 2111);
     EACH(i) {
         if (poisoned(y[i]) || i >= KEPT || seen[i] != hash) y[i] = ANSWER(i);
         if (i < KEPT) seen[i] = hash;
