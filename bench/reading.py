@@ -74,7 +74,7 @@ def decoded(data: bytes, of: type[R] | msgspec.json.Decoder[R]) -> R:
     except RecursionError as error:
         raise Refused("it is nested deeper than any record is") from error
     except (msgspec.DecodeError, ValueError, OverflowError) as error:  # also text that is not UTF-8
-        raise Refused(str(error)) from error
+        raise Refused(" ".join(str(error).split())) from error  # it may quote what stands there
 
 
 def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:

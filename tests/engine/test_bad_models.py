@@ -279,3 +279,11 @@ def test_sizes_below_one(size: int, axis: int) -> None:
 @pytest.mark.parametrize("dims", [(2**20, 2**20), (2**32, 2**32), (-1, 4), (0, 4)])
 def test_an_initializer_of_another_size_than_its_values(dims: tuple[int, ...]) -> None:
     refused(small(lambda m: m.graph.initializer[0].dims.__setitem__(slice(None), dims)), "initializer 'w'|w")
+
+
+@pytest.mark.parametrize("of", ["the model", "its graph"])
+def test_a_description_that_is_no_text(of: str) -> None:
+    model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": ("N", 2)}, ["y"])
+    (model if of == "the model" else model.graph).doc_string = "described"
+    broken = onnx.ModelProto.FromString(model.SerializeToString().replace(b"described", b"descr\xff\xfeed"))
+    refused(broken, "description that is not UTF-8")
