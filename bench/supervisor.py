@@ -31,6 +31,7 @@ from bench.records import (
 )
 
 TUNE = "tune"  # the stage of a case in which things are measured that later runs need no more
+LOAD = "load"  # the stage in which a model's file is read, for all cases of the model
 GRACE_S = 10.0  # how long a worker that was asked to stop may take
 BARREN_LIMIT = 2  # workers in a row that died before they got anywhere
 LINE_LIMIT_NBYTES = 64 << 20
@@ -262,6 +263,9 @@ class Supervisor:
                 if code < 0 and not watch.doom:  # by its own fault or from outside: whoever resumes asks
                     settled = msgspec.structs.replace(settled, facts={KILLED_BY: signal_name(code)})
             actions += self._settle(settled)
+            if watch.stage == LOAD:  # the next worker would only fare the same with the file
+                for other in [other for other in self.pending if other.model == case.model]:
+                    actions += self._settle(msgspec.structs.replace(settled, case=other))
         elif not watch.advanced:
             self._barren += 1
             if watch.doom == "silent":
@@ -296,7 +300,7 @@ class Supervisor:
             case _ if isinstance(message, self._vocabulary.started):
                 if message.case.key not in self._pending:
                     return self._noise(line)
-                if watch.stage != TUNE:
+                if watch.stage not in (TUNE, LOAD):
                     self._charge(watch, now)
                 watch.since = now
                 watch.case, watch.stage = message.case, message.stage

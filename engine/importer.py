@@ -61,6 +61,8 @@ def load(path: str | Path) -> Graph:
 def _read_external(proto: onnx.ModelProto, path: Path) -> None:
     try:
         onnx.load_external_data_for_model(proto, str(path.parent))
+    except MemoryError:
+        raise
     except Exception as error:
         reason = one_line(error)
         raise ModelError(
@@ -155,6 +157,8 @@ def _fill_names(proto: onnx.ModelProto) -> None:
 def _array(tensor: onnx.TensorProto, where: str) -> np.ndarray:
     try:
         array = numpy_helper.to_array(tensor)
+    except MemoryError:
+        raise
     except Exception as error:
         reason = one_line(error)
         raise ModelError(f"{where} has a broken initializer {tensor.name!r}: {reason}") from None
@@ -263,6 +267,8 @@ def inferred(proto: onnx.ModelProto, name: str) -> onnx.GraphProto:
     Raises UnsupportedError where its inference gives up altogether."""
     try:
         return onnx.shape_inference.infer_shapes(skeleton(proto), data_prop=True).graph
+    except MemoryError:
+        raise
     except Exception as error:
         raise UnsupportedError(f"ONNX cannot tell the shapes in model {name!r}: {one_line(error)}") from None
 
@@ -277,6 +283,8 @@ def _check(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.Val
     light = skeleton(proto)
     try:
         onnx.checker.check_model(light)
+    except MemoryError:
+        raise
     except Exception as error:
         raise ModelError(f"{where} is not a valid ONNX model: {one_line(error)}") from None
     for output in light.graph.output:
@@ -286,6 +294,8 @@ def _check(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.Val
     standard = all(node.domain in ("", "ai.onnx") for node in proto.graph.node)
     try:
         told = onnx.shape_inference.infer_shapes(light, check_type=True, strict_mode=standard, data_prop=True)
+    except MemoryError:
+        raise
     except Exception as error:
         raise ModelError(f"{where} has shapes that do not fit together: {one_line(error)}") from None
     return {value.name: value for value in (*told.graph.value_info, *told.graph.output)}
