@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -108,3 +109,24 @@ def test_no_bad_folder_hides_the_others(tmp_path: Path, capsys: pytest.CaptureFi
     assert {"good-run", "good-ladder", "good-profile"} <= found
     assert main.main(["runs", "list", str(tmp_path)]) == 0
     assert "good-profile" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        {"first_run_ns": 10**400},
+        {"memory": {"arena": 2**63}},
+        {"reference": "../elsewhere"},
+    ],
+)
+def test_a_line_with_what_nothing_can_be_made_of_is_damaged(
+    tmp_path: Path, planted: dict[str, object]
+) -> None:
+    path = received.run(tmp_path / "run", measured=2)
+    first, second = (path / RESULTS_FILE).read_bytes().splitlines(keepends=True)
+    held = json.loads(first)
+    held.pop("sum")
+    honest = json.dumps(held | {"memory": {"arena": 2**63 - 1}}).encode() + b"\n"
+    for line, left in ((json.dumps(held | planted).encode() + b"\n", 1), (honest, 2)):
+        (path / RESULTS_FILE).write_bytes(line + second)
+        assert len(ResultsFile(path / RESULTS_FILE, Measurement).read(tell=False)) == left
