@@ -105,10 +105,21 @@ def test_no_bad_folder_hides_the_others(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "link").symlink_to(tmp_path / "link")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / RUN_FILE).symlink_to("/dev/zero")
-    found = {item.name for item in summaries(tmp_path)}
-    assert {"good-run", "good-ladder", "good-profile"} <= found
+    found = {item.name: item.problem for item in summaries(tmp_path)}
+    files = (RUN_FILE, LADDER_FILE, PROFILE_FILE)
+    good = {"good-run", "good-ladder", "good-profile", f"names-{RUN_FILE}"}  # the last is a run of nothing
+    assert {name for name, problem in found.items() if not problem} == good
+    bad = {f"{name}-{file}" for name in planted for file in (RUN_FILE, LADDER_FILE, PROFILE_FILE)} | {
+        "broken"
+    }
+    assert set(found) == good | bad
+    assert all(problem.startswith("cannot be read: ") for name, problem in found.items() if name in bad)
+    assert all("\n" not in problem for problem in found.values())
     assert main.main(["runs", "list", str(tmp_path)]) == 0
-    assert "good-profile" in capsys.readouterr().out
+    told = " ".join(capsys.readouterr().out.split())
+    assert "good-profile" in told
+    assert "empty-ladder.json" in told
+    assert "cannot be read" in told
 
 
 @pytest.mark.parametrize(
