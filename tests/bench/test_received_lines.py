@@ -86,7 +86,10 @@ def test_a_newer_record_is_listed_as_such(
     assert "update Kernelscope" in capsys.readouterr().err
 
 
-def test_no_bad_folder_hides_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_bad_folder_hides_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     for make in (run, ladder, profile):
         make(tmp_path / f"good-{make.__name__}")
     planted = {
@@ -109,9 +112,7 @@ def test_no_bad_folder_hides_the_others(tmp_path: Path, capsys: pytest.CaptureFi
     files = (RUN_FILE, LADDER_FILE, PROFILE_FILE)
     good = {"good-run", "good-ladder", "good-profile", f"names-{RUN_FILE}"}  # the last is a run of nothing
     assert {name for name, problem in found.items() if not problem} == good
-    bad = {f"{name}-{file}" for name in planted for file in (RUN_FILE, LADDER_FILE, PROFILE_FILE)} | {
-        "broken"
-    }
+    bad = {f"{name}-{file}" for name in planted for file in files} - good | {"broken"}
     assert set(found) == good | bad
     assert all(problem.startswith("cannot be read: ") for name, problem in found.items() if name in bad)
     assert all("\n" not in problem for problem in found.values())
