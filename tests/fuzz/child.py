@@ -31,6 +31,9 @@ COUNTERS = struct.Struct("<qqq")
 # Where targets are found; a test plants others.
 TARGETS = os.environ.get("KERNELSCOPE_FUZZ_TARGETS", "tests.fuzz.targets")
 
+# Most of a case's time is else that of the disk.
+_IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
 
 def one(target: str, seed: int, folder: Path) -> int:
     """Try one file. How many records were in it; raises whatever is a finding."""
@@ -57,7 +60,10 @@ def limited() -> None:
 
 def main(target: str, seconds: float, counters: Path) -> int:
     sys.path.insert(0, str(ROOT))
-    with tempfile.TemporaryDirectory(prefix="kernelscope-fuzz-") as name, counters.open("r+b") as held:
+    with (
+        tempfile.TemporaryDirectory(prefix="kernelscope-fuzz-", dir=_IN_MEMORY) as name,
+        counters.open("r+b") as held,
+    ):
         folder, shared = Path(name), mmap.mmap(held.fileno(), COUNTERS.size)
         seed, cases, records = COUNTERS.unpack(shared)
         for warm in (-1, -2, -3):  # what is loaded late, and the honest files, are no part of a case's time
