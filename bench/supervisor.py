@@ -208,6 +208,9 @@ class Supervisor:
         self.cancelled = True
         if self._watch is None:
             return self._finish("cancelled")
+        if self._watch.stage == LOAD:  # which may never hear of it, and has nothing to bring in order
+            self._watch.doom = "stopped"
+            return [Kill()]
         self._stop_by = now + GRACE_S
         return [Stop()]
 
