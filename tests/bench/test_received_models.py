@@ -53,7 +53,13 @@ def endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def vast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """150 bytes, and a file of weights beside it of which nothing is on the disk."""
+    monkeypatch.setenv(confined.MEMORY_VARIABLE, "300")
+    monkeypatch.chdir(tmp_path)
+    return make_vast(tmp_path)
+
+
+def make_vast(folder: Path) -> Path:
+    """A model of 150 bytes, and a file of weights beside it of which nothing is on the disk."""
     node = helper.make_node("Add", ["x", "w"], ["y"], "add")
     model = make_model([node], {"x": ("N", 4)}, ["y"], {"w": np.ones((1, 4), np.float32)})
     weight = model.graph.initializer[0]
@@ -62,12 +68,10 @@ def vast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     weight.dims[:] = [3 * GIB // 16, 4]
     for key, value in (("location", "weights.bin"), ("offset", "0"), ("length", str(3 * GIB))):
         weight.external_data.add(key=key, value=value)
-    with (tmp_path / "weights.bin").open("wb") as file:
+    with (folder / "weights.bin").open("wb") as file:
         file.truncate(3 * GIB)
-    path = tmp_path / "vast.onnx"
+    path = folder / "vast.onnx"
     path.write_bytes(model.SerializeToString())
-    monkeypatch.setenv(confined.MEMORY_VARIABLE, "300")
-    monkeypatch.chdir(tmp_path)
     return path
 
 
