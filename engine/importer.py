@@ -7,6 +7,7 @@ skeleton of the model in which large initializers are inputs of the same type.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -154,14 +155,29 @@ def _fill_names(proto: onnx.ModelProto) -> None:
         seen.add(name)
 
 
+# Several elements a byte, which ONNX lays out as large as it is told, whatever is there of them.
+_PACKED = frozenset(
+    value
+    for name, value in onnx.TensorProto.DataType.items()
+    if name in ("INT2", "UINT2", "INT4", "UINT4", "FLOAT4E2M1")
+)
+
+
 def _array(tensor: onnx.TensorProto, where: str) -> np.ndarray:
+    broken = f"{where} has a broken initializer {tensor.name!r}"
+    if min(tensor.dims, default=0) < 0:
+        raise ModelError(f"{broken}: its shape is {tuple(tensor.dims)}")
+    if tensor.data_type in _PACKED:
+        held = 4 * (len(tensor.raw_data) + len(tensor.int32_data))
+        if math.prod(tensor.dims) > held:
+            raise ModelError(f"{broken}: its shape is {tuple(tensor.dims)}, with {held} elements at most")
     try:
         array = numpy_helper.to_array(tensor)
     except MemoryError:
         raise
     except Exception as error:
         reason = one_line(error)
-        raise ModelError(f"{where} has a broken initializer {tensor.name!r}: {reason}") from None
+        raise ModelError(f"{broken}: {reason}") from None
     array.setflags(write=False)
     return array
 

@@ -287,3 +287,17 @@ def test_a_description_that_is_no_text(of: str) -> None:
     (model if of == "the model" else model.graph).doc_string = "described"
     broken = onnx.ModelProto.FromString(model.SerializeToString().replace(b"described", b"descr\xff\xfeed"))
     refused(broken, "description that is not UTF-8")
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT4E2M1])
+@pytest.mark.parametrize("dims", [[1 << 20, 1 << 20], [-(1 << 40), 1 << 40, 2, -1], [-1]])
+def test_a_weight_of_half_bytes_that_says_it_is_large(kind: int, dims: list[int]) -> None:
+    model = make_model(
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        {"x": ("N", 4)},
+        ["y"],
+        {"w": np.ones((1, 4), np.float32)},
+    )
+    weight = model.graph.initializer[0]
+    weight.data_type, weight.dims[:], weight.raw_data = kind, dims, b"1234"
+    refused(model, "broken initializer 'w': its shape is")
