@@ -25,7 +25,7 @@ from importlib import import_module
 from pathlib import Path
 
 MOST_NBYTES = 2 << 30
-MOST_S = 5.0
+MOST_S = float(os.environ.get("KERNELSCOPE_FUZZ_SECONDS", "5"))
 ROOT = Path(__file__).resolve().parents[2]
 COUNTERS = struct.Struct("<qqq")
 # Where targets are found; a test plants others.

@@ -35,7 +35,7 @@ def grows(folder: Path, drawn: random.Random) -> int:
     if drawn.random() < 0.1:
         held = []
         while True:
-            held.append(bytearray(1 << 28))
+            held.append(bytearray(1 << 31))
     return 1
 
 

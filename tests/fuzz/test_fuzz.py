@@ -53,6 +53,8 @@ def test_changed_models_are_taken_and_refused(tmp_path: Path, monkeypatch: pytes
 def planted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELSCOPE_FUZZ_TARGETS", "tests.fuzz.planted")
     monkeypatch.setattr(child, "TARGETS", "tests.fuzz.planted")
+    monkeypatch.setenv("KERNELSCOPE_FUZZ_SECONDS", "1")
+    monkeypatch.setattr(child, "MOST_S", 1.0)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("fails", "ValueError: planted"),
         ("dies", "was ended by SIGSEGV"),
-        ("hangs", "took more than 5 s"),
+        ("hangs", "took more than 1 s"),
         ("grows", "MemoryError"),
     ],
 )
@@ -68,7 +70,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_fault_is_found_and_told(
     target: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seconds = "7" if target == "hangs" else "1"
+    seconds = {"hangs": "2", "grows": "0.3"}.get(target, "1")
     assert fuzz.main(["--state", str(tmp_path), "--only", target, "--seconds", seconds]) == 1
     found = sorted((tmp_path / fuzz.FINDINGS).iterdir())
     assert found
