@@ -10,23 +10,29 @@ import logging
 import random
 import shutil
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import onnx
 
-from bench import gallery, npz, predictions, reading, store, summaries, tables
+from bench import draw, folders, gallery, npz, predictions, reading, report, store, summaries, tables, thin
 from bench.charts import charts
 from bench.charts import ladder as ladder_charts
 from bench.charts import profile as profile_charts
+from bench.charts.definitions import Chart
+from bench.charts.footer import footer
 from bench.commands.profile import Shown, tables_of
 from bench.folders import open_folder
+from bench.ladder import report as ladder_report
 from bench.ladder import rows as ladder_rows
 from bench.ladder import tables as ladder_tables
 from bench.ladder.store import LadderFolder
+from bench.profile import remarks as profile_remarks
+from bench.profile import report as profile_report
 from bench.profile.output import to_csv
 from bench.profile.store import ProfileFolder
 from bench.rows import in_order, rows
@@ -229,6 +235,44 @@ def records(folder: Path, drawn: random.Random) -> int:
 def shown(folder: Path, drawn: random.Random) -> int:
     """A folder with changed lines or a changed record, in every table and chart that there is of it."""
     kind = drawn.choice(list(_RECORDS))
+    with _changed_folder(kind, folder, drawn) as (path, count), _ours():
+        _SHOW[kind](path)
+    return count
+
+
+def written(folder: Path, drawn: random.Random) -> int:
+    """The same, copied, made small, reported; and one of its charts drawn."""
+    kind, target = drawn.choice(list(_RECORDS)), folder / "written"
+    ways: dict[str, Callable[[Path], Any]] = {
+        "copy": lambda path: folders.copy(path, target),
+        "thin": lambda path: thin.thin(path, target),
+        "report": lambda path: _report(kind, path, target),
+        "chart": lambda path: _draw(_SHOW[kind](path), target, drawn),
+    }
+    way = drawn.choice(list(ways))
+    try:
+        with _changed_folder(kind, folder, drawn) as (path, count), _ours():
+            ways[way](path)
+    finally:
+        shutil.rmtree(target, ignore_errors=True)
+    return count
+
+
+def _report(kind: str, path: Path, target: Path) -> None:
+    """Without its pictures, which are drawn one by one."""
+    module = {"run": report, "ladder": ladder_report, "profile": profile_report}[kind]
+    with patch.object(module, "_draw", lambda *_: []):
+        module.write([path], target / "report.md")  # type: ignore[attr-defined]  # each has one
+
+
+def _draw(made: Sequence[Chart], target: Path, drawn: random.Random) -> None:
+    if made:
+        draw.write([drawn.choice(made)], target, ["svg"])
+
+
+@contextlib.contextmanager
+def _changed_folder(kind: str, folder: Path, drawn: random.Random) -> Iterator[tuple[Path, int]]:
+    """A folder in which a record or lines are changed, and how many."""
     path = _planted(kind, folder)
     if drawn.random() < 0.3:
         name, count = _RECORDS[kind], 1
@@ -238,9 +282,8 @@ def shown(folder: Path, drawn: random.Random) -> int:
         every = _lines(kind, folder)
         made = [_summed(line, drawn) if drawn.random() < 0.3 else line.encode() + b"\n" for line in every]
         data, count = b"".join(made), len(every)
-    with _with(path / name, data), _ours():
-        _SHOW[kind](path)
-    return count
+    with _with(path / name, data):
+        yield path, count
 
 
 def _summed(line: str, drawn: random.Random) -> bytes:
@@ -254,7 +297,7 @@ def _with_sum(data: bytes) -> bytes:
     return data + b"\n"
 
 
-def _show_run(path: Path) -> None:
+def _show_run(path: Path) -> list[Chart]:
     folder = RunFolder.open(path)
     measurements = in_order(folder.run, folder.measurements())
     made = rows(measurements)
@@ -266,11 +309,11 @@ def _show_run(path: Path) -> None:
 
     _printed(terminal_tables.terminal(made))
     _printed(terminal_tables.layers(measurements))
-    if measurements:
-        charts([(folder.run, measurements)])
+    footer([folder.run], measurements)
+    return charts([(folder.run, measurements)]) if measurements else []
 
 
-def _show_ladder(path: Path) -> None:
+def _show_ladder(path: Path) -> list[Chart]:
     folder = LadderFolder.open(path)
     measurements = folder.measurements()
     rungs = ladder_rows.rows(folder.ladder, measurements)
@@ -279,17 +322,19 @@ def _show_ladder(path: Path) -> None:
     ladder_tables.to_json(folder.ladder, rungs, whole)
     ladder_tables.to_markdown([*rungs, *whole])
     _printed(ladder_tables.terminal(folder.ladder, rungs, whole))
-    ladder_charts.charts(folder.ladder, rungs)
+    ladder_charts.footer(folder.ladder)
+    return ladder_charts.charts(folder.ladder, rungs)
 
 
-def _show_profile(path: Path) -> None:
+def _show_profile(path: Path) -> list[Chart]:
     folder = ProfileFolder.open(path)
     measurements = folder.measurements()
     for table in tables_of(folder, measurements, Shown()):
         to_csv(table)
     fine = [made for made in measurements if made.disposition == "ok"]
-    if fine:
-        profile_charts.charts(folder.profile, fine, folder.events)
+    for made in measurements:
+        profile_remarks.remarks(made)
+    return profile_charts.charts(folder.profile, fine, folder.events) if fine else []
 
 
 def _printed(shown: Any) -> None:
@@ -410,13 +455,14 @@ def events(folder: Path, drawn: random.Random) -> int:
 
 # By name: what, and its share of the time.
 TARGETS: dict[str, tuple[Target, float]] = {
-    "model": (model, 6.0),
+    "model": (model, 8.0),
     "tensor": (tensor, 4.0),
     "lines": (lines, 4.0),
     "records": (records, 2.0),
     "packed": (packed, 2.0),
     "events": (events, 1.0),
     "shown": (shown, 4.0),
+    "written": (written, 3.0),
 }
 # Those of which a case is one model.
 MODELS = ("model",)
