@@ -19,6 +19,7 @@ from onnx import numpy_helper
 
 from engine import initializers as weights
 from engine.graph import Graph, Node, Shape, TensorInfo
+from engine.inference import infer_shapes
 from engine.initializers import SMALL
 from engine.proto_checks import check_names, check_size
 from kernels.errors import ModelError, UnsupportedError, one_line
@@ -169,7 +170,7 @@ def _array(tensor: onnx.TensorProto, where: str) -> np.ndarray:
         raise ModelError(f"{broken}: its shape is {tuple(tensor.dims)}")
     if tensor.data_type in _PACKED:
         held = 4 * (len(tensor.raw_data) + len(tensor.int32_data))
-        if math.prod(tensor.dims) > held:
+        if math.prod(max(size, 1) for size in tensor.dims) > max(held, 1):
             raise ModelError(f"{broken}: its shape is {tuple(tensor.dims)}, with {held} elements at most")
     try:
         array = numpy_helper.to_array(tensor)
@@ -282,7 +283,7 @@ def inferred(proto: onnx.ModelProto, name: str) -> onnx.GraphProto:
 
     Raises UnsupportedError where its inference gives up altogether."""
     try:
-        return onnx.shape_inference.infer_shapes(skeleton(proto), data_prop=True).graph
+        return infer_shapes(skeleton(proto)).graph
     except MemoryError:
         raise
     except Exception as error:
@@ -309,7 +310,7 @@ def _check(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.Val
             output.type.tensor_type.ClearField("shape")
     standard = all(node.domain in ("", "ai.onnx") for node in proto.graph.node)
     try:
-        told = onnx.shape_inference.infer_shapes(light, check_type=True, strict_mode=standard, data_prop=True)
+        told = infer_shapes(light, check_type=True, strict_mode=standard)
     except MemoryError:
         raise
     except Exception as error:

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from engine import proto_checks
+from engine import inference, proto_checks
 from engine.graph import Graph, Node
 from engine.groups import groups
 from engine.importer import from_proto
@@ -290,7 +290,7 @@ def test_a_description_that_is_no_text(of: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT4E2M1])
-@pytest.mark.parametrize("dims", [[1 << 20, 1 << 20], [-(1 << 40), 1 << 40, 2, -1], [-1]])
+@pytest.mark.parametrize("dims", [[1 << 20, 1 << 20], [-(1 << 40), 1 << 40, 2, -1], [-1], [0, 1 << 62]])
 def test_a_weight_of_half_bytes_that_says_it_is_large(kind: int, dims: list[int]) -> None:
     model = make_model(
         [helper.make_node("Add", ["x", "w"], ["y"])],
@@ -301,3 +301,25 @@ def test_a_weight_of_half_bytes_that_says_it_is_large(kind: int, dims: list[int]
     weight = model.graph.initializer[0]
     weight.data_type, weight.dims[:], weight.raw_data = kind, dims, b"1234"
     refused(model, "broken initializer 'w': its shape is")
+
+
+@pytest.mark.parametrize("length", [inference.MOST_FOLLOWED + 1, 1 << 62])
+def test_what_is_too_long_to_be_a_shape_is_not_followed(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX would lay out every element of it."""
+    asked: list[bool] = []
+    infer = onnx.shape_inference.infer_shapes
+
+    def watched(model: onnx.ModelProto, **options: bool) -> onnx.ModelProto:
+        asked.append(options["data_prop"])
+        return infer(model, **options)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", watched)
+    for size in (8, length):
+        made = make_model(
+            [helper.make_node("Add", ["x", "w"], ["y"])],
+            {"x": (size,)},
+            ["y"],
+            {"w": np.ones((1, 1), np.float32)},
+        )
+        assert from_proto(made).inputs[0].shape == (size,)
+    assert asked == [True, False]

@@ -37,15 +37,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--state", type=Path, default=Path("fuzz-state"), metavar="DIR")
     parser.add_argument("--seconds", type=float, default=600.0, metavar="S", help="how long this call tries")
     parser.add_argument("--only", default="", metavar="TARGET,…")
-    parser.add_argument("--seed", type=int, default=None, metavar="N", help="try this one, without limits")
+    parser.add_argument("--seed", type=int, default=None, metavar="N", help="try this one")
     options = parser.parse_args(arguments)
     known = import_module(child.TARGETS).TARGETS
     wanted = [name for name in options.only.split(",") if name] or list(known)
     if unknown := [name for name in wanted if name not in known]:
         parser.error(f"no target {unknown[0]!r}; there are {', '.join(known)}")
     if options.seed is not None:
+        child.limited()
         with tempfile.TemporaryDirectory() as folder:
             for name in wanted:
+                child.one(name, -1, Path(folder))  # what is loaded late is no part of it
+                signal.setitimer(signal.ITIMER_REAL, child.MOST_S)
                 print(f"{name} {options.seed}: {child.one(name, options.seed, Path(folder))} tried")
         return 0
     kept = Kept(options.state)
