@@ -129,6 +129,8 @@ def test_no_bad_folder_hides_the_others(
         {"first_run_ns": 10**400},
         {"memory": {"arena": 2**63}},
         {"reference": "../elsewhere"},
+        {"samples_ns": [1.0, -1.0]},
+        {"samples_ns": [0]},
     ],
 )
 def test_a_line_with_what_nothing_can_be_made_of_is_damaged(
