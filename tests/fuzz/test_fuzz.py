@@ -12,7 +12,7 @@ import pytest
 from engine import importer
 from kernels.errors import KernelscopeError
 from tests.fuzz import __main__ as fuzz
-from tests.fuzz import child, targets
+from tests.fuzz import child, of_models, targets
 
 # Seeds of each target that every run of the tests tries; `make fuzz` goes on from there.
 KEPT = {
@@ -52,9 +52,9 @@ def test_changed_models_are_taken_and_refused(tmp_path: Path, monkeypatch: pytes
         came.append(True)
         return graph
 
-    monkeypatch.setattr(targets, "load", load)
+    monkeypatch.setattr(of_models, "load", load)
     for seed in range(100):
-        targets.model(tmp_path, random.Random(seed))
+        of_models.model(tmp_path, random.Random(seed))
     assert 20 < sum(came) < 80
 
 
