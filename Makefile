@@ -8,13 +8,14 @@ UV := $(BIN)/uv
 # Asked once a make; the driver does not change in between. `make help` and `make clean` need no answer.
 EXTRA = $(eval EXTRA := $(shell $(PYTHON) bench/pick_extra.py))$(EXTRA)
 
-.PHONY: run test test-gpu sanitize rehearse lint lock clean help
+.PHONY: run test test-gpu sanitize rehearse fuzz lint lock clean help
 
 help:
 	@echo "make run    the window; without a display, the default comparison in the terminal"
 	@echo "make test   the tests        make lint   style, types, import order"
 	@echo "make sanitize   every CUDA rung under compute-sanitizer's memcheck and racecheck"
 	@echo "make rehearse   every command of the documents, and more, run here as a user would; ARGS=--help"
+	@echo "make fuzz   changed models, records and arrays for ten minutes, gone on with in fuzz-state/; ARGS=--help"
 	@echo "make lock   resolve the dependencies anew        make clean  remove what was set up"
 
 run: $(VENV)/run.stamp
@@ -32,6 +33,9 @@ sanitize: $(VENV)/dev.stamp
 # In the environment that `make run` sets up: a user has no other.
 rehearse: $(VENV)/run.stamp
 	@$(BIN)/python -m tests.rehearsal $(ARGS)
+
+fuzz: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .

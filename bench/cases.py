@@ -46,8 +46,12 @@ class ModelSpec:
         return self.path or catalogue.path(self.name, progress)
 
 
-def plan(job: Job, progress: Progress | None = None) -> tuple[Case, ...]:
+def plan(
+    job: Job, progress: Progress | None = None, look: Callable[[str], None] = lambda model: None
+) -> tuple[Case, ...]:
     """The cases of a job in the order they run. Raises InputError, one sentence, for anything wrong with it.
+    look: called before a model's file is read, which for a file from elsewhere is not to be done in a process
+    that matters (bench.model_questions).
 
     A backend asked for by name that cannot run here keeps its cases (they become "unsupported" with the
     reason) as long as another can; with job.backends empty it is left out.
@@ -60,6 +64,7 @@ def plan(job: Job, progress: Progress | None = None) -> tuple[Case, ...]:
     found: dict[str, Case] = {}
     for spec in specs:
         if spec.path is not None:
+            look(spec.name)
             importer.load(spec.path)  # a broken file is told now, and not after an hour
     rung_check.check(job, specs, chosen, progress)
     for spec in specs:

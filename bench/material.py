@@ -14,14 +14,14 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from bench import accuracy, cases, chosen_rungs, oracle, predictions, rung_check
+from bench import accuracy, cases, chosen_rungs, confined, oracle, predictions, rung_check
 from bench.oracle import Golden
 from bench.predictions import Predictions
 from bench.records import ErrorStats, Job, ModelInfo
 from engine import backends, groups, importer
 from engine.backend import Backend, Options
 from engine.graph import Graph, TensorInfo
-from kernels.errors import InputError, KernelscopeError, ModelError, UnsupportedError
+from kernels.errors import InputError, KernelscopeError, ModelError, OutOfMemoryError, UnsupportedError
 from kernels.registry import SUFFIX
 from models import datasets
 from models.datasets import Dataset
@@ -30,6 +30,8 @@ from models.preprocessing import preprocess
 FILLERS = 32  # images that fill a batch beside the golden ones
 REFERENCE_BATCH = 64
 ORACLE = "float64 oracle"
+# Beyond a case's time, in which whoever started this process ends it, if there still is anybody.
+ALARM_S = 5.0
 FALLBACK = "ort-cpu"  # judges where the oracle can't, and stands in for a reference that can't run here
 
 Progress = Callable[[str, float | None], None]
@@ -54,7 +56,7 @@ class Material:
         # A job that names no backend means all that can run here: their devices say what is one group of
         # nodes, and a group must be no smaller than a step of any of them.
         devices = sorted({backends.get(name).device for name in (*cases.backend_names(job), *compared)})
-        self.graph: Graph = replace(importer.load(self.path), devices=tuple(devices))
+        self.graph: Graph = replace(self._loaded(), devices=tuple(devices))
         self._plain = Options(
             threads=job.threads,
             cuda_graph=job.cuda_graph,
@@ -71,6 +73,16 @@ class Material:
         self._filler: np.ndarray | None = None
         self._reference: dict[tuple[str, int], tuple[str, Predictions | None]] = {}
         self._check_weights()
+
+    def _loaded(self) -> Graph:
+        """The model's file; one that the user named may be anybody's, and is read within limits."""
+        if self.spec.path is None:
+            return importer.load(self.path)
+        try:
+            with confined.confined(self._job.timeout_s + ALARM_S):
+                return importer.load(self.path)
+        except MemoryError:
+            raise OutOfMemoryError(confined.too_large(f"model file {str(self.path)!r}")) from None
 
     def options_for(self, device: str) -> Options:
         """The options with the job's rungs for nodes of this model on a device ("cpu" or "cuda")."""

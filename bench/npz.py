@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 
@@ -32,6 +33,7 @@ def arrays(
         except (
             *(zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, TypeError, SyntaxError),
             *(NotImplementedError, RuntimeError, MemoryError, OverflowError),
+            *(TokenError, OSError),  # of a header that ends in the middle; of a place before the file's start
         ) as error:
             raise Refused(next(iter(str(error).splitlines()), type(error).__name__)) from error
 

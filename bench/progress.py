@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bench.client import Event
 
 STAGES = {
+    "load": "reading the model of",
     "tune": "tuning",
     "prepare": "preparing",
     "check": "checking",

@@ -7,13 +7,15 @@ What is refused raises `Refused` with the reason in words; whoever reads says of
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import stat
 import zlib
 from collections.abc import Iterator
 from gzip import BadGzipFile, GzipFile
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 
@@ -28,6 +30,8 @@ LINES = 4_000_000
 EVENTS_NBYTES = 512 * MIB  # of a profile's case, unpacked
 TRACE_NBYTES = 1024 * MIB
 _PIECE_NBYTES = 4 * MIB
+
+_LONG = re.compile(rb"[0-9]{19}")  # no whole number of 64 bits is longer; few lines have as many digits
 
 R = TypeVar("R")
 
@@ -70,11 +74,26 @@ def decoded(data: bytes, of: type[R] | msgspec.json.Decoder[R]) -> R:
     however deep it is nested."""
     data = plain.json(data)
     try:
+        if _LONG.search(data):
+            _check_numbers(json.loads(data))  # msgspec would have it as a float
         return of.decode(data) if isinstance(of, msgspec.json.Decoder) else msgspec.json.decode(data, type=of)
     except RecursionError as error:
         raise Refused("it is nested deeper than any record is") from error
     except (msgspec.DecodeError, ValueError, OverflowError) as error:  # also text that is not UTF-8
-        raise Refused(str(error)) from error
+        raise Refused(" ".join(str(error).split())) from error  # it may quote what stands there
+
+
+def _check_numbers(held: Any) -> None:
+    """Raises Refused for a whole number that no float is near: nothing can be reckoned with it."""
+    waiting = [held]
+    while waiting:
+        match waiting.pop():
+            case dict() as fields:
+                waiting += fields.values()
+            case list() as items:
+                waiting += items
+            case int() as number if not -(1 << 63) <= number < 1 << 63:
+                raise Refused("it holds a number of more than 64 bits")
 
 
 def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:

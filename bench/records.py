@@ -257,6 +257,9 @@ class Measurement(Record, frozen=True):
     started_at: str = ""
     schema: int = SCHEMA
 
+    def __post_init__(self) -> None:
+        check_name("backend", self.reference)
+
 
 class BackendInfo(Record, frozen=True):
     """A backend as seen on the machine of the run; unavailable is the reason, or "". variant_of: the backend

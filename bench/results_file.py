@@ -126,7 +126,10 @@ class ResultsFile(Generic[M]):
         checked = sound(line)
         if checked is False:
             raise reading.Refused("its checksum does not fit")
-        return reading.decoded(line, self._decoder), checked is True
+        measurement = reading.decoded(line, self._decoder)
+        if min(getattr(measurement, "samples_ns", ()), default=1) <= 0:
+            raise reading.Refused("a sample in it is no time")
+        return measurement, checked is True
 
 
 def _sentence(path: Path, damaged: list[int], reason: str) -> str:

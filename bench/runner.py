@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import onnx
 
-from bench import cases, environment, limits, oracle, possible, timing, tuning
+from bench import cases, environment, limits, model_questions, oracle, possible, timing, tuning
 from bench.contender import Contender
 from bench.ladder.records import Limits
 from bench.material import Material
@@ -30,6 +30,7 @@ from bench.records import (
     Start,
     WorkerMessage,
 )
+from bench.supervisor import LOAD
 from bench.telemetry import Sampler
 from bench.telling import Telling
 from bench.timing import Rules, Stopped, time_together
@@ -95,7 +96,7 @@ class Runner:
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""
         try:
-            planned = self._start.cases or cases.plan(self._job, self._progress)
+            planned = self._start.cases or model_questions.cases(self._job, self._progress, self._go_on)
         except Stopped:
             self._say(Done(reason="cancelled"))
             return
@@ -124,6 +125,9 @@ class Runner:
         self._material = None  # the last model's goes before the next one's comes
         batches = tuple(case.batch for group in members for case in group)
         compared = {case.backend for group in members for case in group}
+        if model_questions.received([model]):
+            # What the file does to this process is told of all its cases.
+            self._say(CaseStarted(case=members[0][0], stage=LOAD))
         try:
             self._material = Material(model, self._job, batches, self._progress, compared)
         except Stopped:

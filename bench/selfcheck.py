@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bench import cases, rates, stats, timing
+from bench import model_questions, rates, stats, timing
 from bench.records import Case, Environment, Job, Record, StopReason
 from bench.stats import Interval, Verdict
 from bench.store import read_file, write_atomically
@@ -188,7 +188,7 @@ def held_in(path: Path) -> Selfcheck:
 def plan(job: Job, progress: Progress | None = None) -> tuple[Case, ...]:
     """The cases of a job, without images: nothing is answered here. Raises InputError as bench.cases does,
     and UnavailableError for a backend asked for by name that cannot run here."""
-    found = cases.plan(msgspec.structs.replace(job, images=(1,)), progress)
+    found = model_questions.cases(msgspec.structs.replace(job, images=(1,)), progress)
     for name in dict.fromkeys(case.backend for case in found):
         if (reason := backends.get(name).unavailable()) is not None:
             raise UnavailableError(f"{name}: {reason}")

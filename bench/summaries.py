@@ -4,13 +4,14 @@ and how it ended."""
 from __future__ import annotations
 
 import contextlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
 
-from bench import store
+from bench import plain, store
 from bench.ladder import store as ladder_store
 from bench.ladder.records import RungCase
 from bench.ladder.store import LadderFolder, is_ladder
@@ -19,7 +20,7 @@ from bench.profile.store import ProfileFolder, is_profile
 from bench.records import Case
 from bench.results_file import ResultsFile
 from bench.rows import FAILURES, title
-from bench.store import CHARTS, RESULTS_FILE, RUN_FILE, NewerError, RunFolder
+from bench.store import CHARTS, LADDER_FILE, PROFILE_FILE, RESULTS_FILE, RUN_FILE, NewerError, RunFolder
 from kernels.errors import InputError
 
 SAMPLE = Path(__file__).parent / "sample_run"  # the run that comes with the program, thinned
@@ -37,7 +38,7 @@ OWN: dict[Kind, tuple[str, ...]] = {
 class Summary:
     """A folder as one line. created_at: ISO, in the zone it was measured in; models: their titles; node: of a
     ladder, "" else; what: all that it is of, in words. cases: how many are meant (0: not known yet); ended:
-    how each of them that is done did."""
+    how each of them that is done did. problem: why nothing else is known of it, "" where it can be read."""
 
     path: Path
     kind: Kind
@@ -51,6 +52,7 @@ class Summary:
     ended: tuple[str, ...]
     node: str = ""
     command: str = ""
+    problem: str = ""
 
     @property
     def name(self) -> str:
@@ -116,30 +118,56 @@ def summary(path: Path) -> Summary:
 
 
 def summaries(directory: Path) -> tuple[Summary, ...]:
-    """Those that lie in `directory`, oldest first; what is none, or a broken one, is passed over. Of one that
-    a newer program recorded it is said that it is."""
+    """Those that lie in `directory`, oldest first; what is none is passed over. Of one that is broken, or
+    that a newer program recorded, it is said that it is."""
     found: list[Summary] = []
     with contextlib.suppress(OSError):
-        for path in Path(directory).iterdir():
-            # Whatever one of them holds, it is not to hide the others.
-            with contextlib.suppress(InputError, OSError, ValueError, OverflowError):
-                if kind_of(path) is not None:
-                    found.append(summary(path))
+        found = [item for path in Path(directory).iterdir() if (item := listed(path)) is not None]
     return tuple(sorted(found, key=lambda item: (item.started, item.name)))
 
 
+def listed(path: Path) -> Summary | None:
+    """As `summary`, of whatever there is: None where it is no run, ladder or profile, and one with a problem
+    where it was to be one and cannot be read, so that it neither hides the others nor is hidden."""
+    kind: Kind | None = None
+    try:
+        kind = _meant(path)
+        return summary(path) if kind is not None else None
+    except InputError as error:
+        problem = plain.printable(str(error)).removeprefix(str(path)).lstrip("/\\: ")
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+    except (ValueError, OverflowError) as error:
+        problem = plain.printable(" ".join(str(error).split()))
+    return _known_of_none(path, kind or "comparison", f"cannot be read: {problem}")
+
+
+def _meant(path: Path) -> Kind | None:
+    """What a folder holds, or was to hold: its record may be a link to nowhere, a folder, a device."""
+    if (kind := kind_of(path)) is not None:
+        return kind
+    kinds: dict[str, Kind] = {RUN_FILE: "comparison", LADDER_FILE: "ladder", PROFILE_FILE: "profile"}
+    return next((kind for file, kind in kinds.items() if os.path.lexists(path / file)), None)
+
+
 def _newer(path: Path, kind: Kind, error: NewerError) -> Summary:
+    problem = f"recorded by a newer Kernelscope (schema {error.schema})"
+    return _known_of_none(path, kind, problem, error.created_at)
+
+
+def _known_of_none(path: Path, kind: Kind, problem: str, created_at: str = "") -> Summary:
     return Summary(
         path=path,
         kind=kind,
-        created_at=error.created_at,
-        what=f"recorded by a newer Kernelscope (schema {error.schema})",
+        created_at=created_at,
+        what=problem,
         models=(),
         backends=(),
         batches=(),
         machine="",
         cases=0,
         ended=(),
+        problem=problem,
     )
 
 

@@ -32,6 +32,7 @@ from bench.records import (
 )
 
 TUNE = "tune"  # the stage of a case in which things are measured that later runs need no more
+LOAD = "load"  # the stage in which a model's file is read, for all cases of the model
 GRACE_S = 10.0  # how long a worker that was asked to stop may take
 BARREN_LIMIT = 2  # workers in a row that died before they got anywhere
 # How often one case may have a worker started anew: each of its rungs may break a device once.
@@ -211,6 +212,9 @@ class Supervisor:
         self.cancelled = True
         if self._watch is None:
             return self._finish("cancelled")
+        if self._watch.stage == LOAD:  # which may never hear of it, and has nothing to bring in order
+            self._watch.doom = "stopped"
+            return [Kill()]
         self._stop_by = now + GRACE_S
         return [Stop()]
 
@@ -272,6 +276,9 @@ class Supervisor:
                 if code < 0 and not watch.doom:  # by its own fault or from outside: whoever resumes asks
                     settled = msgspec.structs.replace(settled, facts={KILLED_BY: signal_name(code)})
             actions += self._settle(settled)
+            if watch.stage == LOAD:  # the next worker would only fare the same with the file
+                for other in [other for other in self.pending if other.model == case.model]:
+                    actions += self._settle(msgspec.structs.replace(settled, case=other))
         elif not watch.advanced:
             self._barren += 1
             if watch.doom == "silent":
@@ -306,7 +313,7 @@ class Supervisor:
             case _ if isinstance(message, self._vocabulary.started):
                 if message.case.key not in self._pending:
                     return self._noise(line)
-                if watch.stage != TUNE:
+                if watch.stage not in (TUNE, LOAD):
                     self._charge(watch, now)
                 watch.since = now
                 watch.case, watch.stage = message.case, message.stage

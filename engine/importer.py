@@ -7,6 +7,7 @@ skeleton of the model in which large initializers are inputs of the same type.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from onnx import numpy_helper
 
 from engine import initializers as weights
 from engine.graph import Graph, Node, Shape, TensorInfo
+from engine.inference import infer_shapes
 from engine.initializers import SMALL
 from engine.proto_checks import check_names, check_size
 from kernels.errors import ModelError, UnsupportedError, one_line
@@ -61,6 +63,8 @@ def load(path: str | Path) -> Graph:
 def _read_external(proto: onnx.ModelProto, path: Path) -> None:
     try:
         onnx.load_external_data_for_model(proto, str(path.parent))
+    except MemoryError:
+        raise
     except Exception as error:
         reason = one_line(error)
         raise ModelError(
@@ -152,12 +156,29 @@ def _fill_names(proto: onnx.ModelProto) -> None:
         seen.add(name)
 
 
+# Several elements a byte, which ONNX lays out as large as it is told, whatever is there of them.
+_PACKED = frozenset(
+    value
+    for name, value in onnx.TensorProto.DataType.items()
+    if name in ("INT2", "UINT2", "INT4", "UINT4", "FLOAT4E2M1")
+)
+
+
 def _array(tensor: onnx.TensorProto, where: str) -> np.ndarray:
+    broken = f"{where} has a broken initializer {tensor.name!r}"
+    if min(tensor.dims, default=0) < 0:
+        raise ModelError(f"{broken}: its shape is {tuple(tensor.dims)}")
+    if tensor.data_type in _PACKED:
+        held = 4 * (len(tensor.raw_data) + len(tensor.int32_data))
+        if math.prod(max(size, 1) for size in tensor.dims) > max(held, 1):
+            raise ModelError(f"{broken}: its shape is {tuple(tensor.dims)}, with {held} elements at most")
     try:
         array = numpy_helper.to_array(tensor)
+    except MemoryError:
+        raise
     except Exception as error:
         reason = one_line(error)
-        raise ModelError(f"{where} has a broken initializer {tensor.name!r}: {reason}") from None
+        raise ModelError(f"{broken}: {reason}") from None
     array.setflags(write=False)
     return array
 
@@ -262,7 +283,9 @@ def inferred(proto: onnx.ModelProto, name: str) -> onnx.GraphProto:
 
     Raises UnsupportedError where its inference gives up altogether."""
     try:
-        return onnx.shape_inference.infer_shapes(skeleton(proto), data_prop=True).graph
+        return infer_shapes(skeleton(proto)).graph
+    except MemoryError:
+        raise
     except Exception as error:
         raise UnsupportedError(f"ONNX cannot tell the shapes in model {name!r}: {one_line(error)}") from None
 
@@ -277,6 +300,8 @@ def _check(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.Val
     light = skeleton(proto)
     try:
         onnx.checker.check_model(light)
+    except MemoryError:
+        raise
     except Exception as error:
         raise ModelError(f"{where} is not a valid ONNX model: {one_line(error)}") from None
     for output in light.graph.output:
@@ -285,7 +310,9 @@ def _check(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.Val
             output.type.tensor_type.ClearField("shape")
     standard = all(node.domain in ("", "ai.onnx") for node in proto.graph.node)
     try:
-        told = onnx.shape_inference.infer_shapes(light, check_type=True, strict_mode=standard, data_prop=True)
+        told = infer_shapes(light, check_type=True, strict_mode=standard)
+    except MemoryError:
+        raise
     except Exception as error:
         raise ModelError(f"{where} has shapes that do not fit together: {one_line(error)}") from None
     return {value.name: value for value in (*told.graph.value_info, *told.graph.output)}

@@ -94,6 +94,9 @@ def check_names(proto: onnx.ModelProto, where: str) -> None:
             raise ModelError(f"{where} has {what} {name!r} that is not UTF-8; rename it")
         if _CONTROL.search(name):
             raise ModelError(f"{where} has {what} {name!r} that holds control characters; rename it")
+    for text in (proto.doc_string, proto.graph.doc_string):
+        if isinstance(text, bytes):
+            raise ModelError(f"{where} has a description that is not UTF-8; export it again without one")
     seen: set[str] = set()
     for value in proto.graph.output:
         if value.name in seen:
@@ -108,6 +111,7 @@ def _names(proto: onnx.ModelProto) -> Iterator[_Named]:
     """Every name of the model and what it is the name of."""
     yield from (("an operator set", entry.domain) for entry in proto.opset_import)
     yield "a producer", proto.producer_name
+    yield from (("a version", text) for text in (proto.producer_version, proto.domain))
     for function in proto.functions:
         yield from (("a function", text) for text in (function.name, function.domain, function.overload))
         yield from (("a function's attribute", text) for text in function.attribute)

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 
 from engine.graph import Graph, Node
+from engine.inference import infer_shapes
 from engine.plan import MOST_ELEMENTS, TensorSpec
 
 # Elements up to which a constant is shown to the shape function, which reads the values of shapes and axes.
@@ -50,7 +51,7 @@ def _inferred(
         opset_imports=list(graph.proto.opset_import),
         functions=list(graph.proto.functions),
     )
-    return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    return infer_shapes(model)
 
 
 def _known(inferred: onnx.ModelProto) -> dict[str, TensorSpec]:

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from bench.records import Measurement, Run
 from bench.store import RunFolder
-from bench.summaries import OWN, SAMPLE, Summary, kind_of, summaries, summary
+from bench.summaries import OWN, SAMPLE, Summary, kind_of, listed, summaries
 from gui.background import Background
 from gui.labels import as_tip
 from gui.overlay import Overlay
@@ -159,9 +159,9 @@ class Library(QObject):
             found.append(window.profiles.session.state.folder)
         return [folder for folder in found if folder is not None]
 
-    def _on_list(self, listed: tuple[Summary, ...]) -> None:
+    def _on_list(self, runs: tuple[Summary, ...]) -> None:
         for page in self._pages:
-            page.show_runs(listed, self.runs)
+            page.show_runs(runs, self.runs)
 
     def _on_ended(self) -> None:
         if any(page.isVisible() for page in self._pages):
@@ -193,14 +193,11 @@ def read(path: Path) -> RunFiles:
 
 def found(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:
     """What lies in a folder, and what is known from elsewhere and still there."""
-    listed = {item.path.absolute(): item for item in summaries(runs)}
+    there = {item.path.absolute(): item for item in summaries(runs)}
     for path in known:
-        if path not in listed and kind_of(path) is not None:
-            try:
-                listed[path] = summary(path)
-            except InputError:
-                continue  # broken meanwhile; opening it says how
-    return tuple(listed.values())
+        if path not in there and (item := listed(path)) is not None:
+            there[path] = item
+    return tuple(there.values())
 
 
 def discard(path: Path) -> None:

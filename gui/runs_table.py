@@ -46,6 +46,8 @@ def _batches(summary: Summary) -> str:
 
 
 def _done(summary: Summary) -> str:
+    if summary.problem:
+        return ""
     return (
         f"{summary.measured} of {summary.cases}"
         if summary.measured < summary.cases
@@ -56,13 +58,13 @@ def _done(summary: Summary) -> str:
 COLUMNS = (
     Column("started", lambda s: s.started, lambda s: s.created_at),
     Column("kind", lambda s: s.kind),
-    Column("models", lambda s: ", ".join(s.models)),
+    Column("models", lambda s: s.problem or ", ".join(s.models)),
     Column("node", lambda s: s.node),
     Column("backends", lambda s: ", ".join(s.backends)),
     Column("batches", _batches, lambda s: s.batches),
     Column("machine", lambda s: s.machine),
     Column("cases", _done, lambda s: s.measured, True),
-    Column("ok", lambda s: str(s.ok), lambda s: s.ok, True),
+    Column("ok", lambda s: "" if s.problem else str(s.ok), lambda s: s.ok, True),
     Column("failed", lambda s: str(s.failed) if s.failed else "", lambda s: s.failed, True),
     Column("run", lambda s: s.name),
 )
@@ -111,7 +113,8 @@ class RunsModel(QAbstractTableModel):
             font.setBold(True)
             return font
         if role == Qt.ItemDataRole.ToolTipRole:
-            return as_tip(f"{summary.path.absolute()}\n{summary.command}".rstrip())
+            told = (str(summary.path.absolute()), summary.command, summary.problem)
+            return as_tip("\n".join(filter(None, told)))
         return None
 
 

@@ -40,6 +40,7 @@ from kernels.errors import InputError
 
 RUNS = Path("runs")
 STAGES = {
+    "load": "reading the model of",
     "tune": "tuning",
     "prepare": "preparing",
     "check": "checking",

@@ -92,7 +92,7 @@ def test_a_name_that_is_no_text_is_one_sentence(folder: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("after_s", [0.15, 0.5])
+@pytest.mark.parametrize("after_s", [0.05, 0.15, 0.5, 1.5, 3.0])
 def test_ctrl_c_at_any_moment_is_a_word(folder: Path, after_s: float) -> None:
     process = subprocess.Popen(
         [sys.executable, str(MAIN), "compare", "--charts", "none", "--out", f"c{after_s}"],

@@ -140,11 +140,13 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
     Communications of the ACM 52 (2009)."""
     limits = ladder.limits
     shown = [row for row in rows if row.flops_per_s]
-    if limits is None or not ladder.flops or not ladder.nbytes or not shown:
+    if limits is None or not ladder.nbytes or not limits.bytes_per_s or not shown:
         return None
     intensity = ladder.flops / ladder.nbytes
     rates = _rates(limits, shown)
     ridges = [rate / limits.bytes_per_s for rate in rates.values()]
+    if not 0 < min(intensity, *ridges) <= max(64 * intensity, *ridges) < math.inf:
+        return None
     low = 2.0 ** math.floor(math.log2(min(intensity, *ridges)) - 1)
     # Room for the rungs' names to the right of them, and behind those for the limits'.
     high = 2.0 ** math.ceil(math.log2(max(64 * intensity, *ridges)))

@@ -169,12 +169,12 @@ def default(output: Output | None = None) -> int:
 
 def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
     """Run each job into its folder (None: a new one under ./runs), then show all of it. The exit code."""
-    from bench import cases, progress, trust
+    from bench import model_questions, progress, trust
     from bench.records import Run
     from bench.store import RunFolder
 
     warn_twice_installed()
-    planned = [(job, cases.plan(job, progress.callback()), out) for job, out in jobs]
+    planned = [(job, model_questions.cases(job, progress.callback()), out) for job, out in jobs]
     stamp = datetime.datetime.now().astimezone()
     folders = []
     for job, found, out in planned:

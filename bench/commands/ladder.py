@@ -68,10 +68,11 @@ def ladder(
     Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
     input; 130: cancelled.
     """
-    from bench import trust
+    from bench import model_questions, trust
     from bench.commands import ladder_compile, parsing
     from bench.ladder import plan as ladder_plan
     from bench.ladder import template as ladder_template
+    from bench.ladder.entrants import params_of
     from bench.tables import FORMATS
     from kernels.errors import InputError
 
@@ -129,8 +130,8 @@ def ladder(
         node = ""
     else:
         name = model or ladder_plan.model_with(op, where)
-        step, _ = ladder_plan.node_of(name, op, node, batch, where)
-        params, node = step.params, step.nodes[0]
+        found = model_questions.node(name, op, node, batch, where)
+        params, node = params_of(op, found.params), found.node
     job = ladder_plan.job_of(
         params,
         where,

@@ -113,15 +113,15 @@ def profile(
 
 def run(job: ProfileJob, out: Path | None, shown: Shown, formats: Sequence[str], trace: Path | None) -> int:
     """Profile a job's cases into a folder and show them. The exit code."""
+    from bench import model_questions
     from bench.commands.compare import command_line
     from bench.profile import client as profile_client
-    from bench.profile import plan as profile_plan
     from bench.profile.progress import ProfileProgress
     from bench.profile.records import Profile
     from bench.profile.store import ProfileFolder
 
     stamp = datetime.datetime.now().astimezone()
-    job, cases = profile_plan.plan(job)
+    job, cases = model_questions.profile(job)
     planned = Profile(
         job=job, cases=cases, command=command_line(), created_at=stamp.isoformat(timespec="seconds")
     )

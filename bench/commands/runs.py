@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True, help="Saved runs, ladders and profiles."
 def list_command(
     folder: Path = typer.Argument(Path("runs"), metavar="[DIR]", help="Where the run folders lie."),
 ) -> None:
-    """Every run, ladder and profile in a folder, oldest first."""
+    """Every run, ladder and profile in a folder, oldest first, those that cannot be read with the reason."""
     from rich import box
     from rich.table import Table
 
@@ -42,8 +42,8 @@ def list_command(
             item.started,
             item.what,
             item.machine,
-            str(item.cases),
-            str(item.measured),
+            "" if item.problem else str(item.cases),
+            "" if item.problem else str(item.measured),
             str(item.failed) if item.failed else "",
         )
     console().print(table)

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bench import cases as comparison
+from bench import confined, model_questions
 from bench.judge.suite import words
 from bench.ladder import plan as ladder_plan
 from bench.ladder import template as ladder_template
@@ -97,13 +98,27 @@ def _graph(path: Path, mtime_ns: int) -> Graph:
     return importer.load(path)
 
 
+@lru_cache(maxsize=_KEPT)
+def _looked_at(model: str, mtime_ns: int) -> None:
+    """A file from elsewhere is first read by a process that may come to harm. Raises KernelscopeError."""
+    model_questions.facts(model_questions.WhichFacts(model=model))
+
+
 def _steps(model: str, batch: int, device: str) -> list[Step]:
     """The steps of a model that have rungs on the device. Raises InputError, ModelError, UnsupportedError."""
     if not 1 <= batch <= ladder_plan.MAX_BATCH:
         raise InputError(f"batch {batch} is not within 1 to {ladder_plan.MAX_BATCH:,}")
     path = comparison.model_spec(model, Job(models=(model,), backends=())).file(None)
-    graph = _graph(path, path.stat().st_mtime_ns)
-    steps = ladder_plan.steps_of(graph, batch, device)
+    changed_ns = path.stat().st_mtime_ns
+    if not model_questions.received([model]):
+        steps = ladder_plan.steps_of(_graph(path, changed_ns), batch, device)
+    else:
+        _looked_at(model, changed_ns)
+        try:
+            with confined.confined(confined.seconds()):
+                steps = ladder_plan.steps_of(_graph(path, changed_ns), batch, device)
+        except MemoryError:
+            raise InputError(confined.too_large(f"model file {model!r}")) from None
     return [step for step in steps if registry.rungs(device, step.op)]
 
 

@@ -67,6 +67,8 @@ def lower(node: Node, scope: Scope) -> Lowered:
         raise UnsupportedError(f"{where}: {error}") from None
     except KernelscopeError:
         raise
+    except MemoryError:
+        raise
     except Exception as error:
         # What no file here foresaw, of inputs and attributes that do not fit the operator's text.
         raise UnsupportedError(

@@ -80,6 +80,8 @@ def evaluate(node: Node, inputs: dict[str, np.ndarray | None], graph: Graph) -> 
         )
         with np.errstate(all="ignore"):
             values = [np.asarray(v, order="C") for v in ReferenceEvaluator(model).run(None, inputs)]
+    except MemoryError:
+        raise
     except Exception as error:
         raise UnsupportedError(
             f"node {node.name!r} ({node.op_type}): its inputs are constant and it could not be "

@@ -158,6 +158,35 @@ def test_words_while_no_case_runs_keep_it_alive():
         assert machine.tick(now + 5) == []
 
 
+def test_cancelling_while_a_model_is_read_waits_for_nothing():
+    machine = Supervisor(JOB, CASES)
+    machine.start(0)
+    machine.feed(started(ONE, "load"), 1)
+    assert machine.cancel(2) == [Kill()]
+    assert results(machine.on_exit(-9, "", 3)) == [(case, "cancelled") for case in CASES]
+
+
+def test_what_reading_a_model_does_to_a_worker_is_told_of_all_its_cases():
+    other = Case(model="other", backend="one", precision="fp32", batch=1)
+    machine = Supervisor(JOB, (*CASES, other))
+    machine.start(0)
+    machine.feed(started(ONE, "load"), 1)
+    assert machine.tick(20) == []
+    assert machine.tick(22) == [Kill()]
+    actions = machine.on_exit(-9, "", 23)
+    assert results(actions) == [(case, "timed_out") for case in CASES]
+    assert launched(actions) == [(other,)]
+
+
+def test_reading_a_model_is_no_part_of_a_case_s_time():
+    machine = Supervisor(JOB, CASES)
+    machine.start(0)
+    machine.feed(started(ONE, "load"), 1)
+    machine.feed(started(ONE, "prepare"), 19)
+    assert machine.tick(38) == []
+    assert machine.tick(40) == [Kill()]
+
+
 def test_cancelling_asks_first_and_kills_after_a_grace():
     machine = Supervisor(JOB, CASES)
     machine.start(0)

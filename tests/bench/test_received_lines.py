@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -85,7 +86,10 @@ def test_a_newer_record_is_listed_as_such(
     assert "update Kernelscope" in capsys.readouterr().err
 
 
-def test_no_bad_folder_hides_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_bad_folder_hides_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     for make in (run, ladder, profile):
         make(tmp_path / f"good-{make.__name__}")
     planted = {
@@ -104,7 +108,39 @@ def test_no_bad_folder_hides_the_others(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "link").symlink_to(tmp_path / "link")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / RUN_FILE).symlink_to("/dev/zero")
-    found = {item.name for item in summaries(tmp_path)}
-    assert {"good-run", "good-ladder", "good-profile"} <= found
-    assert main.main(["runs", "list", str(tmp_path)]) == 0
-    assert "good-profile" in capsys.readouterr().out
+    found = {item.name: item.problem for item in summaries(tmp_path)}
+    files = (RUN_FILE, LADDER_FILE, PROFILE_FILE)
+    good = {"good-run", "good-ladder", "good-profile", f"names-{RUN_FILE}"}  # the last is a run of nothing
+    assert {name for name, problem in found.items() if not problem} == good
+    bad = {f"{name}-{file}" for name in planted for file in files} - good | {"broken"}
+    assert set(found) == good | bad
+    assert all(problem.startswith("cannot be read: ") for name, problem in found.items() if name in bad)
+    assert all("\n" not in problem for problem in found.values())
+    assert main.main(["runs", "list", "."]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "good-profile" in told
+    assert "empty-ladder.json" in told
+    assert "cannot" in told
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        {"first_run_ns": 10**400},
+        {"memory": {"arena": 2**63}},
+        {"reference": "../elsewhere"},
+        {"samples_ns": [1.0, -1.0]},
+        {"samples_ns": [0]},
+    ],
+)
+def test_a_line_with_what_nothing_can_be_made_of_is_damaged(
+    tmp_path: Path, planted: dict[str, object]
+) -> None:
+    path = received.run(tmp_path / "run", measured=2)
+    first, second = (path / RESULTS_FILE).read_bytes().splitlines(keepends=True)
+    held = json.loads(first)
+    held.pop("sum")
+    honest = json.dumps(held | {"memory": {"arena": 2**63 - 1}}).encode() + b"\n"
+    for line, left in ((json.dumps(held | planted).encode() + b"\n", 1), (honest, 2)):
+        (path / RESULTS_FILE).write_bytes(line + second)
+        assert len(ResultsFile(path / RESULTS_FILE, Measurement).read(tell=False)) == left

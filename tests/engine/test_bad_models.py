@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from engine import proto_checks
+from engine import inference, proto_checks
 from engine.graph import Graph, Node
 from engine.groups import groups
 from engine.importer import from_proto
@@ -279,3 +279,47 @@ def test_sizes_below_one(size: int, axis: int) -> None:
 @pytest.mark.parametrize("dims", [(2**20, 2**20), (2**32, 2**32), (-1, 4), (0, 4)])
 def test_an_initializer_of_another_size_than_its_values(dims: tuple[int, ...]) -> None:
     refused(small(lambda m: m.graph.initializer[0].dims.__setitem__(slice(None), dims)), "initializer 'w'|w")
+
+
+@pytest.mark.parametrize("of", ["the model", "its graph"])
+def test_a_description_that_is_no_text(of: str) -> None:
+    model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": ("N", 2)}, ["y"])
+    (model if of == "the model" else model.graph).doc_string = "described"
+    broken = onnx.ModelProto.FromString(model.SerializeToString().replace(b"described", b"descr\xff\xfeed"))
+    refused(broken, "description that is not UTF-8")
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT4E2M1])
+@pytest.mark.parametrize("dims", [[1 << 20, 1 << 20], [-(1 << 40), 1 << 40, 2, -1], [-1], [0, 1 << 62]])
+def test_a_weight_of_half_bytes_that_says_it_is_large(kind: int, dims: list[int]) -> None:
+    model = make_model(
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        {"x": ("N", 4)},
+        ["y"],
+        {"w": np.ones((1, 4), np.float32)},
+    )
+    weight = model.graph.initializer[0]
+    weight.data_type, weight.dims[:], weight.raw_data = kind, dims, b"1234"
+    refused(model, "broken initializer 'w': its shape is")
+
+
+@pytest.mark.parametrize("length", [inference.MOST_FOLLOWED + 1, 1 << 62])
+def test_what_is_too_long_to_be_a_shape_is_not_followed(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX would lay out every element of it."""
+    asked: list[bool] = []
+    infer = onnx.shape_inference.infer_shapes
+
+    def watched(model: onnx.ModelProto, **options: bool) -> onnx.ModelProto:
+        asked.append(options["data_prop"])
+        return infer(model, **options)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", watched)
+    for size in (8, length):
+        made = make_model(
+            [helper.make_node("Add", ["x", "w"], ["y"])],
+            {"x": (size,)},
+            ["y"],
+            {"w": np.ones((1, 1), np.float32)},
+        )
+        assert from_proto(made).inputs[0].shape == (size,)
+    assert asked == [True, False]

@@ -11,10 +11,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 import gui
+from bench import confined
 from bench.ladder.store import LadderFolder
+from bench.records import Job
 from gui.labels import Elided, as_tip
 from gui.main_window import TRUST
 from tests.bench import received
+from tests.bench.test_received_models import make_vast
 from tests.gui.test_shell_session import JOB
 from tests.ladder.test_ladder import example
 
@@ -99,3 +102,12 @@ def test_no_label_is_made_that_guesses():
     for file in sorted(Path(gui.__file__).parent.rglob("*.py")):
         if file.name != "labels.py":
             assert not re.search(r"\bQLabel\(", file.read_text(encoding="utf-8")), file
+
+
+def test_a_model_that_takes_all_memory_is_a_sentence(make_window, run_to_end, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv(confined.MEMORY_VARIABLE, "300")
+    window = make_window()
+    path = make_vast(tmp_path)
+    assert run_to_end(window, Job(models=(str(path),), backends=("engine-cpu",))) == {}
+    assert "takes more than 300 MiB of memory to read" in window.banner.text
+    assert not window.session.active

@@ -308,3 +308,16 @@ def test_where_to_begin_goes_with_the_first_run_and_for_good_when_dismissed(qtbo
     hint.close_button.click()
     assert not hint.isVisible()
     assert not make_window("mute", begin=False).findChild(FirstStart).isVisible()
+
+
+def test_a_folder_that_cannot_be_read_is_listed_with_the_reason(qtbot, window, runs):
+    shutil.copytree(runs / "first", runs / "broken")
+    (runs / "broken" / "run.json").write_text("{")
+    shutil.copytree(runs / "first", runs / "newer")
+    (runs / "newer" / "run.json").write_text('{"schema": 99}')
+    page = show_runs(qtbot, window)
+    lines = {line[-1]: line for line in listed(page)}
+    assert set(lines) == {"first", "second", "other", "broken", "newer"}
+    assert lines["broken"][2].startswith("cannot be read: run.json is broken")
+    assert "newer Kernelscope" in lines["newer"][2]
+    assert lines["broken"][7:9] == ["", ""]

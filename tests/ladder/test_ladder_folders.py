@@ -81,7 +81,9 @@ def test_ladders_are_listed_and_shown_with_runs_and_are_no_runs(
     saved(tmp_path / "runs" / "one")
     (tmp_path / "runs" / "broken").mkdir()
     (tmp_path / "runs" / "broken" / LADDER_FILE).write_text("{")
-    (found,) = summaries.summaries(tmp_path / "runs")  # the window's list
+    broken, found = summaries.summaries(tmp_path / "runs")  # the window's list
+    assert (broken.kind, broken.name) == ("ladder", "broken")
+    assert broken.problem.startswith("cannot be read: ladder.json is broken")
     assert found == summaries.summary(tmp_path / "runs" / "one")
     assert (found.kind, found.backends, found.measured, found.ok) == ("ladder", ("engine-cpu",), 6, 5)
     with pytest.raises(InputError, match="is not a run folder"):

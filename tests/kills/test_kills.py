@@ -1,0 +1,40 @@
+"""A few kills in every run of the tests, and a loss that is planted, which is told."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.store import RESULTS_FILE
+from tests.kills import __main__ as kills
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the worker is found by /proc")
+
+
+def test_nothing_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--state", str(tmp_path)]
+    assert kills.main([*arguments, "--count", "2"]) == 0
+    assert kills.main([*arguments, "--count", "4"]) == 0, "it goes on"
+    held = kills.Kills(tmp_path)
+    assert held.count == 4
+    assert sum(held.state[since] for since in kills.SINCE) == 4
+    assert "| 0 |" in capsys.readouterr().out
+
+
+def test_a_loss_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = kills.Kills._finished
+
+    def loses(self: kills.Kills, path: Path, before: list[bytes]) -> None:
+        whole(self, path, before)
+        lines = (path / RESULTS_FILE).read_bytes().splitlines(keepends=True)
+        (path / RESULTS_FILE).write_bytes(b"".join(lines[1:]))
+        kills._kept(path, [line[:-1] for line in lines])
+
+    monkeypatch.setattr(kills.Kills, "_finished", loses)
+    assert kills.main(["--state", str(tmp_path), "--count", "1"]) == 1
+    assert "lines that were written before are gone or changed" in capsys.readouterr().out
+    assert list(tmp_path.glob("run-*")), "the run is kept, to be looked at"
