@@ -1,4 +1,4 @@
-"""How processes end: with their parent, and all that they started with them."""
+"""How processes end, with their parent and all that they started with them; and that they begin unlimited."""
 
 from __future__ import annotations
 
@@ -22,6 +22,16 @@ def die_with_parent(parent: int) -> None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
+
+
+def unlimited() -> None:
+    """This process may take what memory the system grants: it may have been started by one that had limited
+    itself for as long as it read a file."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
 
 
 def keep_orphans() -> None:

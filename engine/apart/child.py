@@ -22,7 +22,7 @@ from engine.apart import arrays, channel
 from engine.apart.memory import Spec, attach
 from engine.apart.slots import Copies, views
 from engine.apart.words import TRAIN, Answer, Call, Error, Opened
-from kernels.ends import die_with_parent
+from kernels.ends import die_with_parent, unlimited
 
 MODULES = {  # what opens sessions, loaded when first asked for
     "engine": "engine.apart.open_engine",
@@ -175,6 +175,7 @@ def _answer(name: str, array: np.ndarray, slot: np.ndarray | None) -> Answer:
 def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
     end = channel.of_child()
     die_with_parent(int(sys.argv[1]))
+    unlimited()
     try:
         (serve or Server().serve)(end)
     except channel.Closed:
