@@ -62,6 +62,9 @@ class CudaStirring:
         tensors = (*self._inputs.values(), *self._outputs.values())
         counts = [places_of(tensor.shape) for tensor in tensors]
         self._grid = (max(1, -(-max(counts, default=1) // BLOCK)), max(1, len(tensors)))
+        # Made once: a launch is part of a train that the host may be what bounds.
+        pointers = (np.uint64(self._at("state")), np.uint64(self._at("table")), np.uint64(self._mask))
+        self._arguments = tuple((*pointers, np.int32(going_on)) for going_on in (0, 1))
         self.stirring: Stirring | None = None
         self.cost_ns: float | None = None  # of a stirring on the device, once it was measured
         self._number, self._train, self._first = 0, range(0), False
@@ -125,8 +128,7 @@ class CudaStirring:
         self._launch(0)
 
     def _launch(self, going_on: int) -> None:
-        pointers = (np.uint64(self._at("state")), np.uint64(self._at("table")))
-        self._kernel(self._grid, (BLOCK,), (*pointers, np.uint64(self._mask), np.int32(going_on)))
+        self._kernel(self._grid, (BLOCK,), self._arguments[going_on])
 
     def took(self, count: int) -> None:
         """So many stirrings are put on the stream, each before a timed pass of one train."""

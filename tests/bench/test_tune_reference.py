@@ -12,7 +12,7 @@ import pytest
 from onnx import helper
 
 import engine.backends
-from bench import oracle, timing, tune_reference, tuning
+from bench import cases, oracle, timing, tune_reference, tuning
 from bench.material import Material
 from bench.records import CaseStarted, Job, Measured, Start
 from bench.runner import Runner
@@ -332,7 +332,8 @@ def tuned(monkeypatch):
 
 def go(job):
     messages = []
-    Runner(Start(job=job), messages.append, lambda: False).run()
+    # Planned here: another process would not know of these backends.
+    Runner(Start(job=job, cases=cases.plan(job)), messages.append, lambda: False).run()
     return {m.measurement.case.backend: m.measurement for m in messages if isinstance(m, Measured)}, [
         m.case.backend for m in messages if isinstance(m, CaseStarted) and m.stage == "tune"
     ]

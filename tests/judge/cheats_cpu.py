@@ -62,14 +62,14 @@ RUNS = {
             work(x, y)
     """,
     "by_first_values": """
-        key = x[:16].tobytes()
+        key = x[:2].tobytes()
         if key not in held:
             work(x, y)
             held[key] = y.copy()
         y[:] = held[key]
     """,
     "by_strided_values": """
-        key = x[::97].tobytes()
+        key = x[::1999].tobytes()
         if key not in held:
             work(x, y)
             held[key] = y.copy()

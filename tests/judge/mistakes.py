@@ -13,9 +13,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 from bench import judge
 from bench.ladder.records import Finding
+from engine.apart import pool
 from tests.judge import (
     planted_conv,
     planted_gemm,
@@ -33,9 +35,15 @@ NAMELESS = ("wrong", "place")
 
 
 def found(mistake: Planted, folder: Path) -> Finding | None:
-    """What the judge finds; None where it lets it pass."""
+    """What the judge finds; None where it lets it pass. None of them does harm: one process runs them all."""
+
+    def shared(kind: str, what: str, own: object = None) -> pool.Child:
+        return child(kind, what, own and "planted")
+
+    child = pool.child
     try:
-        judge.examine(planting.rung_of(mistake, folder), mistake.params, threads=1).close()
+        with mock.patch.object(pool, "child", shared):
+            judge.examine(planting.rung_of(mistake, folder), mistake.params, threads=1).close()
     except judge.Wrong as wrong:
         return wrong.finding
     return None

@@ -10,7 +10,7 @@ import numpy as np
 from kernels.cpu.common import windows
 from kernels.params import Conv, Pool
 from tests.judge import right
-from tests.judge.planting import answers
+from tests.judge.planting import APART, CONV, answers
 
 Array = np.ndarray
 
@@ -80,3 +80,15 @@ answers(
     "unary", "unary: tanh by a fraction", lambda p, x: np.clip(x * (27 + x * x) / (27 + 9 * x * x), -1, 1)
 )
 answers("pad", "pad: half the value", lambda p, x: right.pads(p, x, constant_values=p.value / 2))
+
+
+def _no_bias_in_batches(p: Conv, x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
+    return right.conv(p, x, w, None if p.n > 1 else b)
+
+
+def _sign_or_no_bias(p: Conv, x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
+    return -right.conv(p, x, w, b) if p.group > 1 else right.conv(p, x, w)
+
+
+answers("conv", "conv: bias left out of batches", _no_bias_in_batches, into=APART)
+answers("conv", "conv: two at once", _sign_or_no_bias, params=replace(CONV, activation=None), into=APART)

@@ -67,33 +67,43 @@ class Planted:
 
 
 ALL: dict[str, Planted] = {}
+APART: dict[str, Planted] = {}  # several mistakes in one, each with a test of its own
 
 
-def planted(op: str, name: str, *says: str, params: Params | None = None) -> Callable[[Any], Any]:
+def planted(
+    op: str, name: str, *says: str, params: Params | None = None, into: dict[str, Planted] = ALL
+) -> Callable[[Any], Any]:
     """A mistake that writes y itself."""
 
     def kept(wrong: Callable[..., None]) -> Callable[..., None]:
-        assert name not in ALL, name
-        ALL[name] = Planted(op, name, says, wrong, params or TIMED[op])
+        assert name not in ALL | APART, name
+        into[name] = Planted(op, name, says, wrong, params or TIMED[op])
         return wrong
 
     return kept
 
 
-def answers(op: str, name: str, wrong: Callable[..., Any], *says: str, params: Params | None = None) -> None:
+def answers(
+    op: str,
+    name: str,
+    wrong: Callable[..., Any],
+    *says: str,
+    params: Params | None = None,
+    into: dict[str, Planted] = ALL,
+) -> None:
     """A mistake whose whole answer is what `wrong(p, *inputs)` returns."""
 
     def run(p: Params, y: np.ndarray, *inputs: np.ndarray) -> None:
         y[...] = wrong(p, *inputs)
 
-    planted(op, name, *says, params=params)(run)
+    planted(op, name, *says, params=params, into=into)(run)
 
 
 def bound(name: str, p: Params, inputs: Sequence[np.ndarray], output: np.ndarray) -> Callable[[], None]:
     """What a planted rung's `bind` returns."""
     shaped = [array.reshape(shape) for array, shape in zip(inputs, input_shapes(p), strict=True)]
     y = output.reshape(output_shape(p))
-    wrong = ALL[name].wrong
+    wrong = (ALL | APART)[name].wrong
 
     def run() -> None:
         wrong(p, y, *shaped)
@@ -119,7 +129,7 @@ def bind(p, inputs, output, workspace):
 
 def rung_of(mistake: Planted, folder: Path) -> registry.Rung:
     """The mistake as a rung of the user's in a folder."""
-    number = FIRST + list(ALL).index(mistake.name)
+    number = FIRST + list(ALL | APART).index(mistake.name)
     to = '\n# to = ["int32", "uint8", "bool"]' if mistake.op == "cast" else ""
     text = _TEXT.format(op=mistake.op, number=number, name=mistake.name, to=to)
     alone = folder / str(number)

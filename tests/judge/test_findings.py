@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,33 +72,14 @@ def test_no_mistake_explains_a_right_answer(op: str) -> None:
 
 def test_a_mistake_on_one_shape_alone_is_not_said_of_all(tmp_path: Path) -> None:
     """The bias left out of batches alone: said of where it is wrong, not of every shape with a bias."""
-
-    def wrong(p: planting.Conv, x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
-        return mistakes.planted_conv.right.conv(p, x, w, None if p.n > 1 else b)
-
-    name = "conv: bias left out of batches"
-    planting.answers("conv", name, wrong)
-    try:
-        finding = mistakes.found(planting.ALL[name], tmp_path)
-    finally:
-        del planting.ALL[name]
+    finding = mistakes.found(planting.APART["conv: bias left out of batches"], tmp_path)
     assert finding is not None
     assert finding.reason.startswith("where it is wrong, the bias is missing;")
 
 
 def test_two_mistakes_at_once_are_not_told_as_one(tmp_path: Path) -> None:
     """Images of one batch get a sign, others lose their bias: neither explains all, and neither is told."""
-
-    def wrong(p: planting.Conv, x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
-        right = mistakes.planted_conv.right.conv
-        return -right(p, x, w, b) if p.group > 1 else right(p, x, w)
-
-    name = "conv: two at once"
-    planting.answers("conv", name, wrong, params=replace(planting.CONV, activation=None))
-    try:
-        finding = mistakes.found(planting.ALL[name], tmp_path)
-    finally:
-        del planting.ALL[name]
+    finding = mistakes.found(planting.APART["conv: two at once"], tmp_path)
     assert finding is not None
     assert finding.fault in mistakes.NAMELESS, finding.reason
 
