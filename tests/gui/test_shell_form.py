@@ -24,7 +24,7 @@ def test_it_is_ready_on_the_default_comparison(make_window):
     assert form.summary.startswith("8 cases, at least about 0:")
     form.models.check(["lenet5-digits"])
     assert (form.job().own_batches, form.job().own_images) == ({}, {}), "and no error though it is typed"
-    assert form.summary.startswith("10 cases")
+    assert form.summary.startswith("6 cases")
 
 
 def test_unavailable_backends_are_greyed_with_their_reason(make_window):
