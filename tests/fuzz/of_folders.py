@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import logging
 import random
 import shutil
 import zlib
@@ -38,7 +37,6 @@ from tests.bench import test_folders
 from tests.fuzz import changes
 from tests.fuzz.ours import ours
 
-logging.getLogger("kernelscope.records").setLevel(logging.CRITICAL)  # damaged lines are what this is about
 _LINES = 50  # changed lines a results file
 
 _RECORDS = {"run": store.RUN_FILE, "ladder": store.LADDER_FILE, "profile": store.PROFILE_FILE}

@@ -27,7 +27,7 @@ from pathlib import Path
 from bench.commands.compare import Output, run_jobs
 from bench.defaults import JOB
 small = msgspec.structs.replace(
-    JOB, models=JOB.models[:1], batches=JOB.batches[:3], own_batches={}, own_images={}, images=(32,),
+    JOB, models=JOB.models[:1], batches=JOB.batches[:2], own_batches={}, own_images={}, images=(32,),
     budget_s=0.02,
 )
 assert small.backends == ()
@@ -42,7 +42,7 @@ def test_the_default_comparison_ends_well_on_all_four_backends(machine: Machine)
     found = list(folder.measurements())
     assert folder.missing() == ()
     assert [m.reason for m in found if m.disposition != "ok"] == []
-    for batch in defaults.JOB.batches[:3]:
+    for batch in defaults.JOB.batches[:2]:
         four = {m.case.backend: m for m in found if m.case.batch == batch}
         assert set(four) == set(BACKENDS)
         rows = {tuple(layer.nodes for layer in m.layers if layer.output) for m in four.values()}
