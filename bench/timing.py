@@ -61,7 +61,7 @@ class Rules:
     budget_s: float = 15.0
     max_samples: int = 10_000
     rounds: int = 5
-    sample_ns_host: int = 1_000_000
+    sample_ns_host: int = 4_000_000
     sample_ns_device: int = 1_000_000
     cold: bool = False
     retries: int = 3
