@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.cuda_runtime import Staging, capability_of
+from engine.rung_rows import Given
 from engine.stirring import LOOKED_AT, POISONED, VALUES, Stirring, places_of
 from engine.witness import Witness
 from kernels import nvrtc, registry
@@ -89,7 +90,7 @@ class CudaStirring:
 
     # ------------------------------------------------------------------------------------ what is bound
 
-    def begin(self, bound: Mapping[str, np.ndarray], staging: Staging) -> None:
+    def begin(self, bound: Mapping[str, Given], staging: Staging) -> None:
         """Anew, over these inputs, which lie on the device; the stream has what was put there once it is
         waited for."""
         made = Stirring(

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from engine.cuda_runtime import Staging
 from engine.cuda_stirring import TRAIN, CudaStirring, Placed, refusal
 from engine.cuda_stream import Stream, Work
+from engine.rung_rows import Given
 from engine.stirring import Stirring
 from engine.witness import Witness
 
-Bound = Callable[[], Mapping[str, np.ndarray]]
+Bound = Callable[[], Mapping[str, Given]]
 
 
 class Trains:

@@ -69,9 +69,9 @@ class RungMemory:
             inputs[name] = Placed(self.pointer(name), tuple(given.shape), given.dtype)
         return inputs, {"output": Placed(self.pointer("output"), *self._result)}
 
-    def data(self) -> dict[str, np.ndarray]:
+    def data(self) -> dict[str, Given]:
         """Those inputs, as they were written."""
-        return {f"input {place}": np.asarray(self._given[place]) for place in self._data}
+        return {f"input {place}": self._given[place] for place in self._data}
 
     def poison(self, byte: int) -> None:
         for name in ("output", "workspace"):

@@ -83,6 +83,11 @@ class Rows:
         made = self.distinct[self.index].reshape(self.shape)
         return made if dtype is None else made.astype(dtype)
 
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """The elements at these flat places of the whole, which is not made for it."""
+        row, inside = np.divmod(places, math.prod(self.distinct.shape[1:]))
+        return self.distinct.reshape(len(self.distinct), -1)[self.index[row], inside]
+
 
 Given = np.ndarray | Rows
 """An input of a rung, whole or as the few rows that it repeats."""

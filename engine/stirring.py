@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from engine.rung_rows import Given, Rows
+
 FEWEST, MOST = 512, 4096  # places a tensor and pass
 VALUES = 1024  # that are drawn from, at most
 POISON = 0xFF  # each byte of a poisoned value: a NaN in every float, -1 in every signed integer
@@ -78,12 +80,15 @@ class Stirring:
 
     def __init__(
         self,
-        inputs: Mapping[str, np.ndarray],
+        inputs: Mapping[str, Given],
         outputs: Mapping[str, tuple[tuple[int, ...], np.dtype]],
         seed: int | None = None,
     ) -> None:
         self.seed = secrets.randbits(64) if seed is None else seed
-        self._bound = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        self._bound: dict[str, Given] = {
+            name: array if isinstance(array, Rows) else np.ascontiguousarray(array)
+            for name, array in inputs.items()
+        }
         self.inputs: dict[str, Stirred] = {}
         self.outputs: dict[str, Stirred] = {}
         for i, (name, array) in enumerate(self._bound.items()):
@@ -102,11 +107,11 @@ class Stirring:
 
     def changes(self, name: str, number: Number) -> tuple[np.ndarray, np.ndarray]:
         """Where input `name` differs in this pass from what was bound, and what lies there."""
-        tensor, bound = self.inputs[name], self._bound[name].reshape(-1)
+        tensor = self.inputs[name]
         at = self.places(tensor, number, CHANGED)
         picked = hashed(self.seed, number, tensor.index, VALUE, tensor.count) % np.uint64(len(tensor.values))
         # The one behind it where it would be no change.
-        same = _bits(tensor.values[picked.astype(np.int64)]) == _bits(bound[at])
+        same = _bits(tensor.values[picked.astype(np.int64)]) == _bits(_elements(self._bound[name], at))
         picked = (picked + same.astype(np.uint64)) % np.uint64(len(tensor.values))
         return at, tensor.values[picked.astype(np.int64)]
 
@@ -114,20 +119,20 @@ class Stirring:
         """All inputs as this pass is given them."""
         found = {}
         for name, bound in self._bound.items():
-            found[name] = bound.copy()
+            found[name] = np.asarray(bound) if isinstance(bound, Rows) else bound.copy()
             at, values = self.changes(name, number)
             found[name].reshape(-1)[at] = values
         return found
 
-    def _values(self, index: int, array: np.ndarray) -> np.ndarray:
+    def _values(self, index: int, array: Given) -> np.ndarray:
         """Distinct values of the input, two at least."""
-        flat = array.reshape(-1)
-        if flat.size == 0:
-            return flat
+        size = int(np.prod(array.shape, dtype=np.int64))
+        if size == 0:
+            return np.empty(0, array.dtype)
         if array.dtype == np.bool_:
             return np.array([False, True])
-        drawn = hashed(self.seed, 0, index, LOOKED_AT, min(4 * VALUES, flat.size)) % np.uint64(flat.size)
-        found = np.unique(flat[drawn.astype(np.int64)])
+        drawn = hashed(self.seed, 0, index, LOOKED_AT, min(4 * VALUES, size)) % np.uint64(size)
+        found = np.unique(_elements(array, drawn.astype(np.int64)))
         if found.dtype.kind == "f":
             found = found[np.isfinite(found)]
         if len(found) == 0:
@@ -137,6 +142,11 @@ class Stirring:
         if len(found) > VALUES:
             found = found[np.linspace(0, len(found) - 1, VALUES).astype(np.int64)]
         return found.astype(array.dtype)
+
+
+def _elements(array: Given, places: np.ndarray) -> np.ndarray:
+    """Those at flat places. A batch that repeats a few rows is not made whole for it: it may be gigabytes."""
+    return array.at(places) if isinstance(array, Rows) else array.reshape(-1)[places]
 
 
 def _other(value: Any) -> Any:

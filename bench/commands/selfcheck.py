@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import shlex
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +23,10 @@ if TYPE_CHECKING:
 
 CANCELLED = 130
 FORMATS = ("table", "json")
+MAIN = Path(__file__).resolve().parents[2] / "main.py"
+# Set for the process that measures a model's file: whether what it finds outlives it.
+APART, _LOST = "KERNELSCOPE_SELFCHECK_APART", "lost"
+LAST_S = 5.0  # that it may take to end after Ctrl-C
 # What may be said beside --resume: everything else is in its file.
 _WITH_RESUME = {"resume", "times", "output"}
 
@@ -99,6 +107,7 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
     """Make the comparisons that are missing, keep and show all of them. The exit code."""
     import msgspec
 
+    from bench import model_questions
     from bench import selfcheck as check
     from bench.commands.terminal import console
     from bench.progress import callback
@@ -107,6 +116,8 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
 
     job, progress = held.job, callback()
     planned = check.plan(job, progress)
+    if model_questions.received(job.models) and APART not in os.environ:
+        return _apart(held, path, output)
     rules = Rules(budget_s=job.budget_s, cold=job.l2 == "cold")
     pairs = check.Contenders(job, progress, held.instances)
     cancelled = False
@@ -127,7 +138,8 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
             print(f"[{len(held.comparisons)}/{held.times}] {told}", file=sys.stderr)
     except KeyboardInterrupt:
         cancelled = True
-        again = f": python main.py selfcheck --resume {shlex.quote(str(path))} goes on" if path else ""
+        lasts = path is not None and os.environ.get(APART) != _LOST
+        again = f": python main.py selfcheck --resume {shlex.quote(str(path))} goes on" if lasts else ""
         print(f"cancelled{again}", file=sys.stderr)
     if not held.comparisons:
         return CANCELLED
@@ -141,6 +153,34 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
     if cancelled:
         return CANCELLED
     return 0 if came_to.passed else 1
+
+
+def _apart(held: Selfcheck, path: Path | None, output: str) -> int:
+    """The same by a process of its own: a model's file may be anybody's, and is never loaded in the
+    command's. The exit code."""
+    from bench import selfcheck as check
+    from bench.supervisor import exit_words
+    from kernels.errors import ModelError
+
+    with tempfile.TemporaryDirectory() as folder:
+        kept = path or Path(folder) / "selfcheck.json"
+        check.keep(kept, held)
+        words = [str(MAIN), "selfcheck", "--resume", str(kept), "--format", output]
+        # Nothing of it is buffered: this process's own words stand in front of the other's.
+        sys.stdout.flush()
+        apart = {APART: _LOST if path is None else "kept"}
+        process = subprocess.Popen([sys.executable, *words], env={**os.environ, **apart})
+        try:
+            status = process.wait()
+        except KeyboardInterrupt:  # which the other has heard as well
+            with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+                status = process.wait(LAST_S)
+        finally:
+            process.kill()
+            status = process.wait()
+    if status < 0 or status not in (0, 1, 2, CANCELLED):
+        raise ModelError(f"the process that measured {', '.join(held.job.models)} {exit_words(status)}")
+    return status
 
 
 def sentence(came_to: Summary) -> str:

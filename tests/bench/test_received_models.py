@@ -107,6 +107,27 @@ def test_a_file_that_takes_all_memory_costs_a_sentence(
     assert confined.MEMORY_VARIABLE in told
 
 
+def test_a_check_of_a_file_against_itself_is_made_by_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "small.onnx"
+    node = helper.make_node("Relu", ["x"], ["y"], "relu")
+    path.write_bytes(make_model([node], {"x": ("N", 4)}, ["y"]).SerializeToString())
+
+    def loaded(*_: object) -> None:
+        raise AssertionError("the command's own process loads it")
+
+    monkeypatch.setattr("engine.importer.load", loaded)
+    monkeypatch.setattr("engine.importer.from_proto", loaded)
+    quick = ["--times", "1", "--batch", "1", "--backend", "engine-cpu", "--budget", "0.05"]
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["selfcheck", str(path), *quick, "--instances", "1", "--out", "kept.json"]) in (0, 1)
+    told = capfd.readouterr()
+    assert "Of 1 comparisons of a backend with itself" in told.out
+    assert "Traceback" not in told.err
+    assert Path("kept.json").exists()
+
+
 def test_ctrl_c_ends_the_wait_at_once(endless: Path) -> None:
     text = (
         "import sys, bench.model_questions as questions, main; from bench import streams; "

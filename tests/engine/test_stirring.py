@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.rung_rows import Rows
 from engine.stirring import CHANGED, LOOKED_AT, POISONED, Stirring, places_of
 
 DTYPES = ("float32", "float16", "float64", "int64", "int32", "uint8", "bool")
@@ -63,3 +64,13 @@ def test_what_is_looked_at_is_not_what_was_poisoned() -> None:
     assert {place // 1000 for place in looked} == set(range(8))
     assert (stirring.places(tensor, 10, LOOKED_AT) != looked).any()
     assert stirring.places(stirring.inputs["x"], 9, CHANGED).max() < 4
+
+
+def test_a_batch_that_repeats_a_few_rows_is_stirred_as_if_it_were_whole() -> None:
+    distinct = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(np.float32)
+    index = np.random.default_rng(1).integers(0, 3, 50)
+    rows = Rows(distinct, index, (50, 4, 5))
+    few, whole = (Stirring({"x": it}, {}, seed=4) for it in (rows, np.asarray(rows)))
+    for number in (0, 7):
+        assert few.inputs_of(number)["x"].tobytes() == whole.inputs_of(number)["x"].tobytes()
+    assert np.asarray(rows).tobytes() == distinct[index].tobytes(), "and stays as it is"

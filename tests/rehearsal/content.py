@@ -44,10 +44,12 @@ def _tracked(root: Path) -> list[str] | None:
     if not (root / ".git").exists():
         return None  # a copy may lie inside of another's clone
     try:
-        told = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True).stdout
+        # With what is there and not yet tracked: an index may be older than the files.
+        words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        told = subprocess.run(words, cwd=root, capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
-    return [os.fsdecode(name) for name in told.split(b"\0") if name]
+    return sorted({os.fsdecode(name) for name in told.split(b"\0") if name})
 
 
 def _walked(root: Path) -> Iterator[str]:
