@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from bench import plain, streams
+from bench import streams
 
 if __name__ == "__main__":  # before what takes its time to load: Ctrl-C is no fault then either
     streams.quiet_interrupts()
 
 import typer
 
+from bench import plain
 from bench.commands import models, runs
 from bench.commands.compare import compare
 from bench.commands.export import export

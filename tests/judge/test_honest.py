@@ -6,7 +6,7 @@ from kernels import registry
 from kernels.params import OPS, Conv
 from tests.judge.honest import judged
 
-COUNT = 40
+COUNT = 60
 
 
 def test_no_right_rung_is_accused_on_shapes_drawn_anew() -> None:
