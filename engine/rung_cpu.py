@@ -13,6 +13,7 @@ import numpy as np
 
 from engine import host
 from engine.apart import pool
+from engine.apart.held import Held
 from engine.apart.memory import Block, Spec
 from engine.apart.trains import Trains
 from engine.apart.words import Opened
@@ -29,16 +30,14 @@ from engine.rung_session import (
     output_rows,
     output_shape,
 )
-from engine.stirring import Stirring
-from engine.witness import Witness
-from kernels.errors import CrashedError, KernelError
+from kernels.errors import KernelError
 from kernels.params import Params
 from kernels.registry import Rung
 
 MOST_WORKSPACE_NBYTES = 1 << 40
 
 
-class CpuRungSession:
+class CpuRungSession(Held):
     """See engine.rung_session.RungSession; it is an engine.witness.Witnessed, too."""
 
     def __init__(
@@ -47,8 +46,7 @@ class CpuRungSession:
         self._rung = rung
         threads = threads or host.physical_cores()
         own = (rung.path, rung.source) if rung.user else None
-        self._child = pool.child("rung", rung.label if rung.user else pool.WHAT["rung"], own)
-        self._open = True
+        super().__init__(pool.child("rung", rung.label if rung.user else pool.WHAT["rung"], own))
         try:
             self._prepare(params, inputs, threads)
         except BaseException:
@@ -141,30 +139,6 @@ class CpuRungSession:
             self._bound = True
         self._stirred = True
         return self._trains.time(count, cold)
-
-    @property
-    def stirring(self) -> Stirring | None:
-        return self._trains.stirring
-
-    @property
-    def stirring_ns(self) -> float:
-        return self._trains.trigger_ns
-
-    def witnesses(self) -> tuple[Witness, ...]:
-        self._child.refuse_strangers()
-        return self._trains.witnesses()
-
-    def close(self) -> None:
-        if not self._open:
-            return
-        self._open = False
-        try:
-            if self._child.lost is None and hasattr(self, "_number"):
-                self._child.call("close", self._number)
-        except CrashedError:
-            pass  # it has ended before it was asked to
-        finally:
-            pool.done(self._child)
 
     def _settle(self) -> list[Stray]:
         """After timed passes: what they changed in the inputs of the last of them; then these are what was

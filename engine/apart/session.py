@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from engine.apart import pool
-from engine.apart.client import Child
+from engine.apart.held import Held
 from engine.apart.memory import Spec
 from engine.apart.slots import Slots
 from engine.apart.trains import Trains
 from engine.apart.words import Answer, Opened, Shapes
-from engine.stirring import Stirring
-from engine.witness import Witness
-from kernels.errors import CrashedError, KernelError, UnsupportedError
+from engine.ort import check_inputs
+from kernels.errors import CrashedError, KernelError
 
 
-class ApartSession:
+class ApartSession(Held):
     """Session of a kind (engine.apart.child.MODULES), opened with these arguments. what: model, backend and
     batch, for errors; own: see pool.child; outputs: shapes that are known here, where they are."""
 
@@ -35,8 +34,7 @@ class ApartSession:
     ) -> None:
         self.batch = batch
         self._what = what
-        self._closed = False
-        self._child: Child = pool.child(kind, pool.WHAT[kind] if own is None else f"{what}", own)
+        super().__init__(pool.child(kind, pool.WHAT[kind] if own is None else what, own))
         try:
             self._number = self._child.number()
             opened = self._asked("open", kind, *arguments, answers=Opened)
@@ -65,7 +63,7 @@ class ApartSession:
         self._facts = dict(facts)
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        check_inputs(inputs, self._inputs)
+        check_inputs(inputs, {name: (it.shape, np.dtype(it.dtype)) for name, it in self._inputs.items()})
         for name, array in inputs.items():
             np.copyto(self._plain.given[name][0, ...], array, casting="same_kind")
         self._trains.bind(inputs)
@@ -101,30 +99,6 @@ class ApartSession:
         with self._in_words():
             return self._trains.time(count, cold)
 
-    @property
-    def stirring(self) -> Stirring | None:
-        return self._trains.stirring
-
-    @property
-    def stirring_ns(self) -> float:
-        return self._trains.trigger_ns
-
-    def witnesses(self) -> tuple[Witness, ...]:
-        self._child.refuse_strangers()
-        return self._trains.witnesses()
-
-    def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            if self._child.lost is None and hasattr(self, "_number"):
-                self._child.call("close", self._number)
-        except CrashedError:
-            pass  # it has ended before it was asked to
-        finally:
-            pool.done(self._child)
-
     def _asked(self, do: str, *arguments: Any, memory: Any = None, answers: Any = None) -> Any:
         with self._in_words():
             return self._child.call(do, self._number, *arguments, memory=memory, answers=answers)
@@ -146,19 +120,6 @@ class _InWords:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, CrashedError) and not str(error).startswith(self._what):
             raise CrashedError(f"{self._what}: {error}") from error
-
-
-def check_inputs(given: Mapping[str, np.ndarray], expected: Mapping[str, Spec]) -> None:
-    """Raise UnsupportedError where an input is missing, unknown or of another shape."""
-    if set(given) != set(expected):
-        raise UnsupportedError(
-            f"the model's inputs are {', '.join(sorted(expected))}; given were {', '.join(sorted(given))}"
-        )
-    for name, spec in expected.items():
-        if given[name].shape != spec.shape:
-            raise UnsupportedError(
-                f"input {name} has shape {given[name].shape}; the session expects {spec.shape}"
-            )
 
 
 def _specs(shapes: Shapes) -> dict[str, Spec]:

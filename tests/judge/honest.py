@@ -166,6 +166,8 @@ def main() -> int:
     parser.add_argument("--device", choices=sorted(registry.SUFFIX), default="cpu")
     parser.add_argument("--seed", type=int, default=1)
     given_ = parser.parse_args()
+    if given_.count < 1:
+        parser.error(f"--count {given_.count} tries nothing; 1 or more works")
     if given_.device == "cuda" and (reason := cuda_driver.unavailable()):
         print(f"no rung of CUDA can be judged here: {reason}", file=sys.stderr)
         return 2
