@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import accuracy, artifacts, gallery, predictions, stats, timed_pass, timing, tuning
+from bench import accuracy, artifacts, doubt, gallery, predictions, stats, timed_pass, timing, tuning
 from bench.layer_check import LayerCheck
 from bench.material import ORACLE, Material
 from bench.outcomes import Incorrect, outcome
@@ -182,9 +182,7 @@ class Contender:
             fit = "sample fits" if count == 1 else "samples fit"
             warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
         if interval.relative > stats.UNQUIET:
-            warnings.append(
-                f"the machine was unquiet: between rounds the median moved by up to {interval.relative:.0%}"
-            )
+            warnings.append(doubt.unquiet(interval.relative))
         if reason := self._facts.get("stirring"):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
         if self._material.judge != ORACLE:

@@ -1,8 +1,10 @@
 """What speaks against trusting a figure, and how that is told wherever the figure stands.
 
 A measurement's doubts are its warnings and, where it has one sample, that; what was divided by another's time
-has that one's doubts too (bench.rows, bench.ladder.rows). Tables set MARK behind such a figure, charts draw a
-ring around its point or set MARK behind what is written above its bar, and both say why in words.
+has that one's doubts too (`of_ratio`; bench.rows, bench.ladder.rows), but that rounds differed, where their
+ratio is known all the same: what a round did to both is divided out of it. Tables set MARK behind such a
+figure, charts draw a ring around its point or set MARK behind what is written above its bar, and both say why
+in words.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from bench.records import Validity
 
 MARK = " !"
 ONE_SAMPLE = "one sample alone: nothing is known of its spread, and no verdict follows from it"
+UNQUIET = "the machine was unquiet"
 MEANING = "! behind a figure: to be doubted, for the reason told of it or of what it is compared with"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -37,6 +40,22 @@ def own(measurement: Sampled) -> tuple[str, ...]:
 def of(whose: str, doubts: Iterable[str]) -> tuple[str, ...]:
     """Another's doubts where a figure was held against it."""
     return tuple(f"{text} (of {whose})" for text in doubts)
+
+
+def unquiet(relative: float) -> str:
+    """The warning of a time that rounds leave this uncertain, as a fraction of it."""
+    return f"{UNQUIET}: between rounds the median moved by up to {relative:.0%}"
+
+
+def of_ratio(
+    own: Iterable[str], whose: str, others: Iterable[str], relative: float | None, steady: float
+) -> tuple[str, ...]:
+    """What speaks against a ratio of times. whose, others: whom it is over, and its doubts; relative: the
+    ratio's own interval as a fraction of it (None: not known), which is of a quiet machine up to `steady`."""
+    told = (*own, *of(whose, others))
+    if relative is None or relative > steady:
+        return told
+    return tuple(text for text in told if not text.startswith(UNQUIET))
 
 
 def marked(text: str, doubts: Sequence[str]) -> str:

@@ -104,14 +104,14 @@ def _speed(who: str, own: Sequence[Row], names: Mapping[str, str]) -> str:
 
     def at(row: Row) -> str:
         where = f"{names.get(row.case.model, row.title)}, batch {row.case.batch:,}"
-        return f"{doubt.marked(units.times(row.speedup or 0), row.doubts)} ({where})"
+        return f"{doubt.marked(units.times(row.speedup or 0), row.speedup_doubts)} ({where})"
 
     several = "" if len(timed) == 1 else "s"
     words = f"{who} against {reference}, at {len(timed)} pair{several} of model and batch size: {told}"
     if order:
         reach = f"from {at(order[0])} to {at(order[-1])}" if len(order) > 1 else at(order[0])
         words += f"; speed-up {reach}"
-    doubtful = [row.doubts for row in timed if row.doubts]
+    doubtful = [row.speedup_doubts for row in timed if row.speedup_doubts]
     if doubtful:
         why = doubt.in_short(text for doubts in doubtful for text in doubts)
         words += f"; {len(doubtful)} of {len(timed)} {'is' if len(doubtful) == 1 else 'are'} doubtful: {why}"

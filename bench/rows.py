@@ -48,12 +48,20 @@ class Row:
         return doubt.own(self.measurement)
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """What speaks against what this case was compared to come to: its own doubts and its reference's."""
+    def speedup_doubts(self) -> tuple[str, ...]:
+        """What speaks against the speed-up and its verdict."""
         if self.against is None:
-            return self.own_doubts
-        who = label(self.against.case.backend, self.against.case.precision)
-        return (*self.own_doubts, *doubt.of(f"the reference {who}", doubt.own(self.against)))
+            return ()
+        who = f"the reference {label(self.against.case.backend, self.against.case.precision)}"
+        relative = None
+        if self.speedup and self.speedup_low is not None and self.speedup_high is not None:
+            relative = max(self.speedup_high - self.speedup, self.speedup - self.speedup_low) / self.speedup
+        return doubt.of_ratio(self.own_doubts, who, doubt.own(self.against), relative, stats.UNQUIET)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What speaks against anything that is shown of this case."""
+        return tuple(dict.fromkeys((*self.own_doubts, *self.speedup_doubts)))
 
     @property
     def sound(self) -> bool:

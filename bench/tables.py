@@ -60,8 +60,12 @@ def _own(row: Row) -> tuple[str, ...]:
     return row.own_doubts
 
 
-def _both(row: Row) -> tuple[str, ...]:
+def _all(row: Row) -> tuple[str, ...]:
     return row.doubts
+
+
+def _ratio(row: Row) -> tuple[str, ...]:
+    return row.speedup_doubts
 
 
 def _s(ns: float | None) -> float | None:
@@ -82,7 +86,7 @@ COLUMNS = (
     Column("precision", lambda r: r.case.precision),
     Column("batch", lambda r: r.case.batch),
     Column("images", lambda r: r.case.images),
-    Column("disposition", lambda r: r.measurement.disposition, doubts=_both),
+    Column("disposition", lambda r: r.measurement.disposition, doubts=_all),
     Column("doubtful", lambda r: bool(r.doubts), lambda doubtful: doubt.MARK.strip() if doubtful else ""),
     Column("warnings", lambda r: "; ".join(r.doubts) or None),
     Column("median_s", lambda r: _s(r.median_ns), _seconds, _own),
@@ -91,10 +95,10 @@ COLUMNS = (
     Column("per_image_s", lambda r: _s(r.image_ns), _seconds, _own),
     Column("images_per_s", lambda r: r.images_per_s, units.si, _own),
     Column("reference", lambda r: r.measurement.reference),
-    Column("speedup", lambda r: r.speedup, units.times, _both),
+    Column("speedup", lambda r: r.speedup, units.times, _ratio),
     Column("speedup_low", lambda r: r.speedup_low, units.times),
     Column("speedup_high", lambda r: r.speedup_high, units.times),
-    Column("verdict", lambda r: r.verdict or None, doubts=_both),
+    Column("verdict", lambda r: r.verdict or None, doubts=_ratio),
     Column("top1", lambda r: accuracy_of(r).top1, units.percent),
     Column("top5", lambda r: accuracy_of(r).top5, units.percent),
     Column("agreement", lambda r: accuracy_of(r).agreement, units.percent),

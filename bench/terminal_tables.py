@@ -102,7 +102,7 @@ def _cells(row: Row, marks: bool) -> list[str | Text]:
         figure(units.duration(row.median_ns) if row.median_ns is not None else "", row.own_doubts),
         _half_width(row),
         figure(units.si(row.images_per_s) if row.images_per_s else "", row.own_doubts),
-        figure(units.times(row.speedup) if row.speedup else "", row.doubts),
+        figure(units.times(row.speedup) if row.speedup else "", row.speedup_doubts),
         Text(row.verdict.lower(), style=VERDICT_STYLES.get(row.verdict, "")),
         units.percent(accuracy.top1) if accuracy.top1 is not None else "",
         units.percent(accuracy.agreement or 0) if compared else "",

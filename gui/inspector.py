@@ -180,7 +180,7 @@ def _times(row: Row) -> list[Fact]:
         interval = "interval not known"
         if row.speedup_low is not None and row.speedup_high is not None:
             interval = f"{units.times(row.speedup_low)} to {units.times(row.speedup_high)}"
-        speedup = doubt.marked(units.times(row.speedup), row.doubts)
+        speedup = doubt.marked(units.times(row.speedup), row.speedup_doubts)
         facts.append((f"against {m.reference}", f"{speedup} ({interval}), {row.verdict.lower()}"))
     if m.first_run_ns is not None:
         facts.append(("first run, once", own(units.duration(m.first_run_ns))))

@@ -287,7 +287,7 @@ def standing(shown: Shown) -> tuple[str, str]:
     if shown.row.speedup is not None:
         speedup = doubt.marked(units.times(shown.row.speedup.value), shown.row.speedup_doubts)
         parts.append(f"{speedup} the speed of the reference")
-    doubts = (*shown.row.speedup_doubts, *shown.row.gain_doubts) or shown.row.doubts
+    doubts = shown.row.all_doubts
     notes = list(dict.fromkeys([*m.notes, *doubts]))
     words = ", ".join(parts) + "." if parts else ""
     return " ".join([words, *(f"{note[:1].upper()}{note[1:]}." for note in notes)]), "muted"

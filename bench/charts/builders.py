@@ -156,7 +156,7 @@ def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         if row.speedup is None:
             return None
         text = f"{units.times(row.speedup)} {row.verdict}"
-        return series.point(row, row.speedup, row.speedup_low, row.speedup_high, text, row.doubts)
+        return series.point(row, row.speedup, row.speedup_low, row.speedup_high, text, row.speedup_doubts)
 
     def rate(row: Row) -> Point | None:
         if row.images_per_s is None:

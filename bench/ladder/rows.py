@@ -41,16 +41,24 @@ class RungRow:
 
     @property
     def speedup_doubts(self) -> tuple[str, ...]:
-        """Its own doubts and the reference's, where it is compared with that."""
-        return self._with("the reference", self.reference)
+        """What speaks against its speed-up, where it is compared with the reference."""
+        return self._over("the reference", self.reference, self.speedup)
 
     @property
     def gain_doubts(self) -> tuple[str, ...]:
-        """Its own doubts and those of the rung that its gain is over."""
-        return self._with(self.below, self.lower)
+        """What speaks against its gain over the rung below."""
+        return self._over(self.below, self.lower, self.gain)
 
-    def _with(self, whose: str, other: RungMeasurement | None) -> tuple[str, ...]:
-        return self.doubts if other is None else (*self.doubts, *doubt.of(whose, _doubts(other)))
+    @property
+    def all_doubts(self) -> tuple[str, ...]:
+        """What speaks against anything that is shown of it."""
+        return tuple(dict.fromkeys((*self.doubts, *self.speedup_doubts, *self.gain_doubts)))
+
+    def _over(self, whose: str, other: RungMeasurement | None, ratio: Interval | None) -> tuple[str, ...]:
+        if other is None or ratio is None:
+            return self.doubts
+        relative = ratio.relative if ratio.known else None
+        return doubt.of_ratio(self.doubts, whose, _doubts(other), relative, stats.UNQUIET)
 
     @property
     def case(self) -> RungCase:

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import environment, limits, possible, stats
+from bench import doubt, environment, limits, possible, stats
 from bench.judge import Trial, Wrong
 from bench.ladder import entrants
 from bench.ladder.entrants import Entrant, Reference
@@ -191,7 +191,7 @@ class LadderRunner:
             warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
         interval = stats.median_interval(timing.samples_ns, timing.rounds)
         if interval.relative > stats.UNQUIET:
-            warnings.append(f"the machine was unquiet: the median moved by up to {interval.relative:.0%}")
+            warnings.append(doubt.unquiet(interval.relative))
         session = getattr(timed, "session", None)
         if session is not None and (reason := session.facts.get("stirring")):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")

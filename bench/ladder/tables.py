@@ -46,10 +46,10 @@ COLUMNS: tuple[Column, ...] = (
     ("disposition", lambda r: r.measurement.disposition, str),
     (
         "doubtful",
-        lambda r: bool(r.speedup_doubts or r.gain_doubts),
+        lambda r: bool(r.all_doubts),
         lambda v: doubt.MARK.strip() if v else "",
     ),
-    ("warnings", lambda r: "; ".join(dict.fromkeys((*r.speedup_doubts, *r.gain_doubts))) or None, str),
+    ("warnings", lambda r: "; ".join(r.all_doubts) or None, str),
     ("fault", lambda r: r.measurement.finding.fault if r.measurement.finding else None, str),
     ("median_s", _interval(lambda r: r.time, "value", 1e-9), lambda v: units.si(v, "s")),
     ("low_s", _interval(lambda r: r.time, "low", 1e-9), lambda v: units.si(v, "s")),
@@ -227,7 +227,7 @@ def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     lines.append(f"reference: {ladder.reference}, the same work as a model of one node")
     if beside := next((row for row in rows if row.beside), None):
         lines.append(f"* beside the ladder: over {beside.below}, the highest rung that is right in fp32")
-    if any(row.speedup_doubts or row.gain_doubts for row in rows):
+    if any(row.all_doubts for row in rows):
         lines.append(doubt.MEANING)
     lines += limit_lines(ladder)
     if any(row.limit and row.limit > 1 for row in rows):

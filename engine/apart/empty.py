@@ -12,8 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from engine import host
-from engine.apart import pool
+from engine.apart import pool, timed
 from engine.apart.client import Child
 from engine.apart.memory import Spec
 from engine.apart.slots import Slots
@@ -36,13 +35,10 @@ def train_ns(
     key = (shape, count, cold)
     if key not in _taken:
         child, number, slots = _session(shape, most)
-        samples = []
-        for k in range(COLD_TRAINS if cold else TRAINS):
-            slots.stir(1 + k * count, count)
-            if cold:
-                child.call("cold", number)
-                host.overwrite_caches()
-            samples.append(child.train(number, count))
+        samples = [
+            timed.train_ns(child, number, slots, 1 + k * count, count, untimed=count, cold=cold)
+            for k in range(COLD_TRAINS if cold else TRAINS)
+        ]
         # What the machine does meanwhile can only make one longer.
         _taken[key] = statistics.quantiles(samples, n=4)[0]
     return _taken[key]

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from engine import host
-from engine.apart import empty
+from engine.apart import empty, timed
 from engine.apart.client import Child
 from engine.apart.memory import Spec
 from engine.apart.slots import Kept, Slots, most
 from engine.stirring import Stirring
 from engine.witness import Witness
+
+# Passes before a train that are not timed, so long: what is woken settles on its cores, and threads that wait
+# for each other have met. None where a pass is longer than that.
+WARM_NS = 2_000_000
 
 
 class Trains:
@@ -31,6 +34,7 @@ class Trains:
         self._kept = Kept(sum(spec.nbytes for spec in outputs.values()))
         self.trigger_ns = 0.0  # what triggering and copying took a pass, and was taken off
         self.at_once = 1  # passes of the last train
+        self._pass_ns: float = WARM_NS  # of the last train; of the first nothing is known: one is untimed
 
     @property
     def facts(self) -> dict[str, str]:
@@ -62,14 +66,15 @@ class Trains:
         while left > 0:
             now = min(left, slots.count)
             overhead = empty.train_ns(self._inputs, self._outputs, now, slots.count, cold)
-            slots.stir(self._next, now)
-            if cold:
-                self._child.call("cold", self._number)
-                host.overwrite_caches()
+            untimed = min(now, int(WARM_NS / self._pass_ns))
+            whole = timed.train_ns(
+                self._child, self._number, slots, self._next, now, untimed=untimed, cold=cold
+            )
             # No pass takes less than a nanosecond, whatever the machine did while nothing was run.
-            taken += max(self._child.train(self._number, now) - overhead, now)
+            taken += max(whole - overhead, now)
             self._kept.offer(slots, self._next, now)
             self.trigger_ns, self.at_once = overhead / now, now
+            self._pass_ns = max(whole - overhead, now) / now
             self._next += now
             left -= now
         return round(taken)

@@ -23,7 +23,7 @@ from bench.stats import Interval, Verdict
 from tests.bench import synthetic
 
 CPU = ("engine-cpu", "ort-cpu")
-UNQUIET = "the machine was unquiet: between rounds the median moved by up to 11%"
+HELD_BACK = "the GPU was held back: by its temperature"
 
 
 def pair(batches: Sequence[int] = (4,)) -> tuple[Run, list[Measurement]]:
@@ -31,7 +31,7 @@ def pair(batches: Sequence[int] = (4,)) -> tuple[Run, list[Measurement]]:
 
 
 def warned(measurement: Measurement, *texts: str) -> Measurement:
-    return msgspec.structs.replace(measurement, validity=Validity(warnings=texts or (UNQUIET,)))
+    return msgspec.structs.replace(measurement, validity=Validity(warnings=texts or (HELD_BACK,)))
 
 
 def alone(measurement: Measurement, ns: float = 0.0) -> Measurement:
@@ -129,9 +129,9 @@ def test_the_reference_s_doubts_are_its_contender_s_ratio_s_alone(referred: Any)
     _, measured = referred
     for row in rows(measured):
         own = row.is_reference and row.case.batch == 4
-        assert row.own_doubts == ((UNQUIET,) if own else ())
+        assert row.own_doubts == ((HELD_BACK,) if own else ())
         if not row.is_reference:
-            assert row.doubts == ((f"{UNQUIET} (of the reference ort-cpu)",) if row.case.batch == 4 else ())
+            assert row.doubts == ((f"{HELD_BACK} (of the reference ort-cpu)",) if row.case.batch == 4 else ())
 
 
 def test_rows_made_one_at_a_time_have_the_doubts_of_a_reference_that_came_later(referred: Any) -> None:
@@ -142,6 +142,29 @@ def test_rows_made_one_at_a_time_have_the_doubts_of_a_reference_that_came_later(
         while cache.step():
             pass
     assert sum(bool(row.doubts) for row in cache.rows()) == 2
+
+
+def unquiet(measurement: Measurement, by_round: Sequence[float]) -> Measurement:
+    """With ten samples a round, each round slower by its own factor."""
+    samples = tuple(1e5 * factor for factor in by_round for _ in range(10))
+    starts = tuple(range(0, len(samples), 10))
+    texts = Validity(warnings=(doubt.unquiet(0.4),))
+    return msgspec.structs.replace(measurement, samples_ns=samples, rounds=starts, validity=texts)
+
+
+def test_what_a_round_did_to_both_speaks_against_their_times_and_not_against_their_ratio() -> None:
+    _, measured = pair()
+    rounds = (1.0, 1.6, 1.0, 1.5, 1.1)
+    alike = rows([unquiet(m, rounds) for m in measured])
+    ours = next(row for row in alike if not row.is_reference)
+    assert ours.own_doubts != ()
+    assert ours.speedup_doubts == ()
+    assert "!" in tables.text("median_s", ours)
+    assert "!" not in tables.text("speedup", ours) + tables.text("verdict", ours)
+    unlike = rows([unquiet(m, rounds if m.reference != m.case.backend else rounds[::-1]) for m in measured])
+    ours = next(row for row in unlike if not row.is_reference)
+    assert len(ours.speedup_doubts) == 2
+    assert "!" in tables.text("speedup", ours)
 
 
 def test_tables_mark_the_figures_and_no_others(referred: Any) -> None:
@@ -189,7 +212,7 @@ def test_without_doubts_there_is_no_mark_anywhere() -> None:
 def test_a_reference_s_warning_is_told_where_only_its_contender_is_shown(referred: Any) -> None:
     ours = [row for row in rows(referred[1]) if not row.is_reference]
     assert [line for line in terminal_tables.remarks(ours) if "!" in line] == [
-        f"lenet5-digits, engine-cpu at batch 4: ! {UNQUIET} (of the reference ort-cpu)"
+        f"lenet5-digits, engine-cpu at batch 4: ! {HELD_BACK} (of the reference ort-cpu)"
     ]
 
 
@@ -199,16 +222,16 @@ def test_charts_ring_the_points_count_them_and_say_why(referred: Any) -> None:
     times, speed = found["op-time"], found["speed"]
     assert [p.x for p in points(times, "ort-cpu") if p.doubts] == [4]
     assert not any(p.doubts for p in points(times, "engine-cpu"))
-    assert times.finding.endswith("; 1 of 6 points is doubtful: the machine was unquiet.")
+    assert times.finding.endswith("; 1 of 6 points is doubtful: the GPU was held back.")
     assert [p.x for p in points(speed, "engine-cpu") if p.doubts] == [4]  # the ratio
     assert not any(p.doubts for p in points(speed, "engine-cpu", 1))  # its own rate
-    assert speed.finding.endswith("2 of 9 points are doubtful: the machine was unquiet.")
-    assert UNQUIET in points(times, "ort-cpu")[1].text
-    assert f"! ort-cpu at batch 4: {UNQUIET}" in times.notes
+    assert speed.finding.endswith("2 of 9 points are doubtful: the GPU was held back.")
+    assert HELD_BACK in points(times, "ort-cpu")[1].text
+    assert f"! ort-cpu at batch 4: {HELD_BACK}" in times.notes
     assert "!" not in found["accuracy"].finding  # no warning of times is about answers
     bar = next(b for panel in found["breakdown"].panels for b in panel.bars if b.doubts)
     assert bar.total.endswith(doubt.MARK)
-    assert found["breakdown"].finding.endswith("1 of 6 bars is doubtful: the machine was unquiet.")
+    assert found["breakdown"].finding.endswith("1 of 6 bars is doubtful: the GPU was held back.")
 
 
 def test_a_run_laid_over_another_keeps_its_doubts(referred: Any) -> None:
@@ -247,13 +270,13 @@ def test_a_report_marks_them_and_gives_no_interval_of_one_sample(referred: Any) 
 
 
 def test_many_doubts_come_to_few_words() -> None:
-    texts = ["only 1 samples fit the budget; x", "only 9 samples fit the budget; x", UNQUIET, UNQUIET]
-    assert doubt.in_short(texts) == "only 1–9 samples fit the budget, the machine was unquiet"
+    texts = ["only 1 samples fit the budget; x", "only 9 samples fit the budget; x", HELD_BACK, HELD_BACK]
+    assert doubt.in_short(texts) == "only 1–9 samples fit the budget, the GPU was held back"
     _, measured = pair((1, 4, 16))
     names = {"lenet5-digits": "lenet5-digits"}
     said = overview.paragraph(rows([warned(m) if m.case.batch == 1 else m for m in measured]), names)
     assert "× ! (lenet5-digits, batch 1)" in said
-    assert "; 1 of 3 is doubtful: the machine was unquiet." in said
+    assert "; 1 of 3 is doubtful: the GPU was held back." in said
 
 
 # -------------------------------------------------------------------------------- what happens once

@@ -18,7 +18,7 @@ from gui.theme import Theming
 from tests.bench import synthetic
 from tests.ladder.test_ladder import example, measured
 
-UNQUIET = "the machine was unquiet: between rounds the median moved by up to 11%"
+HELD_BACK = "the GPU was held back: by its temperature"
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def recorded():
     changed = []
     for m in found:
         if (m.case.backend, m.case.batch) == ("ort-cpu", 4):
-            m = msgspec.structs.replace(m, validity=Validity(warnings=(UNQUIET,)))
+            m = msgspec.structs.replace(m, validity=Validity(warnings=(HELD_BACK,)))
         if (m.case.backend, m.case.batch) == ("engine-cpu", 16):
             m = msgspec.structs.replace(m, samples_ns=m.samples_ns[:1], rounds=(0,))
         changed.append(m)
@@ -64,7 +64,7 @@ def test_the_table_marks_figures_in_its_first_columns(window):
     assert not any("!" in str(cell) for cell in cells("engine-cpu", 1).values())
     place = names.index("speedup")
     row = next(i for i, r in enumerate(model.rows) if r.case.batch == 4 and not r.is_reference)
-    assert UNQUIET in model.index(row, place).data(Qt.ItemDataRole.ToolTipRole)
+    assert HELD_BACK in model.index(row, place).data(Qt.ItemDataRole.ToolTipRole)
 
 
 def test_points_have_rings_that_the_legend_explains_and_cannot_hide(window):
@@ -80,7 +80,7 @@ def test_points_have_rings_that_the_legend_explains_and_cannot_hide(window):
     button.click()
     assert LEGEND not in view._legend.hidden
     assert rings("ort-cpu") == [4]
-    assert UNQUIET in plot.words_at(2.0)
+    assert HELD_BACK in plot.words_at(2.0)
     # One sample has no interval.
     x, _ = plot._items["engine-cpu"].line.getData()
     assert len(x) == 3
@@ -97,7 +97,7 @@ def test_a_bar_has_its_mark_above_it_and_its_reason_in_the_read_out(window):
     plot = view.plots["ort-cpu"]
     totals = {bar.x: bar.total.endswith(doubt.MARK) for bar in plot.panel.bars}
     assert totals == {1: False, 4: True, 16: False}
-    assert UNQUIET in plot.words_at(plot._places[4])
+    assert HELD_BACK in plot.words_at(plot._places[4])
     assert "!" not in plot.words_at(plot._places[1])
 
 
@@ -107,7 +107,7 @@ def test_the_inspector_says_what_speaks_against_a_case_and_its_ratio(window):
     )
     window.state.select(ours)
     html = inspector_page(window.state.measurement(ours), window.state, Theming().theme)
-    assert f"! {UNQUIET} (of the reference ort-cpu)" in html
+    assert f"! {HELD_BACK} (of the reference ort-cpu)" in html
     lonely = msgspec.structs.replace(ours, batch=16)
     window.state.select(lonely)
     html = inspector_page(window.state.measurement(lonely), window.state, Theming().theme)
@@ -119,7 +119,7 @@ def test_layers_of_a_doubtful_case_are_marked(recorded):
     found = [m for m in recorded[1] if m.case.batch == 4]
     times = {c.heading: c for c in columns(found, found[0]) if c.name.endswith("time_s")}
     assert times["ort-cpu"].text(1e-6).endswith(doubt.MARK)
-    assert UNQUIET in times["ort-cpu"].tip
+    assert HELD_BACK in times["ort-cpu"].tip
     assert not times["engine-cpu"].text(1e-6).endswith(doubt.MARK)
     held = next(c for c in columns(found, found[0]) if c.name == "speedup")
     assert held.text(2.0).endswith(doubt.MARK)  # its reference's
@@ -128,7 +128,7 @@ def test_layers_of_a_doubtful_case_are_marked(recorded):
 def test_the_ladder_s_table_and_reader_mark_what_a_doubtful_reference_is_held_against(qapp):
     ladder, found = example()
     found = [
-        msgspec.structs.replace(m, validity=Validity(warnings=(UNQUIET,))) if m.case.is_reference else m
+        msgspec.structs.replace(m, validity=Validity(warnings=(HELD_BACK,))) if m.case.is_reference else m
         for m in found
     ]
     found.insert(0, msgspec.structs.replace(measured("once", 1, 8e6), samples_ns=(8e6,), rounds=(0,)))

@@ -17,11 +17,11 @@ from bench.ladder.rows import RungRow, rows
 from bench.records import Validity
 from tests.ladder.test_ladder import example, measured
 
-UNQUIET = "the machine was unquiet: the median moved by up to 11%"
+HELD_BACK = "the GPU was held back: by its temperature"
 
 
 def warned(measurement: RungMeasurement) -> RungMeasurement:
-    return msgspec.structs.replace(measurement, validity=Validity(warnings=(UNQUIET,)))
+    return msgspec.structs.replace(measurement, validity=Validity(warnings=(HELD_BACK,)))
 
 
 def alone(measurement: RungMeasurement) -> RungMeasurement:
@@ -46,7 +46,7 @@ def test_a_reference_s_warning_marks_what_is_held_against_it_and_no_time_but_its
     for row in found:
         if row.time and not row.case.is_reference:
             assert row.doubts == row.gain_doubts == ()
-            assert row.speedup_doubts == (f"{UNQUIET} (of the reference)",)
+            assert row.speedup_doubts == (f"{HELD_BACK} (of the reference)",)
     shown = lines(found)
     assert shown["02 better"].count("!") == 1
     assert "× !" in shown["02 better"]
@@ -54,22 +54,22 @@ def test_a_reference_s_warning_marks_what_is_held_against_it_and_no_time_but_its
     assert any(doubt.MEANING.startswith(start) for start in shown)
     for item in csv.DictReader(io.StringIO(tables.to_csv(found))):
         timed = item["median_s"] != ""
-        assert (item["doubtful"] == "True") == timed == (UNQUIET in item["warnings"])
+        assert (item["doubtful"] == "True") == timed == (HELD_BACK in item["warnings"])
     assert "× !" in report_tables.table(found)
     ladder, _ = example()
     chart = ladder_charts.speed(ladder, found)
-    assert f"the time of {ladder.reference} is doubtful: the machine was unquiet." in chart.finding
+    assert f"the time of {ladder.reference} is doubtful: the GPU was held back." in chart.finding
     assert chart.panels[0].baselines[0].label.endswith(doubt.MARK)
-    assert any(UNQUIET in note for note in chart.notes)
+    assert any(HELD_BACK in note for note in chart.notes)
 
 
 def test_the_rung_below_s_warning_marks_the_gain_alone() -> None:
     found = {row.name: row for row in changed("naive", warned)}
     better = found["better"]
     assert better.doubts == better.speedup_doubts == ()
-    assert better.gain_doubts == (f"{UNQUIET} (of naive)",)
+    assert better.gain_doubts == (f"{HELD_BACK} (of naive)",)
     ladder, _ = example()
-    assert "; to be doubted: the machine was unquiet" in story.sentence(ladder, better, list(found.values()))
+    assert "; to be doubted: the GPU was held back" in story.sentence(ladder, better, list(found.values()))
     roof = ladder_charts.roofline(ladder, list(found.values()))
     assert roof is not None
     points = {s.label: s.points[0] for s in roof.panels[0].series if s.marker}
