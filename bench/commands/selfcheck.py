@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from bench.selfcheck import Comparison, Selfcheck, Summary
 
 CANCELLED = 130
-FORMATS = ("table", "json")
+FORMATS = ("table", "json", "markdown")
+NAMES = ("model", "backend")  # of the columns that are no figures
 MAIN = Path(__file__).resolve().parents[2] / "main.py"
 # Set for the process that measures a model's file: whether what it finds outlives it.
 APART, _LOST = "KERNELSCOPE_SELFCHECK_APART", "lost"
@@ -61,7 +62,9 @@ def selfcheck(
         metavar="FILE",
         help="Go on with such a file, until it holds its comparisons, or --times of them.",
     ),
-    output: str = typer.Option("table", "--format", metavar="table|json", help="What goes to stdout."),
+    output: str = typer.Option(
+        "table", "--format", metavar="table|json|markdown", help="What goes to stdout."
+    ),
 ) -> None:
     """Compare backends with themselves, as `compare` compares them with each other.
 
@@ -115,8 +118,9 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
     from bench.timing import Rules
 
     job, progress = held.job, callback()
-    planned = check.plan(job, progress)
-    if model_questions.received(job.models) and APART not in os.environ:
+    # One that is complete is shown on any machine.
+    planned = check.plan(job, progress) if len(held.comparisons) < held.times else ()
+    if planned and model_questions.received(job.models) and APART not in os.environ:
         return _apart(held, path, output)
     rules = Rules(budget_s=job.budget_s, cold=job.l2 == "cold")
     pairs = check.Contenders(job, progress, held.instances)
@@ -147,6 +151,8 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
     if output == "json":
         sys.stdout.write(to_json(held))
         print(sentence(came_to), file=sys.stderr)
+    elif output == "markdown":
+        sys.stdout.write(page(held))
     else:
         console().print(table(held.comparisons))
         print(sentence(came_to))
@@ -202,20 +208,70 @@ def _rate(hits: int, of: int) -> str:
     return f"{hits} ({100 * hits / of:.1f} %; at least {least:.1f} % and at most {most:.1f} %, each by 95 %)"
 
 
+def page(held: Selfcheck) -> str:
+    """All of it as a Markdown page: the machine, how it was asked for, the table, what it came to."""
+    from bench import tables
+    from bench.charts.footer import machine, versions
+    from bench.selfcheck import summary
+
+    head, rows = _cells(held.comparisons)
+    rule = ["---" if name in NAMES else "---:" for name in head]
+    return "\n".join(
+        (
+            f"# Backends against themselves: {held.environment.gpu or held.environment.cpu}",
+            "",
+            f"`{_command(held)}`",
+            "",
+            f"- {machine(held)}",
+            f"- {versions(held)}",
+            "",
+            tables.pipes([head, rule, *rows]),
+            sentence(summary(held.comparisons)),
+            "",
+        )
+    )
+
+
+def _command(held: Selfcheck) -> str:
+    """The command that makes it."""
+    from bench import command
+    from bench.records import Job
+
+    job = held.job
+    words = ["python", "main.py", "selfcheck", *job.models]
+    for backend in job.backends:
+        words += ["--backend", backend]
+    words += ["--batch", command.batches(job.batches), "--precision", ",".join(job.precisions)]
+    words += ["--times", str(held.times), "--instances", str(held.instances)]
+    return shlex.join([*words, *command.measuring(job, Job(models=(), backends=()))])
+
+
 def table(found: Sequence[Comparison]) -> RenderableType:
     """Verdicts by case, and all of them."""
     from rich import box
     from rich.table import Table
 
+    head, rows = _cells(found)
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in head:
+        made.add_column(name, justify="left" if name in NAMES else "right")
+    for row in rows[:-1]:
+        made.add_row(*row)
+    made.add_section()
+    made.add_row(*rows[-1])
+    return made
+
+
+def _cells(found: Sequence[Comparison]) -> tuple[list[str], list[list[str]]]:
+    """The table's head and its rows, a case each; the last is of all."""
     from bench import units
     from bench.rows import label, title
     from bench.selfcheck import summary
     from bench.stats import Verdict
 
-    made = Table("model", "backend", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     verdicts = (verdict.lower() for verdict in Verdict)
-    for name in ("batch", "compared", *verdicts, "missed", "largest off", "interval ±"):
-        made.add_column(name, justify="right")
+    head = [*NAMES, "batch", "compared", *verdicts, "missed", "largest off", "interval ±"]
+    rows = []
     by_case: dict[tuple[str, str, str], list[Comparison]] = {}
     for comparison in found:
         case = comparison.case
@@ -223,14 +279,14 @@ def table(found: Sequence[Comparison]) -> RenderableType:
         by_case.setdefault(names, []).append(comparison)
     for names, own in [*by_case.items(), (("all", "", ""), found)]:
         came_to = summary(own)
-        if names[0] == "all":
-            made.add_section()
-        made.add_row(
-            *names,
-            str(came_to.comparisons),
-            *(str(came_to.verdicts.get(verdict, 0)) for verdict in Verdict),
-            str(came_to.missed),
-            units.percent(came_to.largest_off),
-            units.percent(came_to.half_width) if math.isfinite(came_to.half_width) else "not known",
+        rows.append(
+            [
+                *names,
+                str(came_to.comparisons),
+                *(str(came_to.verdicts.get(verdict, 0)) for verdict in Verdict),
+                str(came_to.missed),
+                units.percent(came_to.largest_off),
+                units.percent(came_to.half_width) if math.isfinite(came_to.half_width) else "not known",
+            ]
         )
-    return made
+    return head, rows

@@ -235,6 +235,13 @@ def test_many_comparisons_are_spread_over_several_calls(
     assert then.comparisons[:2] == first.comparisons
     assert [comparison.case.batch for comparison in then.comparisons] == [1, 16, 1, 16]
     assert made == [2, 2]
+    # What is complete is shown as a page, on any machine: nothing is prepared for it.
+    monkeypatch.setattr(selfcheck, "plan", lambda *_: pytest.fail("planned"))
+    assert main.main(["selfcheck", "--resume", str(file), "--format", "markdown"]) == 0
+    page = capsys.readouterr().out
+    assert "`python main.py selfcheck --backend engine-cpu" in page.replace("lenet5-digits ", "")
+    assert page.splitlines()[-2:-1] != [""]
+    assert "| all |  |  | 4 |" in page
     told = json.loads(out)
     assert told["environment"]["kernelscope"]
     assert [len(c["round_ratios"]) > 0 for c in told["comparisons"]] == 4 * [True]
