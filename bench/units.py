@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _PREFIXES = (
     (1e15, "P"),
@@ -78,3 +78,12 @@ def spans(values: Iterable[int], known: Iterable[int]) -> str:
         else:
             groups.append([value])
     return ", ".join(f"{g[0]:,}" if len(g) == 1 else f"{g[0]:,}–{g[-1]:,}" for g in groups)
+
+
+def instances(measured: Iterable[Sequence[int]]) -> str:
+    """In how many instances each was timed, of which instance each of its rounds was; "" where of one."""
+    counts = [max(1, len(set(of))) for of in measured]
+    low, high = min(counts, default=1), max(counts, default=1)
+    if high == 1:
+        return ""
+    return f"each timed in {high} instances" if low == high else f"timed in {low} to {high} instances each"

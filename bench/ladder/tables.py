@@ -134,7 +134,9 @@ def terminal(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]
     from rich.console import Group
     from rich.text import Text
 
-    made: list[RenderableType] = [Text(ladder.job.title, style="bold"), _table(rungs)]
+    several = units.instances(row.measurement.instances for row in rungs if row.time)
+    heading = ", ".join(filter(None, (ladder.job.title, several)))
+    made: list[RenderableType] = [Text(heading, style="bold"), _table(rungs)]
     made += [Text(line, style="dim") for line in remarks(ladder, rungs)]
     if models:
         heading = f"{ladder.job.model} as a whole, each rung in it at {ladder.job.node}"
