@@ -35,13 +35,20 @@ class Closed(Protocol):
 T = TypeVar("T", bound=Closed)
 
 
-def further(count: int, nbytes: int, device: str, make: Callable[[int], T]) -> tuple[list[T], str]:
-    """Instances 1 to `count` - 1 (0 is there), as many of them as memory suffices for, and a sentence where
-    these are fewer. nbytes: what one is known to take; make: instance of this number, checked. Raises what
-    that raises but for memory that did not suffice; then none is left open."""
+def further(
+    count: int, nbytes: int, device: str, room: float, make: Callable[[int], T]
+) -> tuple[list[T], str]:
+    """Instances 1 to `count` - 1 (0 is there), as many of them as time and memory suffice for, and a sentence
+    where these are fewer. nbytes: what one is known to take; room: passes that the budget has time for, since
+    an instance without a sample is of no use; make: instance of this number, checked. Raises what that raises
+    but for memory that did not suffice; then none is left open."""
     made: list[T] = []
+    short = "memory did not suffice"
     try:
         for number in range(1, count):
+            if number >= room:
+                short = "the budget has no time"
+                break
             if nbytes > SHARE * _free_nbytes(device):
                 break
             made.append(make(number))
@@ -52,9 +59,7 @@ def further(count: int, nbytes: int, device: str, make: Callable[[int], T]) -> t
             one.close()
         raise
     there = len(made) + 1
-    if there >= count:
-        return made, ""
-    return made, f"timed in {told(there)}: memory did not suffice for {count}"
+    return made, "" if there >= count else f"timed in {told(there)}: {short} for {count}"
 
 
 def told(count: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -88,6 +89,7 @@ class Trial:
         )
         self._sample: Sample = of._sample if of else self.fresh()
         self._other: Sample | None = None
+        self.pass_s = 0.0  # of the last pass that was checked
         self._data = data_inputs(self.params, len(self._sample.inputs))
         given = self._sample.given(self.params)
         self.session: RungSession = prepare(self.rung, self.params, given, self.threads)
@@ -252,8 +254,10 @@ class Trial:
 
     def _start(self, byte: int) -> None:
         self.session.poison(byte)
+        started = time.perf_counter()
         self.session.run()
         self.session.synchronize()
+        self.pass_s = time.perf_counter() - started
         self.checks += 1
 
     # ------------------------------------------------------------------------------------- a part of it

@@ -19,7 +19,7 @@ from bench.judge.suite import small_shapes
 from bench.ladder.records import REFERENCE, LadderJob, RungCase
 from bench.outcomes import Incorrect
 from bench.records import Case, ErrorStats, Job
-from bench.timing import Timed
+from bench.timing import Timed, first_run
 from engine import backends, cuda_driver, host
 from engine.backend import Options, Session
 from engine.cuda_runtime import import_cupy
@@ -61,6 +61,7 @@ class Reference:
         sample = trials.draw(params, np.random.default_rng(seed))
         inputs = sample.whole_inputs
         made = one_node.graph(params, inputs)
+        self.pass_s = 0.0
         self._precision = precision
         self._prepare = partial(
             backend.prepare, made, made.fixed_batch or 1, precision, Options(threads=threads)
@@ -92,8 +93,7 @@ class Reference:
 
     def _asked(self, session: Session) -> np.ndarray:
         session.bind(self._inputs)
-        session.run()
-        session.synchronize()
+        self.pass_s = first_run(session) / 1e9
         return session.fetch()[one_node.OUTPUT]
 
     def time_runs(self, count: int, cold: bool = False) -> int:
@@ -187,10 +187,16 @@ def wrong(failure: judge.Failure, number: int) -> judge.Wrong:
 class _Open(Timed, instances.Closed, Protocol): ...
 
 
+class _First(_Open, Protocol):
+    """pass_s: seconds that a pass took it."""
+
+    pass_s: float
+
+
 def _several(
     job: LadderJob,
     case: RungCase,
-    first: _Open,
+    first: _First,
     started_at: str,
     nbytes: int,
     another: Callable[[int], _Open],
@@ -200,7 +206,8 @@ def _several(
     stack.callback(first.close)
 
     def more() -> tuple[Sequence[Timed], str]:
-        others, short = instances.further(job.instances, nbytes, job.device, another)
+        room = job.budget_s / first.pass_s
+        others, short = instances.further(job.instances, nbytes, job.device, room, another)
         for other in others:
             stack.callback(other.close)
         return others, short

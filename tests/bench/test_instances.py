@@ -218,3 +218,10 @@ def test_an_answer_apart_by_more_than_two_bounds_is_another():
     assert not instances.alike({"y": first["y"] * np.float32(1 + 1e-4)}, first, "fp32").ok
     with pytest.raises(Incorrect, match="in instance 3: before timing"), instances.named(2):
         raise Incorrect(None, "before timing", "it is wrong")
+
+
+def test_a_pass_that_takes_the_whole_budget_is_of_one_instance(fakes):
+    other = Numbered("other")
+    found, _ = go(changed(backends=fakes(other), instances=3, budget_s=1e-6))
+    assert "timed in 1 instance: the budget has no time for 3" in found["other"].validity.warnings
+    assert len(other.made) == 1
