@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import accuracy, artifacts, gallery, instances, predictions, stats, timed_pass, timing, tuning
+from bench import accuracy, artifacts, gallery, instances, predictions, timed_pass, timing, tuning, unrest
 from bench.layer_check import LayerCheck
 from bench.material import ORACLE, Material
 from bench.outcomes import Incorrect, outcome
@@ -225,16 +225,12 @@ class Contender:
     def measured(self, timed: Timing, telemetry: Telemetry) -> Measurement:
         """The measurement of a case that went well. Call after `close`."""
         warnings = [*timed.warnings, *self._warnings, *(self._check.warnings if self._check else ())]
-        interval = stats.median_interval(timed.samples_ns, timed.rounds, instances=timed.instances)
         if len(timed.samples_ns) < timing.Rules.min_samples:
             count = len(timed.samples_ns)
             fit = "sample fits" if count == 1 else "samples fit"
             warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
-        if interval.relative > stats.UNQUIET:
-            warnings.append(
-                f"the machine was unquiet: between {'instances' if timed.instances else 'rounds'} the median "
-                f"moved by up to {interval.relative:.0%}"
-            )
+        if moved := unrest.warning(timed):
+            warnings.append(moved)
         if reason := self._facts.get("stirring"):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
         if self._material.judge != ORACLE:

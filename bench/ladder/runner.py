@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import environment, limits, possible, stats
+from bench import environment, limits, possible, unrest
 from bench.judge import Trial, Wrong
 from bench.ladder import entrants
 from bench.ladder.entrants import Entrant, Reference
@@ -216,9 +216,8 @@ class LadderRunner:
             count = len(timing.samples_ns)
             fit = "sample fits" if count == 1 else "samples fit"
             warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
-        interval = stats.median_interval(timing.samples_ns, timing.rounds, instances=timing.instances)
-        if interval.relative > stats.UNQUIET:
-            warnings.append(f"the machine was unquiet: the median moved by up to {interval.relative:.0%}")
+        if moved := unrest.warning(timing):
+            warnings.append(moved)
         session = getattr(timed, "session", None)
         if session is not None and (reason := session.facts.get("stirring")):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from bench import command, instances, runner, stats, timing, units
+from bench import command, instances, runner, stats, timing, units, unrest
 from bench.bounds import INSTANCES
 from bench.cases import check
 from bench.outcomes import Incorrect
@@ -76,6 +76,31 @@ def test_a_second_instance_that_is_twice_as_slow_leaves_no_clear_verdict():
     assert verdict is stats.Verdict.UNCLEAR
     assert interval.low < 1 / 1.5
     assert interval.high > 2 / 1.5
+
+
+def timing_of(medians, labels):
+    return timing.Timing(
+        samples_ns=[m * (1 + 1e-4 * i) for m in medians for i in range(4)],
+        rounds=[4 * i for i in range(len(medians))],
+        instances=list(labels),
+    )
+
+
+@pytest.mark.parametrize(
+    ("medians", "labels", "told"),
+    [
+        # Two that agree say little of a third, so that the interval is wide; nothing moved for all that.
+        ((1000, 1010, 1001, 1011, 1000), (0, 1, 0, 1, 0), ""),
+        ((1000, 1100, 1001, 1101, 1000), (0, 1, 0, 1, 0), "instances differ: the median of one is 10% above"),
+        ((1000, 1010, 1300, 1011, 1000), (0, 1, 0, 1, 0), "the machine was unquiet: between rounds"),
+        ((1000, 1010, 1300, 1011, 1000), (), "the machine was unquiet: between rounds"),
+        ((1000, 1002, 1001, 1003, 1000), (), ""),
+    ],
+)
+def test_what_moved_a_median_is_told_apart(medians, labels, told):
+    found = unrest.warning(timing_of(medians, labels))
+    assert found.startswith(told)
+    assert bool(found) == bool(told)
 
 
 # ----------------------------------------------------------------------------------------------- a comparison
