@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bench import stats, unrest
+from bench import stats
 from bench.records import StopReason
 from bench.stats import Outlook
 
@@ -60,14 +60,20 @@ def _spent(own: Timing, rules: Rules) -> StopReason:
 
 
 def _against(own: Timing, reference: Timing) -> StopReason:
-    """Of one that is compared: clear, and not by figures that would be shown as doubtful, or without hope of
-    becoming so."""
+    """Of one that is compared: clear, and not by medians that are hardly known, or without hope of becoming
+    so."""
     outlook = stats.outlook(own, reference)
-    if outlook is Outlook.CLEAR and not unrest.warning(own) and not unrest.warning(reference):
+    if outlook is Outlook.CLEAR and _quiet(own) and _quiet(reference):
         return "verdict"
     if reference.stop_reason:  # no round of its own has one to be paired with any more
         return reference.stop_reason
     return "exhausted" if outlook is Outlook.HOPELESS else ""
+
+
+def _quiet(own: Timing) -> bool:
+    # Of instances too: two that happen to agree would else end it, and be wrong twice as often.
+    interval = stats.median_interval(own.samples_ns, own.rounds, instances=own.instances)
+    return interval.relative <= stats.UNQUIET
 
 
 def _alone(own: Timing, rules: Rules) -> StopReason:
