@@ -191,4 +191,4 @@ def _half_width(row: Row) -> str:
     if not row.median_ns or row.low_ns is None or row.high_ns is None:
         return ""
     far = max(row.high_ns - row.median_ns, row.median_ns - row.low_ns) / row.median_ns
-    return f"{far * 100:.1f} %"
+    return units.half_width(far)

@@ -53,6 +53,11 @@ def nbytes(size: float) -> str:
     raise AssertionError("unreachable")
 
 
+def half_width(fraction: float) -> str:
+    """Half an interval, as a fraction of its value: beyond ten times that it tells nothing but that."""
+    return f"{fraction * 100:.1f} %" if fraction < 10 else "> 999 %"
+
+
 def percent(fraction: float, decimals: int = 2) -> str:
     """A fraction as "97.25 %"; what is not quite 100 never reads 100."""
     text = f"{fraction * 100:.{decimals}f}"
