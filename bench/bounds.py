@@ -7,6 +7,9 @@ from bench.records import Job
 MAX_BATCH = 100_000
 MAX_IMAGES = 1_000_000
 MAX_THREADS = 4096
+MAX_INSTANCES = 100
+# How many sessions of each contender are timed where nobody says how many.
+INSTANCES = 3
 
 
 def count(job: Job, backends: int) -> int:

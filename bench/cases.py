@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import rung_check
-from bench.bounds import MAX_BATCH, MAX_IMAGES, MAX_THREADS
+from bench.bounds import MAX_BATCH, MAX_IMAGES, MAX_INSTANCES, MAX_THREADS
 from bench.records import Case, Job, stem
 from engine import backends, importer
 from engine.backend import PRECISIONS, Backend, Variant
@@ -222,6 +222,7 @@ def check(job: Job) -> None:
                 f"known are {', '.join(PRECISIONS)}"
             )
     check_seconds(job.budget_s, job.timeout_s)
+    check_instances(job.instances)
     if job.l2 not in ("warm", "cold"):
         raise InputError(f"L2 mode {job.l2!r} is not known; known are warm and cold")
     if job.preprocess is not None:
@@ -245,6 +246,11 @@ def check_seconds(budget_s: float, timeout_s: float) -> None:
     for name, seconds in (("budget", budget_s), ("timeout", timeout_s)):
         if not (math.isfinite(seconds) and seconds > 0):
             raise InputError(f"{name} {seconds:g} s is no time to measure in; give seconds above 0")
+
+
+def check_instances(instances: int) -> None:
+    """Raises InputError for a number of sessions that are not to be timed beside each other."""
+    _within("instances", instances, 1, MAX_INSTANCES)
 
 
 def _check_dataset(spec: str) -> None:

@@ -6,6 +6,7 @@ import itertools
 import shlex
 from typing import Any
 
+from bench.bounds import INSTANCES
 from bench.records import Job
 
 _PLAIN = Job(models=(), backends=())
@@ -30,6 +31,7 @@ def arguments(job: Job) -> list[str]:
     if job.preprocess is not None:
         words += ["--preprocess", job.preprocess]
     words += measuring(job, _PLAIN)
+    words += several(job.instances)
     if not job.layers:
         words.append("--no-layer-pass")
     if job.tune != _PLAIN.tune:
@@ -60,6 +62,11 @@ def measuring(job: Any, plain: Any) -> list[str]:
     if job.timeout_s != plain.timeout_s:
         words += ["--timeout", f"{job.timeout_s:g}"]
     return words
+
+
+def several(instances: int) -> list[str]:
+    """The option of how many instances of each are timed, where they are not as many as commands take."""
+    return [] if instances == INSTANCES else ["--instances", str(instances)]
 
 
 def batches(values: tuple[int, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import accuracy, artifacts, doubt, gallery, predictions, stats, timed_pass, timing, tuning
+from bench import accuracy, artifacts, gallery, instances, predictions, timed_pass, timing, tuning, unrest
 from bench.layer_check import LayerCheck
 from bench.material import ORACLE, Material
 from bench.outcomes import Incorrect, outcome
@@ -38,17 +39,20 @@ Progress = Callable[[str, float | None], None]
 
 
 class Contender:
-    """A case with its session. Raises whatever the backend raises; `settle` puts that into a Measurement."""
+    """A case with its session, and further instances of it. Raises whatever the backend raises; `failed` puts
+    that into a Measurement. Facts, phases and memory are those of the first."""
 
     def __init__(self, case: Case, material: Material, job: Job) -> None:
         self.case = case
         self.backend: Backend = backends.get(case.backend)
         self.session: Session | None = None
+        self._others: list[Session] = []
         self.options = tuning.options(self.backend, material, job)
         self._material = material
         self._job = job
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._first_run_ns: int | None = None
+        self._pass_s = 0.0
         self._phases: dict[str, float] = {}
         self._wall_ns: float | None = None
         self._dataset_ns: dict[str, float] = {}
@@ -69,6 +73,11 @@ class Contender:
     def graph(self) -> Graph:
         return self._material.graph
 
+    @property
+    def sessions(self) -> list[Session]:
+        """All instances that are open."""
+        return [session for session in (self.session, *self._others) if session is not None]
+
     # ----------------------------------------------------------------------------------------------- stages
 
     def prepare(self) -> None:
@@ -88,33 +97,65 @@ class Contender:
         # Something else first, so that an answer left over from it is not taken for a right one.
         self.session.bind(_disturbed(self._placement.inputs))
         self._first_run_ns = timing.first_run(self.session)
-        self.session.bind(self._placement.inputs)
-        self.session.run()
-        self.session.synchronize()
+        self._pass_s = _pass(self.session, self._placement.inputs)
         self._check = LayerCheck(case, self.backend, self.options, self._material)
         try:
-            self._judge("before timing")
+            self._judge(self.session, "before timing")
         except Incorrect:
             self._check.before_timing(self.session)  # which layer it comes of says more
             raise
         self._check.before_timing(self.session)
         self._phases = {name: float(ns) for name, ns in self.session.phases.items()}
 
+    def prepare_others(self) -> tuple[list[Session], str]:
+        """The further instances that the job asks for, each with the choices that were made for the first:
+        what is timed once and kept is not timed again. What a session chooses when it is created it chooses
+        anew: cuDNN's algorithm in ONNX Runtime, which of our launches begin early. Returns them, and where
+        memory did not suffice for all a sentence. Raises Incorrect where one is not right."""
+        first, count = self._open(), self._job.instances
+        expected = _answers(first, self._placement.inputs) if count > 1 else {}
+
+        def another(number: int) -> Session:
+            case = self.case
+            made = self.backend.prepare(self._material.graph, case.batch, case.precision, self.options)
+            try:
+                with instances.named(number):
+                    _pass(made, _disturbed(self._placement.inputs))
+                    got = _answers(made, self._placement.inputs)
+                    right = self._material.check(got, self._placement, self._bound_of())
+                    if not right.ok:
+                        raise Incorrect(right, "before timing")
+                    found = self._alike(got, expected)
+                    if not found.ok and not self._material.moves:
+                        raise Incorrect(found, "before timing, beside the first instance")
+            except BaseException:
+                made.close()
+                raise
+            return made
+
+        nbytes = sum(first.memory.values())
+        room = self._job.budget_s / self._pass_s
+        self._others, short = instances.further(count, nbytes, self.backend.device, room, another)
+        self._warnings += [short] if short else []
+        return self._others, short
+
     def check_again(self) -> None:
-        """After timing: timed passes must have been right, and so must a pass over other images."""
-        session = self._open()
-        if isinstance(session, Witnessed) and session.stirring is not None:
-            self._check_timed(session)
-        else:
-            self._judge("after timing")
-        session.bind(_disturbed(self._placement.inputs))
-        session.run()
-        session.synchronize()
+        """After timing, of each instance: timed passes must have been right, and so must a pass over other
+        images. The first is left open alone."""
+        for number, session in enumerate(self.sessions):
+            with instances.named(number):
+                if isinstance(session, Witnessed) and session.stirring is not None:
+                    self._check_timed(session, session)
+                else:
+                    self._judge(session, "after timing")
+        before = self._placement
         self._placement = self._material.placement(self.case.batch, seed=self._job.seed + 1)
-        session.bind(self._placement.inputs)
-        session.run()
-        session.synchronize()
-        self._judge("after timing, with other images")
+        for number, session in enumerate(self.sessions):
+            with instances.named(number):
+                _pass(session, _disturbed(before.inputs))
+                _pass(session, self._placement.inputs)
+                self._judge(session, "after timing, with other images")
+        self._close_others()
 
     def take_apart(self, median_ns: float) -> None:
         """Phases of an end-to-end pass; `median_ns` is what a pass takes on the device's clock."""
@@ -165,24 +206,31 @@ class Contender:
         self._keep(folder, "layers", lambda path: artifacts.save_layers(path, self._layers))
 
     def close(self) -> None:
-        """Free the session; a failure to do so is the next case's to notice."""
+        """Free the sessions; a failure to do so is the next case's to notice."""
         session, self.session = self.session, None
-        if session is not None:
-            self._facts, self._memory = dict(session.facts), dict(session.memory)
-            session.close()
+        with contextlib.ExitStack() as stack:
+            if session is not None:
+                stack.callback(session.close)
+                self._facts, self._memory = dict(session.facts), dict(session.memory)
+            stack.callback(self._close_others)
+
+    def _close_others(self) -> None:
+        others, self._others = self._others, []
+        with contextlib.ExitStack() as stack:
+            for session in others:
+                stack.callback(session.close)
 
     # --------------------------------------------------------------------------------------------- outcomes
 
     def measured(self, timed: Timing, telemetry: Telemetry) -> Measurement:
         """The measurement of a case that went well. Call after `close`."""
         warnings = [*timed.warnings, *self._warnings, *(self._check.warnings if self._check else ())]
-        interval = stats.median_interval(timed.samples_ns, timed.rounds, instances=timed.instances)
         if len(timed.samples_ns) < timing.Rules.min_samples:
             count = len(timed.samples_ns)
             fit = "sample fits" if count == 1 else "samples fit"
             warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
-        if interval.relative > stats.UNQUIET:
-            warnings.append(doubt.unquiet(interval.relative))
+        if moved := unrest.warning(timed):
+            warnings.append(moved)
         if reason := self._facts.get("stirring"):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
         if self._material.judge != ORACLE:
@@ -232,28 +280,33 @@ class Contender:
             raise RuntimeError(f"the session of {self.case.words} is closed")
         return self.session
 
-    def _judge(self, when: str) -> None:
-        stats_ = self._material.check(self._open().fetch(), self._placement, self._bound_of())
-        self._output = stats_
+    def _judge(self, session: Session, when: str) -> None:
+        stats_ = self._material.check(session.fetch(), self._placement, self._bound_of())
+        if session is self.session or not stats_.ok:
+            self._output = stats_
         self._checked = len(self._placement.rows)
         if not stats_.ok:
             raise Incorrect(stats_, when)
 
-    def _check_timed(self, session: Witnessed) -> None:
-        """Passes drawn among those that were timed, against float64. Raises Incorrect."""
-        bound_of = self._bound_of()
+    def _check_timed(self, session: Session, timed: Witnessed) -> None:
+        """Passes of `session` drawn among those that were timed: the first instance's against float64,
+        another's against the first's. Raises Incorrect."""
+        first, bound_of = self._open(), self._bound_of()
 
         def right(inputs: Mapping[str, np.ndarray], answers: Mapping[str, np.ndarray]) -> ErrorStats | None:
-            return self._material.check_row(inputs, answers, bound_of)
+            if session is first:
+                return self._material.check_row(inputs, answers, bound_of)
+            found = self._alike(answers, _answers(first, inputs))
+            moves = not found.ok and self._material.moves
+            return self._material.check_row(inputs, answers, bound_of) if moves else found
 
-        timed_pass.check(session, self._again, right, bound_of, accuracy.PROPAGATED_FACTOR)
+        def again(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+            return _answers(session, inputs)
 
-    def _again(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        session = self._open()
-        session.bind(inputs)
-        session.run()
-        session.synchronize()
-        return session.fetch()
+        timed_pass.check(timed, again, right, bound_of, accuracy.PROPAGATED_FACTOR)
+
+    def _alike(self, got: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray]) -> ErrorStats:
+        return instances.alike(got, first, self._bound_of(), accuracy.PROPAGATED_FACTOR)
 
     def _bound_of(self) -> str:
         lenient = isinstance(self.backend, Variant) and self.backend.lenient
@@ -293,6 +346,17 @@ class Contender:
             gallery.keep_images(target, dataset.images, dataset.classes, self.case.images)
         except OSError as error:
             self._warnings.append(f"the images could not be kept: {(error.strerror or str(error)).lower()}")
+
+
+def _pass(session: Session, inputs: Mapping[str, np.ndarray]) -> float:
+    """A pass over these inputs; the seconds that it took."""
+    session.bind(inputs)
+    return timing.first_run(session) / 1e9
+
+
+def _answers(session: Session, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    _pass(session, inputs)
+    return session.fetch()
 
 
 def _disturbed(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -13,4 +13,5 @@ JOB = Job(
     own_batches={"alexnet-digits": (1,)},
     own_images={"alexnet-digits": (16,)},
     budget_s=0.15,
+    instances=2,
 )

@@ -17,7 +17,7 @@ from bench.records import Validity
 
 MARK = " !"
 ONE_SAMPLE = "one sample alone: nothing is known of its spread, and no verdict follows from it"
-UNQUIET = "the machine was unquiet"
+UNQUIET = "the machine was unquiet"  # how bench.unrest begins to tell of rounds that differ
 MEANING = "! behind a figure: to be doubted, for the reason told of it or of what it is compared with"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -40,11 +40,6 @@ def own(measurement: Sampled) -> tuple[str, ...]:
 def of(whose: str, doubts: Iterable[str]) -> tuple[str, ...]:
     """Another's doubts where a figure was held against it."""
     return tuple(f"{text} (of {whose})" for text in doubts)
-
-
-def unquiet(relative: float) -> str:
-    """The warning of a time that rounds leave this uncertain, as a fraction of it."""
-    return f"{UNQUIET}: between rounds the median moved by up to {relative:.0%}"
 
 
 def of_ratio(

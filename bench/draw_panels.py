@@ -247,7 +247,7 @@ def _y_axis(axes: Axes, panel: Panel) -> None:
 
     axis = panel.y
     if axis.scale == "log":
-        values = [v for s in panel.series for p in s.points for v in (p.y, p.low or p.y, p.high or p.y)]
+        values = [v for s in panel.series for p in s.points for v in (p.y, *p.followed)]
         values += [panel.baseline] if panel.baseline else []
         low, high = min(values), max(values)
         few = 8 <= high / low < 30

@@ -258,6 +258,12 @@ class Material:
             self._moved = oracle.moved_along(self.graph, golden, expected)
         return accuracy.check(outputs, expected, placement, precision, self._moved)
 
+    @property
+    def moves(self) -> bool:
+        """Whether a right answer lay beyond the bound because it moves with the inputs' last bit, so that two
+        right ones may differ by more than their bounds."""
+        return self._moved is not None
+
     def check_row(
         self, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray], precision: str
     ) -> ErrorStats | None:

@@ -79,7 +79,8 @@ class Job(Record, frozen=True):
     takes in place of the general ones. tune: whose kernels are timed first where this machine has no choice
     of a case: "cuda"'s, "all", or "none" (then the ladder's order decides, whatever was timed before).
     tune_reference: beside the CUDA reference also its tuned variants, swept first where this machine has no
-    sweep of a case.
+    sweep of a case. instances: how many sessions of each contender are timed (1, as it was before records
+    said so; whoever makes a job asks for bench.bounds.INSTANCES).
     """
 
     models: tuple[str, ...]
@@ -102,6 +103,7 @@ class Job(Record, frozen=True):
     own_images: dict[str, tuple[int, ...]] = {}
     tune: Literal["cuda", "all", "none"] = "cuda"
     tune_reference: bool = False
+    instances: int = 1
 
     def batches_of(self, model: str) -> tuple[int, ...]:
         """The batch sizes that a model is run at."""

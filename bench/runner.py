@@ -152,6 +152,10 @@ class Runner:
                 entrant = self._prepared(case, later if len(group) > 1 else None)
                 if entrant is not None:
                     ready[case.key] = entrant
+            # When each has its first: what memory is left is for the others.
+            for key in tuple(ready) if self._job.instances > 1 else ():
+                if not self._multiplied(ready[key]):
+                    del ready[key]
             if ready:
                 self._timed(ready)
         finally:
@@ -197,6 +201,19 @@ class Runner:
             self._fail(entrant, case, error)
             return None
 
+    def _multiplied(self, entrant: Contender) -> bool:
+        """Prepare its further instances; False where that was the case's end."""
+        self._go_on()
+        self._say(CaseStarted(case=entrant.case, stage="prepare"))
+        try:
+            entrant.prepare_others()
+        except Stopped:
+            raise
+        except Exception as error:
+            self._fail(entrant, entrant.case, error)
+            return False
+        return True
+
     def _timed(self, ready: dict[str, Contender]) -> None:
         job = self._job
         devices = {key: entrant.backend.device for key, entrant in ready.items()}
@@ -213,7 +230,7 @@ class Runner:
 
         with Sampler(devices, uuid) as sampler:
             timings = time_together(
-                {key: entrant.session for key, entrant in ready.items() if entrant.session is not None},
+                {key: entrant.sessions for key, entrant in ready.items()},
                 rules(job),
                 job.seed,
                 references=_references(ready),

@@ -31,7 +31,7 @@ from bench.medians import clock_tick, median, median_draws, split_rounds
 from bench.student import CONFIDENCE, SURE, student
 
 SAME_BOUND = 0.02  # two medians within ±2 % are the same
-UNQUIET = 0.05  # rounds that leave the median this uncertain are worth a warning
+UNQUIET = 0.05  # rounds that leave the median this uncertain are worth a warning (bench.unrest)
 DRAWS = 2000
 # With a single round nothing is known of the drift between rounds; this much is assumed (either way).
 UNSEEN_DRIFT = 0.05

@@ -60,8 +60,8 @@ def _spent(own: Timing, rules: Rules) -> StopReason:
 
 
 def _against(own: Timing, reference: Timing) -> StopReason:
-    """Of one that is compared: clear, and not by figures that would be shown as doubtful, or without hope of
-    becoming so."""
+    """Of one that is compared: clear, and not by medians that are hardly known, or without hope of becoming
+    so."""
     outlook = stats.outlook(own, reference)
     if outlook is Outlook.CLEAR and _quiet(own) and _quiet(reference):
         return "verdict"
@@ -71,6 +71,7 @@ def _against(own: Timing, reference: Timing) -> StopReason:
 
 
 def _quiet(own: Timing) -> bool:
+    # Of instances too: two that happen to agree would else end it, and be wrong twice as often.
     interval = stats.median_interval(own.samples_ns, own.rounds, instances=own.instances)
     return interval.relative <= stats.UNQUIET
 

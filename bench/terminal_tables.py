@@ -73,8 +73,10 @@ class _ModelTable:
 def _heading(rows: Sequence[Row]) -> str:
     counts = ", ".join(f"{count:,}" for count in sorted({row.case.images for row in rows if row.case.images}))
     references = dict.fromkeys(r.measurement.reference for r in rows if r.speedup is not None)
-    against = f", speed-up against {' and '.join(references)}" if references else ""
-    return f"{rows[0].title}{f', {counts} images' if counts else ''}{against}"
+    against = f"speed-up against {' and '.join(references)}" if references else ""
+    several = units.instances(row.measurement.instances for row in rows if row.measurement.samples_ns)
+    images = f"{counts} images" if counts else ""
+    return ", ".join(filter(None, (rows[0].title, images, against, several)))
 
 
 def _cells(row: Row, marks: bool) -> list[str | Text]:
@@ -189,4 +191,4 @@ def _half_width(row: Row) -> str:
     if not row.median_ns or row.low_ns is None or row.high_ns is None:
         return ""
     far = max(row.high_ns - row.median_ns, row.median_ns - row.low_ns) / row.median_ns
-    return f"{far * 100:.1f} %"
+    return units.half_width(far)

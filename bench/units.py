@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _PREFIXES = (
     (1e15, "P"),
@@ -53,6 +53,11 @@ def nbytes(size: float) -> str:
     raise AssertionError("unreachable")
 
 
+def half_width(fraction: float) -> str:
+    """Half an interval, as a fraction of its value: beyond ten times that it tells nothing but that."""
+    return f"{fraction * 100:.1f} %" if fraction < 10 else "> 999 %"
+
+
 def percent(fraction: float, decimals: int = 2) -> str:
     """A fraction as "97.25 %"; what is not quite 100 never reads 100."""
     text = f"{fraction * 100:.{decimals}f}"
@@ -78,3 +83,12 @@ def spans(values: Iterable[int], known: Iterable[int]) -> str:
         else:
             groups.append([value])
     return ", ".join(f"{g[0]:,}" if len(g) == 1 else f"{g[0]:,}–{g[-1]:,}" for g in groups)
+
+
+def instances(measured: Iterable[Sequence[int]]) -> str:
+    """In how many instances each was timed, of which instance each of its rounds was; "" where of one."""
+    counts = [max(1, len(set(of))) for of in measured]
+    low, high = min(counts, default=1), max(counts, default=1)
+    if high == 1:
+        return ""
+    return f"each timed in {high} instances" if low == high else f"timed in {low} to {high} instances each"

@@ -113,6 +113,11 @@ class JobFields(QWidget):
         self.threads = QSpinBox(minimum=0, maximum=bounds.MAX_THREADS)
         self.threads.setSpecialValueText("one a core")
         self.threads.setToolTip("Threads of the CPU backends, ours and ONNX Runtime alike")
+        self.instances = QSpinBox(minimum=1, maximum=bounds.MAX_INSTANCES, suffix=" of each")
+        self.instances.setToolTip(
+            "Sessions of each contender that take the rounds in turn: what they differ by, as addresses and "
+            "what is chosen at their creation, is then in the interval"
+        )
         self.layers = QCheckBox("Measure &every layer")
         self.layers.setToolTip("Time and errors of each operator, in passes of their own")
         self.tune = QCheckBox("T&une the reference")
@@ -154,6 +159,7 @@ class JobFields(QWidget):
             ("&Prepare", self.preprocess),
             ("&L2 cache", self.l2),
             ("&Time", self.budget),
+            ("I&nstances", self.instances),
             ("Thre&ads", self.threads),
         ):
             label = Label(text)

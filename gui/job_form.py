@@ -87,6 +87,7 @@ class JobForm(JobFields):
             threads=self.threads.value() or None,
             l2="cold" if self.l2.currentData() == "cold" else "warm",
             budget_s=self.budget.value(),
+            instances=self.instances.value(),
             layers=self.layers.isChecked(),
             tune_reference=tune,
             # And so may a kernel for it.
@@ -117,6 +118,7 @@ class JobForm(JobFields):
         self.threads.setValue(job.threads or 0)
         self.l2.setCurrentIndex(self.l2.findData(job.l2))
         self.budget.setValue(job.budget_s)
+        self.instances.setValue(job.instances)
         self.layers.setChecked(job.layers)
         self.tune.setChecked(job.tune_reference)
         self.rungs.set_chosen(job.rungs, job.kernel_dirs, self.models.keys)
@@ -204,6 +206,7 @@ class JobForm(JobFields):
             self.dataset.currentIndexChanged,
             self.l2.currentIndexChanged,
             self.budget.valueChanged,
+            self.instances.valueChanged,
             self.threads.valueChanged,
             self.layers.toggled,
             self.tune.toggled,

@@ -118,7 +118,7 @@ class LadderModel(QAbstractTableModel):
         known = {name: (value, text) for name, value, text in ladder_tables.COLUMNS}
         known["relative"] = (
             lambda r: r.time.relative if r.time and r.time.known else None,
-            lambda v: f"{v * 100:.1f} %",
+            units.half_width,
         )
         # Of the whole model: see `Shown.whole`.
         known["model_s"] = known["model_speedup"] = (lambda r: None, str)

@@ -275,7 +275,7 @@ class LinePlot(PanelPlot):
             return
         x0, x1 = place(ticks[0], log_x, 2.0), place(ticks[-1], log_x, 2.0)
         pad = max(0.3 if log_x else 0.5, 0.055 * (x1 - x0))
-        values = [v for s in panel.series for p in s.points for v in (p.y, p.low, p.high) if v is not None]
+        values = [v for s in panel.series for p in s.points for v in (p.y, *p.followed)]
         values += [p.y for s in panel.series for p in s.provisional]
         values += [panel.baseline] if panel.baseline is not None else []
         values = [v for v in values if v > 0 or not log_y]

@@ -28,6 +28,9 @@ class Axis(Definition, frozen=True):
     labels: tuple[str, ...] = ()
 
 
+FOLLOWED = 4.0
+
+
 class Point(Definition, frozen=True):
     """A value with its 95 % interval where there is one; text is what to read out on it. doubts: what speaks
     against it, in sentences; it is then drawn with a ring around it."""
@@ -38,6 +41,14 @@ class Point(Definition, frozen=True):
     high: float | None = None
     text: str = ""
     doubts: tuple[str, ...] = ()
+
+    @property
+    def followed(self) -> tuple[float, float]:
+        """How far down and up an axis goes for it: to the ends of its interval, but to no more than FOLLOWED
+        times its value. Of two rounds that differ by much an interval may reach over ten decades; it then
+        leaves the picture, which shows the values."""
+        low, high = (self.y if end is None else end for end in (self.low, self.high))
+        return max(low, self.y / FOLLOWED), min(high, self.y * FOLLOWED)
 
 
 class Mark(Definition, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from bench import units
 from bench.records import Environment, Measurement, Run
 
 
@@ -41,11 +42,12 @@ def versions(run: Recorded) -> str:
 
 
 def settings(run: Run, measurements: Sequence[Measurement]) -> str:
-    """Clock, L2 mode, threads and date."""
+    """Clock, L2 mode, threads, instances and date."""
     job = run.job
     threads = f"{job.threads} threads" if job.threads else "threads: one a core"
     date = run.created_at.replace("T", " ")[:16]
-    return _joined([clock(measurements), f"L2 {job.l2}", threads, date])
+    several = units.instances(m.instances for m in measurements if m.samples_ns)
+    return _joined([clock(measurements), f"L2 {job.l2}", threads, several, date])
 
 
 def _joined(parts: Iterable[str]) -> str:

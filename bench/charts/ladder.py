@@ -128,7 +128,7 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
             if key in used
         ),
         notes=(ladder.job.title + ".", *notes),
-        footer=footer(ladder),
+        footer=footer(ladder, rows),
     )
     return with_doubts(chart)
 
@@ -173,7 +173,7 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
             "beyond that is not counted, so that all stand at one place across.",
             f"Limits measured on this machine: {_measured_by(limits)}.",
         ),
-        footer=footer(ladder),
+        footer=footer(ladder, rows),
     )
     return with_doubts(chart)
 
@@ -306,9 +306,10 @@ def _machine(ladder: Ladder) -> str:
     return (env.gpu if ladder.job.device == "cuda" else env.cpu) or ladder.job.device
 
 
-def footer(ladder: Ladder) -> tuple[str, ...]:
+def footer(ladder: Ladder, rows: Sequence[RungRow] = ()) -> tuple[str, ...]:
     """The machine, what it ran, how and when, and the command, as lines."""
-    how = (versions(ladder), f"L2 {ladder.job.l2}", ladder.created_at.replace("T", " ")[:16])
+    several = units.instances(row.measurement.instances for row in rows if row.time)
+    how = (versions(ladder), f"L2 {ladder.job.l2}", several, ladder.created_at.replace("T", " ")[:16])
     return tuple(filter(None, (machine(ladder), " · ".join(filter(None, how)), ladder.command)))
 
 

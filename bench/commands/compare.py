@@ -58,6 +58,12 @@ def compare(
     l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),
     budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples a case."),
     timeout: float = typer.Option(600.0, metavar="S", help="Seconds after which a case is given up."),
+    instances: int = typer.Option(
+        0,
+        metavar="N",
+        show_default=False,
+        help="Sessions of each contender that take the rounds in turn; without it, three.",
+    ),
     layers: bool = typer.Option(False, "--layers", help="Print every layer's time and errors too."),
     layer_pass: bool = typer.Option(
         True, "--layer-pass/--no-layer-pass", help="Whether every layer is measured, in passes of its own."
@@ -97,7 +103,7 @@ def compare(
     Leaves a run folder with the measurements and charts; the table goes to standard output. Exit code 0: all
     well; 1: a case failed; 2: bad input; 130: cancelled, what was measured is kept.
     """
-    from bench import trust
+    from bench import bounds, trust
     from bench.commands import parsing
     from bench.records import Job
     from bench.tables import FORMATS
@@ -122,6 +128,7 @@ def compare(
         l2=parsing.one_of(l2, ("warm", "cold"), "L2 mode"),  # type: ignore[arg-type]
         budget_s=budget,
         timeout_s=timeout,
+        instances=instances if parsing.given(context, "instances") else bounds.INSTANCES,
         layers=layer_pass,
         tune="cuda" if tune is None else "all" if tune else "none",
         tune_reference=tune_reference,
@@ -152,6 +159,7 @@ _FIELDS = {
     "l2": ("l2",),
     "budget": ("budget_s",),
     "timeout": ("timeout_s",),
+    "instances": ("instances",),
     "layer_pass": ("layers",),
     "tune": ("tune",),
     "tune_reference": ("tune_reference",),

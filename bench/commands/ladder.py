@@ -44,6 +44,9 @@ def ladder(
     l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),
     budget: float = typer.Option(3.0, metavar="S", help="The most seconds of samples a rung."),
     timeout: float = typer.Option(60.0, metavar="S", help="Seconds after which a rung is given up."),
+    instances: int = typer.Option(
+        0, metavar="N", show_default=False, help="Sessions of each rung that are timed; else three."
+    ),
     whole_model: bool = typer.Option(False, "--whole-model", help="Also run the model with each rung in it."),
     new: bool = typer.Option(False, "--new", help="Write a template of a kernel of your own into DIR."),
     watch: bool = typer.Option(False, "--watch", help="Run your own rungs again whenever a file is saved."),
@@ -146,6 +149,7 @@ def ladder(
         l2=parsing.one_of(l2, ("warm", "cold"), "L2 mode"),
         budget_s=budget,
         timeout_s=timeout,
+        **({"instances": instances} if parsing.given(context, "instances") else {}),
     )
     if kernels and (told := _left_out(job, named=bool(device))):
         print(told, file=sys.stderr)

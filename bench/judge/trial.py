@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -63,7 +64,8 @@ class Failure:
 class Trial:
     """A rung's session and the judge of it; also what bench.timing takes samples of. `notes`: what should be
     known of a right answer; `error`: the worst of the checks; `checks`: how many passes were judged;
-    `failure`, `broken`: how a check between two turns ended that was not passed."""
+    `failure`, `broken`: how a check between two turns ended that was not passed. first: whose session this is
+    once more, on the same inputs, whose answers are known there."""
 
     rung: Rung
     params: Params
@@ -75,15 +77,22 @@ class Trial:
     checks: int = 0
     failure: Failure | None = None
     broken: Exception | None = None
+    first: Trial | None = None
 
     def __post_init__(self) -> None:
-        self._random = np.random.default_rng(self.seed)
+        of = self.first
+        # Drawn on by all instances: what one was given no other is given as new.
+        self._random: np.random.Generator = of._random if of else np.random.default_rng(self.seed)
         self._random_part = np.random.default_rng(self.seed + 1)
-        self._weights = one_node.draw(distinct(self.params), self._random)
-        self._sample = first = self.fresh()
+        self._weights: tuple[np.ndarray, ...] = (
+            of._weights if of else one_node.draw(distinct(self.params), self._random)
+        )
+        self._sample: Sample = of._sample if of else self.fresh()
         self._other: Sample | None = None
-        self._data = data_inputs(self.params, len(first.inputs))
-        self.session: RungSession = prepare(self.rung, self.params, first.given(self.params), self.threads)
+        self.pass_s = 0.0  # of the last pass that was checked
+        self._data = data_inputs(self.params, len(self._sample.inputs))
+        given = self._sample.given(self.params)
+        self.session: RungSession = prepare(self.rung, self.params, given, self.threads)
 
     def __enter__(self) -> Trial:
         return self
@@ -97,6 +106,15 @@ class Trial:
     def fresh(self) -> Sample:
         """Inputs never seen before, with the trial's weights."""
         return draw(self.params, self._random, self._weights)
+
+    def another(self) -> Trial:
+        """The same rung prepared once more, at other addresses."""
+        return replace(self, first=self, notes=self.notes, error=None, checks=0, failure=None, broken=None)
+
+    @property
+    def sample(self) -> Sample:
+        """The inputs that lie there, with their answer."""
+        return self._sample
 
     # ----------------------------------------------------------------------------------------------- checks
 
@@ -143,11 +161,17 @@ class Trial:
             failure := self._judged(when, sample, self.session.output(), self._other)
         ):
             return failure
-        self._other, self._sample = sample, self._other or self.fresh()
+        self._other, self._sample = sample, self._other or self._unlike(sample)
         self._write(self._sample)
         if not isinstance(self.session, Witnessed):  # which poisons some itself; the rest is an old answer
             self.session.poison(POISONS[0])
         return None
+
+    def _unlike(self, sample: Sample) -> Sample:
+        """Other inputs than these: some that the first instance has the answer of, else new ones."""
+        of = self.first
+        known = [] if of is None else [one for one in (of._sample, of._other) if one is not None]
+        return next((one for one in known if one is not sample), None) or self.fresh()
 
     def _timed_right(
         self, session: Witnessed, when: str, thorough: bool, rows: np.ndarray | None
@@ -230,8 +254,10 @@ class Trial:
 
     def _start(self, byte: int) -> None:
         self.session.poison(byte)
+        started = time.perf_counter()
         self.session.run()
         self.session.synchronize()
+        self.pass_s = time.perf_counter() - started
         self.checks += 1
 
     # ------------------------------------------------------------------------------------- a part of it

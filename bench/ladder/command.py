@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from bench.command import measuring
+from bench.command import measuring, several
 from bench.ladder.records import LadderJob
 
 _PLAIN = LadderJob(op="", params={}, device="")
@@ -21,6 +21,7 @@ def arguments(job: LadderJob) -> list[str]:
     for folder in job.kernel_dirs:
         words += ["--kernels", folder]
     words += measuring(job, _PLAIN)
+    words += several(job.instances)
     if job.whole_model:
         words.append("--whole-model")
     return words

@@ -5,19 +5,23 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 import numpy as np
 
-from bench import judge, one_node
+from bench import instances, judge, one_node
+from bench.judge import Trial
 from bench.judge import trial as trials
 from bench.judge.suite import small_shapes
 from bench.ladder.records import REFERENCE, LadderJob, RungCase
+from bench.outcomes import Incorrect
 from bench.records import Case, ErrorStats, Job
-from bench.timing import Timed
+from bench.timing import Timed, first_run
 from engine import backends, cuda_driver, host
-from engine.backend import Options
+from engine.backend import Options, Session
 from engine.cuda_runtime import import_cupy
 from engine.rung_session import data_inputs
 from kernels import launch, nvrtc, registry
@@ -57,14 +61,41 @@ class Reference:
         sample = trials.draw(params, np.random.default_rng(seed))
         inputs = sample.whole_inputs
         made = one_node.graph(params, inputs)
-        self.session = backend.prepare(made, made.fixed_batch or 1, precision, Options(threads=threads))
-        self.session.bind({f"in{i}": inputs[i] for i in data_inputs(params, len(inputs))})
-        self.session.run()
-        self.session.synchronize()
-        got = self.session.fetch()[one_node.OUTPUT]
-        self.error: ErrorStats = trials.compare(got, sample, precision).stats
+        self._precision = precision
+        self._prepare = partial(
+            backend.prepare, made, made.fixed_batch or 1, precision, Options(threads=threads)
+        )
+        self._inputs = {f"in{i}": inputs[i] for i in data_inputs(params, len(inputs))}
+        self.session = self._prepare()
+        self._answer = self._asked(self.session)
+        self.pass_s = first_run(self.session) / 1e9  # the very first one chooses algorithms
+        self.error: ErrorStats = trials.compare(self._answer, sample, precision).stats
         self.checks = 1
         self.notes = [] if self.error.ok else [f"the reference itself is off: {self.error.reason}"]
+
+    @property
+    def nbytes(self) -> int:
+        """What its session is known to take."""
+        return sum(self.session.memory.values())
+
+    def another(self, number: int) -> Session:
+        """Its session created again. Raises Incorrect where it does not give what the first gives."""
+        made = self._prepare()
+        try:
+            got, first = ({one_node.OUTPUT: answer} for answer in (self._asked(made), self._answer))
+            with instances.named(number):
+                if not (found := instances.alike(got, first, self._precision)).ok:
+                    raise Incorrect(found, "before timing, beside the first instance")
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def _asked(self, session: Session) -> np.ndarray:
+        session.bind(self._inputs)
+        session.run()
+        session.synchronize()
+        return session.fetch()[one_node.OUTPUT]
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         return self.session.time_runs(count, cold)
@@ -73,15 +104,31 @@ class Reference:
         self.session.close()
 
 
+More = Callable[[], tuple[Sequence[Timed], str]]
+
+
 @dataclass
 class Entrant:
-    """A case ready to be timed."""
+    """A case ready to be timed. more: prepares further instances of what is timed, checked, which `close`
+    closes too; with a sentence where memory did not suffice for all."""
 
     case: RungCase
     timed: Timed
     close: Callable[[], None]
     started_at: str
+    more: More
     check_again: Callable[[], None] = lambda: None  # after timing, of a whole model; raises Incorrect
+    others: Sequence[Timed] = ()
+    short: str = ""
+
+    @property
+    def all(self) -> tuple[Timed, ...]:
+        """Every instance."""
+        return (self.timed, *self.others)
+
+    def multiply(self) -> None:
+        """Prepare the further instances. Raises as preparing the first does."""
+        self.others, self.short = self.more()
 
 
 def entrant(
@@ -97,10 +144,17 @@ def entrant(
     if case.scope == "model":
         contender = _contender(job, case, progress)
         assert contender.session is not None
-        return Entrant(case, contender.session, contender.close, started_at, contender.check_again)
+        return Entrant(
+            case,
+            contender.session,
+            contender.close,
+            started_at,
+            contender.prepare_others,
+            contender.check_again,
+        )
     if case.scope == "reference":
         reference = Reference(params, job.device, case.precision, job.threads, job.seed)
-        return Entrant(case, reference, reference.close, started_at)
+        return _several(job, case, reference, started_at, reference.nbytes, reference.another)
     dirs = [Path(folder) for folder in job.kernel_dirs]
     # Another file of the user's that is no rung is no fault of this one.
     rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
@@ -108,7 +162,58 @@ def entrant(
         raise UnsupportedError(refused.removeprefix(f"{rung.label} "))
     checking()
     trial = judge.examine(rung, params, case.precision, seed=job.seed, threads=job.threads, quick=job.quick)
-    return Entrant(case, trial, trial.close, started_at)
+
+    def another(number: int) -> Trial:
+        made = trial.another()
+        try:
+            # Its inputs are those whose answer is known, and lie elsewhere.
+            if failure := made.check("before timing", trial.sample):
+                raise wrong(failure, number)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    return _several(job, case, trial, started_at, params.nbytes, another)
+
+
+def wrong(failure: judge.Failure, number: int) -> judge.Wrong:
+    """What was found of instance `number`; of the first as if it was alone."""
+    finding = failure.finding
+    if number:
+        finding = msgspec.structs.replace(finding, when=f"{finding.when}, in instance {number + 1}")
+    return judge.Wrong(finding, failure.error_map, failure)
+
+
+class _Open(Timed, instances.Closed, Protocol): ...
+
+
+class _First(_Open, Protocol):
+    """pass_s: seconds that a pass took it."""
+
+    pass_s: float
+
+
+def _several(
+    job: LadderJob,
+    case: RungCase,
+    first: _First,
+    started_at: str,
+    nbytes: int,
+    another: Callable[[int], _Open],
+) -> Entrant:
+    """An entrant whose instances are made by `another`."""
+    stack = contextlib.ExitStack()
+    stack.callback(first.close)
+
+    def more() -> tuple[Sequence[Timed], str]:
+        room = job.budget_s / first.pass_s
+        others, short = instances.further(job.instances, nbytes, job.device, room, another)
+        for other in others:
+            stack.callback(other.close)
+        return others, short
+
+    return Entrant(case, first, stack.close, started_at, more)
 
 
 def compile_ahead(job: LadderJob, params: Params, cases: Sequence[RungCase], progress: Progress) -> None:
@@ -158,6 +263,7 @@ def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:
         rungs={} if case.rung == REFERENCE else {job.node: case.rung},
         kernel_dirs=job.kernel_dirs,
         seed=job.seed,
+        instances=job.instances,
     )
     material = Material(job.model, asked, (job.batch,), progress)
     whole = Case(model=job.model, backend=backend, precision=case.precision, batch=job.batch)

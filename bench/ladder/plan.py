@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from bench import cases as comparison
-from bench.bounds import MAX_BATCH
+from bench.bounds import INSTANCES, MAX_BATCH
 from bench.defaults import JOB
 from bench.judge.suite import sized, words
 from bench.ladder.entrants import ENGINES, params_of
@@ -147,10 +147,12 @@ def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[St
 
 def job_of(params: Params, device: str, **fields: Any) -> LadderJob:
     """A job on these params, its title in words. Raises InputError for a precision that is not known, and for
-    threads or seconds with which nothing can be measured."""
+    threads, seconds or instances with which nothing can be measured."""
+    fields = {"instances": INSTANCES} | fields
     job = LadderJob(op=params.op, params=asdict(params), device=device, **fields)
     comparison.check_threads(job.threads)
     comparison.check_seconds(job.budget_s, job.timeout_s)
+    comparison.check_instances(job.instances)
     if job.precision and job.precision not in PRECISIONS:
         raise InputError(f"precision {job.precision!r} is not known; known are {', '.join(PRECISIONS)}")
     if job.whole_model and not job.model:

@@ -65,7 +65,8 @@ class LadderJob(Record, frozen=True):
     params are, in words. model, node: where they come from ("" for a shape given by hand). rungs: by name;
     () all that there are. precision: only fp32's rungs and this one's ("": of every precision that there is).
     whole_model: also run the model with each rung in it. budget_s: the most seconds
-    of samples a rung; timeout_s: seconds after which a rung is given up. quick: check fewer small shapes."""
+    of samples a rung; timeout_s: seconds after which a rung is given up. quick: check fewer small shapes.
+    instances: as in bench.records.Job."""
 
     op: str
     params: dict[str, object]
@@ -84,6 +85,7 @@ class LadderJob(Record, frozen=True):
     timeout_s: float = 60.0
     quick: bool = False
     seed: int = 0
+    instances: int = 1
 
 
 class RungCase(Record, frozen=True):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import draw
+from bench import draw, units
 from bench.charts import ladder as ladder_charts
 from bench.ladder import course_times
 from bench.ladder import report_tables as tables
@@ -161,6 +161,7 @@ def piece(one: Climbed) -> tuple[str, str]:
         job.title,
         f"L2 {job.l2}",
         f"at most {job.budget_s:g} s of samples a rung",
+        units.instances(m.instances for m in one.measurements if m.samples_ns),
         f"SM clock {statistics.median(clocks):.0f} MHz" if clocks else "",
         one.ladder.created_at.replace("T", " ")[:16],
         f"{len(one.measurements)} of {len(one.ladder.cases)} cases measured",

@@ -82,7 +82,9 @@ def rows(ladder: Ladder, measurements: Sequence[RungMeasurement], scope: str = "
         if not measurement.samples_ns:
             made.append(RungRow(measurement))
             continue
-        time = stats.median_interval(measurement.samples_ns, measurement.rounds)
+        time = stats.median_interval(
+            measurement.samples_ns, measurement.rounds, instances=measurement.instances
+        )
         seconds = time.value / 1e9
         rung = case.scope != "model"
         below, beside = (None, False) if case.is_reference else _neighbour(case, own)
@@ -144,4 +146,11 @@ def least_s(ladder: Ladder, precision: str = "fp32") -> float:
 
 
 def _ratio(over: RungMeasurement, under: RungMeasurement) -> Interval:
-    return stats.ratio_interval(over.samples_ns, under.samples_ns, over.rounds, under.rounds)
+    return stats.ratio_interval(
+        over.samples_ns,
+        under.samples_ns,
+        over.rounds,
+        under.rounds,
+        our_instances=over.instances,
+        reference_instances=under.instances,
+    )

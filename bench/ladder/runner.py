@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import doubt, environment, limits, possible, stats
+from bench import environment, limits, possible, unrest
 from bench.judge import Trial, Wrong
 from bench.ladder import entrants
 from bench.ladder.entrants import Entrant, Reference
@@ -111,6 +111,10 @@ class LadderRunner:
                         self._fail(case, error, started_at)
                 except Exception as error:
                     self._fail(case, error, started_at)
+            # When each has its first: what memory is left is for the others.
+            for key in tuple(ready) if self._job.instances > 1 else ():
+                if not self._multiplied(ready[key]):
+                    del ready[key]
             if ready:
                 self._timed(ready)
         finally:
@@ -122,6 +126,20 @@ class LadderRunner:
         checking = partial(self._say, RungStarted(case=case, stage="check"))
         return entrants.entrant(self._job, self._params, case, started_at, checking, self._progress)
 
+    def _multiplied(self, entrant: Entrant) -> bool:
+        """Prepare its further instances; False where that was the case's end."""
+        self._go_on()
+        self._say(RungStarted(case=entrant.case, stage="prepare"))
+        try:
+            entrant.multiply()
+        except Stopped:
+            raise
+        except Exception as error:
+            self._close(entrant)
+            self._fail(entrant.case, error, entrant.started_at)
+            return False
+        return True
+
     def _timed(self, ready: dict[str, Entrant]) -> None:
         job = self._job
         devices = dict.fromkeys(ready, job.device)
@@ -129,8 +147,9 @@ class LadderRunner:
         def turn(key: str, number: int) -> None:
             entrant = ready[key]
             self._say(RungStarted(case=entrant.case, stage="time"))
-            if number and isinstance(entrant.timed, Trial):
-                entrant.timed.check_between()  # it remembers a failure, and is timed no further
+            last = entrant.all[(number - 1) % len(entrant.all)]
+            if number and isinstance(last, Trial):
+                last.check_between()  # it remembers a failure, and is timed no further
             sampler.turn(key, number)
 
         def taken(key: str, number: int, timing: Timing) -> None:
@@ -140,7 +159,7 @@ class LadderRunner:
 
         with Sampler(devices) as sampler:
             timings = time_together(
-                {key: entrant.timed for key, entrant in ready.items()},
+                {key: entrant.all for key, entrant in ready.items()},
                 Rules(budget_s=job.budget_s, min_s=min(0.3, job.budget_s), cold=job.l2 == "cold"),
                 job.seed,
                 devices=devices,
@@ -165,14 +184,22 @@ class LadderRunner:
 
     @staticmethod
     def _check_again(entrant: Entrant) -> None:
-        """The last timed pass must have been right, and so must one over other inputs."""
+        """The last timed passes of each instance must have been right, and so must one over other inputs."""
         entrant.check_again()
-        trial = entrant.timed
-        if not isinstance(trial, Trial):
-            return
-        failure = trial.spot_check("during timing", thorough=True) or trial.check("after timing")
-        if failure is not None:
-            raise Wrong(failure.finding, failure.error_map, failure)
+        sample = None
+        for number, trial in enumerate(entrant.all):
+            if not isinstance(trial, Trial):
+                return
+            if trial.broken is not None:
+                raise trial.broken
+            failure = (
+                trial.failure
+                or trial.spot_check("during timing", thorough=True)
+                or trial.check("after timing", sample)
+            )
+            if failure is not None:
+                raise entrants.wrong(failure, number)
+            sample = trial.sample  # the others' too: its answer is known now, and they never saw it
 
     # ---------------------------------------------------------------------------------------------- outcomes
 
@@ -184,14 +211,13 @@ class LadderRunner:
 
     def _measured(self, entrant: Entrant, timing: Timing, telemetry: Telemetry) -> RungMeasurement:
         timed = entrant.timed
-        warnings = list(timing.warnings)
+        warnings = [*timing.warnings, *([entrant.short] if entrant.short else [])]
         if len(timing.samples_ns) < Rules.min_samples:
             count = len(timing.samples_ns)
             fit = "sample fits" if count == 1 else "samples fit"
             warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
-        interval = stats.median_interval(timing.samples_ns, timing.rounds)
-        if interval.relative > stats.UNQUIET:
-            warnings.append(doubt.unquiet(interval.relative))
+        if moved := unrest.warning(timing):
+            warnings.append(moved)
         session = getattr(timed, "session", None)
         if session is not None and (reason := session.facts.get("stirring")):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
@@ -201,6 +227,7 @@ class LadderRunner:
             samples_ns=tuple(timing.samples_ns),
             runs_per_sample=timing.runs_per_sample,
             rounds=tuple(timing.rounds),
+            instances=tuple(timing.instances),
             telemetry=telemetry,
             validity=Validity(
                 stop_reason=timing.stop_reason, retries=timing.retries, warnings=tuple(warnings)

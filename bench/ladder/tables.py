@@ -134,7 +134,9 @@ def terminal(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]
     from rich.console import Group
     from rich.text import Text
 
-    made: list[RenderableType] = [Text(ladder.job.title, style="bold"), _table(rungs)]
+    several = units.instances(row.measurement.instances for row in rungs if row.time)
+    heading = ", ".join(filter(None, (ladder.job.title, several)))
+    made: list[RenderableType] = [Text(heading, style="bold"), _table(rungs)]
     made += [Text(line, style="dim") for line in remarks(ladder, rungs)]
     if models:
         heading = f"{ladder.job.model} as a whole, each rung in it at {ladder.job.node}"
@@ -181,7 +183,7 @@ def _table(rows: Sequence[RungRow], whole: bool = False) -> RenderableType:
         cells: list[str | Text] = [Text(label(row), style="bold" if m.case.is_reference else "")]
         cells += [m.case.precision, outcome] if several else [outcome]
         cells.append(figure("median_s", units.duration(row.time.value) if row.time else "", row))
-        cells.append(f"{row.time.relative * 100:.1f} %" if row.time and row.time.known else "")
+        cells.append(units.half_width(row.time.relative) if row.time and row.time.known else "")
         if not whole:
             flops = units.digits(row.flops_per_s / 1e9) if row.flops_per_s else ""
             cells.append(figure("flops_per_s", flops, row))

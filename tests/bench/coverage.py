@@ -92,6 +92,7 @@ MACHINES = (
     Machine("rounds drift by 5 %", white(0.01), turn=0.005, shared=0.05),
     Machine("instances differ by 1 %, 5 of them", white(0.01), instance=0.01, instances=5),
     Machine("instances differ by 1 %, 3 of them", white(0.01), instance=0.01, instances=3),
+    Machine("instances differ by 1 %, 2 of them", white(0.01), instance=0.01, instances=2),
     Machine("clock of 0.5 µs, pass of 10.2 µs", white(0.01), pass_ns=10_200.0, tick_ns=500.0),
 )
 # What no interval can know: that another instance would have been faster or slower.

@@ -148,7 +148,7 @@ def unquiet(measurement: Measurement, by_round: Sequence[float]) -> Measurement:
     """With ten samples a round, each round slower by its own factor."""
     samples = tuple(1e5 * factor for factor in by_round for _ in range(10))
     starts = tuple(range(0, len(samples), 10))
-    texts = Validity(warnings=(doubt.unquiet(0.4),))
+    texts = Validity(warnings=(f"{doubt.UNQUIET}: between rounds",))
     return msgspec.structs.replace(measurement, samples_ns=samples, rounds=starts, validity=texts)
 
 

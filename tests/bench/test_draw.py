@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
+import msgspec
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -99,6 +100,28 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_no_text_leaves_the_page_or_lies_on_another(name: str) -> None:
     for chart in drawn(name):
         assert_texts_apart(chart)
+
+
+def test_an_interval_that_says_nothing_leaves_the_values_to_be_seen() -> None:
+    """Student's t of two instances that differ by much reaches over ten decades."""
+    run, found = synthetic.run(**RUNS["full"])  # type: ignore[arg-type]
+    wild = [
+        msgspec.structs.replace(
+            m, samples_ns=(m.samples_ns[0], 5 * m.samples_ns[0]), rounds=(0, 1), instances=(0, 1)
+        )
+        if m.samples_ns
+        else m
+        for m in found
+    ]
+    for shown in (found, wild):
+        times = next(chart for chart in charts([(run, shown)]) if chart.panels[0].y.scale == "log")
+        points = [p for series in times.panels[0].series for p in series.points]
+        with matplotlib.rc_context({**matplotlib.rcParamsDefault, **draw.STYLE}):  # type: ignore[dict-item]
+            low, high = draw.figure(times).axes[0].get_ylim()
+        assert all(low < p.y < high for p in points)
+        assert high / low < 1e3 * max(p.y for p in points) / min(p.y for p in points)
+        if shown is wild:
+            assert any(p.high is not None and p.high > 1e3 * high for p in points)
 
 
 def assert_texts_apart(chart: Chart) -> None:

@@ -92,6 +92,7 @@ FULL = Job(
     layers=False,
     own_batches={"alexnet": (1, 4)},
     own_images={"alexnet": (32,)},
+    instances=4,
 )
 
 

@@ -69,7 +69,7 @@ def write(folder: Path, number: int, name: str, body: str) -> Path:
 
 
 def small_job(**fields: object) -> LadderJob:
-    made = {"budget_s": 0.02, "threads": 1, "quick": True, "timeout_s": 30.0} | fields
+    made = {"budget_s": 0.02, "threads": 1, "quick": True, "timeout_s": 30.0, "instances": 1} | fields
     return ladder_plan.job_of(CONV, "cpu", **made)
 
 
