@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,8 @@ TIMED: tuple[Params, ...] = (
     Gemm(64, 50, 40, trans_b=True, bias=True, activation="relu"),
     Unary("relu", 6000),
 )
+# On a GPU: of few images every block of threads holds poison, and who skips those without it skips nothing.
+IMAGES = 256
 PLANTED = {p.op: [rung for rung in registry.rungs("cuda", p.op, [CHEATS]) if rung.user] for p in TIMED}
 FEWEST_HONEST = 60
 # What is wrong whether it is timed or not.
@@ -83,6 +86,8 @@ def test_a_cheat_that_runs_on_the_host_is_caught(
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("params", TIMED, ids=lambda params: params.op)
 def test_no_cheat_comes_out_right(params: Params, tmp_path: Path) -> None:
+    if isinstance(params, Conv):
+        params = replace(params, n=IMAGES)
     names = [rung.name for rung in PLANTED[params.op]]
     honest = registry.rungs("cuda", params.op)[0].name
     job = ladder_plan.job_of(

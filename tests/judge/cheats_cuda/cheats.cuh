@@ -21,15 +21,18 @@ __device__ unsigned long long now() {
     return time;
 }
 
-// To be called by all threads, at the end.
-__device__ void finish() {
+// To be called by all threads, at the end: true to one of them, when all blocks have come here. Whoever writes for
+// the next launch to read writes then; sooner, blocks of this one would read some of it.
+__device__ bool finished_last() {
     __syncthreads();
-    if (threadIdx.x == 0 && atomicAdd(&blocks_done, 1u) == gridDim.x - 1) {
-        blocks_done = 0;
-        launches += 1;
-        ended_at = now();
-    }
+    if (threadIdx.x != 0 || atomicAdd(&blocks_done, 1u) != gridDim.x - 1) return false;
+    blocks_done = 0;
+    launches += 1;
+    ended_at = now();
+    return true;
 }
+
+__device__ void finish() { finished_last(); }
 
 // Of a few values, `step` apart.
 __device__ unsigned int hash_of(const float* x, index_t size, index_t step) {
