@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bench import accuracy, one_node, oracle, timed_pass
-from bench.judge import poison
+from bench.judge import poison, renewed
 from bench.judge.comparison import Comparison, compare, error_map, first_difference, value_at
 from bench.judge.samples import ORACLE_FLOPS, Sample, distinct, draw, looked_at
 from bench.judge.suite import words
@@ -27,7 +27,7 @@ from engine.rung_session import (
     output_shape,
     prepare,
 )
-from engine.witness import Witnessed
+from engine.witness import Renewable, Witnessed
 from kernels.params import Params
 from kernels.registry import Rung
 
@@ -62,8 +62,8 @@ class Failure:
 @dataclass
 class Trial:
     """A rung's session and the judge of it; also what bench.timing takes samples of. `notes`: what should be
-    known of a right answer; `error`: the worst of the checks; `checks`: how many passes were judged;
-    `failure`, `broken`: how a check between two turns ended that was not passed."""
+    known of a right answer; `warnings`: of a time; `error`: the worst of the checks; `checks`: how many
+    passes were judged; `failure`, `broken`: how a check between two turns ended that was not passed."""
 
     rung: Rung
     params: Params
@@ -71,6 +71,7 @@ class Trial:
     seed: int = 0
     threads: int | None = None
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     error: ErrorStats | None = None
     checks: int = 0
     failure: Failure | None = None
@@ -147,6 +148,27 @@ class Trial:
         self._write(self._sample)
         if not isinstance(self.session, Witnessed):  # which poisons some itself; the rest is an old answer
             self.session.poison(POISONS[0])
+        return None
+
+    def check_new(self, when: str) -> Failure | None:
+        """Whether it is faster where few of its inputs changed, and right where all did. What does not say
+        that it is wrong is a warning."""
+        shapes, item = input_shapes(self.params), np.dtype(self.params.dtype).itemsize
+        nbytes = item * sum(math.prod(shapes[i]) for i in self._data)
+        if not isinstance(self.session, Renewable) or nbytes > renewed.MOST_NBYTES:
+            return None
+        told = renewed.asked(self.session)
+        if (last := self.session.renewed()) is not None:
+            look = timed_pass.Look(*last)
+            stats = self._row_right(look, None)
+            if stats is not None and not stats.ok:
+                return self._fail_timed(when, replace(look, wrong="output", stats=stats))
+        if told is not None and told.remembers:
+            finding = Finding(fault="remembers", reason=told.words, when=when, params=words(self.params))
+            self.failure = Failure(finding, self.params, self._sample, self.session.output())
+            return self.failure
+        if told is not None:
+            self.warnings.append(told.words)
         return None
 
     def _timed_right(

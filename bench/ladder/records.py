@@ -38,6 +38,7 @@ Fault = Literal[
     "unwritten",
     "nan",
     "stale",
+    "remembers",
     "race",
     "zeros_only",
     "batch_one_only",

@@ -170,7 +170,11 @@ class LadderRunner:
         trial = entrant.timed
         if not isinstance(trial, Trial):
             return
-        failure = trial.spot_check("during timing", thorough=True) or trial.check("after timing")
+        failure = (
+            trial.spot_check("during timing", thorough=True)
+            or trial.check("after timing")
+            or trial.check_new("after timing")
+        )
         if failure is not None:
             raise Wrong(failure.finding, failure.error_map, failure)
 
@@ -184,7 +188,7 @@ class LadderRunner:
 
     def _measured(self, entrant: Entrant, timing: Timing, telemetry: Telemetry) -> RungMeasurement:
         timed = entrant.timed
-        warnings = list(timing.warnings)
+        warnings = [*timing.warnings, *(timed.warnings if isinstance(timed, Trial) else ())]
         if len(timing.samples_ns) < Rules.min_samples:
             count = len(timing.samples_ns)
             fit = "sample fits" if count == 1 else "samples fit"
