@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ class CudaRungSession:
         self._what = f"{rung.label} on the GPU"
         self._cupy = cupy = import_cupy()
         self._open = True
+        self._elsewhere = False  # whether other inputs lie there than were written
+        self._last: tuple[Callable[[], Mapping[str, np.ndarray]], np.ndarray] | None = None
         self._pool: Any = None
         try:
             with translated(self._what):
@@ -81,12 +83,19 @@ class CudaRungSession:
         with translated(self._what):
             self._trains.forget()
             self._memory.write(data)
+            self._elsewhere = False
+
+    def _settle(self) -> None:
+        """What was written lies in the inputs again."""
+        if self._elsewhere:
+            self.write(list(self._memory.data().values()))
 
     def poison(self, byte: int) -> None:
         with translated(self._what):
             self._memory.poison(byte)
 
     def run(self) -> None:
+        self._settle()
         with translated(self._what):
             self._stream.put(self._launch)
 
@@ -103,12 +112,28 @@ class CudaRungSession:
             return self._memory.output(rows)
 
     def strays(self, whole: bool = True) -> tuple[Stray, ...]:
+        self._settle()
         with translated(self._what):
             return self._memory.strays(whole)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
+        self._settle()
         with translated(self._what):
             return self._trains.time(count, cold)
+
+    def time_renewed(self, count: int, alike: int) -> float:
+        with translated(self._what):
+            self._elsewhere = True
+            taken = self._trains.time_renewed(count, alike)
+            if alike == 1 and (inputs := self._trains.last_of_new) is not None:
+                self._last = inputs, self._memory.output()
+            return taken
+
+    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
+        if self._last is None:
+            return None
+        inputs, output = self._last
+        return inputs(), {"output": output}
 
     @property
     def stirring(self) -> Stirring | None:

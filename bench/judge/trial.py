@@ -165,7 +165,8 @@ class Trial:
                 return self._fail_timed(when, replace(look, wrong="output", stats=stats))
         if told is not None and told.remembers:
             finding = Finding(fault="remembers", reason=told.words, when=when, params=words(self.params))
-            self.failure = Failure(finding, self.params, self._sample, self.session.output())
+            self._write(self._sample)
+            self.failure = Failure(finding, self.params, self._sample, self._pass(POISONS[0]))
             return self.failure
         if told is not None:
             self.warnings.append(told.words)
