@@ -13,6 +13,9 @@ import pytest
 
 from bench import judge
 from bench.judge import renewed
+from bench.ladder import plan
+from bench.ladder.records import LadderStart, RungMeasured, RungMeasurement
+from bench.ladder.runner import LadderRunner
 from engine.rung_cpu import CpuRungSession
 from engine.witness import SAME, Renewable
 from kernels import registry
@@ -133,3 +136,29 @@ def test_inputs_are_new_in_pairs_or_alike(alike: int, kinds: int) -> None:
             np.testing.assert_array_equal(values, np.maximum(given, 0)[places])
     finally:
         session.close()
+
+
+def _laddered(name: str, folder: Path) -> RungMeasurement:
+    params = incremental.write(folder, name)
+    job = plan.job_of(
+        params, "cpu", rungs=(name,), kernel_dirs=(str(folder),), budget_s=0.05, quick=True, threads=1
+    )
+    told: list[object] = []
+    start = LadderStart(job=job, cases=plan.plan(job).cases)
+    LadderRunner(start, told.append, lambda: False).run()
+    (found,) = [said.measurement for said in told if isinstance(said, RungMeasured)
+                and said.measurement.case.rung == name]  # fmt: skip
+    return found
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_a_ladder_says_so(remembers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renewed, "asked", lambda session: renewed.Told("is faster", remembers))
+    found = _laddered("branches", tmp_path)
+    if remembers:
+        assert found.disposition == "incorrect"
+        assert found.finding is not None
+        assert found.finding.fault == "remembers"
+    else:
+        assert found.disposition == "ok"
+        assert "is faster" in found.validity.warnings
