@@ -26,7 +26,7 @@ PAIR = 2
 TAKEN_OFF = 0.9  # of what renewing takes alone: no train is made shorter than its passes
 
 
-def _renewed(alike: int) -> str:
+def _behind(alike: int) -> str:
     return f"renewed {alike}"
 
 
@@ -85,9 +85,9 @@ class Trains:
         renewing = self._renewed()
         # Before a train over the same inputs passes that find them there; as many as leave pairs together.
         if alike == SAME:
-            self._stream.put(self._of(PAIR, _renewed(alike)))
+            self._stream.put(self._of(PAIR, _behind(alike)))
             renewing.number += PAIR
-        elapsed = self._stream.elapsed_ns(self._train(count, _renewed(alike)))
+        elapsed = self._stream.elapsed_ns(self._train(count, _behind(alike)))
         renewing.number += count
         self._stream.synchronize()
         return max(elapsed / count - TAKEN_OFF * (renewing.cost_ns or 0.0), LEAST * elapsed / count)
@@ -150,7 +150,7 @@ class Trains:
 
     def _train(self, count: int, of: str) -> Work:
         """What puts so many on the stream: "pass", "stirring", or both in turn, "stirred"; RENEWING, or a
-        pass behind each of them, `_renewed`."""
+        pass behind each of them, `_behind`."""
         graphs = self._replayed(count, of)
         if graphs is None:
             return lambda: self._stream.put(self._of(count, of))

@@ -25,6 +25,7 @@ from kernels.params import Params
 from kernels.registry import Rung
 
 PACKED_NBYTES = 512 << 20  # of packed weights that are kept for the next session that asks for them
+FETCHED_NBYTES = 64 << 20  # of an output over new inputs, after each train of them
 LONGEST_GRAPH = 256  # launches captured as one; longer trains replay it
 
 
@@ -125,7 +126,8 @@ class CudaRungSession:
         with translated(self._what):
             self._elsewhere = True
             taken = self._trains.time_renewed(count, alike)
-            if alike == 1 and (inputs := self._trains.last_of_new) is not None:
+            inputs = self._trains.last_of_new if alike == 1 else None
+            if inputs is not None and self._memory.output_nbytes <= FETCHED_NBYTES:
                 self._last = inputs, self._memory.output()
             return taken
 
