@@ -10,10 +10,12 @@ import pytest
 from bench import judge
 from bench.judge import renewed
 from bench.judge.suite import sized
-from engine import backends
+from bench.judge.trial import Trial
+from engine import backends, rung_cuda
 from engine.witness import Renewable
 from kernels import nvrtc, registry
 from kernels.params import Conv, Gemm, Params, Unary
+from tests.judge import on_the_host
 
 PLANTED = Path(__file__).parent / "incremental_cuda"
 TIMED: tuple[Params, ...] = (
@@ -59,3 +61,22 @@ def test_who_computes_is_not_told_to_be_faster(params: Params) -> None:
     with judge.examine(registry.rungs("cuda", params.op)[0], params, quick=True) as trial:
         assert isinstance(trial.session, Renewable)
         assert renewed.asked(trial.session) is None
+
+
+@pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
+@pytest.mark.parametrize(("name", "found"), [("naive", None), ("only_where_poisoned", "wrong")])
+def test_answers_over_new_inputs_are_looked_at(
+    name: str, found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a kernel run on the host: what it left in the last pass over inputs that were all new."""
+    hosted = on_the_host.Hosted(tmp_path)
+    monkeypatch.setattr(rung_cuda, "import_cupy", lambda: hosted)
+    monkeypatch.setattr(nvrtc, "compile_rung", hosted.compiled)
+    monkeypatch.setattr(nvrtc, "resources", lambda *_: None)
+    params = sized(Conv(8, 6, 14, 17, 8, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=2, bias=True, activation="relu"))
+    rung = registry.find("cuda", "conv", name, [Path(__file__).parent / "cheats_cuda"])
+    with Trial(rung, params) as trial:
+        failure = trial.check_new("after timing")
+        assert (failure.finding.fault if failure else None) == found
+        if failure is None:
+            assert trial.check("after timing") is None
