@@ -14,7 +14,7 @@ from bench.ladder.records import Limits
 from engine import host, probe
 from models.cache import atomic_file, cache_dir
 
-VERSION = 4  # of the probes
+VERSION = 5  # of the probes
 
 
 def limits(device: str, threads: int | None = None, again: bool = True) -> Limits:
@@ -38,12 +38,15 @@ def limits(device: str, threads: int | None = None, again: bool = True) -> Limit
         matrix_by=reached.matrix_by,
         matrix_missing=reached.matrix_missing,
         cache_nbytes=reached.cache_nbytes,
+        cache_bytes_per_s=reached.cache_bytes_per_s,
+        nearest_nbytes=reached.nearest_nbytes,
     )
     if held is not None:  # a busy machine reaches less than it could: the most that was seen counts
         made = msgspec.structs.replace(
             made,
             bytes_per_s=max(made.bytes_per_s, held.bytes_per_s),
             flops_per_s=max(made.flops_per_s, held.flops_per_s),
+            cache_bytes_per_s=max(made.cache_bytes_per_s, held.cache_bytes_per_s),
             matrix_flops_per_s={
                 precision: max(rate, held.matrix_flops_per_s.get(precision, 0.0))
                 for precision, rate in made.matrix_flops_per_s.items()

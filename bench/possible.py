@@ -1,9 +1,10 @@
 """Faster than possible is no result: a time below what the work asks for at least is a fault of measuring.
 
-The bound has to be true. Bytes count at the memory's rate, and only those for which there is no room in the
-caches. Multiplications count where no way is known that does with fewer: of matrix products, not of
-convolutions, which Winograd's and Fourier's ways do with a fraction. What was measured of a machine is not
-all that it can, so rates are taken higher by what is said below. Where they are not known nothing is claimed.
+The bound has to be true. Bytes for which there is no room in the caches count at the memory's rate; all that
+a pass has to move, at the rate of the caches, but for what may lie nearer to the cores. Multiplications count
+where no way is known that does with fewer: of matrix products, not of convolutions, which Winograd's and
+Fourier's ways do with a fraction. What was measured of a machine is not all that it can, so rates are taken
+higher by what is said below. Where they are not known nothing is claimed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ MARGIN = 0.9  # of the bound: what is faster is invalid
 # Reads alone are faster than the copies that were measured, which on a CPU also fetch what they overwrite; a
 # machine that was busy while it was probed reaches more than it did then.
 MORE_BYTES = {"cpu": 2.0, "cuda": 1.25}
+# A cache is read and written at once: on a GPU, where reads alone are measured, the larger of both counts.
+MORE_CACHED = {"cpu": 3.0, "cuda": 1.25}
 MORE_FLOPS = {"cpu": 1.5, "cuda": 1.1}
 WGMMA = 2.0  # over what mma.sync reaches, by which the matrix units were measured
 STRASSEN = 7 / 8  # of a product's multiplications
@@ -43,6 +46,7 @@ class Work:
     written: int
     products: int = 0
     precision: str = "fp32"
+    surely: bool = True  # whether all of it is moved even where it lies in a cache
 
 
 def of_params(p: Params, precision: str = "fp32") -> Work:
@@ -70,7 +74,9 @@ def of_model(graph: Graph, batch: int, precision: str) -> Work:
 
     free = {"float32", "float16"}
     read = sum(nbytes(info.shape) for info in graph.inputs if info.dtype in free) if _image(graph) else 0
-    return Work(read + elements * each, 0, 0, precision)
+    # Of a whole model it may be little: weights that others are worked out of are read once, not in each
+    # pass.
+    return Work(read + elements * each, 0, 0, precision, surely=False)
 
 
 def least_s(work: Work, limits: Limits, cold: bool = False) -> tuple[float, str]:
@@ -84,6 +90,11 @@ def least_s(work: Work, limits: Limits, cold: bool = False) -> tuple[float, str]
         found.append(
             (beyond / rate, f"{units.nbytes(beyond)} that no cache holds at {units.si(rate, 'B/s')}")
         )
+    if work.surely and limits.cache_bytes_per_s:
+        both = max(0, work.read + work.written - limits.nearest_nbytes)
+        moved = both if limits.device == "cpu" else max(work.read, work.written)
+        rate = limits.cache_bytes_per_s * MORE_CACHED[limits.device]
+        found.append((moved / rate, f"{units.nbytes(moved)} out of the caches at {units.si(rate, 'B/s')}"))
     if work.products and (rate := _product_rate(limits, work.precision)):
         flops = work.products * STRASSEN
         found.append((flops / rate, f"its multiplications at {units.si(rate, 'FLOP/s')}"))

@@ -37,6 +37,10 @@ class Placed(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype
 
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
 
 def refusal(tensors: Mapping[str, Placed]) -> str | None:
     """Why these cannot be stirred, or None."""
@@ -53,16 +57,16 @@ class CudaStirring:
     def __init__(
         self, cupy: Any, pool: Any, inputs: Mapping[str, Placed], outputs: Mapping[str, Placed]
     ) -> None:
-        self._inputs = {name: tensor for name, tensor in inputs.items() if _size(tensor)}
-        self._outputs = {name: tensor for name, tensor in outputs.items() if _size(tensor)}
+        self._inputs = {name: tensor for name, tensor in inputs.items() if tensor.size}
+        self._outputs = {name: tensor for name, tensor in outputs.items() if tensor.size}
         self._mask = secrets.randbits(64)
         self._lay_out(pool)
         digits = "".join(map(str, capability_of(cupy)))
         module = cupy.RawModule(path=str(nvrtc.compile_rung(source(), f"sm_{digits}")))
         self._kernel = module.get_function("stir")
-        tensors = (*self._inputs.values(), *self._outputs.values())
-        counts = [places_of(tensor.shape) for tensor in tensors]
-        self._grid = (max(1, -(-max(counts, default=1) // BLOCK)), max(1, len(tensors)))
+        self.tensors = (*self._inputs.values(), *self._outputs.values())
+        counts = [places_of(tensor.shape) for tensor in self.tensors]
+        self._grid = (max(1, -(-max(counts, default=1) // BLOCK)), max(1, len(self.tensors)))
         # Made once: a launch is part of a train that the host may be what bounds.
         pointers = (np.uint64(self._at("state")), np.uint64(self._at("table")), np.uint64(self._mask))
         self._arguments = tuple((*pointers, np.int32(going_on)) for going_on in (0, 1))
@@ -87,6 +91,11 @@ class CudaStirring:
 
     def _at(self, name: str) -> int:
         return int(self._memory.ptr) + self._offsets[name]
+
+    @property
+    def table(self) -> int:
+        """Where what is bound stands on the device, a row a tensor."""
+        return self._at("table")
 
     # ------------------------------------------------------------------------------------ what is bound
 
@@ -183,7 +192,3 @@ def source() -> registry.Rung:
 
 def _places(stirred: Any) -> tuple[int, int, int]:
     return stirred.size, stirred.count, stirred.index
-
-
-def _size(tensor: Placed) -> int:
-    return int(np.prod(tensor.shape, dtype=np.int64))

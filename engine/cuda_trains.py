@@ -8,14 +8,27 @@ of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+import numpy as np
+
+from engine.cuda_renewing import CudaRenewing
 from engine.cuda_runtime import Staging
-from engine.cuda_stirring import TRAIN, CudaStirring, Placed, refusal
+from engine.cuda_stirring import LEAST, ROUNDS, TRAIN, CudaStirring, Placed, refusal
 from engine.cuda_stream import Stream, Work
 from engine.rung_rows import Given
 from engine.stirring import Stirring
-from engine.witness import Witness
+from engine.witness import SAME, Witness
+
+RENEWING = "renewing"  # every value of the inputs, a launch after the other
+PAIR = 2
+TAKEN_OFF = 0.9  # of what renewing takes alone: no train is made shorter than its passes
+
+
+def _behind(alike: int) -> str:
+    return f"renewed {alike}"
+
 
 Bound = Callable[[], Mapping[str, Given]]
 
@@ -44,6 +57,7 @@ class Trains:
         self._longest, self._capturing = longest, capturing
         self._graphs: dict[tuple[str, int], Any] = {}
         self._stirring: CudaStirring | None = None
+        self._renewing: CudaRenewing | None = None
         self.refusal = refusal({**inputs, **outputs})
 
     def time(self, count: int, cold: bool = False) -> int:
@@ -62,6 +76,44 @@ class Trains:
         self._stream.put(stirring.settle)
         self._stream.synchronize()
         return stirring.own_ns(elapsed, count, 0.0 if cold else None)
+
+    def time_renewed(self, count: int, alike: int) -> float:
+        """See engine.witness.Renewable; What is bound has to be put where
+        it lies, and this to forget, before other passes."""
+        if self.refusal is not None:  # whatever is asked for, inputs are the same
+            return self._stream.elapsed_ns(self._train(count, "pass")) / count
+        renewing = self._renewed()
+        # Before a train over the same inputs passes that find them there; as many as leave pairs together.
+        if alike == SAME:
+            self._stream.put(self._of(PAIR, _behind(alike)))
+            renewing.number += PAIR
+        elapsed = self._stream.elapsed_ns(self._train(count, _behind(alike)))
+        renewing.number += count
+        self._stream.synchronize()
+        return max(elapsed / count - TAKEN_OFF * (renewing.cost_ns or 0.0), LEAST * elapsed / count)
+
+    @property
+    def last_of_new(self) -> Callable[[], dict[str, np.ndarray]] | None:
+        """What makes the inputs of the last pass of `time_renewed`, each of whose passes was over others."""
+        if self._renewing is None or self.refusal is not None:
+            return None
+        return partial(self._renewing.drawn().inputs_of, self._renewing.number - 1, 1)
+
+    def _renewed(self) -> CudaRenewing:
+        stirring = self._ready()
+        if self._renewing is None:
+            self._renewing = CudaRenewing(self._cupy, self._pool, stirring)
+        renewing = self._renewing
+        if renewing.stirring is not stirring.stirring:
+            renewing.begin(self._staging)
+            self._stream.put(self._of(PAIR, RENEWING))  # the code is on the device before a capture
+            self._stream.synchronize()
+            renewing.number += PAIR
+        if renewing.cost_ns is None:
+            trains = [self._stream.elapsed_ns(self._train(TRAIN, RENEWING)) for _ in range(ROUNDS)]
+            renewing.cost_ns = min(trains) / TRAIN
+            renewing.number += TRAIN * ROUNDS
+        return renewing
 
     def forget(self) -> None:
         """Other inputs are bound."""
@@ -97,7 +149,8 @@ class Trains:
     # ------------------------------------------------------------------------------------------- trains
 
     def _train(self, count: int, of: str) -> Work:
-        """What puts so many on the stream: "pass", "stirring", or both in turn, "stirred"."""
+        """What puts so many on the stream: "pass", "stirring", or both in turn, "stirred"; RENEWING, or a
+        pass behind each of them, `_behind`."""
         graphs = self._replayed(count, of)
         if graphs is None:
             return lambda: self._stream.put(self._of(count, of))
@@ -113,7 +166,17 @@ class Trains:
             assert self._stirring is not None
             self._stirring.stir()
 
-        works = {"pass": (self._launch,), "stirring": (stir,), "stirred": (stir, self._launch)}[of]
+        def renew() -> None:
+            assert self._renewing is not None
+            self._renewing.renew(int(of.partition(" ")[2] or SAME))
+
+        works = {
+            "pass": (self._launch,),
+            "stirring": (stir,),
+            "stirred": (stir, self._launch),
+            "renewing": (renew,),
+            "renewed": (renew, self._launch),
+        }[of.partition(" ")[0]]
 
         def put() -> None:
             for _ in range(count):
@@ -124,7 +187,7 @@ class Trains:
 
     def _replayed(self, count: int, of: str) -> list[Any] | None:
         """CUDA graphs of powers of two that make up `count`; None where capturing does not work."""
-        longest = TRAIN if of == "stirring" else self._longest
+        longest = TRAIN if of in ("stirring", RENEWING) else self._longest
         graphs = []
         left = count
         while left and self._capturing:

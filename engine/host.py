@@ -47,9 +47,21 @@ def last_level_cache_nbytes() -> int:
     return max(sizes, default=_CACHE_WHERE_UNKNOWN)
 
 
-@functools.cache
 def all_caches_nbytes() -> int:
     """What all caches of all cores hold together, as Linux tells it; 0 where it is not known."""
+    return sum(_caches().values())
+
+
+def level_nbytes(level: int) -> tuple[int, int]:
+    """What the data caches of this level hold, of all cores together, and the largest alone; 0 where it is
+    not known."""
+    held = [size for (at, kind, _), size in _caches().items() if at == str(level) and kind != "Instruction"]
+    return sum(held), max(held, default=0)
+
+
+@functools.cache
+def _caches() -> dict[tuple[str, str, str], int]:
+    """Sizes by level, kind and the cores that share it."""
     found: dict[tuple[str, str, str], int] = {}
     for folder in _CACHE_FOLDER.parent.parent.glob("cpu[0-9]*/cache/index*"):
         try:
@@ -57,11 +69,11 @@ def all_caches_nbytes() -> int:
                 (folder / name).read_text().strip() for name in ("level", "type", "shared_cpu_list", "size")
             )
         except OSError:
-            return 0
+            return {}
         digits = size.rstrip("KMG")
         if digits.isdigit():
             found[level, kind, cores] = int(digits) * _UNITS.get(size[len(digits) :], 1)
-    return sum(found.values())
+    return found
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """What this machine reaches: bytes copied and operations done a second, by work of our own.
 
-No data sheet: a copy of memory far larger than the caches, and multiplications that need no memory at all, in
-float32 and, where a GPU has them, by its matrix units.
+No data sheet: a copy of memory far larger than the caches, one within them, and multiplications that need no
+memory at all, in float32 and, where a GPU has them, by its matrix units.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from kernels.registry import Rung
 SECONDS = 0.25  # of each probe
 COPIED_NBYTES = 64 << 20  # at least, and four times the last cache
 DEVICE_COPIED_NBYTES = 512 << 20
+COPIES = 50  # within a cache, one after the other
+CACHE_ROUNDS = 64
 MATRIX = 1536
 FMA_ROUNDS, FMA_A_ROUND = 512, 16 * 8  # a thread; as in probe/fma.cu
 BLOCK, BLOCKS_A_MULTIPROCESSOR = 256, 16
@@ -39,7 +41,8 @@ MMA_CAPABILITY = (8, 0)
 class Reached:
     """Rates a second, and by what they were measured, in words. matrix_flops_per_s: of the matrix units, by
     the precision of the factors; matrix_missing: why a GPU's are not known. cache_nbytes: of the caches
-    together, 0 where not known."""
+    together, 0 where not known. cache_bytes_per_s: of the second-level caches together; nearest_nbytes: what
+    may lie nearer than these from one pass to the next (0.0 and 0 where that is not known)."""
 
     bytes_per_s: float
     flops_per_s: float
@@ -49,6 +52,8 @@ class Reached:
     matrix_by: str = ""
     matrix_missing: str = ""
     cache_nbytes: int = 0
+    cache_bytes_per_s: float = 0.0
+    nearest_nbytes: int = 0
 
 
 def cpu(threads: int | None = None) -> Reached:
@@ -62,6 +67,8 @@ def cpu(threads: int | None = None) -> Reached:
     parts = zip(np.array_split(target, threads), np.array_split(source, threads), strict=True)
     calls = [partial(np.copyto, into, of) for into, of in parts]
     copying = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
+    nearest, second = host.level_nbytes(1)[0], host.level_nbytes(2)[1]
+    cached = _cached(threads, second) if nearest and second else 0.0
     blas.limit(threads)
     a = np.ones((MATRIX, MATRIX), np.float32)
     product = np.empty_like(a)
@@ -73,7 +80,22 @@ def cpu(threads: int | None = None) -> Reached:
         copied_by=f"NumPy copying {size >> 20} MiB, {words}",
         multiplied_by=f"{blas.words}, {MATRIX}×{MATRIX} matrices, {words}",
         cache_nbytes=host.all_caches_nbytes(),
+        cache_bytes_per_s=cached,
+        nearest_nbytes=nearest,
     )
+
+
+def _cached(threads: int, cache_nbytes: int) -> float:
+    """Bytes a second by as many threads, each copying within half of a second-level cache of its own."""
+    pairs = [np.ones((2, cache_nbytes // 4 // 4), np.float32) for _ in range(threads)]
+
+    def copy(pair: np.ndarray) -> None:
+        for _ in range(COPIES):
+            np.copyto(pair[1], pair[0])
+
+    calls = [partial(copy, pair) for pair in pairs]
+    seconds = _best(partial(team(threads).run, calls) if threads > 1 else calls[0])
+    return COPIES * sum(pair.nbytes for pair in pairs) / seconds
 
 
 def cuda() -> Reached:
@@ -90,6 +112,9 @@ def cuda() -> Reached:
         source.memset(0, DEVICE_COPIED_NBYTES)
         both = (np.uint64(source.ptr), np.uint64(target.ptr))
         copying = _best_on_device(cupy, "copy", arch, blocks, (*both, np.int64(DEVICE_COPIED_NBYTES // 16)))
+        cache_nbytes = int(device.attributes.get("L2CacheSize", 0))
+        words = cache_nbytes // 4 // 16
+        reading = _best_on_device(cupy, "cache", arch, blocks, (*both, np.int64(words))) if words else 0.0
         multiplying = _best_on_device(cupy, "fma", arch, blocks, (*both, np.int64(FMA_ROUNDS)))
         matrices = {
             precision: _best_on_device(cupy, f"mma_{precision}", arch, blocks, (*both, np.int64(MMA_ROUNDS)))
@@ -106,7 +131,8 @@ def cuda() -> Reached:
         },
         matrix_by="" if missing else "kernels of mma.sync in registers, sums in float32",
         matrix_missing=missing or "",
-        cache_nbytes=int(device.attributes.get("L2CacheSize", 0)),
+        cache_nbytes=cache_nbytes,
+        cache_bytes_per_s=CACHE_ROUNDS * 16 * words / reading if reading else 0.0,
     )
 
 
@@ -120,7 +146,8 @@ def no_matrix_units(capability: tuple[int, int]) -> str | None:
 
 def probe(name: str) -> Rung:
     """A probe's file in the shape of a rung, for the compiler."""
-    return registry.code(registry.ROOT / "cuda" / "probe" / f"{name}.cu", "probe")
+    defines = {"ROUNDS": CACHE_ROUNDS} if name == "cache" else {}
+    return registry.code(registry.ROOT / "cuda" / "probe" / f"{name}.cu", "probe", **defines)
 
 
 def _best_on_device(cupy: Any, name: str, arch: str, blocks: int, arguments: tuple[Any, ...]) -> float:

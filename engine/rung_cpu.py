@@ -134,11 +134,27 @@ class CpuRungSession(Held):
         return tuple(found)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
+        self._bind()
+        self._stirred = True
+        return self._trains.time(count, cold)
+
+    def time_renewed(self, count: int, alike: int) -> float:
+        self._settle()
+        self._bind()
+        try:
+            return self._trains.time_renewed(count, alike)
+        finally:
+            for i in self._data:
+                np.copyto(self._inputs[i], np.asarray(self._expected[i]))
+
+    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
+        return self._trains.renewed()
+
+    def _bind(self) -> None:
+        """What was written is what is stirred."""
         if not self._bound:
             self._trains.bind({f"input {i}": np.asarray(self._expected[i]) for i in self._data})
             self._bound = True
-        self._stirred = True
-        return self._trains.time(count, cold)
 
     def _settle(self) -> list[Stray]:
         """After timed passes: what they changed in the inputs of the last of them; then these are what was

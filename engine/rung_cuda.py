@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from kernels.params import Params
 from kernels.registry import Rung
 
 PACKED_NBYTES = 512 << 20  # of packed weights that are kept for the next session that asks for them
+FETCHED_NBYTES = 64 << 20  # of an output over new inputs, after each train of them
 LONGEST_GRAPH = 256  # launches captured as one; longer trains replay it
 
 
@@ -36,6 +37,8 @@ class CudaRungSession:
         self._what = f"{rung.label} on the GPU"
         self._cupy = cupy = import_cupy()
         self._open = True
+        self._elsewhere = False  # whether other inputs lie there than were written
+        self._last: tuple[Callable[[], Mapping[str, np.ndarray]], np.ndarray] | None = None
         self._pool: Any = None
         try:
             with translated(self._what):
@@ -81,12 +84,19 @@ class CudaRungSession:
         with translated(self._what):
             self._trains.forget()
             self._memory.write(data)
+            self._elsewhere = False
+
+    def _settle(self) -> None:
+        """What was written lies in the inputs again."""
+        if self._elsewhere:
+            self.write(list(self._memory.data().values()))
 
     def poison(self, byte: int) -> None:
         with translated(self._what):
             self._memory.poison(byte)
 
     def run(self) -> None:
+        self._settle()
         with translated(self._what):
             self._stream.put(self._launch)
 
@@ -103,12 +113,29 @@ class CudaRungSession:
             return self._memory.output(rows)
 
     def strays(self, whole: bool = True) -> tuple[Stray, ...]:
+        self._settle()
         with translated(self._what):
             return self._memory.strays(whole)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
+        self._settle()
         with translated(self._what):
             return self._trains.time(count, cold)
+
+    def time_renewed(self, count: int, alike: int) -> float:
+        with translated(self._what):
+            self._elsewhere = True
+            taken = self._trains.time_renewed(count, alike)
+            inputs = self._trains.last_of_new if alike == 1 else None
+            if inputs is not None and self._memory.output_nbytes <= FETCHED_NBYTES:
+                self._last = inputs, self._memory.output()
+            return taken
+
+    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
+        if self._last is None:
+            return None
+        inputs, output = self._last
+        return inputs(), {"output": output}
 
     @property
     def stirring(self) -> Stirring | None:

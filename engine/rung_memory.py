@@ -69,6 +69,10 @@ class RungMemory:
             inputs[name] = Placed(self.pointer(name), tuple(given.shape), given.dtype)
         return inputs, {"output": Placed(self.pointer("output"), *self._result)}
 
+    @property
+    def output_nbytes(self) -> int:
+        return self.layout.places["output"][1]
+
     def data(self) -> dict[str, Given]:
         """Those inputs, as they were written."""
         return {f"input {place}": self._given[place] for place in self._data}

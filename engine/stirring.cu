@@ -15,12 +15,6 @@ struct State {
     u64 done;    // blocks of this launch
 };
 
-struct Tensor {
-    u64 at, itemsize, size, count, index;
-    u64 values, drawn_from;  // an input: where its values lie and how many, 0 of an output
-    u64 held;                // an input: what lay at the changed places; an output: what passes left, a ring and one
-};
-
 template <typename Word>
 __device__ void stir_one(const Tensor& t, u64 seed, u64 number, bool lies, bool going_on, u64 j) {
     Word* x = (Word*)t.at;

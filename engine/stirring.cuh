@@ -26,3 +26,9 @@ __device__ __forceinline__ u64 place(u64 seed, u64 number, u64 tensor, Purpose p
     const u64 drawn = hashed(seed, number, tensor, purpose, j);
     return first + drawn % (behind > first ? behind - first : 1);
 }
+
+struct Tensor {
+    u64 at, itemsize, size, count, index;
+    u64 values, drawn_from;  // an input: where its values lie and how many, 0 of an output
+    u64 held;                // an input: what lay at the changed places; an output: what passes left, a ring and one
+};

@@ -74,6 +74,14 @@ def places_of(shape: tuple[int, ...]) -> int:
     return min(size, max(rows, 1) * -(-FEWEST // max(rows, 1)))
 
 
+def places(seed: int, tensor: Stirred, number: Number, purpose: int) -> np.ndarray:
+    """See Stirring.places."""
+    edges = np.arange(tensor.count + 1, dtype=np.uint64) * np.uint64(tensor.size)
+    edges //= np.uint64(max(tensor.count, 1))
+    drawn = hashed(seed, number, tensor.index, purpose, tensor.count)
+    return (edges[:-1] + drawn % np.maximum(np.diff(edges), np.uint64(1))).astype(np.int64)
+
+
 class Stirring:
     """The changes of a session's passes. inputs: as bound; outputs: shape and dtype by name, as they lie
     where the pass writes them. seed: 64 bits; drawn where none is given."""
@@ -100,10 +108,7 @@ class Stirring:
 
     def places(self, tensor: Stirred, number: Number, purpose: int) -> np.ndarray:
         """int64 (tensor.count,), flat and distinct: one in each of as many stretches of equal length."""
-        edges = np.arange(tensor.count + 1, dtype=np.uint64) * np.uint64(tensor.size)
-        edges //= np.uint64(max(tensor.count, 1))
-        drawn = hashed(self.seed, number, tensor.index, purpose, tensor.count)
-        return (edges[:-1] + drawn % np.maximum(np.diff(edges), np.uint64(1))).astype(np.int64)
+        return places(self.seed, tensor, number, purpose)
 
     def changes(self, name: str, number: Number) -> tuple[np.ndarray, np.ndarray]:
         """Where input `name` differs in this pass from what was bound, and what lies there."""

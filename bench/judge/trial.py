@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bench import accuracy, one_node, oracle, timed_pass
-from bench.judge import poison
+from bench.judge import poison, renewed
 from bench.judge.comparison import Comparison, compare, error_map, first_difference, value_at
 from bench.judge.samples import ORACLE_FLOPS, Sample, distinct, draw, looked_at
 from bench.judge.suite import words
@@ -28,7 +28,7 @@ from engine.rung_session import (
     output_shape,
     prepare,
 )
-from engine.witness import Witnessed
+from engine.witness import Renewable, Witnessed
 from kernels.params import Params
 from kernels.registry import Rung
 
@@ -63,9 +63,9 @@ class Failure:
 @dataclass
 class Trial:
     """A rung's session and the judge of it; also what bench.timing takes samples of. `notes`: what should be
-    known of a right answer; `error`: the worst of the checks; `checks`: how many passes were judged;
-    `failure`, `broken`: how a check between two turns ended that was not passed. first: whose session this is
-    once more, on the same inputs, whose answers are known there."""
+    known of a right answer; `warnings`: of a time; `error`: the worst of the checks; `checks`: how many
+    passes were judged; `failure`, `broken`: how a check between two turns ended that was not passed. first:
+    whose session this is once more, on the same inputs, whose answers are known there."""
 
     rung: Rung
     params: Params
@@ -73,6 +73,7 @@ class Trial:
     seed: int = 0
     threads: int | None = None
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     error: ErrorStats | None = None
     checks: int = 0
     failure: Failure | None = None
@@ -172,6 +173,28 @@ class Trial:
         of = self.first
         known = [] if of is None else [one for one in (of._sample, of._other) if one is not None]
         return next((one for one in known if one is not sample), None) or self.fresh()
+
+    def check_new(self, when: str) -> Failure | None:
+        """Whether it is faster where few of its inputs changed, and right where all did. What does not say
+        that it is wrong is a warning."""
+        shapes, item = input_shapes(self.params), np.dtype(self.params.dtype).itemsize
+        nbytes = item * sum(math.prod(shapes[i]) for i in self._data)
+        if not isinstance(self.session, Renewable) or nbytes > renewed.MOST_NBYTES:
+            return None
+        told = renewed.asked(self.session)
+        if (last := self.session.renewed()) is not None:
+            look = timed_pass.Look(*last)
+            stats = self._row_right(look, None)
+            if stats is not None and not stats.ok:
+                return self._fail_timed(when, replace(look, wrong="output", stats=stats))
+        if told is not None and told.remembers:
+            finding = Finding(fault="remembers", reason=told.words, when=when, params=words(self.params))
+            self._write(self._sample)
+            self.failure = Failure(finding, self.params, self._sample, self._pass(POISONS[0]))
+            return self.failure
+        if told is not None:
+            self.warnings.append(told.words)
+        return None
 
     def _timed_right(
         self, session: Witnessed, when: str, thorough: bool, rows: np.ndarray | None

@@ -38,6 +38,7 @@ Fault = Literal[
     "unwritten",
     "nan",
     "stale",
+    "remembers",
     "race",
     "zeros_only",
     "batch_one_only",
@@ -178,8 +179,9 @@ class RungMeasurement(Record, frozen=True):
 class Limits(Record, frozen=True):
     """What a machine was measured to reach: bytes and float32 operations a second, by which means, when.
     matrix_flops_per_s: of the matrix units, by the precision of the factors; matrix_missing: why that is not
-    known ("" where it is, and for a device that has none). cache_nbytes: of the caches together, 0 where not
-    known."""
+    known ("" where it is, and for a device that has none). cache_nbytes: of the caches together;
+    cache_bytes_per_s: how fast those of the second level are; nearest_nbytes: what may lie nearer than these
+    from one pass to the next. 0 where not known."""
 
     device: str
     bytes_per_s: float
@@ -192,6 +194,8 @@ class Limits(Record, frozen=True):
     matrix_by: str = ""
     matrix_missing: str = ""
     cache_nbytes: int = 0
+    cache_bytes_per_s: float = 0.0
+    nearest_nbytes: int = 0
 
     def __post_init__(self) -> None:
         if not (self.bytes_per_s > 0 and self.flops_per_s > 0):

@@ -196,6 +196,7 @@ class LadderRunner:
                 trial.failure
                 or trial.spot_check("during timing", thorough=True)
                 or trial.check("after timing", sample)
+                or (trial.check_new("after timing") if number == 0 else None)
             )
             if failure is not None:
                 raise entrants.wrong(failure, number)
@@ -212,6 +213,7 @@ class LadderRunner:
     def _measured(self, entrant: Entrant, timing: Timing, telemetry: Telemetry) -> RungMeasurement:
         timed = entrant.timed
         warnings = [*timing.warnings, *([entrant.short] if entrant.short else [])]
+        warnings += timed.warnings if isinstance(timed, Trial) else []
         if len(timing.samples_ns) < Rules.min_samples:
             count = len(timing.samples_ns)
             fit = "sample fits" if count == 1 else "samples fit"

@@ -90,6 +90,13 @@ class Slots:
             flat[rows, before[:count]] = bound.reshape(-1)[before[:count]]
             flat[rows, at] = values
             before[:count] = at
+        self.poison(first, count)
+
+    def poison(self, first: int, count: int) -> None:
+        """Some of what the first `count` slots left, as of the passes from this number on."""
+        assert self.stirring is not None
+        numbers = np.arange(first, first + count, dtype=np.uint64)
+        rows = np.arange(count)[:, None]
         for name, left in self.left.items():
             flat = left.reshape(self.count, -1)
             at = self.stirring.places(self.stirring.outputs[name], numbers, POISONED)

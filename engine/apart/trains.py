@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from engine.apart import empty, timed
 from engine.apart.client import Child
 from engine.apart.memory import Spec
+from engine.apart.renewed import Renewed
 from engine.apart.slots import Kept, Slots, most
 from engine.stirring import Stirring
-from engine.witness import Witness
+from engine.witness import SAME, Witness
 
 # Passes before a train that are not timed, so long: what is woken settles on its cores, and threads that wait
 # for each other have met. None where a pass is longer than that.
@@ -35,6 +37,8 @@ class Trains:
         self.trigger_ns = 0.0  # what triggering and copying took a pass, and was taken off
         self.at_once = 1  # passes of the last train
         self._pass_ns: float = WARM_NS  # of the last train; of the first nothing is known: one is untimed
+        self._renewed: Renewed | None = None
+        self._last: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None = None
 
     @property
     def facts(self) -> dict[str, str]:
@@ -58,6 +62,7 @@ class Trains:
         self._bound = {name: np.array(array, self._inputs[name].dtype) for name, array in inputs.items()}
         self._stale = True
         self._kept.forget()
+        self._renewed = self._last = None
 
     def time(self, count: int, cold: bool = False) -> int:
         """Nanoseconds of `count` passes, by our clock, without what triggering and copying takes."""
@@ -78,6 +83,35 @@ class Trains:
             self._next += now
             left -= now
         return round(taken)
+
+    def time_renewed(self, count: int, alike: int) -> float:
+        """See engine.witness.Renewable."""
+        if self._renewed is None:
+            self._renewed = Renewed(self._ready())
+        slots, self._stale = self._renewed.slots, True
+        self._kept.forget()
+        train = secrets.randbits(64)
+        taken = done = 0
+        # Before a train over the same inputs a pass that finds them there.
+        for settling, passes in (True, alike == SAME), (False, count):
+            left = int(passes)
+            while left > 0:
+                now = min(left, slots.count)
+                self._renewed.fill(done, now, alike, train)
+                ns = self._child.train(self._number, now)
+                taken += 0 if settling else ns
+                left, done = left - now, done + now
+        if alike == 1:
+            slot = secrets.randbelow(now)
+            given, found = (
+                {name: array[slot, ...].copy() for name, array in of.items()}
+                for of in (slots.given, slots.left)
+            )
+            self._last = given, found
+        return taken / count
+
+    def renewed(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None:
+        return self._last
 
     def witnesses(self) -> tuple[Witness, ...]:
         """A few passes, drawn among all since the last time that this was asked."""

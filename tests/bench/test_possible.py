@@ -12,6 +12,7 @@ from bench.ladder.records import LadderStart, Limits, RungCase, RungMeasured, Ru
 from bench.ladder.rows import rows
 from bench.records import Case, Measurement
 from bench.rows import FAILURES
+from engine import probe
 from kernels.params import Conv, Gemm, Pool, Unary
 
 GPU = Limits(
@@ -21,6 +22,8 @@ GPU = Limits(
 CPU = msgspec.structs.replace(
     GPU, device="cpu", bytes_per_s=2e10, flops_per_s=1e11, matrix_flops_per_s={}, cache_nbytes=8 << 20
 )
+CACHED_GPU = msgspec.structs.replace(GPU, cache_bytes_per_s=7e12)
+CACHED_CPU = msgspec.structs.replace(CPU, cache_bytes_per_s=2e11, nearest_nbytes=96 << 10)
 
 
 def measured(median_ns: float, rung: str = "it") -> RungMeasurement:
@@ -55,12 +58,32 @@ def disposition(params: object, median_ns: float, limits: Limits | None, cold: b
         (Gemm(4096, 4096, 4096), 1, None, False, "ok"),
         (Gemm(64, 64, 64), 1, msgspec.structs.replace(GPU, matrix_flops_per_s={}), False, "ok"),
         (Unary("relu", 100_000_000), 1, msgspec.structs.replace(GPU, cache_nbytes=0), False, "ok"),
+        # What a cache holds, at the cache's rate: on a GPU the larger of 20 MB read and 20 MB written.
+        (Unary("relu", 5_000_000), 1_000, CACHED_GPU, False, "invalid"),
+        (Unary("relu", 5_000_000), 2_200, CACHED_GPU, False, "ok"),
+        # On a CPU both, without what may lie in the first-level caches.
+        (Unary("relu", 100_000), 1_000, CACHED_CPU, False, "invalid"),
+        (Unary("relu", 100_000), 1_300, CACHED_CPU, False, "ok"),
+        (Unary("relu", 12_000), 1, CACHED_CPU, False, "ok"),
     ],
 )
 def test_only_what_cannot_be_is_invalid(
     params: object, median_ns: float, limits: Limits | None, cold: bool, expected: str
 ) -> None:
     assert disposition(params, median_ns, limits, cold) == expected
+
+
+def test_of_a_whole_model_nothing_is_claimed_of_the_caches() -> None:
+    work = possible.Work(1 << 20, 0, surely=False)
+    assert possible.least_s(work, CACHED_GPU)[0] == 0.0
+
+
+def test_what_lies_in_a_cache_is_copied_faster_than_memory() -> None:
+    reached = probe.cpu(1)
+    if not reached.nearest_nbytes:
+        pytest.skip("the system does not tell the caches' sizes")
+    assert 0 < reached.nearest_nbytes < reached.cache_nbytes
+    assert reached.cache_bytes_per_s > 0
 
 
 def test_an_invalid_time_says_why_and_is_compared_with_nothing() -> None:

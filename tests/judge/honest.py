@@ -63,7 +63,12 @@ def judged(count: int, device: str = "cpu", first: int = 1) -> Iterator[Judged]:
 
 def _said(rung: Rung, params: Params, number: int) -> str:
     try:
-        judge.examine(rung, params, rung.precision, seed=number).close()
+        with judge.examine(rung, params, rung.precision, seed=number) as trial:
+            failure = trial.check_new("after timing")
+            if failure is not None:
+                return f"{failure.finding.fault}: {failure.finding.reason} (on {failure.finding.params})"
+            for told in trial.warnings:
+                print(f"{rung.label}, seed {number}, {words(params)}: {told}", file=sys.stderr)
     except judge.Wrong as wrong:
         return f"{wrong.finding.fault}: {wrong.finding.reason} (on {wrong.finding.params})"
     except UnsupportedError:

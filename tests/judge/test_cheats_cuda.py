@@ -127,6 +127,10 @@ def test_honest_rungs_on_drawn_shapes_are_not_accused() -> None:
             for shape in drawn.sample(fit, min(2, len(fit))):
                 with Trial(rung, shape, rung.precision, seed=looked_at) as trial:
                     accused += _accusations(trial)
+                    if failure := trial.check_new("after timing"):
+                        accused.append(f"{rung.label} on {shape}: {failure.finding.reason}")
+                    for told in trial.warnings:
+                        print(f"{rung.label} on {shape}: {told}")
                 looked_at += 1
     print(f"{looked_at} honest rungs looked at")
     assert accused == []

@@ -205,9 +205,12 @@ def _left(memory: Memory, scratch: int) -> int:
 
 
 def _probe(memory: Memory, module: Module, pointers: Sequence[int], scalars: Sequence[float]) -> Answer:
-    """engine.probe's: a copy of so many 16 bytes, or rounds of multiply-adds that write nothing."""
+    """engine.probe's: a copy of so many 16 bytes, reads of them, or rounds of multiply-adds that write
+    nothing."""
     source, target = pointers
     count = int(scalars[0])
+    if module.file == "cache.cu":
+        return Answer(lambda: memory.at(source, 16 * count), 0, 16 * count * module.define("ROUNDS"))
     if module.file != "copy.cu":
         return Answer(lambda: None, _PROBED_FLOPS * count)
 

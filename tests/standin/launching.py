@@ -100,8 +100,9 @@ class Kernel:
             raise CudaError(INVALID, f"{self.function.name} takes {', '.join(takes)} and was given {names}")
         pointers = [int(value) for value, kind in zip(arguments, takes, strict=True) if kind == "pointer"]
         scalars = [value.item() for value, kind in zip(arguments, takes, strict=True) if kind != "pointer"]
-        if self._module.file == "stirring.cu":
-            do = stirring.bind(self.device.memory, self._module, pointers, scalars, grid[1])
+        if self._module.file in stirring.FILES:
+            bind = stirring.FILES[self._module.file]
+            do = bind(self.device.memory, self._module, pointers, scalars, grid[1])
             return do, Launched(self.function.name)
         if self._constants:  # the weights, as the kernel reads them
             pointers[1] = self._constants[0]

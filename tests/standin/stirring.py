@@ -1,4 +1,4 @@
-"""engine/stirring.cu's kernel by NumPy: the same state, table and places."""
+"""The kernels of engine/stirring.cu and renewing.cu by NumPy: the same state, table and places."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ def _stir(
     x = memory.view(address, (size,), word)
 
     def places(of: int, purpose: int) -> np.ndarray:
-        edges = np.arange(count + 1, dtype=np.uint64) * np.uint64(size) // np.uint64(count)
-        drawn = hashed(seed, of, index, purpose, count)
-        return (edges[:-1] + drawn % np.maximum(np.diff(edges), np.uint64(1))).astype(np.int64)
+        return _places(seed, of, index, purpose, size, count)
 
     if drawn_from == 0:
         if lies:
@@ -62,3 +60,46 @@ def _stir(
         picked = (picked + (values[picked] == x[at])) % drawn_from
         held[:] = x[at]
         x[at] = values[picked]
+
+
+def renewing(
+    memory: Memory, module: Module, pointers: Sequence[int], scalars: Sequence[float], tensors: int
+) -> Callable[[], None]:
+    mask, alike = (int(scalar) for scalar in scalars)
+
+    def do() -> None:
+        state = memory.view(pointers[0], (4,), np.uint64)
+        seed, number = int(state[0]) ^ mask, int(state[1])
+        base = number // alike if alike else (1 << 64) - 1
+        for fields in memory.view(pointers[1], (tensors, _FIELDS), np.uint64).tolist():
+            _renew(memory, seed, number, base, fields)
+        state[1] = number + 1
+
+    return do
+
+
+def _renew(memory: Memory, seed: int, number: int, base: int, fields: Sequence[int]) -> None:
+    address, itemsize, size, count, index, values_at, drawn_from, _ = fields
+    if count == 0:
+        return
+    word = _WORDS[itemsize]
+    x = memory.view(address, (size,), word)
+    if drawn_from == 0:
+        x[_places(seed, number, index, POISONED, size, count)] = np.iinfo(word).max
+        return
+    values = memory.view(values_at, (drawn_from,), word)
+
+    def drawn(of: int, purpose: int, many: int) -> np.ndarray:
+        return values[(hashed(seed, of, index, purpose, many) % np.uint64(drawn_from)).astype(np.int64)]
+
+    x[:] = drawn(base, VALUE, size)
+    x[_places(seed, number, index, CHANGED, size, count)] = drawn(number, LOOKED_AT, count)
+
+
+def _places(seed: int, of: int, index: int, purpose: int, size: int, count: int) -> np.ndarray:
+    edges = np.arange(count + 1, dtype=np.uint64) * np.uint64(size) // np.uint64(count)
+    drawn = hashed(seed, of, index, purpose, count)
+    return (edges[:-1] + drawn % np.maximum(np.diff(edges), np.uint64(1))).astype(np.int64)
+
+
+FILES = {"stirring.cu": bind, "renewing.cu": renewing}
