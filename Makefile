@@ -22,7 +22,7 @@ run: $(VENV)/run.stamp
 	@$(BIN)/python main.py
 
 test: $(VENV)/dev.stamp
-	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -m "not gpu" -n auto -q
+	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -m "not gpu" -n auto --dist worksteal -q
 
 test-gpu: $(VENV)/dev.stamp
 	@QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest -m gpu -q

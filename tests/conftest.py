@@ -5,12 +5,22 @@ HYPOTHESIS_PROFILE=explore draws anew each time and longer, to look for what nob
 
 import os
 import signal
+import sys
+from pathlib import Path
 
 from hypothesis import settings
 
 settings.register_profile("same", derandomize=True)
 settings.register_profile("explore", derandomize=False, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# Where Python is told to write no bytecode, as in containers, every process of the hundreds that tests start
+# would compile all that it imports, which is most of its start. It is kept apart from the sources instead,
+# for all of them.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    kept = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
+    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(kept))
+    sys.dont_write_bytecode = False
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and their processes with them: those
 # that are about Ctrl-C would then wait for one that never comes.

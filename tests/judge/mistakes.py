@@ -18,6 +18,7 @@ from unittest import mock
 from bench import judge
 from bench.ladder.records import Finding
 from engine.apart import pool
+from kernels import ends
 from tests.judge import (
     planted_conv,
     planted_gemm,
@@ -35,14 +36,18 @@ NAMELESS = ("wrong", "place")
 
 
 def found(mistake: Planted, folder: Path) -> Finding | None:
-    """What the judge finds; None where it lets it pass. None of them does harm: one process runs them all."""
+    """What the judge finds; None where it lets it pass. None does harm: one process runs them all, and is
+    not stopped in between."""
 
     def shared(kind: str, what: str, own: object = None) -> pool.Child:
         return child(kind, what, own and "planted")
 
     child = pool.child
     try:
-        with mock.patch.object(pool, "child", shared):
+        with (
+            mock.patch.object(pool, "child", shared),
+            mock.patch.object(ends, "halt"),
+        ):
             judge.examine(planting.rung_of(mistake, folder), mistake.params, threads=1).close()
     except judge.Wrong as wrong:
         return wrong.finding

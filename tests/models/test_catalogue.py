@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -20,10 +21,13 @@ ALEXNETS = [name for name in catalogue.entries() if name not in SMALL]
 ON_FASHION = [name for name, entry in catalogue.entries().items() if entry.dataset == "fashion-mnist"]
 
 
-def answers(name: str, images: np.ndarray, batch: int = 100) -> np.ndarray:
+def opened(name: str) -> Any:
+    return onnxruntime.InferenceSession(catalogue.path(name), providers=["CPUExecutionProvider"])
+
+
+def answers(session: Any, name: str, images: np.ndarray, batch: int = 100) -> np.ndarray:
     """The model's output (N, classes) in ONNX Runtime."""
     entry = catalogue.get(name)
-    session = onnxruntime.InferenceSession(catalogue.path(name), providers=["CPUExecutionProvider"])
     parts = [images[start : start + batch] for start in range(0, len(images), batch)]
     fed = [datasets.preprocess(part, entry.preprocess, entry.input_shape) for part in parts]
     return np.concatenate([session.run(None, {"input": part})[0] for part in fed])
@@ -31,7 +35,7 @@ def answers(name: str, images: np.ndarray, batch: int = 100) -> np.ndarray:
 
 def top1(name: str, images: int | None = None) -> float:
     data = datasets.load(catalogue.get(name).dataset, images)
-    return float((answers(name, data.images).argmax(1) == data.labels).mean())
+    return float((answers(opened(name), name, data.images).argmax(1) == data.labels).mean())
 
 
 @pytest.mark.parametrize("name", catalogue.entries())
@@ -56,10 +60,11 @@ def test_is_valid_onnx_with_named_nodes_and_a_dynamic_batch(name: str) -> None:
 def test_runs_at_several_batch_sizes_and_gives_probabilities(name: str) -> None:
     entry = catalogue.get(name)
     images = datasets.load("random", 3, shape=entry.input_shape).images
-    whole = answers(name, images, batch=3)
+    session = opened(name)
+    whole = answers(session, name, images, batch=3)
     assert whole.shape == (3, len(entry.classes) or 1000)
     np.testing.assert_allclose(whole.sum(1), 1.0, rtol=1e-5)
-    np.testing.assert_allclose(answers(name, images, batch=1), whole, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(answers(session, name, images, batch=1), whole, rtol=1e-3, atol=1e-6)
 
 
 def test_default_model_needs_no_network_and_keeps_its_accuracy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,11 @@ from tests.standin import environment
 ROOT = Path(main.__file__).parent
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """They take longest, and so begin first: no process is left alone with them when all else is done."""
+    items.sort(key=lambda item: not item.path.is_relative_to(Path(__file__).parent))
+
+
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the program keeps between runs: nothing at first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -73,7 +74,7 @@ class Memory:
 
     def view(self, address: int, shape: Sequence[int], dtype: type | np.dtype) -> np.ndarray:
         """What lies there as an array, C-contiguous; it keeps the bytes, not their being allocated."""
-        nbytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        nbytes = math.prod(map(int, shape)) * np.dtype(dtype).itemsize
         block = self.at(address, nbytes)
         start = address - block.address
         return block.array[start : start + nbytes].view(dtype).reshape(shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from tests.standin.memory import Memory
 
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _FIELDS = 8  # of a tensor
+_TOGETHER = 16  # passes whose hashes are computed at once, which takes hardly longer than those of one
 
 
 def bind(
@@ -56,7 +58,8 @@ def _stir(
     if going_on:
         values = memory.view(values_at, (drawn_from,), word)
         at = places(number, CHANGED)
-        picked = (hashed(seed, number, index, VALUE, count) % np.uint64(drawn_from)).astype(np.int64)
+        drawn = _drawn(seed, number // _TOGETHER, index, VALUE, count)[number % _TOGETHER]
+        picked = (drawn % np.uint64(drawn_from)).astype(np.int64)
         picked = (picked + (values[picked] == x[at])) % drawn_from
         held[:] = x[at]
         x[at] = values[picked]
@@ -97,8 +100,24 @@ def _renew(memory: Memory, seed: int, number: int, base: int, fields: Sequence[i
 
 
 def _places(seed: int, of: int, index: int, purpose: int, size: int, count: int) -> np.ndarray:
+    """Those of pass `of`."""
+    several, one = divmod(of, _TOGETHER)
+    found: np.ndarray = _of_several(seed, several, index, purpose, count, size)[one]
+    return found
+
+
+@lru_cache(maxsize=64)
+def _drawn(seed: int, several: int, index: int, purpose: int, count: int) -> np.ndarray:
+    """The hashes of some passes, (_TOGETHER, count)."""
+    numbers = np.arange(several * _TOGETHER, (several + 1) * _TOGETHER, dtype=np.uint64)
+    return hashed(seed, numbers, index, purpose, count)
+
+
+@lru_cache(maxsize=64)
+def _of_several(seed: int, several: int, index: int, purpose: int, count: int, size: int) -> np.ndarray:
+    """Where they are in a tensor of that size."""
     edges = np.arange(count + 1, dtype=np.uint64) * np.uint64(size) // np.uint64(count)
-    drawn = hashed(seed, of, index, purpose, count)
+    drawn = _drawn(seed, several, index, purpose, count)
     return (edges[:-1] + drawn % np.maximum(np.diff(edges), np.uint64(1))).astype(np.int64)
 
 
