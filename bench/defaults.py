@@ -5,7 +5,8 @@ from __future__ import annotations
 from bench.records import Job
 
 # A LeNet over batch sizes and an AlexNet, sized to end within half a minute on two cores; with a GPU beside
-# them, whose kernels were chosen before, in no more.
+# them, whose kernels were chosen before, in no more. That is why there are two
+# instances of each and not three.
 JOB = Job(
     models=("lenet5-digits", "alexnet-digits"),
     backends=(),
