@@ -5,8 +5,8 @@ from __future__ import annotations
 from bench.records import Job
 
 # A LeNet over batch sizes and an AlexNet, sized to end within half a minute on two cores; with a GPU beside
-# them, whose kernels were chosen before, in no more. That is why there are two
-# instances of each and not three.
+# them, whose kernels were chosen before, in no more. That is why two instances suffice where they take long
+# to make, as AlexNet's do.
 JOB = Job(
     models=("lenet5-digits", "alexnet-digits"),
     backends=(),

@@ -196,13 +196,13 @@ def plan(job: Job, progress: Progress | None = None) -> tuple[Case, ...]:
 
 
 class Contenders:
-    """Pairs of contenders as a worker prepares them: checked against the oracle before they are timed."""
+    """Pairs of contenders as a worker prepares them: checked against the oracle before they are timed, and
+    again, with what was timed, after it."""
 
     def __init__(self, job: Job, progress: Progress, instances: int = 1) -> None:
         # Errors of layers are nobody's question here, and without them the oracle has little to do.
-        self._job = msgspec.structs.replace(job, layers=False)
+        self._job = msgspec.structs.replace(job, layers=False, instances=instances)
         self._progress = progress
-        self._instances = instances
         self._materials: dict[str, Material] = {}
 
     @contextlib.contextmanager
@@ -210,17 +210,22 @@ class Contenders:
         from bench.contender import Contender
 
         with contextlib.ExitStack() as stack:
-            sessions: dict[str, list[Session]] = {side: [] for side in SIDES}
-            for side in self._instances * SIDES:
-                try:
-                    entrant = Contender(case, self._material(case.model), self._job)
+            entrants = {}
+            try:
+                for side in SIDES:
+                    entrant = entrants[side] = Contender(case, self._material(case.model), self._job)
                     stack.callback(entrant.close)
                     entrant.prepare()
-                except Exception as error:
-                    raise _failure(case, error) from error
-                assert entrant.session is not None
-                sessions[side].append(entrant.session)
-            yield sessions
+                for entrant in entrants.values():
+                    entrant.prepare_others()
+            except Exception as error:
+                raise _failure(case, error) from error
+            yield {side: entrant.sessions for side, entrant in entrants.items()}
+            try:
+                for entrant in entrants.values():
+                    entrant.check_again()
+            except Exception as error:
+                raise _failure(case, error) from error
 
     def _material(self, model: str) -> Material:
         from bench.material import Material

@@ -115,8 +115,8 @@ class JobFields(QWidget):
         self.threads.setToolTip("Threads of the CPU backends, ours and ONNX Runtime alike")
         self.instances = QSpinBox(minimum=1, maximum=bounds.MAX_INSTANCES, suffix=" of each")
         self.instances.setToolTip(
-            "Sessions of each contender that take the rounds in turn: what they differ by, as addresses and "
-            "what is chosen at their creation, is then in the interval"
+            "Sessions of each contender at least, which take the rounds in turn: what they differ by, as "
+            "addresses and what is chosen at their creation, is then in the interval"
         )
         self.layers = QCheckBox("Measure &every layer")
         self.layers.setToolTip("Time and errors of each operator, in passes of their own")

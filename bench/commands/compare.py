@@ -62,7 +62,7 @@ def compare(
         0,
         metavar="N",
         show_default=False,
-        help="Sessions of each contender that take the rounds in turn; without it, three.",
+        help="Sessions of each contender at least, which take the rounds in turn; without it, three.",
     ),
     layers: bool = typer.Option(False, "--layers", help="Print every layer's time and errors too."),
     layer_pass: bool = typer.Option(

@@ -45,7 +45,7 @@ def ladder(
     budget: float = typer.Option(3.0, metavar="S", help="The most seconds of samples a rung."),
     timeout: float = typer.Option(60.0, metavar="S", help="Seconds after which a rung is given up."),
     instances: int = typer.Option(
-        0, metavar="N", show_default=False, help="Sessions of each rung that are timed; else three."
+        0, metavar="N", show_default=False, help="Sessions of each rung at least, timed in turn; else three."
     ),
     whole_model: bool = typer.Option(False, "--whole-model", help="Also run the model with each rung in it."),
     new: bool = typer.Option(False, "--new", help="Write a template of a kernel of your own into DIR."),

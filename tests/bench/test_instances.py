@@ -27,6 +27,7 @@ def _quick(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     quick = functools.partial(timing.Rules, warmup_s=0.01, rewarm_s=0.005, min_s=0.02)
     monkeypatch.setattr(runner, "Rules", quick)
+    monkeypatch.setattr(instances, "MOST", 1)  # as many as are asked for
 
 
 class Numbered(Fake):
@@ -45,6 +46,39 @@ class Numbered(Fake):
         session.number = len(self.made)
         self.made.append(session)
         return session
+
+
+class Made:
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds", "there"), [(1, 0, 1), (2, 0, 5), (3, 0, 5), (6, 0, 6), (2, 1, 2), (3, 1, 3)]
+)
+def test_what_is_made_in_no_time_is_made_more_often_than_asked(asked, seconds, there, monkeypatch):
+    clock = iter(range(100))
+    monkeypatch.setattr(instances, "MOST", 5)
+    monkeypatch.setattr(instances.time, "perf_counter", lambda: seconds * next(clock))
+    made, short = instances.further(asked, 1, "cpu", 100, lambda number: Made())
+    assert (len(made) + 1, short) == (there, "")
+
+
+def test_memory_that_does_not_suffice_for_more_than_was_asked_is_not_told(monkeypatch):
+    monkeypatch.setattr(instances, "MOST", 5)
+
+    def make(number):
+        if number >= 3:
+            raise OutOfMemoryError("full")
+        return Made()
+
+    assert [instances.further(asked, 1, "cpu", 100, make)[1] != "" for asked in (2, 3, 4)] == [
+        False,
+        False,
+        True,
+    ]
 
 
 # ------------------------------------------------------------------------------------------------ intervals

@@ -17,6 +17,8 @@ import pytest
 
 import main
 from bench import selfcheck, timing
+from bench.contender import Contender
+from bench.outcomes import Incorrect
 from bench.records import Case, Job
 from bench.selfcheck import SIDES, Comparison
 from bench.stats import Interval, Verdict
@@ -277,13 +279,29 @@ def test_contenders_are_two_sessions_that_answer_alike_and_are_closed(backend: s
     pairs = selfcheck.Contenders(job, lambda text, fraction: None, instances=2)
     with pairs(case) as sessions:
         assert tuple(sessions) == SIDES
-        (one, third), (other, fourth) = sessions.values()
-        assert len({id(session) for session in (one, other, third, fourth)}) == 4
+        assert all(len(of) >= 2 for of in sessions.values())
+        every = [session for of in sessions.values() for session in of]
+        assert len({id(session) for session in every}) == len(every)
+        (one, *_), (other, *_) = sessions.values()
         assert one.time_runs(1) > 0
         one.run()
         for name, array in one.fetch().items():
             assert array.shape[0] == 3
             np.testing.assert_array_equal(array, other.fetch()[name])
+
+
+def test_a_timed_pass_that_was_wrong_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: object) -> None:
+        raise Incorrect(None, "during timing", "a timed pass left what its inputs do not give")
+
+    monkeypatch.setattr(Contender, "_check_timed", wrong)
+    job = Job(models=("lenet5-digits",), backends=("engine-cpu",), threads=1)
+    pairs = selfcheck.Contenders(job, lambda text, fraction: None)
+    with (
+        pytest.raises(KernelscopeError, match="incorrect: during timing: a timed pass"),
+        pairs(selfcheck.plan(job)[0]) as them,
+    ):
+        next(iter(them.values()))[0].time_runs(1)
 
 
 def test_a_case_that_a_backend_refuses_is_told_in_a_sentence() -> None:
