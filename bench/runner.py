@@ -105,7 +105,8 @@ class Runner:
             return
         # Processes that kernels will run in, started while the first model is loaded.
         wanted = {case.backend for case in planned} & set(APART)
-        pool.ahead(*(APART[backend] for backend in wanted), *(["empty"] if wanted else []))
+        ahead = (*(APART[backend] for backend in wanted), *(["empty"] if wanted else []))
+        pool.ahead(*ahead, alive=self._job.instances)
         self._say(Hello(environment=environment.collect(), cases=planned))
         reason = ""
         try:

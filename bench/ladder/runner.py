@@ -59,7 +59,7 @@ class LadderRunner:
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""
         if self._job.device == "cpu":  # ready when the first rung is
-            pool.ahead("rung", "ort", "empty")
+            pool.ahead("rung", "ort", "empty", alive=self._job.instances)
         self._say(Hello(environment=environment.collect()))
         reason = ""
         try:

@@ -2,11 +2,12 @@
 
 It holds plans, rungs and their arrays, and the socket that it is asked through. It has no clock that counts,
 no expected answer, no word of the worker's. It reads no file of the program's but its modules.
-`python -m engine.apart.child PARENT` serves until the other end is gone.
+`python -m engine.apart.child PARENT [KIND]` serves until the other end is gone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import pickle
@@ -177,6 +178,9 @@ def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
     die_with_parent(int(sys.argv[1]))
     unlimited()
     try:
+        for kind in filter(None, sys.argv[2:]):
+            with contextlib.suppress(Exception):  # told where a session is opened
+                importlib.import_module(MODULES[kind])
         (serve or Server().serve)(end)
     except channel.Closed:
         return 0

@@ -27,9 +27,10 @@ T = TypeVar("T")
 
 
 class Child:
-    """A process apart. what: the sessions that it is for, in words. It runs only while it is asked."""
+    """A process apart. what: the sessions that it is for, in words; kind: what it loads before it is asked.
+    It runs only while it is asked."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, kind: str = "") -> None:
         self.what = what
         self.lost: str | None = None  # why it is there no more
         self._numbers = itertools.count(1)
@@ -39,7 +40,7 @@ class Child:
         places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._job = ends.job_object()
         self._process, self._end = channel.started(
-            [sys.executable, "-P", "-m", "engine.apart.child", str(os.getpid())],
+            [sys.executable, "-P", "-m", "engine.apart.child", str(os.getpid()), kind],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
             start_new_session=True,
         )

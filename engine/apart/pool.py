@@ -1,5 +1,6 @@
 """Which process apart a session is given: one for all sessions of a kind, and of each user's kernels one that
-nobody else's run in."""
+nobody else's run in. Sessions of ONNX Runtime have one each: the threads of a session that has run spin for a
+while, and take a core from another's that runs beside them; in a process that is stopped they do not."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections import OrderedDict
 
 from engine.apart.client import Child
 
+ALONE = {"ort": 6}  # kinds whose sessions have a process each, as long as there are no more than so many
 IDLE = 3  # processes of the user's kernels that are kept beside the others
 
 _children: OrderedDict[tuple[str, object], Child] = OrderedDict()
@@ -18,13 +20,13 @@ _spare: list[Child] = []  # one for the next of a user's kernels
 def child(kind: str, what: str, own: object = None) -> Child:
     """The process for sessions of this kind, started where there is none. own: what a user's kernels are
     told apart by; None where all are ours. Give it back with `done`."""
-    key = (kind, own)
+    key = (kind, own) if own is not None else (_free(kind), None)
     found = _children.get(key)
     if found is not None and found.lost is not None:
         _drop(key)
         found = None
     if found is None:
-        found = _children[key] = Child(what) if own is None else _fresh(what)
+        found = _children[key] = Child(what, kind) if own is None else _fresh(what)
     _children.move_to_end(key)
     _used[id(found)] = _used.get(id(found), 0) + 1
     _trim()
@@ -38,11 +40,24 @@ def done(child: Child) -> None:
     _trim()
 
 
-def ahead(*kinds: str) -> None:
-    """Start the processes of these kinds, which are then ready when the first session wants one."""
+def ahead(*kinds: str, alive: int = 1) -> None:
+    """Start the processes of these kinds, which are then ready when the first session wants one. alive: how
+    many sessions of a kind will be open at once."""
     for kind in kinds:
-        if (kind, None) not in _children:
-            _children[kind, None] = Child(WHAT[kind])
+        for number in range(min(alive, ALONE.get(kind, 1))):
+            key = (_numbered(kind, number), None)
+            if key not in _children:
+                _children[key] = Child(WHAT[kind], kind)
+
+
+def _free(kind: str) -> str:
+    """Of the processes that sessions of this kind may have, by name, the first with the fewest sessions."""
+    names = [_numbered(kind, number) for number in range(ALONE.get(kind, 1))]
+    return min(names, key=lambda name: _used.get(id(_children.get((name, None))), 0))
+
+
+def _numbered(kind: str, number: int) -> str:
+    return f"{kind} {number + 1}" if number else kind
 
 
 # What they are for, in words.

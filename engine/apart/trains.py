@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Mapping
 
 import numpy as np
@@ -16,8 +17,8 @@ from engine.stirring import Stirring
 from engine.witness import SAME, Witness
 
 # Passes before a train that are not timed, so long: what is woken settles on its cores, and threads that wait
-# for each other have met. None where a pass is longer than that.
-WARM_NS = 2_000_000
+# for each other have met. None where a pass is longer than that, or the last train ended just before.
+WARM_NS, IDLE_NS = 2_000_000, 1_000_000
 
 
 class Trains:
@@ -37,6 +38,7 @@ class Trains:
         self.trigger_ns = 0.0  # what triggering and copying took a pass, and was taken off
         self.at_once = 1  # passes of the last train
         self._pass_ns: float = WARM_NS  # of the last train; of the first nothing is known: one is untimed
+        self._ended = 0
         self._renewed: Renewed | None = None
         self._last: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None = None
 
@@ -71,7 +73,8 @@ class Trains:
         while left > 0:
             now = min(left, slots.count)
             overhead = empty.train_ns(self._inputs, self._outputs, now, slots.count, cold)
-            untimed = min(now, int(WARM_NS / self._pass_ns))
+            idle = time.perf_counter_ns() - self._ended
+            untimed = min(now, int(WARM_NS / self._pass_ns)) if idle > IDLE_NS else 0
             whole = timed.train_ns(
                 self._child, self._number, slots, self._next, now, untimed=untimed, cold=cold
             )
@@ -79,7 +82,7 @@ class Trains:
             taken += max(whole - overhead, now)
             self._kept.offer(slots, self._next, now)
             self.trigger_ns, self.at_once = overhead / now, now
-            self._pass_ns = max(whole - overhead, now) / now
+            self._pass_ns, self._ended = max(whole - overhead, now) / now, time.perf_counter_ns()
             self._next += now
             left -= now
         return round(taken)
