@@ -8,6 +8,7 @@ does its work outside of the time, or knows when it is timed fails one or the ot
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -18,8 +19,11 @@ from bench.outcomes import Incorrect
 from bench.records import ErrorStats
 from engine.witness import Witnessed
 
-# Timed passes: the first that was kept, before which nothing of its answer was there, and drawn ones.
+# Timed passes: drawn ones, and the first that was kept, before which nothing of its answer was there.
 LOOKED_AT = 4
+# Who answers from memory gives the same to the same inputs when nobody measures: float64 is asked of as many
+# as this many seconds have time for, of one at least.
+FLOAT64_S = 0.05
 
 Arrays = Mapping[str, np.ndarray]
 WHEN = "during timing"
@@ -81,7 +85,7 @@ def looks(
         return
     first, rest = witnesses[:1], witnesses[1:]
     drawn = secrets.SystemRandom().sample(rest, min(LOOKED_AT - 1, len(rest)))
-    for witness in (*first, *drawn):
+    for witness in (*drawn, *first):
         inputs = stirring.inputs_of(witness.number)
         answers = again(inputs)
         yield _look(inputs, answers, witness.outputs, precision, factor, part)
@@ -120,9 +124,14 @@ def check(
     """Raises Incorrect where a timed pass was wrong; as `looks`. right: inputs and outputs of one pass
     against float64, as far as it is worth it; None where there is nothing to hold it against."""
     found: ErrorStats | None = None
+    spent = 0.0
     for look in looks(session, again, precision, factor):
         if look.wrong:
             raise Incorrect(look.stats, WHEN, look.words)
-        if found is None and (found := right(look.inputs, look.answers)) is not None and not found.ok:
-            raise Incorrect(found, f"{WHEN}, on inputs that were timed")
+        if found is None or spent < FLOAT64_S:
+            started = time.perf_counter()
+            found = right(look.inputs, look.answers) or found
+            spent += time.perf_counter() - started
+            if found is not None and not found.ok:
+                raise Incorrect(found, f"{WHEN}, on inputs that were timed")
     return found
