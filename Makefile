@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 # Asked once a make; the driver does not change in between. `make help` and `make clean` need no answer.
-EXTRA = $(eval EXTRA := $(shell $(PYTHON) bench/pick_extra.py))$(EXTRA)
+EXTRA = $(eval EXTRA := $(shell $(PYTHON) bench/run/pick_extra.py))$(EXTRA)
 
 .PHONY: run test test-gpu sanitize rehearse fuzz lint lock clean help
 

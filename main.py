@@ -9,14 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from bench import streams
+from bench.words import streams
 
 if __name__ == "__main__":  # before what takes its time to load: Ctrl-C is no fault then either
     streams.quiet_interrupts()
 
 import typer
 
-from bench import plain
 from bench.commands import models, runs
 from bench.commands.compare import compare
 from bench.commands.export import export
@@ -24,6 +23,7 @@ from bench.commands.ladder import ladder
 from bench.commands.profile import profile
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
+from bench.words import plain
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 
 app = typer.Typer(
@@ -47,7 +47,7 @@ app.add_typer(runs.app, name="runs")
 def doctor() -> None:
     """What this machine can run, and for what it cannot, why and what would help."""
     from bench.commands.doctor import doctor
-    from gui import display
+    from gui.shell import display
 
     raise typer.Exit(doctor(display.problem()))
 
@@ -57,10 +57,10 @@ def default(context: typer.Context) -> None:
     """Without a command: the window; without a display, the default comparison in the terminal."""
     if context.invoked_subcommand is not None:
         return
-    from gui import display
+    from gui.shell import display
 
     if (problem := display.problem()) is None:
-        from gui.app import run
+        from gui.shell.app import run
 
         raise typer.Exit(run())
     from bench.commands import compare as command

@@ -1,1 +1,73 @@
-"""The comparison: cases, timing, records, charts, reports, and the worker process."""
+"""The comparison: cases, timing, records, charts, reports, and the worker process.
+
+- `bench.results.records`: Job, Case, Measurement, Environment, Run and the worker's messages. Reaches
+  nothing but msgspec.
+- `bench.results.doubt`: what speaks against a figure (its measurement's warnings, one sample alone, and
+  of a ratio also those of the reference: `Row.own_doubts`, `Row.doubts`) and the mark it bears wherever
+  it stands: behind it in tables, as a ring around its point (`Point.doubts`), behind what stands above
+  its bar; `bench.charts.doubts` counts them in a chart's headline and tells why in its notes.
+- `bench.results.stats`: medians and ratios of medians with their intervals, by Student's t
+  (`bench.results.student`) over instances or rounds; SAME / UNCLEAR / FASTER / SLOWER
+  (`bench.measure.unrest`: when the median moved so far that it is marked). An interval of one sample is
+  not known, is shown nowhere, and gives no verdict. `bench.results.medians`: the median on a coarse
+  clock, its bootstrap, samples by round.
+- `bench.measure.timing`: warm-up, interleaved rounds over several contenders, each one session or several
+  instances of it that take its rounds in turn (`bench.measure.instances`: how many there are, and that
+  each gives what the first gives; `Job.instances`, 1 in records from before); `bench.measure.stopping`:
+  when they have enough (the verdict is clear, the median known, more rounds would not help, the budget is
+  spent). `docs/trust.md`: how often intervals and verdicts are right, by `tests/bench/coverage`.
+- `bench.measure.answers.oracle`: `onnx.reference` in float64 with its known faults mended
+  (`bench.measure.answers.oracle_ops`); golden tensors kept by content hash.
+- `bench.measure.answers.accuracy`: tensor errors and verdicts, top-k, agreement, layer-by-layer errors.
+- `bench.measure.answers.layers`: a model operator by operator: errors fed golden inputs, errors carried
+  along (`bench.measure.answers.layer_errors`), times. `bench.measure.predictions`: a session over a data
+  set's images.
+- `bench.results.rows`: measurements with what is derived of them (medians, ratios, verdicts), for charts
+  and tables. `bench.results.row_cache` derives them one at a time while a table grows. `bench/commands/`:
+  one module a command of `main.py`; `bench.run.progress`, `bench.ladder.progress` and
+  `bench.profile.progress` (these two by `bench.run.status`) tell on standard error how far it is;
+  `bench.measure.telling` is how the worker's runners tell it.
+- `bench.measure.cases`: Job → cases in groups that are timed together; `Job.batches_of(model)` and
+  `images_of` heed a model's own sizes; `bench.measure.rung_check`: nodes, rungs and the user's kernel
+  files, before anything runs; `bench.run.bounds`: what a job may ask for, and about how long it takes.
+  `bench.run.defaults.JOB`: the default comparison. `bench.run.command`: a job as its command line.
+  `bench.measure.worker`: the process, JSON lines; `bench.measure.runner`: group by group;
+  `bench.measure.contender`: one case from prepare to Measurement (`bench.measure.outcomes`: what an
+  exception makes of it, and whether the device outlived it; `bench.measure.answers.layer_check`: its
+  layers, each checked alone before anything is timed, by `bench.measure.answers.layer_errors`);
+  `bench.measure.material`: what the cases of one model share (graph, images, golden answers, the
+  reference's answers); `bench.results.artifacts`: the npz files.
+- `bench.measure.tuned.tuning`: what a case needs measured before it is prepared;
+  `bench.measure.tuned.rungs`: our rungs for each step of a plan. One whose first pass is far slower than
+  the best's is let go; the others are judged in some images of the batch (`bench.judge.batch_check`), the
+  best timed together, and the one to take is judged in every image: where it fails, the next best. Inputs
+  and answer are the same at every batch size (`bench.judge.samples.repeated`), the answer kept as golden
+  ones are. `bench.measure.tuned.rung_ledger`: what is known of a step's rungs, on the disk before one
+  runs.
+- `bench.measure.tuned.reference`: the sweep for the fastest configuration of the reference (each checked,
+  looked at shortly, the best timed together), kept after each step; `bench.measure.tuned.layers`: its
+  checks of layers, each once for all configurations that are the same for it
+  (`engine.ort.tuning.bearing`).
+- `bench.run.supervisor`: the state machine that watches a worker (bytes, exits, ticks in; actions out),
+  without processes or clocks, so that the window and the headless client drive the same one.
+  `bench.run.client`: drives it by subprocess and writes the run folder. `bench.results.store`: run
+  folders (`bench.results.results_file`: their lines, a ladder's and a profile's too).
+- `bench.kinds.summaries`: what a list of runs, ladders and profiles says of each, read quickly (`kind_of`
+  tells them apart); `bench.kinds.folders`: any of the three opened and copied. `bench.thin`: each made
+  small enough to ship, medians and intervals kept; `bench/sample_run/` is one (`python main.py runs thin
+  RUN bench/sample_run` made it).
+- `bench.charts`: records → chart definitions (data), each with a sentence (`findings`) and its small
+  print (`footer`); `charts.lay_over` puts a second run's lines into them. `bench.show.draw`
+  (`draw_panels`, `draw_together`): matplotlib. `bench.show.tables`: CSV, JSON, Markdown;
+  `bench.show.terminal_tables`: rich. `bench.show.report`: run folders → one Markdown document by a jinja2
+  template (`bench/templates`; `bench.show.report_files`), with the sentences of `bench.show.overview`.
+- `bench.measure.selfcheck`: a backend against itself, prepared, timed and judged as two are: how often
+  the interval of the ratio misses 1, with exact bounds (`bench.results.rates`); its file is gone on with
+  over several calls.
+- `bench.measure.possible`: a time below a true lower bound (bytes that no cache holds, multiplications of
+  products; none of convolutions) is no result: the measurement is `invalid`, with its reason and without
+  its samples, so that it tops no ladder and nothing is compared with it. `compare` asks it by what a
+  ladder measured of the machine before, and claims nothing else.
+- `bench.measure.environment`, `bench.measure.telemetry`, `bench.run.nvml`, `bench.run.doctor`: the
+  machine. `bench.run.pick_extra`: which set of dependencies fits it, for `make`, before any is there.
+"""

@@ -1,1 +1,87 @@
-"""Our inference engine: Graph → passes → Plan → Session, and every backend behind one interface."""
+"""Our inference engine: Graph → passes → Plan → Session, and every backend behind one interface.
+
+- `engine.graph.graph`: `Graph`, `Node`, `TensorInfo`. `engine.graph.importer`: `load(path) -> Graph`,
+  `from_proto(proto, name) -> Graph`. A bad model costs a sentence: `engine.graph.proto_checks` looks at
+  names and at how large calls of model-local functions are when written out before ONNX's checker does,
+  and `engine.ops.lower` makes of what an operator's file did not foresee an UnsupportedError of the node.
+  `engine.graph.inference` asks ONNX for shapes, and has it follow no values of what is too long to be a
+  shape. `engine.graph.initializers`: large weights are kept once, as arrays in `Graph.initializers`:
+  `Graph.proto` only declares them, parts and rewritings of a model share them, and ONNX Runtime is given
+  them as they are (`engine.ort.sessions`), without serialisation. `Graph.whole_proto()` puts both
+  together, for whoever needs a file.
+- `engine/ops/`: one small file an ONNX op: checks it, infers shapes, lowers it to params or refuses with
+  the reason.
+- `engine.passes` (`trace`: from a graph to lowered nodes): constant folding, BatchNormalization and
+  Dropout removal, Conv/Gemm/Add + activation grouping. Tanh and sigmoid go behind the max pool that reads
+  them (`engine.passes.pools`: neither ever falls, so the maximum may come first, and of 2×2 windows a
+  quarter of the values is left). LRN and the pool behind it are one step: what lies between is never
+  written. LRN is not done on the way out of the convolution, as bias and activation are: it needs all
+  neighbouring channels of a pixel, and a tile of the product ends among them, or holds a part of the sum
+  alone. A convolution and the pool behind it are one step on a GPU where the kernel for both takes them,
+  as it does small images (`engine.graph.joints` says where two are one; for ladders, `plan(…,
+  joined=True)`, they are wherever they can be). In fp32 alone: in another precision the convolution has
+  kernels of its own.
+- `engine.graph.plan`: `Plan`, `Step`, `TensorSpec`. `engine.graph.planner`: `plan(graph, batch, device,
+  precision, options) -> Plan`.
+- `engine.graph.groups`: `groups(graph, batch) -> tuple[Group, ...]`: which ONNX nodes run as one step
+  (nodes, op_type, inputs, output tensor, shape, parameters, flops, nbytes), the same for every backend,
+  so that errors and times of two backends are compared over the same nodes. A model the engine refuses
+  falls back to one node a group. LRN and its pool are one group also where a device has two steps, which
+  then add up; so are a convolution and its pool where a GPU has one step for them and is among the
+  devices compared (`Graph.devices`, set by `bench.measure.material`); an activation that a step does
+  behind the pool stays in the group of its convolution, where the reference does it.
+- `engine.graph.submodel`: `extract(graph, nodes, batch) -> Graph` (those nodes alone, their outside
+  tensors as inputs) and `with_outputs(graph, names) -> Graph` (further tensors as outputs).
+- `engine.graph.shapes`: ONNX's own shape inference, for nodes the engine refuses. `engine.graph.memory`:
+  liveness and placement.
+- `engine.backend`: the protocols `Backend`, `Session`, `Queued` (a device that can be held back while
+  passes are queued, so that the host's launch time is not in a time); `Options`, `OpTime`.
+- `engine.cuda.weights`: the weights as they lie on the device.
+- `engine.cuda.session`, `engine.cuda.stages`, `engine.cuda.stream`, `engine.cuda.runtime`: the CUDA
+  session, how a launch is made ready, a session's stream with its clock and its graphs, and what else is
+  used of CuPy. `engine.cuda.overlap`: launches that may begin while the kernel before them ends, and
+  which of a pass should. `engine.cuda.driver`: whether a driver and a GPU answer, without starting a
+  device.
+- `engine.apart`: Python kernels, and ONNX Runtime on the CPU beside them, run in processes apart
+  (`child`) that hold plans, rungs and arrays, and one socket: no clock that counts, no expected answer,
+  nothing that the worker says to its parent. `client.Child` is one as its parent has it, `pool` which a
+  session is given (one a kind; a user's kernels have their own), `session` and `engine.cpu.rung` sessions
+  on this side. Large arrays lie in memory that both map (`memory`, `arrays`: weights sealed, once for
+  all), what a child answers is decoded by msgspec to known types (`words`). It runs only while it is
+  asked: else it is stopped (`kernels.ends`, which also ends it with its parent, and what it started). A
+  pass is timed from its trigger to its answer by the parent's clock; short ones come in trains over
+  several `slots`, and what a train takes without a kernel (`empty`, measured in a process where no user's
+  kernel ever ran) is taken off ours and ONNX Runtime's alike (`facts["trigger"]`).
+  `Backend.prepare_here`: the same session in this process, for tests and profiles
+  (`backends.prepared_within`).
+- `engine.stirring`: before each timed pass a few values of every input change and some of each output are
+  poisoned, at places and by values that follow from a secret seed and the pass's number, so that the pass
+  can be rebuilt (`Stirring.inputs_of(number)`). `engine.cuda.stirring`: the same by one launch
+  (`stirring.cu`), which also keeps what the pass before left where it is looked at (`engine.witness`:
+  `Witness`, `Witnessed`; the last 64 passes and the first over new inputs;
+  `bench.measure.answers.timed_pass`, the one check of all). `engine.cuda.trains`: trains of stirred
+  passes as CUDA graphs; what stirring takes is measured alone and taken off. The bound inputs lie there
+  again after a train. A cold pass is stirred before the L2 cache is overwritten.
+- `engine.witness.Renewable`: passes timed over inputs all of whose values are written anew, others in
+  each pass, in pairs, or the same but for a few; on the CPU by `engine.apart.renewed` into the slots, on
+  a GPU by one launch a pass (`engine.cuda.renewing`, `renewing.cu`). `bench.judge.renewed` asks a rung
+  that was timed whether it is faster where few changed.
+- `engine.ort.sessions`, `engine.ort.profile`: what both ONNX Runtime backends share; its profile mapped
+  back to ONNX nodes. `engine.cpu.host`: cores, caches, overwriting them.
+- `engine.cpu.steps`, `engine.cpu.team`: a plan's steps on the CPU, divided among threads that take part
+  after part, each with BLAS on one thread: BLAS's own threads wait for each other, which on a busy
+  machine costs more than they save.
+- `engine.backends`: `all_backends() -> dict[str, Backend]`, by folder; `get(name)` with the nearest name
+  in its error.
+- `engine.graph.choices`: the rung that was timed to be the fastest right one, by device, params (batch
+  size included), precision and the text of all rungs that could be taken. `planner.ladder_choice` asks it
+  where `Options.tuned`, and each `Step` says what chose its rung: "named", "timed" or the "ladder".
+  `choices.nearby`: how fast the rungs were at the nearest batch size, a hint of which to try first.
+- `engine.ort.precision`: fp16 conversion of a Graph's proto, for ONNX Runtime.
+- `engine.tuned_store`: what was measured once on a machine, kept by a key of what it was measured on
+  (JSON files in the user's cache). `engine.ort.configuration`: `Configuration` (`Options.ort`), how ONNX
+  Runtime may be configured; `engine.ort.fused_conv`: `fused(graph)`, Conv(+ Add) + Relu as
+  com.microsoft.FusedConv; `engine.ort.tuning`: the sweep that is kept. A backend that is another one in a
+  measured configuration is a `Variant` (`variant_of`, `resolved`): it takes part only where it is asked
+  for.
+"""

@@ -14,9 +14,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from engine.graph import Graph
-from engine.ort_configuration import Configuration
-from engine.plan import Plan
+from engine.graph.graph import Graph
+from engine.graph.plan import Plan
+from engine.ort.configuration import Configuration
 from engine.witness import Witness, Witnessed
 from kernels.params import PRECISIONS
 

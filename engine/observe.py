@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from engine.plan import Step
+from engine.graph.plan import Step
 from kernels.errors import KernelscopeError
 
 
@@ -62,14 +62,14 @@ PREPARING = {
     ),
     "ort": (
         Watched("cuDNN and cuBLAS load", "onnxruntime", "preload_dlls"),
-        Watched("session creation", "engine.ort", "create_session"),
+        Watched("session creation", "engine.ort.sessions", "create_session"),
     ),
 }
 
 # What copies between pageable and page-locked memory spend the host's time on; each returns the bytes.
 STAGING = (
-    Watched("fill page-locked memory", "engine.cuda_runtime", "fill"),
-    Watched("empty page-locked memory", "engine.cuda_runtime", "empty"),
+    Watched("fill page-locked memory", "engine.cuda.runtime", "fill"),
+    Watched("empty page-locked memory", "engine.cuda.runtime", "empty"),
 )
 
 
@@ -123,11 +123,11 @@ class OrtProfile:
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
         """Sessions made inside write a profile; the last one's counts."""
-        ort: Any = importlib.import_module("engine.ort")
+        ort: Any = importlib.import_module("engine.ort.sessions")
         original = ort.create_session
 
         def create(runtime: Any, graph: Any, batch: int, options: Any, providers: Any) -> Any:
-            from engine.ort_profile import write_optimized
+            from engine.ort.profile import write_optimized
 
             def profiled(optimized: bool) -> Any:
                 made = options()

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import psutil
 
-from engine import host
-from engine.cpu_steps import Blas
-from engine.cuda_runtime import capability_of, import_cupy, translated
-from engine.team import team
+from engine.cpu import host
+from engine.cpu.steps import Blas
+from engine.cpu.team import team
+from engine.cuda.runtime import capability_of, import_cupy, translated
 from kernels import nvrtc, registry
 from kernels.registry import Rung
 
@@ -100,7 +100,7 @@ def _cached(threads: int, cache_nbytes: int) -> float:
 
 def cuda() -> Reached:
     """Kernels of ours on the current device: a copy in device memory, chains of multiply-adds, and of
-    products by the matrix units. Raises what engine.rung_cuda does."""
+    products by the matrix units. Raises what engine.cuda.rung does."""
     cupy = import_cupy()
     with translated("the probes of the GPU"):
         device, capability = cupy.cuda.Device(), capability_of(cupy)

@@ -106,10 +106,10 @@ def prepare(rung: Rung, params: Params, inputs: Sequence[Given], threads: int | 
     UnavailableError, OutOfMemoryError.
     """
     if rung.device == "cpu":
-        from engine.rung_cpu import CpuRungSession
+        from engine.cpu.rung import CpuRungSession
 
         return CpuRungSession(rung, params, inputs, threads)
-    from engine.rung_cuda import CudaRungSession
+    from engine.cuda.rung import CudaRungSession
 
     return CudaRungSession(rung, params, inputs)
 

@@ -1,1 +1,78 @@
-"""What the user sees. Widgets show state and emit intent, and compute nothing."""
+"""What the user sees. Widgets show state and emit intent, and compute nothing.
+
+State comes from records alone, and the GUI thread only ever does a slice of anything.
+`gui.shell.app.run(job, folder) -> int`.
+
+- `gui.work.run_state.RunState`: the run shown, its measurements, the rows derived from them (a few a
+  tick, each once), and the selection (`case`, `layer`) that pages and inspector share. Whoever changes it
+  calls `describe`, `add`, `open` or `select`; `version` grows with every change.
+- `gui.shell.redraw.Redraw`: 25 times a second, while something is dirty: derive rows for 8 ms, then
+  `redraw()` every visible view whose `dirty` is true. A view that draws slowly is drawn less often.
+  Nothing else draws.
+- `gui.shell.page.Page`: base of a page. A page is one module in `gui/pages` with `PAGE` and `ORDER`; it
+  writes `build()` (its widgets, once, when first needed; heavy imports here), `refresh()` (called when
+  dirty and visible; reuse items), `empty_text()` (what fills it), and where they help `has_content()`,
+  `select()`, `restyle()`, `actions_offered()`, `ahead()` (steps of getting ready while nothing goes on).
+  `self.state` and `self.theming` are there from the start.
+- `gui.plots.chart` (and `gui.plot_*`): bench.charts' definitions → pyqtgraph (`ChartView`;
+  `gui.plots.chart_grid` sets several out), with persistent items; pages use it and draw nothing
+  themselves. Its `menu_opened` signal lets others add to a chart's context menu. `gui.widgets.tables`:
+  rows and columns as Qt item models that sort and copy as CSV and Markdown.
+- The form that makes a Job: `gui.form.job_form`, `job_fields`, `form_fields`. Strips at the foot:
+  `gui.shell.progress_strip` (where the run stands), `gui.shell.machine_strip` (what the machine does).
+  `gui.widgets.problems`: what went wrong, a row each.
+- `gui.pages.layers.layer_rows`: measurements → layers side by side, columns and edges;
+  `gui.pages.layers.graph_layout` places boxes (nothing of Qt), `gui.pages.layers.model_graph.GraphView`
+  draws them, `gui.widgets.colour_scale` colours them and draws the legend.
+- The Timeline page: `gui.work.profile_session.ProfileSession` runs `bench.profile.client`'s workers (a
+  process a case), opens profile folders and has events read on a thread; `gui.work.profile_state` holds
+  them. `gui.pages.timeline.timeline_lanes` makes lanes of events and `gui.pages.timeline.timeline_axis`
+  says what of them is seen, both without Qt; `gui.pages.timeline.timeline_canvas` (`timeline_paint`,
+  `timeline_words`) paints only that, what is narrower than two pixels as shades;
+  `gui.pages.timeline.timeline_view` sets it out. `gui.pages.timeline.profile_details` has the tables,
+  `gui.pages.timeline.parts_view` the parts, `gui.pages.timeline.cold_view` the cold start.
+- `gui.pages.ladder.rung_source.SourceView` and `gui.pages.ladder.rung_diff.RungDiff` show kernel sources
+  on `gui.widgets.code_view` (pygments finds the tokens, `gui.widgets.highlight` colours them in either
+  theme; `gui.widgets.text_diff` aligns lines). `gui.pages.ladder.error_map.ErrorMapView` shows a Finding
+  and what `bench.judge.pictures` kept of the answer. `gui.work.kernel_watch.KernelWatch` tells what was
+  saved.
+- `gui.pages.predictions.answers`: reads `bench.results.gallery`'s files on a thread, filters and counts;
+  `gui.pages.predictions.answer_grid` draws only what is seen.
+- `gui.shell.docks`: what stands beside the pages; in a narrow window the inspector is a tab beside the
+  form. `gui.shell.splitters` keeps how the user divided the pages, by the splitters' object names.
+  `gui.shell.garbage`: Python's garbage is collected on the GUI thread alone, lest a thread that reads a
+  file ends objects of Qt.
+- `gui.shell.actions.Actions`: menus File, Run, View, Help. A group of actions is one module in
+  `gui/menus` with `ORDER` and `add_to(window, actions)`. The window offers `state`, `session`, `theming`,
+  `settings`, `form`, `tell(sentence)`.
+- `gui.work.session.Session`: job → run folder → worker → measurements in the state.
+  `gui.work.worker_process.WorkerProcess`: the worker as a QProcess, driven by bench.run.supervisor as the
+  headless client is; its output is taken 16 KiB at a time, for at most 8 ms at a stretch.
+  `gui.work.run_writer.RunWriter`: a thread that syncs each measurement to the disk before it is shown.
+- The worker starts with the window (`--warm`): it loads its libraries, says Hello (so the form knows the
+  backends), rehearses one node so that the first case waits for no import, and waits for a job. A pause
+  stops it after its pass; going on starts one with the cases left.
+- `gui.work.library.Library`: the user's folders of runs, ladders and profiles (list, open, drop, delete,
+  sample), read by `gui.shell.background` off the GUI thread. `RunState.overlay` is a second run
+  (`gui.work.overlay`); `RunState.charts(model)` has both runs' lines.
+- `gui.pages.ladder`: `gui.work.ladder_session.LadderSession` asks (`gui.work.ladder_describer`), runs
+  (`WorkerProcess` with the ladder's vocabulary) and reruns what `gui.work.kernel_watch` saw saved
+  (`gui.work.own_kernels`: which rungs that is), into `gui.work.ladder_state.LadderState`; what was
+  measured on one node is kept while others are looked at. The bar (`gui.pages.ladder.ladder_bar`) makes a
+  LadderQuestion, the table (`gui.pages.ladder.ladder_table`) and the reader
+  (`gui.pages.ladder.ladder_reader`: `rung_source`, `rung_diff`, `error_map`) show the state;
+  `gui.pages.ladder.ladder_panes` sets them out by the room there is: beside each other, in halves, or
+  behind tabs. `gui.menus.ladder` joins it to the window. One thing is timed at a time: `Session.blockers`
+  and LadderSession's `blocked` say in words why not; what was saved meanwhile is run afterwards.
+  `gui.form.rung_choices`: rungs chosen, in the form.
+- `gui.work.export.Exporter`: orders, each a child process `main.py export …` or `main.py runs copy …`;
+  the window draws nothing for paper. `gui.work.export_actions` asks where to and tells the status bar's
+  `gui.shell.export_strip`.
+- `gui.shell.theme.Theming`: light and dark palettes; backends have bench.words.palette's colours in both.
+  `gui.shell.faults.Faults`: what a slot raises is logged (rotating file) and shown in the banner; no
+  dialog.
+- `python -m gui.shell.screenshots --out DIR` takes pictures of the window: every page of the registry in
+  both themes, with something selected (`Page.showcase`), from the real window and worker, on a screen or
+  offscreen, of the sample run or of one measured then (`--live`). Those that the README shows lie in
+  docs/images.
+"""

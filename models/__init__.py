@@ -1,1 +1,10 @@
-"""Models and data: the catalogue, model builders, data sets, and the trained weights that ship."""
+"""Models and data: the catalogue, model builders, data sets, and the trained weights that ship.
+
+- `models.names`: names and titles alone (imports nothing heavy); `models.catalogue`: `Entry`,
+  `entries()`, `get(name)`, `path(name, progress=None) -> Path` (builds into the user's cache at first
+  use, by `models.builders`, and holds the file to the SHA-256 noted beside it). `models.cache`: the cache
+  folder. `models.train` trains the weights that ship, in an environment of its own.
+- `models.datasets`: `load(spec, images=None, progress=None) -> Dataset` (name, images uint8 (N, H, W) or
+  (N, H, W, C), labels, classes), by `models.download` or from the user's `models.folder`;
+  `models.preprocessing`: `preprocess(dataset_images, spec, input_shape) -> float32 (N, C, H, W)`.
+"""

@@ -16,11 +16,11 @@ import pytest
 from typer.testing import CliRunner
 
 import main
-from bench import client
-from bench.client import Outcome
 from bench.commands import compare
-from bench.records import Case, Job, Measurement
-from bench.store import RunFolder
+from bench.results.records import Case, Job, Measurement
+from bench.results.store import RunFolder
+from bench.run import client
+from bench.run.client import Outcome
 from tests.bench import synthetic
 
 ROOT = Path(main.__file__).parent
@@ -189,7 +189,7 @@ def test_the_default_comparison_is_one_run_of_two_models(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake_run(monkeypatch)
-    monkeypatch.setattr("gui.display.problem", lambda: "no window can open: no display")
+    monkeypatch.setattr("gui.shell.display.problem", lambda: "no window can open: no display")
     monkeypatch.setattr(compare, "DEFAULT_CHARTS", ())
     assert main.main([]) == 0
     out, err = capsys.readouterr()

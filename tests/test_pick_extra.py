@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.pick_extra import EXTRAS, choose
+from bench.run.pick_extra import EXTRAS, choose
 
 ROOT = Path(__file__).parent.parent
 
@@ -30,7 +30,7 @@ def test_every_extra_has_its_locks():
 
 def test_wish_is_checked():
     result = subprocess.run(
-        [sys.executable, ROOT / "bench" / "pick_extra.py"],
+        [sys.executable, ROOT / "bench" / "run" / "pick_extra.py"],
         env={"KERNELSCOPE_EXTRA": "rocm"},
         capture_output=True,
         text=True,

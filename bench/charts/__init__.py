@@ -1,6 +1,6 @@
-"""Charts as data: records → definitions, made once here and drawn twice, live in the window and by bench.draw
-on paper. Nothing in this package knows matplotlib, Qt or the engine. `charts(runs)` makes every chart of
-every model.
+"""Charts as data: records → definitions, made once here and drawn twice, live in the window and by
+bench.show.draw on paper. Nothing in this package knows matplotlib, Qt or the engine. `charts(runs)` makes
+every chart of every model.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from bench.charts.floor import with_floor
 from bench.charts.footer import footer
 from bench.charts.overlay import lay_over, short_name
 from bench.charts.provisional import with_provisional
-from bench.records import Measurement, Run
-from bench.rows import Row, by_model, rows, title
+from bench.results.records import Measurement, Run
+from bench.results.rows import Row, by_model, rows, title
 
 __all__ = [
     "Axis",

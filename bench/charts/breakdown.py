@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench import palette, units
-from bench.records import PREPARE_PHASES, Layer, Measurement
-from bench.rows import SOUND, Row
+from bench.results.records import PREPARE_PHASES, Layer, Measurement
+from bench.results.rows import SOUND, Row
+from bench.words import palette, units
 
 # Below this, the operators' sum exceeding their pass is noise between two passes and not worth a sentence.
 WORTH_SAYING = 0.05

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench import palette, units
 from bench.charts import breakdown, findings, series
 from bench.charts.definitions import Axis, Bar, Chart, Panel, Part, Point, Series
-from bench.records import PREPARE_PHASES
-from bench.rows import Row, title
+from bench.results.records import PREPARE_PHASES
+from bench.results.rows import Row, title
+from bench.words import palette, units
 
 
 def accuracy(shown: str, model: str, items: Sequence[Row]) -> Chart | None:

@@ -89,7 +89,7 @@ class Part(Definition, frozen=True):
 
 class Bar(Definition, frozen=True):
     """A stack at one batch size, bottom first. total: what is written above it. mark: in place of parts.
-    doubts: what speaks against it, in sentences; its total then ends in bench.doubt.MARK."""
+    doubts: what speaks against it, in sentences; its total then ends in bench.results.doubt.MARK."""
 
     x: float
     parts: tuple[Part, ...] = ()

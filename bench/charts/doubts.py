@@ -1,5 +1,5 @@
 """Points and bars that are to be doubted, told in words: how many in the headline, which and why in the small
-print, so that neither can be read without the other (bench.doubt)."""
+print, so that neither can be read without the other (bench.results.doubt)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from bench import doubt, units
 from bench.charts.definitions import Bar, Chart, Point
+from bench.results import doubt
+from bench.words import units
 
 LEGEND = "doubtful"
 RING = "! A ring around a point marks one to doubt:"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bench import palette, units
 from bench.charts import breakdown as divide
-from bench.rows import Row
+from bench.results.rows import Row
+from bench.words import palette, units
 
 
 def times(items: Sequence[Row]) -> str:

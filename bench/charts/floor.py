@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bench import units
 from bench.charts.definitions import Chart, Point, Series
-from bench.records import ModelInfo, Run
-from bench.rows import Row
+from bench.results.records import ModelInfo, Run
+from bench.results.rows import Row
+from bench.words import units
 
 LABEL = "floor: GPU's fp32 arithmetic"
 COLOUR = "#8A8A8A"

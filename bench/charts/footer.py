@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from bench import units
-from bench.records import Environment, Measurement, Run
+from bench.results.records import Environment, Measurement, Run
+from bench.words import units
 
 
 def footer(runs: Sequence[Run], measurements: Sequence[Measurement]) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bench import doubt, palette, units
 from bench.charts.definitions import (
     Axis,
     Bar,
@@ -22,7 +21,9 @@ from bench.charts.definitions import (
 from bench.charts.doubts import with_doubts
 from bench.charts.footer import machine, versions
 from bench.ladder.records import Ladder, Limits, RungCase
-from bench.ladder.rows import RungRow, reference_of
+from bench.ladder.show.rows import RungRow, reference_of
+from bench.results import doubt
+from bench.words import palette, units
 
 REFERENCE = "#E69F00"
 # Kinds of rungs in the order of the legend: a rung of ours in fp32 is of the first.

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bench import palette, units
 from bench.charts.definitions import Axis, Bar, Category, Chart, Part
 from bench.charts.ladder import roofline, speed
 from bench.ladder.records import Ladder, RungMeasurement
-from bench.ladder.rows import RungRow
+from bench.ladder.show.rows import RungRow
+from bench.words import palette, units
 
 SO_FAR = "so_far"
 _COLOUR = palette.MUTED

@@ -5,13 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 
-from bench import palette, units
 from bench.charts.definitions import Axis, Bar, Category, Chart, Mark, Panel, Part, Point, Series
 from bench.charts.profile_common import IN_WORDS, colours, footer, keys_of
 from bench.charts.profile_roofline import roofline
 from bench.profile import parts as profile_parts
 from bench.profile.events import Events
 from bench.profile.records import CaseProfile, Profile
+from bench.words import palette, units
 
 
 def charts(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench import palette
 from bench.profile import parts as profile_parts
 from bench.profile.records import CaseProfile, Profile
+from bench.words import palette
 
 # What takes most of a model has the colour that it has in every chart; other operators one by one in the
 # order in which they are met; what is not an operator has colours of its own.

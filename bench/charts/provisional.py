@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from bench import palette, units
 from bench.charts import builders
 from bench.charts.definitions import Axis, Chart, Point, Series
-from bench.records import Provisional
-from bench.rows import label, title
+from bench.results.records import Provisional
+from bench.results.rows import label, title
+from bench.words import palette, units
 
 
 def with_provisional(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from bench import doubt, palette, units
 from bench.charts.definitions import Axis, Bar, Category, Mark, Panel, Part, Point, Series
-from bench.rows import Row, contenders, label
+from bench.results import doubt
+from bench.results.rows import Row, contenders, label
+from bench.words import palette, units
 
 
 def most_images(items: Sequence[Row]) -> list[Row]:

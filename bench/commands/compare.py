@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from bench.records import Job, Measurement, Run
-    from bench.store import RunFolder
+    from bench.results.records import Job, Measurement, Run
+    from bench.results.store import RunFolder
 
 RUNS = Path("runs")
 DEFAULT_BATCHES = "1..256"
@@ -103,10 +103,11 @@ def compare(
     Leaves a run folder with the measurements and charts; the table goes to standard output. Exit code 0: all
     well; 1: a case failed; 2: bad input; 130: cancelled, what was measured is kept.
     """
-    from bench import bounds, trust
     from bench.commands import parsing
-    from bench.records import Job
-    from bench.tables import FORMATS
+    from bench.results import trust
+    from bench.results.records import Job
+    from bench.run import bounds
+    from bench.show.tables import FORMATS
     from kernels.errors import InputError
 
     wanted = Output(parsing.one_of(output, FORMATS, "format"), parsing.formats(charts), layers)
@@ -170,16 +171,18 @@ _FIELDS = {
 
 def default(output: Output | None = None) -> int:
     """The default comparison; the exit code."""
-    from bench.defaults import JOB
+    from bench.run.defaults import JOB
 
     return run_jobs([(JOB, None)], output or Output())
 
 
 def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
     """Run each job into its folder (None: a new one under ./runs), then show all of it. The exit code."""
-    from bench import model_questions, progress, trust
-    from bench.records import Run
-    from bench.store import RunFolder
+    from bench.questions import model_questions
+    from bench.results import trust
+    from bench.results.records import Run
+    from bench.results.store import RunFolder
+    from bench.run import progress
 
     warn_twice_installed()
     planned = [(job, model_questions.cases(job, progress.callback()), out) for job, out in jobs]
@@ -203,8 +206,8 @@ def go_on(
     what crashed or timed out is missing too."""
     import msgspec
 
-    from bench import trust
-    from bench.store import RunFolder
+    from bench.results import trust
+    from bench.results.store import RunFolder
 
     warn_twice_installed()
     held = RunFolder.open(path).run.job
@@ -217,9 +220,10 @@ def go_on(
 
 
 def _run(folders: Sequence[RunFolder], output: Output, retry: bool = False) -> int:
-    from bench import client, draw_pool
-    from bench.progress import RunProgress
-    from bench.rows import in_order
+    from bench.results.rows import in_order
+    from bench.run import client
+    from bench.run.progress import RunProgress
+    from bench.show import draw_pool
 
     total = sum(len(folder.run.cases) for folder in folders)
     missing = [folder.missing(retry) for folder in folders]
@@ -251,9 +255,9 @@ def _run(folders: Sequence[RunFolder], output: Output, retry: bool = False) -> i
 
 def show(found: Sequence[tuple[Run, Sequence[Measurement]]], output: Output) -> None:
     """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
-    from bench import tables, terminal_tables
     from bench.commands.terminal import console
-    from bench.rows import rows
+    from bench.results.rows import rows
+    from bench.show import tables, terminal_tables
 
     measurements = [m for _, measured in found for m in measured]
     shown = rows(measurements)
@@ -279,8 +283,8 @@ def _leave(run: Run, measurements: Sequence[Measurement], path: Path, formats: S
     """Draw the charts of a run and say where everything is."""
     print(f"run: {path}", file=sys.stderr)
     if formats and measurements:
-        from bench import draw
         from bench.charts import charts
+        from bench.show import draw
 
         written = draw.write(charts([(run, measurements)]), path / "charts", formats)
         if written:
@@ -290,7 +294,7 @@ def _leave(run: Run, measurements: Sequence[Measurement], path: Path, formats: S
 def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
     """Whether a case failed, nothing at all of a model could be measured, or every engine of ours that was
     asked for by name refused a model: that was what was asked, and there is no answer."""
-    from bench.rows import FAILURES
+    from bench.results.rows import FAILURES
     from engine import backends
 
     for run, measured in found:
@@ -306,7 +310,7 @@ def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
 
 
 def _new_folder(stamp: datetime.datetime, model: str) -> Path:
-    from bench.rows import title
+    from bench.results.rows import title
 
     base = RUNS / f"{stamp:%Y%m%d-%H%M%S}-{title(model)}"
     number = 1
@@ -324,7 +328,7 @@ def command_line() -> str:
 
 def warn_twice_installed() -> None:
     """Say it where onnxruntime and onnxruntime-gpu are both installed: they overwrite each other's files."""
-    from bench.doctor import both_runtimes
+    from bench.run.doctor import both_runtimes
 
     if (sentence := both_runtimes()) is not None:
         print(f"warning: {sentence}", file=sys.stderr)

@@ -11,8 +11,8 @@ def doctor(display: str | None) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from bench import doctor
     from bench.commands.terminal import console
+    from bench.run import doctor
 
     found = doctor.checks(display)
     table = Table.grid(padding=(0, 2, 0, 0))

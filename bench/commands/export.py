@@ -33,9 +33,9 @@ def export(
 ) -> None:
     """Draw the charts of a saved run, ladder or profile again."""
     from bench.commands import parsing
-    from bench.draw import FORMATS
     from bench.ladder.store import is_ladder
     from bench.profile.store import is_profile
+    from bench.show.draw import FORMATS
     from kernels.errors import InputError
 
     known = (*FORMATS, "csv")
@@ -76,8 +76,8 @@ Parts = tuple[Callable[[], list["Chart"]], Callable[[], dict[str, str]]]
 
 
 def _run(run: Path, over: Path | None) -> Parts:
-    from bench import tables
-    from bench.rows import rows
+    from bench.results.rows import rows
+    from bench.show import tables
 
     data = _read(run)
 
@@ -92,8 +92,8 @@ def _run(run: Path, over: Path | None) -> Parts:
 
 def _ladder(path: Path, over: Path | None) -> Parts:
     from bench.charts import ladder as ladder_charts
-    from bench.ladder import tables as ladder_tables
-    from bench.ladder.rows import rows
+    from bench.ladder.show import tables as ladder_tables
+    from bench.ladder.show.rows import rows
     from bench.ladder.store import LadderFolder
     from kernels.errors import InputError
 
@@ -114,7 +114,7 @@ def _ladder(path: Path, over: Path | None) -> Parts:
 def _profile(path: Path, over: Path | None) -> Parts:
     from bench.charts import profile as profile_charts
     from bench.commands.profile import Shown, tables_of
-    from bench.profile.output import to_csv
+    from bench.profile.show.output import to_csv
     from bench.profile.store import ProfileFolder
     from kernels.errors import InputError
 
@@ -140,7 +140,7 @@ def _profile(path: Path, over: Path | None) -> Parts:
 
 def _timeline(path: Path, formats: Sequence[str], target: Path) -> None:
     """The pictures of a profile's timeline, which are no charts."""
-    from bench.profile import draw_timeline
+    from bench.profile.show import draw_timeline
     from bench.profile.store import ProfileFolder
 
     folder = ProfileFolder.open(path)
@@ -151,8 +151,8 @@ def _timeline(path: Path, formats: Sequence[str], target: Path) -> None:
 
 
 def _read(run: Path) -> RunData:
-    from bench.rows import in_order
-    from bench.store import RunFolder
+    from bench.results.rows import in_order
+    from bench.results.store import RunFolder
     from kernels.errors import InputError
 
     folder = RunFolder.open(run)
@@ -184,7 +184,7 @@ def _named(made: Sequence[Chart], names: Sequence[str]) -> list[Chart]:
 
 
 def _stem(chart: Chart) -> str:
-    from bench.rows import title
+    from bench.results.rows import title
 
     return title(chart.model)
 
@@ -193,8 +193,8 @@ def _write(
     charts: Sequence[Chart], formats: Sequence[str], scale: float, folder: Path, file: Path | None = None
 ) -> None:
     """Charts in every format, each path printed as soon as its file is whole. file: of the only one."""
-    from bench import draw_together, tables
     from bench.charts import table
+    from bench.show import draw_together, tables
 
     pictures = [name for name in formats if name != "csv"]
     for chart, made in draw_together.rendered(charts, pictures, scale):
@@ -205,7 +205,7 @@ def _write(
 
 
 def _save(path: Path, data: bytes) -> None:
-    from bench.store import write_atomically
+    from bench.results.store import write_atomically
 
     write_atomically(path, data)
     print(path, flush=True)

@@ -71,12 +71,13 @@ def ladder(
     Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
     input; 130: cancelled.
     """
-    from bench import model_questions, trust
     from bench.commands import ladder_compile, parsing
     from bench.ladder import plan as ladder_plan
     from bench.ladder import template as ladder_template
-    from bench.ladder.entrants import params_of
-    from bench.tables import FORMATS
+    from bench.ladder.measure.entrants import params_of
+    from bench.questions import model_questions
+    from bench.results import trust
+    from bench.show.tables import FORMATS
     from kernels.errors import InputError
 
     if resume is not None:
@@ -200,10 +201,10 @@ def climb(job: LadderJob, out: Path | None, output: str, formats: Sequence[str])
     """Run a ladder into its folder and show it. The exit code."""
     import msgspec
 
-    from bench import trust
     from bench.commands.compare import command_line
     from bench.ladder import plan as ladder_plan
     from bench.ladder.store import LadderFolder
+    from bench.results import trust
 
     stamp = datetime.datetime.now().astimezone()
     planned = msgspec.structs.replace(
@@ -226,8 +227,8 @@ _WITH_COMPILE = {
 def go_on(path: Path, output: str, formats: Sequence[str], trusted: bool = False, retry: bool = False) -> int:
     """Run what is missing of a ladder. The exit code. trusted: the user has agreed to run the kernels that it
     names. retry: what crashed or hung is missing too."""
-    from bench import trust
     from bench.ladder.store import LadderFolder
+    from bench.results import trust
 
     folder = LadderFolder.open(path)
     folder.claim()
@@ -241,11 +242,12 @@ def go_on(path: Path, output: str, formats: Sequence[str], trusted: bool = False
 
 def _run(folder: LadderFolder, output: str, formats: Sequence[str], retry: bool = False) -> int:
     """Run the cases that are left, show all that there are, draw the charts. The exit code."""
-    from bench import client, draw
     from bench.charts import ladder as ladder_charts
     from bench.ladder import client as ladder_client
     from bench.ladder.progress import LadderProgress
-    from bench.ladder.rows import rows
+    from bench.ladder.show.rows import rows
+    from bench.run import client
+    from bench.show import draw
 
     left = folder.missing(retry)
     outcome = client.Outcome(())
@@ -278,8 +280,8 @@ def _run(folder: LadderFolder, output: str, formats: Sequence[str], retry: bool 
 def show(folder: LadderFolder, measurements: Sequence[RungMeasurement], output: str) -> None:
     """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
     from bench.commands.terminal import console
-    from bench.ladder import tables as ladder_tables
-    from bench.ladder.rows import rows
+    from bench.ladder.show import tables as ladder_tables
+    from bench.ladder.show.rows import rows
 
     rungs = rows(folder.ladder, measurements)
     models = rows(folder.ladder, measurements, "model")

@@ -18,8 +18,8 @@ DEVICE = "cuda"
 def run(job: LadderJob, archs: Sequence[str], output: str) -> int:
     """Compile a job's rungs once and show what came of it. The exit code: 1 where one of the user's does not
     compile (where there are none of the user's: one of ours)."""
-    from bench.ladder import compiled
-    from bench.progress import callback
+    from bench.ladder.measure import compiled
+    from bench.run.progress import callback
 
     found = compiled.run(job, compiled.architectures(archs), callback())
     show(job, found, output)
@@ -30,9 +30,9 @@ def run(job: LadderJob, archs: Sequence[str], output: str) -> int:
 def watch(job: LadderJob, archs: Sequence[str]) -> int:
     """Compile again whenever a file is saved, until Ctrl-C. The exit code."""
     from bench.commands.terminal import console
-    from bench.ladder import compiled
+    from bench.ladder.measure import compiled
     from bench.ladder.watch import POLL_S, check
-    from bench.sources import stamps
+    from bench.results.sources import stamps
     from kernels.errors import KernelscopeError
 
     check(job)
@@ -61,7 +61,7 @@ def watch(job: LadderJob, archs: Sequence[str]) -> int:
 def show(job: LadderJob, found: Sequence[RungMeasurement], output: str) -> None:
     """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
     from bench.commands.terminal import console
-    from bench.ladder import compiled_tables
+    from bench.ladder.show import compiled_tables
 
     if output == "csv":
         sys.stdout.write(compiled_tables.to_csv(found))
@@ -78,7 +78,7 @@ def hint(op: str, kernel_dirs: Sequence[str]) -> str:
     is not so."""
     from pathlib import Path
 
-    from bench.ladder.entrants import ENGINES
+    from bench.ladder.measure.entrants import ENGINES
     from engine import backends
     from kernels import registry
 

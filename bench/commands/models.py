@@ -13,8 +13,8 @@ def list_command() -> None:
     from rich import box
     from rich.table import Table
 
-    from bench import units
     from bench.commands.terminal import console
+    from bench.words import units
     from models import catalogue
 
     table = Table("model", "title", "input", "data set", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
@@ -39,10 +39,10 @@ def show_command(
     from rich.table import Table
     from rich.text import Text
 
-    from bench import model_questions
     from bench.commands import parsing
     from bench.commands.terminal import console
-    from bench.progress import callback
+    from bench.questions import model_questions
+    from bench.run.progress import callback
 
     parsing.one_of(device, ("cpu", "cuda"), "device")
     asked = model_questions.WhichFacts(
@@ -64,7 +64,7 @@ def show_command(
 @app.command("build")
 def build_command(model: str = typer.Argument(metavar="MODEL", help="A name of the catalogue.")) -> None:
     """Build a model's ONNX file into the cache and print its path."""
-    from bench.progress import callback
+    from bench.run.progress import callback
     from models import catalogue
 
     print(catalogue.path(model, callback()))

@@ -109,8 +109,8 @@ def one_of(value: str, known: Sequence[str], what: str) -> str:
 
 
 def formats(text: str, known: Sequence[str] = ()) -> tuple[str, ...]:
-    """Chart formats, () for "none"; `known` are those of bench.draw unless given."""
-    from bench.draw import FORMATS
+    """Chart formats, () for "none"; `known` are those of bench.show.draw unless given."""
+    from bench.show.draw import FORMATS
 
     found = names([text])
     if found == ("none",):

@@ -13,8 +13,8 @@ import typer
 
 if TYPE_CHECKING:
     from bench.profile.records import CaseProfile, ProfileJob
+    from bench.profile.show.tables import Table
     from bench.profile.store import ProfileFolder
-    from bench.profile.tables import Table
 
 RUNS = Path("runs")
 CANCELLED = 130
@@ -75,7 +75,7 @@ def profile(
     """
     from bench.commands import parsing
     from bench.profile.records import ProfileJob
-    from bench.tables import FORMATS
+    from bench.show.tables import FORMATS
     from kernels.errors import InputError
 
     shown = Shown(
@@ -113,12 +113,12 @@ def profile(
 
 def run(job: ProfileJob, out: Path | None, shown: Shown, formats: Sequence[str], trace: Path | None) -> int:
     """Profile a job's cases into a folder and show them. The exit code."""
-    from bench import model_questions
     from bench.commands.compare import command_line
     from bench.profile import client as profile_client
     from bench.profile.progress import ProfileProgress
     from bench.profile.records import Profile
     from bench.profile.store import ProfileFolder
+    from bench.questions import model_questions
 
     stamp = datetime.datetime.now().astimezone()
     job, cases = model_questions.profile(job)
@@ -153,10 +153,10 @@ def again(path: Path, shown: Shown, trace: Path | None) -> int:
 
 def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> list[Table]:
     """The tables that were asked for, case by case those of events; none where no case went well."""
-    from bench.profile import counters as profile_counters
-    from bench.profile import course as profile_course
-    from bench.profile import findings as profile_findings
-    from bench.profile import tables as profile_tables
+    from bench.profile.measure import counters as profile_counters
+    from bench.profile.show import course as profile_course
+    from bench.profile.show import findings as profile_findings
+    from bench.profile.show import tables as profile_tables
 
     fine = [made for made in measurements if made.disposition == "ok"]
     found: list[Table] = []
@@ -190,8 +190,8 @@ def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown:
 def show(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> None:
     """The tables on standard output, and nothing else there; what went wrong, on standard error."""
     from bench.commands.terminal import console
-    from bench.profile import output as profile_output
-    from bench.profile import remarks as profile_remarks
+    from bench.profile.show import output as profile_output
+    from bench.profile.show import remarks as profile_remarks
 
     found = tables_of(folder, measurements, shown)
     if shown.format == "csv":
@@ -216,10 +216,10 @@ def show(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Show
 def _write(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], formats: Sequence[str], trace: Path | None
 ) -> None:
-    from bench import draw
     from bench.charts import profile as profile_charts
-    from bench.profile import draw_timeline
-    from bench.profile import trace as profile_trace
+    from bench.profile.show import draw_timeline
+    from bench.profile.show import trace as profile_trace
+    from bench.show import draw
 
     fine = [made for made in measurements if made.disposition == "ok"]
     if trace is not None and fine:
@@ -234,7 +234,7 @@ def _write(
 
 
 def _new_folder(stamp: datetime.datetime, job: ProfileJob) -> Path:
-    from bench.records import stem
+    from bench.results.records import stem
 
     base = RUNS / f"{stamp:%Y%m%d-%H%M%S}-profile-{stem(job.model)}"
     path, number = base, 1

@@ -33,10 +33,10 @@ def report(
             other = next(path for path in runs if path not in its)
             raise InputError(f"{its[0]} is {what} and {other} is none: report the two apart")
     if profiles:
-        from bench.profile.report import write
+        from bench.profile.show.report import write
     elif ladders:
-        from bench.ladder.report import write
+        from bench.ladder.show.report import write
     else:
-        from bench.report import write
+        from bench.show.report import write
     for path in write(runs, out, charts, title):
         print(path)

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from bench.ladder.store import LadderFolder
     from bench.profile.store import ProfileFolder
-    from bench.store import RunFolder
+    from bench.results.store import RunFolder
 
 app = typer.Typer(no_args_is_help=True, help="Saved runs, ladders and profiles.", rich_markup_mode=None)
 
@@ -24,7 +24,7 @@ def list_command(
     from rich.table import Table
 
     from bench.commands.terminal import console
-    from bench.summaries import summaries
+    from bench.kinds.summaries import summaries
     from kernels.errors import InputError
 
     found = summaries(folder)
@@ -58,11 +58,11 @@ def show_command(
     """The tables of a saved run, ladder or profile, with its machine and settings."""
     from bench.commands import parsing
     from bench.commands.terminal import console
-    from bench.folders import open_folder
+    from bench.kinds.folders import open_folder
     from bench.ladder.store import LadderFolder
     from bench.profile.store import ProfileFolder
-    from bench.store import RunFolder, instead
-    from bench.tables import FORMATS
+    from bench.results.store import RunFolder, instead
+    from bench.show.tables import FORMATS
     from kernels.errors import InputError
 
     wanted = parsing.one_of(output, FORMATS, "format")
@@ -90,7 +90,7 @@ _Foot = tuple[tuple[str, ...], int, int]
 def _comparison(folder: RunFolder, wanted: str, layers: bool) -> _Foot:
     from bench.charts.footer import footer
     from bench.commands.compare import Output, show
-    from bench.rows import in_order
+    from bench.results.rows import in_order
 
     measurements = in_order(folder.run, folder.measurements())
     show([(folder.run, measurements)], Output(wanted, (), layers))
@@ -137,6 +137,6 @@ def copy_command(
     target: Path = typer.Argument(metavar="TO", help="The new folder to write."),
 ) -> None:
     """Copy a run, a ladder or a profile, also while it is measured: what is whole so far comes along."""
-    from bench.folders import copy
+    from bench.kinds.folders import copy
 
     print(copy(run, target))

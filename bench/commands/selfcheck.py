@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from bench.selfcheck import Comparison, Selfcheck, Summary
+    from bench.measure.selfcheck import Comparison, Selfcheck, Summary
 
 CANCELLED = 130
 FORMATS = ("table", "json", "markdown")
@@ -73,10 +73,10 @@ def selfcheck(
     """
     import msgspec
 
-    from bench import environment
-    from bench import selfcheck as check
     from bench.commands import parsing
-    from bench.records import Job
+    from bench.measure import environment
+    from bench.measure import selfcheck as check
+    from bench.results.records import Job
     from kernels.errors import InputError
 
     parsing.one_of(output, FORMATS, "format")
@@ -110,12 +110,12 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
     """Make the comparisons that are missing, keep and show all of them. The exit code."""
     import msgspec
 
-    from bench import model_questions
-    from bench import selfcheck as check
     from bench.commands.terminal import console
-    from bench.progress import callback
-    from bench.tables import to_json
-    from bench.timing import Rules
+    from bench.measure import selfcheck as check
+    from bench.measure.timing import Rules
+    from bench.questions import model_questions
+    from bench.run.progress import callback
+    from bench.show.tables import to_json
 
     job, progress = held.job, callback()
     # One that is complete is shown on any machine.
@@ -164,8 +164,8 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
 def _apart(held: Selfcheck, path: Path | None, output: str) -> int:
     """The same by a process of its own: a model's file may be anybody's, and is never loaded in the
     command's. The exit code."""
-    from bench import selfcheck as check
-    from bench.supervisor import exit_words
+    from bench.measure import selfcheck as check
+    from bench.run.supervisor import exit_words
     from kernels.errors import ModelError
 
     with tempfile.TemporaryDirectory() as folder:
@@ -191,7 +191,7 @@ def _apart(held: Selfcheck, path: Path | None, output: str) -> int:
 
 def sentence(came_to: Summary) -> str:
     """What it all came to, with how sure that is."""
-    from bench.selfcheck import ALLOWED
+    from bench.measure.selfcheck import ALLOWED
 
     return (
         f"Of {came_to.comparisons} comparisons of a backend with itself, the interval misses 1 in "
@@ -202,7 +202,7 @@ def sentence(came_to: Summary) -> str:
 
 
 def _rate(hits: int, of: int) -> str:
-    from bench import rates
+    from bench.results import rates
 
     least, most = 100 * rates.at_least(hits, of), 100 * rates.at_most(hits, of)
     return f"{hits} ({100 * hits / of:.1f} %; at least {least:.1f} % and at most {most:.1f} %, each by 95 %)"
@@ -210,9 +210,9 @@ def _rate(hits: int, of: int) -> str:
 
 def page(held: Selfcheck) -> str:
     """All of it as a Markdown page: the machine, how it was asked for, the table, what it came to."""
-    from bench import tables
     from bench.charts.footer import machine, versions
-    from bench.selfcheck import summary
+    from bench.measure.selfcheck import summary
+    from bench.show import tables
 
     head, rows = _cells(held.comparisons)
     rule = ["---" if name in NAMES else "---:" for name in head]
@@ -234,8 +234,8 @@ def page(held: Selfcheck) -> str:
 
 def _command(held: Selfcheck) -> str:
     """The command that makes it."""
-    from bench import command
-    from bench.records import Job
+    from bench.results.records import Job
+    from bench.run import command
 
     job = held.job
     words = ["python", "main.py", "selfcheck", *job.models]
@@ -264,10 +264,10 @@ def table(found: Sequence[Comparison]) -> RenderableType:
 
 def _cells(found: Sequence[Comparison]) -> tuple[list[str], list[list[str]]]:
     """The table's head and its rows, a case each; the last is of all."""
-    from bench import units
-    from bench.rows import label, title
-    from bench.selfcheck import summary
-    from bench.stats import Verdict
+    from bench.measure.selfcheck import summary
+    from bench.results.rows import label, title
+    from bench.results.stats import Verdict
+    from bench.words import units
 
     verdicts = (verdict.lower() for verdict in Verdict)
     head = [*NAMES, "batch", "compared", *verdicts, "missed", "largest off", "interval ±"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from bench import plain
+from bench.words import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.accuracy import BOUNDS, ELEMENT_FACTOR
 from bench.judge.samples import Sample
-from bench.records import ErrorStats
-from engine import host
+from bench.measure.answers.accuracy import BOUNDS, ELEMENT_FACTOR
+from bench.results.records import ErrorStats
+from engine.cpu import host
 from engine.rung_rows import raw
 from kernels.params import Params
 
@@ -40,8 +40,9 @@ def bound_of(params: Params, precision: str) -> float:
 
 
 def compare(got: np.ndarray, sample: Sample, precision: str) -> Comparison:
-    """The rule of bench.accuracy.error_stats, in pieces, so that a batch of any size fits beside its
-    answers."""
+    """The rule of bench.measure.answers.accuracy.error_stats, in pieces, so that a batch of any size fits
+    beside its answers.
+    """
     bound = bound_of(sample.params, precision)
     largest = float(np.abs(sample.expected).max(initial=0.0)) or 1.0
     squares = reference = total = worst = 0.0

@@ -21,7 +21,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench import stats, units
+from bench.results import stats
+from bench.words import units
 from engine.witness import SAME, Renewable
 
 NEW, PAIRS = 1, 2

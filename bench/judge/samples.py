@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bench import one_node, oracle
+from bench.measure.answers import one_node, oracle
 from engine.rung_rows import Given, Rows, has_rows, of_rows, rows_of
 from engine.rung_session import data_inputs, input_shapes, output_rows
 from kernels.params import Cast, Conv, ConvPool, Lrn, LrnPool, Params, Pool

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from bench import accuracy, one_node, oracle, timed_pass
 from bench.judge import poison, renewed
 from bench.judge.comparison import Comparison, compare, error_map, first_difference, value_at
 from bench.judge.samples import ORACLE_FLOPS, Sample, distinct, draw, looked_at
 from bench.judge.suite import words
 from bench.ladder.records import Finding
-from bench.records import ErrorStats
+from bench.measure.answers import accuracy, one_node, oracle, timed_pass
+from bench.results.records import ErrorStats
 from engine.rung_rows import has_rows, of_rows, raw, rows_of
 from engine.rung_session import (
     POISONS,
@@ -62,10 +62,11 @@ class Failure:
 
 @dataclass
 class Trial:
-    """A rung's session and the judge of it; also what bench.timing takes samples of. `notes`: what should be
-    known of a right answer; `warnings`: of a time; `error`: the worst of the checks; `checks`: how many
-    passes were judged; `failure`, `broken`: how a check between two turns ended that was not passed. first:
-    whose session this is once more, on the same inputs, whose answers are known there."""
+    """A rung's session and the judge of it; also what bench.measure.timing takes samples of. `notes`: what
+    should be known of a right answer; `warnings`: of a time; `error`: the worst of the checks; `checks`: how
+    many passes were judged; `failure`, `broken`: how a check between two turns ended that was not passed.
+    first: whose session this is once more, on the same inputs, whose answers are known there.
+    """
 
     rung: Rung
     params: Params

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from bench.ladder.records import Ladder, RungCase, RungMeasurement
-from bench.ladder.rows import rows
+from bench.ladder.show.rows import rows
 
 EARLIER = "it was timed before what was saved last"
 

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench import client, supervisor
 from bench.ladder.records import (
     LADDER,
     LadderJob,
@@ -19,6 +18,7 @@ from bench.ladder.records import (
     RungStarted,
 )
 from bench.ladder.store import LadderFolder
+from bench.run import client, supervisor
 
 VOCABULARY = supervisor.Vocabulary(
     start=lambda job, cases, folder: LadderStart(job=job, cases=cases, folder=folder),
@@ -70,7 +70,7 @@ def run(
     stop: threading.Event | None = None,
     spare: Spare | None = None,
 ) -> client.Outcome:
-    """As bench.client.run: a rung that crashes its worker or does not end costs that rung, and the ladder
+    """As bench.run.client.run: a rung that crashes its worker or does not end costs that rung, and the ladder
     goes on in another worker. spare: whose worker is taken first, and who starts the next one."""
     machine = supervisor.Supervisor(job, cases, str(folder.path), VOCABULARY)
     first = spare.take() if spare is not None else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from bench.command import measuring, several
 from bench.ladder.records import LadderJob
+from bench.run.command import measuring, several
 
 _PLAIN = LadderJob(op="", params={}, device="")
 

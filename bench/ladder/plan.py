@@ -11,17 +11,18 @@ from typing import Any
 
 import msgspec
 
-from bench import cases as comparison
-from bench.bounds import INSTANCES, MAX_BATCH
-from bench.defaults import JOB
 from bench.judge.suite import sized, words
-from bench.ladder.entrants import ENGINES, params_of
+from bench.ladder.measure.entrants import ENGINES, params_of
 from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, compared_in
-from bench.records import Job
-from engine import backends, importer, planner
+from bench.measure import cases as comparison
+from bench.results.records import Job
+from bench.run.bounds import INSTANCES, MAX_BATCH
+from bench.run.defaults import JOB
+from engine import backends
 from engine.backend import PRECISIONS, Options
-from engine.graph import Graph
-from engine.plan import Step
+from engine.graph import importer, planner
+from engine.graph.graph import Graph
+from engine.graph.plan import Step
 from kernels import registry
 from kernels.errors import InputError, KernelError
 from kernels.header import nearest

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bench.ladder.records import RungMeasurement, RungStarted
-from bench.ladder.tables import WORDS
-from bench.status import Status
+from bench.ladder.show.tables import WORDS
+from bench.run.status import Status
 
 STAGES = {"prepare": "preparing", "check": "checking", "time": "timing"}
 

@@ -7,7 +7,7 @@ open; it times nothing. Like bench.ladder.records this module reaches nothing bu
 from __future__ import annotations
 
 from bench.ladder.records import Ladder, RungCase
-from bench.records import Message, Record
+from bench.results.records import Message, Record
 
 # Argument that tells a worker that it will be asked, not given work.
 DESCRIBE = "--describe"

@@ -2,7 +2,7 @@
 
 LadderJob (what to run) → RungCase (one rung, the reference, or a whole model with a rung in it) →
 RungMeasurement (what came of it). A ladder's folder holds `ladder.json` (one Ladder) and `results.jsonl` (a
-RungMeasurement a line). Like bench.records this module reaches nothing but msgspec and that.
+RungMeasurement a line). Like bench.results.records this module reaches nothing but msgspec and that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from bench.records import (
+from bench.results.records import (
     Disposition,
     Done,
     Environment,
@@ -67,7 +67,7 @@ class LadderJob(Record, frozen=True):
     () all that there are. precision: only fp32's rungs and this one's ("": of every precision that there is).
     whole_model: also run the model with each rung in it. budget_s: the most seconds
     of samples a rung; timeout_s: seconds after which a rung is given up. quick: check fewer small shapes.
-    instances: as in bench.records.Job."""
+    instances: as in bench.results.records.Job."""
 
     op: str
     params: dict[str, object]
@@ -151,10 +151,11 @@ class Finding(Record, frozen=True):
 
 
 class RungMeasurement(Record, frozen=True):
-    """What came of one case. samples_ns, rounds, instances, runs_per_sample as in bench.records.Measurement.
-    error: of the full-size checks, the worst. checks: how many passes were judged. compiled: registers,
-    shared_nbytes, stack_nbytes and spill_nbytes (see kernels.nvrtc.Resources), threads, occupancy (0 to 1).
-    notes: what a reader should know of a right answer."""
+    """What came of one case. samples_ns, rounds, instances, runs_per_sample as in
+    bench.results.records.Measurement. error: of the full-size checks, the worst. checks: how many passes were
+    judged. compiled: registers, shared_nbytes, stack_nbytes and spill_nbytes (see kernels.nvrtc.Resources),
+    threads, occupancy (0 to 1). notes: what a reader should know of a right answer.
+    """
 
     case: RungCase
     disposition: Disposition
@@ -224,7 +225,7 @@ class Ladder(Record, frozen=True):
 
 
 class LadderStart(Record, frozen=True):
-    """The one line a worker of the ladder reads; see bench.records.Start."""
+    """The one line a worker of the ladder reads; see bench.results.records.Start."""
 
     job: LadderJob
     cases: tuple[RungCase, ...] = ()
@@ -239,7 +240,9 @@ class RungStarted(Message, frozen=True, tag="rung_started"):
 
 
 class RungProvisional(Message, frozen=True, tag="rung_provisional"):
-    """What a pass takes so far, after the first round of a case's timing; see bench.records.Provisional."""
+    """What a pass takes so far, after the first round of a case's timing; see
+    bench.results.records.Provisional.
+    """
 
     case: RungCase
     median_ns: float

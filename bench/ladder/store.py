@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from bench.claim import LOCK_FILE, Claim
 from bench.ladder.records import SCHEMA, Ladder, LimitsMeasured, RungCase, RungMeasurement
-from bench.records import Environment, Hello
-from bench.results_file import ResultsFile
-from bench.store import (
+from bench.results.claim import LOCK_FILE, Claim
+from bench.results.records import Environment, Hello
+from bench.results.results_file import ResultsFile
+from bench.results.store import (
     CHARTS,
     LADDER_FILE,
     LOG_FILE,

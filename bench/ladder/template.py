@@ -12,7 +12,7 @@ import textwrap
 from dataclasses import replace
 from pathlib import Path
 
-from bench.store import write_atomically
+from bench.results.store import write_atomically
 from kernels import registry
 from kernels.errors import InputError, KernelscopeError
 from kernels.header import NEEDS, parse

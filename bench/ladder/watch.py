@@ -23,10 +23,10 @@ from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
 from bench.ladder.progress import LadderProgress
 from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
-from bench.ladder.rows import rows
+from bench.ladder.show.rows import rows
+from bench.ladder.show.tables import terminal
 from bench.ladder.store import LadderFolder
-from bench.ladder.tables import terminal
-from bench.sources import Stamps, stamps
+from bench.results.sources import Stamps, stamps
 from kernels.errors import InputError, KernelError, KernelscopeError
 
 POLL_S = 0.05

@@ -1,1 +1,43 @@
-"""Where the time of a model goes: one session watched from cold start to close, and what is made of it."""
+"""Where the time of a model goes: one session watched from cold start to close, and what is made of it.
+
+`python main.py profile …` and the Timeline page. Each case (model, backend, precision, batch) has a
+process of its own, `python -m bench.profile.measure.worker`, so that its start is cold and what the
+process used is the case's alone.
+
+- `bench.profile.records` (ProfileJob, CaseProfile) and `bench.profile.events` (Activity, ApiCall,
+  Interval, Mark, all on the worker's perf_counter from the start of its process; reaches nothing but
+  msgspec), `bench.profile.plan`, `bench.profile.command`, `bench.profile.client` (drives it:
+  bench.run.supervisor with a vocabulary of its own), `bench.profile.store` (`profile.json`,
+  `results.jsonl`, `events/<case>.jsonl.gz`).
+- In the worker, `bench.profile.measure.runner`: a cold start told apart (`bench.profile.measure.cold`),
+  samples and end-to-end passes without any profiler, then `bench.profile.measure.session`: a session from
+  its creation to its close under the profilers, put together by `bench.profile.measure.merge`.
+  `engine.cuda.cupti` is the one module that imports cupti, when a recording starts; records of waiting
+  and of memory go to the calls they are of (`engine.cuda.cupti_words`). `engine.observe` watches what
+  preparing a session spends its time on, and has ONNX Runtime profile a session;
+  `bench.profile.measure.ort` brings that onto our clock. `bench.profile.measure.attribution`: kernels of
+  our engine by the order in which a pass starts them (`engine.observe.Launching`), ONNX Runtime's by the
+  interval of its profile in which they were launched.
+- While CUPTI records, a CUDA graph of 100 kernels took 1.8 ms longer by its events than its kernels' sum
+  (14.06 ms, on an H200): such gaps in a profiled pass are the profiler's, which is why unprofiled passes
+  stand beside it. Kernels' sums are held to the events of replays without the recorder, before and after,
+  to 3 % (`tests.bench.test_profile_gpu`).
+- `profile --counters`: `bench.profile.measure.counters_run` has `bench.profile.measure.ncu` start `python
+  -m bench.profile.measure.counters_pass` under Nsight Compute's `ncu`, one pass of plain launches between
+  cudaProfilerStart and cudaProfilerStop; `bench.profile.measure.counters` brings its table to the
+  profiled kernels (`Activity.counters`) by launch order, name and grid. Where `ncu` is not there or not
+  permitted, a note says what would help.
+- `bench.profile.parts`: every nanosecond of a window given to one thing, so that the parts add up.
+  Copying between pageable and page-locked memory is "staging" (`engine.observe.STAGING`, watched), what
+  ONNX Runtime's profile has of its run is "ort"; what else the host's thread does in a stage of a pass,
+  without a call into CUDA and with nothing on the device, is "host", where something of that pass was
+  recorded and as far as the thread had a core by its CPU clock; "rest" is what is not explained.
+  `bench.profile.api`: CUDA's calls by purpose and family. `bench.profile.measure.process`: what the
+  process used. `bench.profile.show.tables` (data, in nvprof's form, of `bench.profile.show.lines`; names
+  by `bench.profile.show.names`), `bench.profile.show.course` (a course report's big table),
+  `bench.profile.show.findings` (roofline of an operator, and its sentence:
+  `bench.profile.show.sentences`), `bench.profile.show.remarks` (a case in sentences),
+  `bench.profile.show.output`, `bench.profile.show.trace` (Chrome's format, read back too),
+  `bench.charts.profile` (with `profile_roofline`, `profile_common`), `bench.profile.show.draw_timeline`,
+  `bench.profile.show.report` (`runs report` of profiles).
+"""

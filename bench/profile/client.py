@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench import client, supervisor
 from bench.profile.records import (
     CaseProfile,
     Profiled,
@@ -18,7 +17,8 @@ from bench.profile.records import (
     ProfileStarted,
 )
 from bench.profile.store import ProfileFolder
-from bench.records import Case
+from bench.results.records import Case
+from bench.run import client, supervisor
 
 VOCABULARY = supervisor.Vocabulary(
     # The line is made when the worker is started, which is where its cold start begins.
@@ -34,7 +34,7 @@ VOCABULARY = supervisor.Vocabulary(
 
 def worker_command() -> list[str]:
     """How a profile's worker is started."""
-    return [sys.executable, "-m", "bench.profile.worker"]
+    return [sys.executable, "-m", "bench.profile.measure.worker"]
 
 
 def run(
@@ -46,6 +46,6 @@ def run(
     command: Sequence[str] | None = None,
     stop: threading.Event | None = None,
 ) -> client.Outcome:
-    """As bench.client.run: a case that crashes its worker or does not end costs that case."""
+    """As bench.run.client.run: a case that crashes its worker or does not end costs that case."""
     machine = supervisor.Supervisor(job, cases, str(folder.path), VOCABULARY)
     return client.drive(machine, folder, on_event, command or worker_command(), stop)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from bench.command import batches
 from bench.profile.records import ProfileJob
+from bench.run.command import batches
 
 _PLAIN = ProfileJob(model="", backends=())
 

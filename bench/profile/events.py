@@ -1,6 +1,6 @@
 """What happened in a profiled session, as frozen records: what the GPU did, calls into CUDA, what the host
 did, marks of its course. All times are nanoseconds of the profile's clock (bench.profile.records). Reaches
-nothing but msgspec and bench.records."""
+nothing but msgspec and bench.results.records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from bench.records import Record
+from bench.results.records import Record
 
 ActivityKind = Literal["kernel", "memcpy", "memset"]
 CopyKind = Literal["", "HtoD", "DtoH", "DtoD", "HtoH", "PtoP", "other"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from bench import cases, rung_check
+from bench.measure import cases, rung_check
 from bench.profile.records import ProfileJob, planned
-from bench.records import Case, Job
-from engine import importer
+from bench.results.records import Case, Job
+from engine.graph import importer
 from kernels.errors import InputError
 
 MOST_RUNS = 1000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench import units
 from bench.profile.records import CaseProfile, ProfileStarted
-from bench.status import Status
+from bench.run.status import Status
+from bench.words import units
 
 STAGES = {
     "prepare": "starting cold",

@@ -1,10 +1,10 @@
 """The words of a profile, as frozen records: where the time of one model on one backend goes.
 
-ProfileJob (what to run) → bench.records.Case (one model, backend, precision, batch) → CaseProfile (what came
-of it: times, parts, what the process used) with its events (bench.profile.events), which lie in a file of
-their own. All times are nanoseconds of one clock, the worker's perf_counter, from the moment at
-which the worker's process was started: 0 is the same moment for every case, so that two backends can be laid
-one over the other. Like bench.records this module reaches nothing but msgspec and that.
+ProfileJob (what to run) → bench.results.records.Case (one model, backend, precision, batch) → CaseProfile
+(what came of it: times, parts, what the process used) with its events (bench.profile.events), which lie in a
+file of their own. All times are nanoseconds of one clock, the worker's perf_counter, from the moment at which
+the worker's process was started: 0 is the same moment for every case, so that two backends can be laid one
+over the other. Like bench.results.records this module reaches nothing but msgspec and that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from bench.ladder.records import Limits
 from bench.profile.events import Mark
-from bench.records import (
+from bench.results.records import (
     Case,
     Disposition,
     Done,
@@ -37,7 +37,7 @@ class ProfileJob(Record, frozen=True):
     warm_up: how many go before them in the profiled session. budget_s: the most seconds of unprofiled
     samples a case; timeout_s: seconds after which a case is given up. cuda_graph: replay as one graph, where
     the backend's profile allows it. counters: one more pass, in which the GPU's hardware counts. The others
-    as in bench.records.Job."""
+    as in bench.results.records.Job."""
 
     model: str
     backends: tuple[str, ...]
@@ -62,7 +62,7 @@ class ProfileJob(Record, frozen=True):
 
 class Operator(Record, frozen=True):
     """A step of the model at this batch size: the nodes that run as one, and what they cost at least
-    (engine.groups; 0 where not known)."""
+    (engine.graph.groups; 0 where not known)."""
 
     nodes: tuple[str, ...]
     op_type: str

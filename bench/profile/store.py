@@ -10,14 +10,22 @@ from pathlib import Path
 
 import msgspec
 
-from bench import reading
-from bench.claim import LOCK_FILE, Claim
-from bench.inside import inside
 from bench.profile.events import Activity, AnyEvent, ApiCall, Events, Interval, Mark
 from bench.profile.records import SCHEMA, CaseProfile, Profile, ProfileLimits, ProfileModel
-from bench.records import Hello
-from bench.results_file import ResultsFile
-from bench.store import CHARTS, LOG_FILE, PROFILE_FILE, RESULTS_FILE, instead, read_record, write_atomically
+from bench.results import reading
+from bench.results.claim import LOCK_FILE, Claim
+from bench.results.inside import inside
+from bench.results.records import Hello
+from bench.results.results_file import ResultsFile
+from bench.results.store import (
+    CHARTS,
+    LOG_FILE,
+    PROFILE_FILE,
+    RESULTS_FILE,
+    instead,
+    read_record,
+    write_atomically,
+)
 from kernels.errors import InputError
 
 EVENTS = "events"

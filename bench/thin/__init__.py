@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.folders import open_folder
+from bench.kinds.folders import open_folder
 from bench.ladder.store import LadderFolder
 from bench.profile.store import ProfileFolder
-from bench.store import RunFolder
+from bench.results.store import RunFolder
 from bench.thin import comparison, ladder, profile
 from bench.thin.samples import keep
 from kernels.errors import InputError

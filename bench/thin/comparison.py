@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import gallery, npz
-from bench.records import Accuracy, Case, ErrorStats, Layer, Measurement, Run
-from bench.results_file import line_of
-from bench.rows import SOUND
-from bench.store import RESULTS_FILE, RUN_FILE, RunFolder, write_atomically
+from bench.results import gallery, npz
+from bench.results.records import Accuracy, Case, ErrorStats, Layer, Measurement, Run
+from bench.results.results_file import line_of
+from bench.results.rows import SOUND
+from bench.results.store import RESULTS_FILE, RUN_FILE, RunFolder, write_atomically
 from bench.thin.samples import keep, public, public_dirs, rounded, rounded_all, telemetry, told
 from kernels.errors import DataError
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from bench.inside import inside
 from bench.ladder.records import Finding, Ladder, RungMeasurement
 from bench.ladder.store import LadderFolder
-from bench.results_file import line_of
-from bench.store import LADDER_FILE, RESULTS_FILE, write_atomically
+from bench.results.inside import inside
+from bench.results.results_file import line_of
+from bench.results.store import LADDER_FILE, RESULTS_FILE, write_atomically
 from bench.thin.samples import keep, public, public_dirs, public_limits, rounded_all, telemetry, told
 
 LESS = "climb it with fewer rungs (--rung)"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from bench.inside import inside
 from bench.profile.records import CaseProfile, Profile
 from bench.profile.store import ProfileFolder
-from bench.results_file import line_of
-from bench.store import PROFILE_FILE, RESULTS_FILE, write_atomically
+from bench.results.inside import inside
+from bench.results.results_file import line_of
+from bench.results.store import PROFILE_FILE, RESULTS_FILE, write_atomically
 from bench.thin.samples import keep, public, public_dirs, public_limits, rounded_all, telemetry, told
 
 LESS = "profile fewer cases"

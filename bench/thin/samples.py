@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from bench.ladder.records import Limits
-from bench.records import Environment, Telemetry
-from bench.stats import split_rounds
+from bench.results.records import Environment, Telemetry
+from bench.results.stats import split_rounds
 
 _TELEMETRY = 5  # values kept of each reading: least, quartiles, most
 

@@ -142,7 +142,7 @@ class Server:
         return getattr(self._sessions[number].session, name)(*arguments)
 
     def do_cold(self, number: int) -> None:
-        from engine import host
+        from engine.cpu import host
 
         host.overwrite_caches()
 

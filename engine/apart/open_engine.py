@@ -1,5 +1,5 @@
 """Sessions of our engine, in a process apart."""
 
-from engine.cpu_session import CpuSession as opened
+from engine.cpu.session import CpuSession as opened
 
 __all__ = ["opened"]

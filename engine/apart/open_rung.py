@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from engine.apart.slots import Copies, copied
-from engine.cpu_steps import Blas, divided, in_order
-from engine.plan import Step
+from engine.cpu.steps import Blas, divided, in_order
+from engine.graph.plan import Step
 from engine.rung_session import Layout, output_shape
 from kernels.cpu import Bound, line_in, load
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError

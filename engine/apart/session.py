@@ -13,7 +13,7 @@ from engine.apart.memory import Spec
 from engine.apart.slots import Slots
 from engine.apart.trains import Trains
 from engine.apart.words import Answer, Opened, Shapes
-from engine.ort import check_inputs
+from engine.ort.sessions import check_inputs
 from kernels.errors import CrashedError, KernelError
 
 

@@ -3,9 +3,9 @@ between."""
 
 from __future__ import annotations
 
-from engine import host
 from engine.apart.client import Child
 from engine.apart.slots import Slots
+from engine.cpu import host
 
 
 def train_ns(

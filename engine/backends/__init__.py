@@ -11,7 +11,7 @@ import importlib
 import pkgutil
 
 from engine.backend import Backend, Options, Session
-from engine.graph import Graph
+from engine.graph.graph import Graph
 from kernels.errors import InputError
 
 

@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from engine import host, ort
 from engine.apart.memory import Spec
 from engine.apart.session import ApartSession
 from engine.backend import OpTime, Options
-from engine.cpu_session import CpuSession, refuse_too_large
-from engine.graph import Graph
-from engine.plan import Plan, Step
-from engine.planner import plan
+from engine.cpu import host
+from engine.cpu.session import CpuSession, refuse_too_large
+from engine.graph.graph import Graph
+from engine.graph.plan import Plan, Step
+from engine.graph.planner import plan
+from engine.ort import sessions as ort
 from kernels import registry
 from kernels.errors import InputError, UnsupportedError
 from kernels.registry import Rung

@@ -1,6 +1,6 @@
 """The engine on an NVIDIA GPU: kernels of our own ladder, launched one by one or as one CUDA graph.
 
-What a session does is in engine.cuda_session; this says whether there can be one here.
+What a session does is in engine.cuda.session; this says whether there can be one here.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import importlib.metadata
 import importlib.util
 import sys
 
-from engine import cuda_driver, planner
 from engine.backend import Options
-from engine.cuda_session import EngineCudaSession
-from engine.graph import Graph
+from engine.cuda import driver as cuda_driver
+from engine.cuda.session import EngineCudaSession
+from engine.graph import planner
+from engine.graph.graph import Graph
 from kernels import nvrtc, registry
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 

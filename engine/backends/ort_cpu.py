@@ -13,13 +13,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import psutil
 
-from engine import host, ort, ort_profile
 from engine.apart.session import ApartSession
 from engine.apart.slots import Copies, copied
 from engine.backend import OpTime, Options
-from engine.fused_conv import fused
-from engine.graph import Graph
-from engine.ort_configuration import Configuration
+from engine.cpu import host
+from engine.graph.graph import Graph
+from engine.ort import profile as ort_profile
+from engine.ort import sessions as ort
+from engine.ort.configuration import Configuration
+from engine.ort.fused_conv import fused
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 
 PROVIDER = "CPUExecutionProvider"

@@ -16,13 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from engine import cuda_driver, cuda_runtime, host, ort
 from engine.backend import OpTime, Options, Witness
-from engine.cuda_stirring import TRAIN, CudaStirring, Placed, refusal
-from engine.fused_conv import fused
-from engine.graph import Graph
-from engine.ort_configuration import Configuration
-from engine.precision import to_fp16
+from engine.cpu import host
+from engine.cuda import driver as cuda_driver
+from engine.cuda import runtime as cuda_runtime
+from engine.cuda.stirring import TRAIN, CudaStirring, Placed, refusal
+from engine.graph.graph import Graph
+from engine.ort import sessions as ort
+from engine.ort.configuration import Configuration
+from engine.ort.fused_conv import fused
+from engine.ort.precision import to_fp16
 from engine.stirring import Stirring
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
 
@@ -358,7 +361,9 @@ class OrtCudaSession:
             return self._stirring.witnesses(self._staging) if self._stirring is not None else ()
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        """(): the pip build's profile holds host times alone; bench.layers times each group on its own."""
+        """(): the pip build's profile holds host times alone; bench.measure.answers.layers times each group
+        on its own.
+        """
         return ()
 
     def _release(self) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine import ort, ort_tuning
 from engine.backend import Backend, Options, Session
 from engine.backends.ort_cuda import BACKEND as ORT_CUDA
-from engine.graph import Graph
-from engine.ort_configuration import Configuration
-from engine.ort_tuning import Sweep
+from engine.graph.graph import Graph
+from engine.ort import sessions as ort
+from engine.ort import tuning as ort_tuning
+from engine.ort.configuration import Configuration
+from engine.ort.tuning import Sweep
 from kernels.errors import UnsupportedError
 
 

@@ -17,9 +17,9 @@ import math
 import pkgutil
 from collections.abc import Callable, Mapping
 
-from engine.graph import Node
+from engine.graph.graph import Node
+from engine.graph.plan import MOST_ELEMENTS
 from engine.ops._base import Kernel, Lowered, Refused, Scope, View
-from engine.plan import MOST_ELEMENTS
 from kernels.errors import KernelscopeError, UnsupportedError, one_line
 
 __all__ = ["Kernel", "Lowered", "Refused", "Scope", "View", "lower", "operators", "supported"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.graph import Node
-from engine.plan import TensorSpec
+from engine.graph.graph import Node
+from engine.graph.plan import TensorSpec
 from kernels.errors import UnsupportedError
 from kernels.params import Params
 

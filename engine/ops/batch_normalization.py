@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.graph import Node
+from engine.graph.graph import Node
+from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope
 from engine.ops.binary import binary_params
-from engine.plan import TensorSpec
 
 OP_TYPES = ("BatchNormalization",)
 STATISTICS = ("scale", "bias", "mean", "variance")

@@ -6,7 +6,7 @@ import math
 
 import onnx
 
-from engine.graph import Node
+from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel, view
 from kernels import params
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.graph import Node
+from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel, optional_input
 from kernels import params
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.graph import Node
+from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel, normal_axis, view
 from kernels import params
 

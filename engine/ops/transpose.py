@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from engine.graph import Node
+from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel, view
 from kernels import params
 

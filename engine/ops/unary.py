@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from engine.graph import Node
+from engine.graph.graph import Node
 from engine.ops._base import Lowered, Scope, kernel
 from kernels import params
 

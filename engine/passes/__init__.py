@@ -1,13 +1,13 @@
 """The passes between a Graph and a Plan: lower and fold node by node, drop what is dead, fuse.
 
-`grouped` is what `engine.groups` starts from, so that a group of nodes means the same to every backend;
+`grouped` is what `engine.graph.groups` starts from, so that a group of nodes means the same to every backend;
 `program` is what a plan is made of. The two differ where a step's work is done by another one than its own
 node's (an activation behind the pool that follows), or where a device is better off with two steps.
 """
 
 from __future__ import annotations
 
-from engine.graph import Graph
+from engine.graph.graph import Graph
 from engine.passes.fuse import fuse
 from engine.passes.pools import Joins, join, postpone
 from engine.passes.trace import Program, alive, check_batch, known, trace

@@ -8,9 +8,9 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from engine.graph import Graph, Node
+from engine.graph.graph import Graph, Node
+from engine.graph.shapes import infer_node
 from engine.ops import DEFAULT_DOMAINS, Scope
-from engine.shapes import infer_node
 from kernels.errors import UnsupportedError, one_line
 
 # Of these the reference evaluator is known to answer wrongly at some opsets, or by chance; where their inputs

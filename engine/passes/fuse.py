@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from engine.graph.plan import TensorSpec
 from engine.ops import Kernel, View
 from engine.passes.trace import Program
-from engine.plan import TensorSpec
 from kernels import params
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.graph import Graph, Node, TensorInfo
+from engine.graph.graph import Graph, Node, TensorInfo
+from engine.graph.plan import MOST_ELEMENTS, TensorSpec
+from engine.graph.shapes import infer_node
 from engine.ops import Kernel, Lowered, Scope, View, lower
 from engine.passes.fold import fold
-from engine.plan import MOST_ELEMENTS, TensorSpec
-from engine.shapes import infer_node
 from kernels.errors import InputError, UnsupportedError
 
 MAX_BATCH = 2**24

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QVBoxLayout
 
-from bench.records import Environment, Hello
-from gui.about import About
-from gui.hint import FirstStart
+from bench.results.records import Environment, Hello
+from gui.shell.about import About
+from gui.shell.hint import FirstStart
 
 if TYPE_CHECKING:
-    from gui.actions import Actions
-    from gui.main_window import MainWindow
+    from gui.shell.actions import Actions
+    from gui.shell.main_window import MainWindow
 
 ORDER = 90
 

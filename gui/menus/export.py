@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
-from gui.export_actions import ExportActions
 from gui.pages.compare import ComparePage
+from gui.work.export_actions import ExportActions
 
 if TYPE_CHECKING:
-    from gui.actions import Actions
-    from gui.main_window import MainWindow
+    from gui.shell.actions import Actions
+    from gui.shell.main_window import MainWindow
 
 ORDER = 30
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QKeySequence
 
 if TYPE_CHECKING:
-    from gui.actions import Actions
-    from gui.main_window import MainWindow
+    from gui.shell.actions import Actions
+    from gui.shell.main_window import MainWindow
 
 ORDER = 10
 

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
-from bench import chosen_rungs, defaults, trust
 from bench.ladder.command import command_line
 from bench.ladder.questions import LadderQuestion
 from bench.ladder.records import LadderJob, RungCase
-from bench.records import Case, Layer, stem
-from gui.export import Exporter, Order
-from gui.ladder_session import LadderSession
-from gui.library import reveal
+from bench.results import trust
+from bench.results.records import Case, Layer, stem
+from bench.run import chosen_rungs, defaults
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
+from gui.work.export import Exporter, Order
+from gui.work.ladder_session import LadderSession
+from gui.work.library import reveal
 
 if TYPE_CHECKING:
-    from gui.actions import Actions
-    from gui.main_window import MainWindow
+    from gui.shell.actions import Actions
+    from gui.shell.main_window import MainWindow
 
 ORDER = 15
 _DIRS = "ladder/kernels"  # the setting that keeps the kernel folders

@@ -8,12 +8,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QDialog, QPlainTextEdit, QVBoxLayout
 
-from gui import faults
-from gui.labels import Label
+from gui.shell import faults
+from gui.widgets.labels import Label
 
 if TYPE_CHECKING:
-    from gui.actions import Actions
-    from gui.main_window import MainWindow
+    from gui.shell.actions import Actions
+    from gui.shell.main_window import MainWindow
 
 ORDER = 20
 TAIL_NBYTES = 200_000

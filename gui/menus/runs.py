@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gui.drop_run import RunDrop
-from gui.library import Library
+from gui.shell.drop_run import RunDrop
+from gui.work.library import Library
 
 if TYPE_CHECKING:
-    from gui.actions import Actions
-    from gui.main_window import MainWindow
+    from gui.shell.actions import Actions
+    from gui.shell.main_window import MainWindow
 
 ORDER = 20
 

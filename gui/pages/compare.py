@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
-from bench.records import Measurement, Provisional
-from bench.rows import Row, title
-from gui.labels import Label
-from gui.page import Page
+from bench.results.records import Measurement, Provisional
+from bench.results.rows import Row, title
+from gui.shell.page import Page
+from gui.widgets.labels import Label
 
 ORDER = 10
 # The suffix of a chart's name → what its place says while there is nothing to draw; in reading order.
@@ -39,9 +39,9 @@ class ComparePage(Page):
         return super().has_content() or bool(self.state.provisional())
 
     def build(self) -> QWidget:
-        from gui.chart_grid import ChartGrid
-        from gui.plots import ChartView
-        from gui.tables import RowsTable
+        from gui.plots.chart import ChartView
+        from gui.plots.chart_grid import ChartGrid
+        from gui.widgets.tables import RowsTable
 
         self._next = 0  # the view to begin with
         self._model = QComboBox()

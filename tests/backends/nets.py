@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from engine.graph import Graph
-from engine.importer import from_proto
+from engine.graph.graph import Graph
+from engine.graph.importer import from_proto
 from tests.engine.harness import make_model, random
 
 

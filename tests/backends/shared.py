@@ -10,7 +10,7 @@ import pytest
 
 from engine.backend import Backend, Options, Variant
 from engine.backends import all_backends
-from engine.graph import Graph
+from engine.graph.graph import Graph
 
 EVERY_BACKEND = [
     pytest.param(backend, id=name, marks=[pytest.mark.gpu] if backend.device == "cuda" else [])

@@ -15,16 +15,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from engine import cpu_steps
 from engine.backend import Options
 from engine.backends import all_backends, get
 from engine.backends.engine_cpu import BACKEND
-from engine.cpu_steps import Blas, aligned, divided
-from engine.graph import Graph
-from engine.importer import from_proto
-from engine.plan import Step
-from engine.planner import plan
-from engine.team import Team
+from engine.cpu import steps as cpu_steps
+from engine.cpu.steps import Blas, aligned, divided
+from engine.cpu.team import Team
+from engine.graph.graph import Graph
+from engine.graph.importer import from_proto
+from engine.graph.plan import Step
+from engine.graph.planner import plan
 from kernels import registry
 from kernels.cpu import load
 from kernels.errors import InputError, KernelError, OutOfMemoryError, UnsupportedError
@@ -70,7 +70,7 @@ def blas_as_it_was() -> Iterator[None]:
 
 
 def test_backends_are_found_by_folder_and_by_nearest_name() -> None:
-    names = {path.stem for path in Path(cpu_steps.__file__).parent.joinpath("backends").glob("[a-z]*.py")}
+    names = {path.stem for path in Path(cpu_steps.__file__).parents[1].joinpath("backends").glob("[a-z]*.py")}
     assert {name.replace("-", "_") for name in all_backends()} == names
     assert get("engine-cpu") is BACKEND
     with pytest.raises(InputError, match="no backend 'engine-cup': did you mean 'engine-cpu'"):
@@ -192,7 +192,7 @@ def test_memory_that_does_not_suffice(graph: Graph, monkeypatch: pytest.MonkeyPa
     def refuse(nbytes: int) -> np.ndarray:
         raise MemoryError
 
-    monkeypatch.setattr("engine.cpu_session.aligned", refuse)
+    monkeypatch.setattr("engine.cpu.session.aligned", refuse)
     with pytest.raises(OutOfMemoryError, match="memory did not suffice for preparing small on engine-cpu"):
         BACKEND.prepare_here(graph, 2)
 

@@ -10,12 +10,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from bench.accuracy import BOUNDS, PROPAGATED_FACTOR
-from engine import cuda_driver, importer, planner
+from bench.measure.answers.accuracy import BOUNDS, PROPAGATED_FACTOR
 from engine.backend import Options
 from engine.backends import engine_cuda
 from engine.backends.engine_cuda import BACKEND
-from engine.graph import Graph
+from engine.cuda import driver as cuda_driver
+from engine.graph import importer, planner
+from engine.graph.graph import Graph
 from kernels import launch, nvrtc, registry
 from kernels.errors import InputError, OutOfMemoryError, UnavailableError
 from kernels.params import PRECISIONS

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from bench import accuracy, oracle
+from bench.measure.answers import accuracy, oracle
 from engine.backend import Backend
-from engine.graph import Graph
-from engine.importer import from_proto
+from engine.graph.graph import Graph
+from engine.graph.importer import from_proto
 from tests.backends.shared import EVERY_BACKEND, answers, usable
 from tests.engine.harness import make_model, one_node, random
 

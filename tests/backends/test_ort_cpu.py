@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from bench import accuracy, oracle
-from engine import host, ort, ort_profile
+from bench.measure.answers import accuracy, oracle
 from engine.backend import Options
 from engine.backends import get
-from engine.importer import from_proto
+from engine.cpu import host
+from engine.graph.importer import from_proto
+from engine.ort import profile as ort_profile
+from engine.ort import sessions as ort
 from kernels.errors import KernelError, OutOfMemoryError, UnavailableError, UnsupportedError
 from tests.backends.nets import small_net
 from tests.backends.shared import answers

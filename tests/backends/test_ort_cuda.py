@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import accuracy, oracle
-from engine import cuda_driver, ort
+from bench.measure.answers import accuracy, oracle
 from engine.backend import Options
 from engine.backends import get, ort_cuda
+from engine.cuda import driver as cuda_driver
+from engine.ort import sessions as ort
 from kernels.errors import UnavailableError, UnsupportedError
 from tests.backends.nets import small_net
 from tests.engine.harness import random

@@ -18,9 +18,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from bench import stats
-from bench.stats import Verdict
-from bench.timing import Rules, Timing, time_together
+from bench.measure.timing import Rules, Timing, time_together
+from bench.results import stats
+from bench.results.stats import Verdict
 
 ROUNDS, SAMPLES, GAP = 5, 40, 20  # of the fixed plan; GAP: passes of a warm-up before a turn
 LINE, LINES = 4000, 100  # passes of a timeline that is looked at in time; so many are drawn at once

@@ -15,7 +15,7 @@ import time
 
 import msgspec
 
-from bench.records import CaseStarted, Done, Environment, Hello, Log, Measured, Measurement, Start
+from bench.results.records import CaseStarted, Done, Environment, Hello, Log, Measured, Measurement, Start
 
 DEATHS = {"segv": signal.SIGSEGV, "kill": signal.SIGKILL}
 

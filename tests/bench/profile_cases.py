@@ -6,7 +6,7 @@ from bench.ladder.records import Limits
 from bench.profile import parts as profile_parts
 from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
 from bench.profile.records import Breakdown, CaseProfile, Device, Operator, ProcessUse
-from bench.records import Case
+from bench.results.records import Case
 
 CASE = Case(model="small", backend="engine-cuda", precision="fp32", batch=16)
 CONV, POOL, FC = ("conv1", "relu1"), ("pool1",), ("fc1",)

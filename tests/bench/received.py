@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from bench.records import Case, Job, Measurement, Run
-from bench.store import RUN_FILE, RunFolder
+from bench.results.records import Case, Job, Measurement, Run
+from bench.results.store import RUN_FILE, RunFolder
 
 JOB = Job(models=("lenet5-digits",), backends=("engine-cpu",), batches=(1, 2), images=(8,), layers=False)
 CASES = tuple(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from bench.records import (
+from bench.results.records import (
     Accuracy,
     BackendInfo,
     Case,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench import accuracy
+from bench.measure.answers import accuracy
 from tests.engine.harness import random
 
 

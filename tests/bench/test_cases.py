@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from bench import cases
-from bench.records import Case, Job
+from bench.measure import cases
+from bench.results.records import Case, Job
 from engine import backends
 from engine.backend import Variant
 from kernels.errors import InputError

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench import palette
 from bench.charts import breakdown, charts, findings, with_provisional
 from bench.charts.definitions import Chart
-from bench.records import Case, Disposition, Measurement, Provisional
-from bench.rows import rows
+from bench.results.records import Case, Disposition, Measurement, Provisional
+from bench.results.rows import rows
+from bench.words import palette
 from tests.bench import synthetic
 
 KINDS = ("accuracy", "op-time", "breakdown", "total-time", "speed")

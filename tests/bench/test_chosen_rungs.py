@@ -1,6 +1,6 @@
 """Rungs named for nodes, of one model or of any, on one device or on any."""
 
-from bench import chosen_rungs
+from bench.run import chosen_rungs
 
 MODELS = ("lenet5-digits", "nets/mine.onnx")
 NODES = {"conv1", "/a/b:0"}

@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import client
-from bench.records import (
+from bench.results.records import (
     Case,
     CaseStarted,
     Done,
@@ -25,8 +24,9 @@ from bench.records import (
     Provisional,
     Run,
 )
-from bench.store import RunFolder
-from bench.supervisor import Kill, Launch, Result, Say, Stop, Supervisor, exit_words
+from bench.results.store import RunFolder
+from bench.run import client
+from bench.run.supervisor import Kill, Launch, Result, Say, Stop, Supervisor, exit_words
 from kernels.errors import InputError
 
 FAKE = Path(__file__).parent / "fake_worker.py"
@@ -52,7 +52,7 @@ def results(actions):
 
 
 def launched(actions):
-    from bench.records import Start
+    from bench.results.records import Start
 
     return [msgspec.json.decode(a.line, type=Start).cases for a in actions if isinstance(a, Launch)]
 
@@ -387,7 +387,7 @@ def test_a_full_disk_ends_the_worker_and_says_so(drive, monkeypatch, tmp_path):
 
 def test_the_client_reaches_no_engine():
     code = (
-        "import sys, bench.client, bench.records\n"
+        "import sys, bench.run.client, bench.results.records\n"
         "heavy = {'engine', 'numpy', 'onnx', 'onnxruntime', 'cupy', 'models'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
@@ -399,7 +399,7 @@ def test_a_worker_keeps_bytecode_also_where_none_is_to_lie_beside_the_sources(mo
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
     subprocess.run(
-        [sys.executable, "-c", "import bench.records"], check=True, env=client.worker_environment()
+        [sys.executable, "-c", "import bench.results.records"], check=True, env=client.worker_environment()
     )
     assert list((tmp_path / "bytecode").rglob("records.*.pyc"))
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", "elsewhere")

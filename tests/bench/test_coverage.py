@@ -4,7 +4,7 @@ The figures of many more series are in docs/trust.md."""
 import numpy as np
 import pytest
 
-from bench import stats
+from bench.results import stats
 from tests.bench import coverage
 from tests.bench.coverage import MACHINES, ONE_INSTANCE, Machine, fixed, sampled, stopping, white
 

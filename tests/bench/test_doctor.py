@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import doctor, environment
-from bench.records import BackendInfo
-from gui import display
+from bench.measure import environment
+from bench.results.records import BackendInfo
+from bench.run import doctor
+from gui.shell import display
 
 
 def by_name(found: list[doctor.Check]) -> dict[str, doctor.Check]:

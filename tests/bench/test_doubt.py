@@ -12,14 +12,16 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from bench import doubt, draw, overview, report, selfcheck, stats, tables, terminal_tables
 from bench.charts import breakdown, charts, findings, lay_over
 from bench.charts.definitions import Bar, Chart, Point
 from bench.charts.doubts import LEGEND
-from bench.records import PREPARE_PHASES, Case, Measurement, Run, Validity
-from bench.row_cache import RowCache
-from bench.rows import Row, rows
-from bench.stats import Interval, Verdict
+from bench.measure import selfcheck
+from bench.results import doubt, stats
+from bench.results.records import PREPARE_PHASES, Case, Measurement, Run, Validity
+from bench.results.row_cache import RowCache
+from bench.results.rows import Row, rows
+from bench.results.stats import Interval, Verdict
+from bench.show import draw, overview, report, tables, terminal_tables
 from tests.bench import synthetic
 
 CPU = ("engine-cpu", "ort-cpu")

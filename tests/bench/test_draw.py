@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
-from bench import draw, draw_panels, draw_pool, draw_together
 from bench.charts import charts
 from bench.charts.definitions import Chart
+from bench.show import draw, draw_panels, draw_pool, draw_together
 from kernels.errors import InputError
 from tests.bench import synthetic
 
@@ -187,5 +187,5 @@ def test_ticks_have_si_prefixes(value: float, unit: str, shown: str) -> None:
 
 
 def test_matplotlib_is_loaded_only_to_draw() -> None:
-    code = "import sys, bench.charts, bench.draw, main; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, bench.charts, bench.show.draw, main; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

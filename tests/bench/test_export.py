@@ -11,8 +11,8 @@ from PIL import Image
 
 import main
 from bench.charts import charts, lay_over, short_name
-from bench.store import RunFolder
-from bench.summaries import summaries
+from bench.kinds.summaries import summaries
+from bench.results.store import RunFolder
 from tests.bench import synthetic
 from tests.bench.test_thin import saved
 

@@ -6,8 +6,8 @@ import msgspec
 
 from bench import charts
 from bench.charts.floor import LABEL
-from bench.nvml import Gpu
-from bench.records import Case, Environment, Job, Measurement, ModelInfo, Run
+from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Run
+from bench.run.nvml import Gpu
 
 
 def _run(rate: float, flops: int) -> Run:

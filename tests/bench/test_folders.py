@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import main
-from bench.folders import open_folder
+from bench.kinds.folders import open_folder
 from bench.ladder.records import Finding, RungMeasurement
-from bench.ladder.rows import rows
+from bench.ladder.show.rows import rows
 from bench.ladder.store import LadderFolder
 from bench.profile import store as profile_store
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
 from bench.profile.store import ProfileFolder
-from bench.records import Environment
-from bench.store import RESULTS_FILE, RunFolder
+from bench.results.records import Environment
+from bench.results.store import RESULTS_FILE, RunFolder
 from bench.thin import profile as thin_profile
 from bench.thin import thin
 from kernels.errors import InputError

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import gallery, predictions
-from bench.predictions import Predictions
-from bench.records import Case
+from bench.measure import predictions
+from bench.measure.predictions import Predictions
+from bench.results import gallery
+from bench.results.records import Case
 from kernels.errors import DataError
 
 CASE = Case(model="m/net.onnx", backend="engine-cpu", precision="fp32", batch=4, images=20)

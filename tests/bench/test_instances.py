@@ -8,11 +8,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from bench import command, instances, runner, stats, timing, units, unrest
-from bench.bounds import INSTANCES
-from bench.cases import check
-from bench.outcomes import Incorrect
-from bench.records import Job, Run
+from bench.measure import instances, runner, timing, unrest
+from bench.measure.cases import check
+from bench.measure.outcomes import Incorrect
+from bench.results import stats
+from bench.results.records import Job, Run
+from bench.run import command
+from bench.run.bounds import INSTANCES
+from bench.words import units
 from kernels.errors import InputError, OutOfMemoryError
 from tests.bench.test_worker import Fake, changed, fakes, go
 

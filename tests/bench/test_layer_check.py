@@ -8,13 +8,15 @@ import numpy as np
 import onnx
 import pytest
 
-from bench import accuracy, layer_errors, oracle, predictions, runner, timing
-from bench.layer_check import LayerCheck
-from bench.material import Material
-from bench.predictions import Predictions
-from bench.records import Case, ErrorStats, Measured
-from engine import backends, groups, importer
+from bench.measure import predictions, runner, timing
+from bench.measure.answers import accuracy, layer_errors, oracle
+from bench.measure.answers.layer_check import LayerCheck
+from bench.measure.material import Material
+from bench.measure.predictions import Predictions
+from bench.results.records import Case, ErrorStats, Measured
+from engine import backends
 from engine.backend import Options
+from engine.graph import groups, importer
 from tests.bench.test_worker import JOB, Fake, changed, fakes, go  # noqa: F401
 
 HEADER = '# op = "conv"\n# rung = 77\n# name = "{name}"\n# idea = "Planted."\n'

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import accuracy, layer_errors, layers, oracle, predictions
-from bench.material import Material
-from bench.oracle import Golden
-from bench.records import Job
-from engine import groups as grouping
+from bench.measure import predictions
+from bench.measure.answers import accuracy, layer_errors, layers, oracle
+from bench.measure.answers.oracle import Golden
+from bench.measure.material import Material
+from bench.results.records import Job
 from engine.backend import OpTime, Options
 from engine.backends import get
-from engine.graph import Graph, TensorInfo
+from engine.graph import groups as grouping
+from engine.graph.graph import Graph, TensorInfo
 from kernels.errors import DataError, UnsupportedError
 from models.datasets import Dataset
 from tests.backends.nets import small_net

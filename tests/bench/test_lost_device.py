@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from bench import cases, client
-from bench.records import Job, Log, Measurement, Run
-from bench.store import RunFolder
+from bench.measure import cases
+from bench.results.records import Job, Log, Measurement, Run
+from bench.results.store import RunFolder
+from bench.run import client
 from engine import backends
 from tests.ladder.test_judge import PLANTED
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 
-from bench import accuracy, oracle
-from engine.graph import Graph
+from bench.measure.answers import accuracy, oracle
+from engine.graph.graph import Graph
 from tests.engine.harness import one_node, random, run_ort
 
 few = settings(max_examples=30, deadline=None)

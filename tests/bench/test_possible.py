@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bench import possible
 from bench.judge.suite import sized
-from bench.ladder import plan, runner
+from bench.ladder import plan
+from bench.ladder.measure import runner
 from bench.ladder.records import LadderStart, Limits, RungCase, RungMeasured, RungMeasurement
-from bench.ladder.rows import rows
-from bench.records import Case, Measurement
-from bench.rows import FAILURES
+from bench.ladder.show.rows import rows
+from bench.measure import possible
+from bench.results.records import Case, Measurement
+from bench.results.rows import FAILURES
 from engine import probe
 from kernels.params import Conv, Gemm, Pool, Unary
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from bench.profile import attribution as profile_attribution
-from bench.profile import ort as profile_ort
-from bench.profile.attribution import Launched
 from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.measure import attribution as profile_attribution
+from bench.profile.measure import ort as profile_ort
+from bench.profile.measure.attribution import Launched
 from kernels.errors import InputError
 
 # Two convolutions by one kernel, the second in two stages; constants copied before the first.

@@ -12,17 +12,17 @@ import msgspec
 import pytest
 
 from bench.charts import profile_roofline as profile_charts
-from bench.profile import counters as profile_counters
-from bench.profile import counters_pass, counters_run, ncu
-from bench.profile import findings as profile_findings
-from bench.profile import output as profile_output
 from bench.profile import store as profile_store
-from bench.profile import trace as profile_trace
-from bench.profile.counters import Counted
 from bench.profile.events import Counters
-from bench.profile.ncu import METRICS
+from bench.profile.measure import counters as profile_counters
+from bench.profile.measure import counters_pass, counters_run, ncu
+from bench.profile.measure.counters import Counted
+from bench.profile.measure.ncu import METRICS
 from bench.profile.records import Profile, ProfileJob, ProfileStart, planned
-from gui import timeline_words
+from bench.profile.show import findings as profile_findings
+from bench.profile.show import output as profile_output
+from bench.profile.show import trace as profile_trace
+from gui.pages.timeline import timeline_words
 from kernels.errors import KernelError, UnavailableError
 from tests.bench import profile_cases
 from tests.bench.profile_cases import LIMITS, SGEMM, profile
@@ -195,7 +195,7 @@ def test_a_pass_is_counted_in_a_process_under_ncu(fake):
     arguments = (folder / "args").read_text().split("\n")
     assert arguments[arguments.index("--profile-from-start") + 1] == "off"
     assert arguments[arguments.index("--metrics") + 1] == ",".join(METRICS.values())
-    assert arguments[-4:-1] == [sys.executable, "-m", "bench.profile.counters_pass"]
+    assert arguments[-4:-1] == [sys.executable, "-m", "bench.profile.measure.counters_pass"]
 
 
 def test_a_counter_that_ncu_does_not_know_is_left_out(fake):
@@ -274,7 +274,7 @@ def test_the_pass_that_is_counted_lies_alone_between_the_marks(monkeypatch, tmp_
 
     backend = SimpleNamespace(name="engine-cuda", device="cuda", prepare=prepare)
     monkeypatch.setattr("engine.backends.get", lambda name: backend)
-    monkeypatch.setattr("engine.cuda_runtime.import_cupy", lambda: cupy)
+    monkeypatch.setattr("engine.cuda.runtime.import_cupy", lambda: cupy)
     start = ProfileStart(job=JOB, cases=planned(JOB))
     (tmp_path / counters_pass.JOB).write_bytes(msgspec.json.encode(start))
     monkeypatch.setattr(counters_pass, "watch_parent", lambda: None)

@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 
 import main
-from bench import client, stats
 from bench.profile import api as profile_api
-from bench.profile import remarks as profile_remarks
+from bench.profile.show import remarks as profile_remarks
 from bench.profile.store import ProfileFolder
-from engine import backends, cupti, importer, probe
+from bench.results import stats
+from bench.run import client
+from engine import backends, probe
 from engine.backend import Options
-from engine.cuda_runtime import import_cupy
+from engine.cuda import cupti
+from engine.cuda.runtime import import_cupy
+from engine.graph import importer
 from kernels import nvrtc
 from models import catalogue
 
@@ -119,7 +122,9 @@ def test_the_sum_of_kernels_is_what_events_say() -> None:
 # A process that takes samples when it is told to; with "profiled", after it has recorded a pass.
 SAMPLER = """
 import json, sys
-from engine import backends, cupti, importer
+from engine import backends
+from engine.cuda import cupti
+from engine.graph.graph import importer
 from engine.backend import Options
 from models import catalogue
 graph = importer.load(catalogue.path("lenet5-digits"))

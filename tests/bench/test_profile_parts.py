@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.profile import api as profile_api
-from bench.profile import names as profile_names
 from bench.profile import parts as profile_parts
 from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
 from bench.profile.parts import Claim
+from bench.profile.show import names as profile_names
 
 
 def mark(name, start, end, kind="window", run=None):

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from bench.charts import profile_common as profile_charts
-from bench.profile import attribution as profile_attribution
-from bench.profile import course as profile_course
-from bench.profile import draw_timeline
-from bench.profile import findings as profile_findings
 from bench.profile import parts as profile_parts
-from bench.profile import remarks as profile_remarks
-from bench.profile import tables as profile_tables
-from bench.profile.attribution import Launched
+from bench.profile.measure import attribution as profile_attribution
+from bench.profile.measure.attribution import Launched
+from bench.profile.show import course as profile_course
+from bench.profile.show import draw_timeline
+from bench.profile.show import findings as profile_findings
+from bench.profile.show import remarks as profile_remarks
+from bench.profile.show import tables as profile_tables
 from bench.profile.store import ProfileFolder
 
 FOLDER = ProfileFolder.open(Path(__file__).parents[1] / "data" / "lenet_on_h200")

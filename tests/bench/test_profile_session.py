@@ -11,21 +11,22 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from bench.profile import findings as profile_findings
-from bench.profile import merge as profile_merge
 from bench.profile import parts as profile_parts
-from bench.profile import process as profile_process
-from bench.profile import runner as profile_runner
-from bench.profile import session as profile_session
 from bench.profile import store as profile_store
-from bench.profile.counters import Counted
 from bench.profile.events import Counters
+from bench.profile.measure import merge as profile_merge
+from bench.profile.measure import process as profile_process
+from bench.profile.measure import runner as profile_runner
+from bench.profile.measure import session as profile_session
+from bench.profile.measure.counters import Counted
 from bench.profile.records import ProfileJob, ProfileLimits, ProfileStart, planned
-from bench.records import Case
-from engine import cuda_runtime, importer, planner
+from bench.profile.show import findings as profile_findings
+from bench.results.records import Case
 from engine.backend import Options
-from engine.cuda_session import EngineCudaSession
-from engine.cupti import Told
+from engine.cuda import runtime as cuda_runtime
+from engine.cuda.cupti import Told
+from engine.cuda.session import EngineCudaSession
+from engine.graph import importer, planner
 from kernels import launch, registry
 from kernels.errors import UnavailableError
 from models import catalogue

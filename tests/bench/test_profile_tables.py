@@ -9,23 +9,23 @@ import json
 import msgspec
 import pytest
 
-from bench import draw, tables
 from bench.charts import profile as profile_charts
 from bench.charts import profile_common
-from bench.profile import course as profile_course
-from bench.profile import draw_timeline
-from bench.profile import findings as profile_findings
-from bench.profile import lines as profile_lines
-from bench.profile import output as profile_output
-from bench.profile import remarks as profile_remarks
-from bench.profile import report as profile_report
-from bench.profile import sentences as profile_sentences
 from bench.profile import store as profile_store
-from bench.profile import tables as profile_tables
 from bench.profile.events import Counters, Events, Interval, Mark
-from bench.profile.findings import Finding
 from bench.profile.records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
+from bench.profile.show import course as profile_course
+from bench.profile.show import draw_timeline
+from bench.profile.show import findings as profile_findings
+from bench.profile.show import lines as profile_lines
+from bench.profile.show import output as profile_output
+from bench.profile.show import remarks as profile_remarks
+from bench.profile.show import report as profile_report
+from bench.profile.show import sentences as profile_sentences
+from bench.profile.show import tables as profile_tables
+from bench.profile.show.findings import Finding
 from bench.profile.store import ProfileFolder
+from bench.show import draw, tables
 from kernels.errors import InputError
 from tests.bench import profile_cases
 from tests.bench.profile_cases import LIMITS, profile

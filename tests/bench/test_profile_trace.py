@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.profile import parts as profile_parts
-from bench.profile import trace as profile_trace
 from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.show import trace as profile_trace
 from bench.profile.store import ProfileFolder
 from kernels.errors import InputError
 from tests.bench import profile_cases

@@ -8,9 +8,9 @@ import pytest
 
 import main
 from bench.profile import client as profile_client
-from bench.profile import cold as profile_cold
-from bench.profile import trace as profile_trace
+from bench.profile.measure import cold as profile_cold
 from bench.profile.records import Profile, ProfileJob, planned
+from bench.profile.show import trace as profile_trace
 from bench.profile.store import ProfileFolder
 from engine.observe import Taken
 from kernels import registry

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from bench import rates
+from bench.results import rates
 
 
 @pytest.mark.parametrize("of", [1, 10, 40, 1000])

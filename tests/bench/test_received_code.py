@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 import main
-from bench import client, trust
-from bench.client import Outcome
 from bench.commands import compare
 from bench.ladder import client as ladder_client
 from bench.ladder.store import LadderFolder
-from bench.records import Job
-from bench.store import RunFolder
+from bench.results import trust
+from bench.results.records import Job
+from bench.results.store import RunFolder
+from bench.run import client
+from bench.run.client import Outcome
 from tests.bench import received
 
 QUIET = ("--charts", "none", "--format", "csv")

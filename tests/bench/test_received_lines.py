@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 import main
-from bench.records import Measurement
-from bench.results_file import ResultsFile, line_of, sound
-from bench.store import LADDER_FILE, PROFILE_FILE, RESULTS_FILE, RUN_FILE, RunFolder
-from bench.summaries import summaries
+from bench.kinds.summaries import summaries
+from bench.results.records import Measurement
+from bench.results.results_file import ResultsFile, line_of, sound
+from bench.results.store import LADDER_FILE, PROFILE_FILE, RESULTS_FILE, RUN_FILE, RunFolder
 from tests.bench import received
 from tests.bench.test_folders import ladder, profile, run
 

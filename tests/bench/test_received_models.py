@@ -16,11 +16,12 @@ import pytest
 from onnx import helper
 
 import main
-from bench import client, confined, model_questions
-from bench.ladder import describe
+from bench.ladder.measure import describe
 from bench.ladder.questions import LadderQuestion
-from bench.records import Case, CaseStarted, Job, Run
-from bench.store import RunFolder
+from bench.questions import confined, model_questions
+from bench.results.records import Case, CaseStarted, Job, Run
+from bench.results.store import RunFolder
+from bench.run import client
 from models import names
 from tests.engine.harness import make_model
 from tests.engine.test_bad_models import RELU, twice, with_functions
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits are the 
 GIB = 1 << 30
 # Without the check that knows this file: ONNX's own goes on for ever, and lets no Python run meanwhile.
 UNCHECKED = (
-    "import runpy, engine.importer as importer; importer.check_size = lambda *_: None; "
+    "import runpy, engine.graph.importer as importer; importer.check_size = lambda *_: None; "
     "runpy.run_module({module!r}, run_name='__main__')"
 )
 
@@ -45,7 +46,7 @@ def endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     model = with_functions([RELU, *(twice(i) for i in range(30))], 30)
     path = tmp_path / "endless.onnx"
     path.write_bytes(model.SerializeToString())
-    monkeypatch.setattr(model_questions, "reader_command", lambda: unchecked("bench.model_reader"))
+    monkeypatch.setattr(model_questions, "reader_command", lambda: unchecked("bench.questions.model_reader"))
     monkeypatch.setenv(confined.SECONDS_VARIABLE, "1")
     monkeypatch.chdir(tmp_path)
     return path
@@ -117,8 +118,8 @@ def test_a_check_of_a_file_against_itself_is_made_by_another_process(
     def loaded(*_: object) -> None:
         raise AssertionError("the command's own process loads it")
 
-    monkeypatch.setattr("engine.importer.load", loaded)
-    monkeypatch.setattr("engine.importer.from_proto", loaded)
+    monkeypatch.setattr("engine.graph.importer.load", loaded)
+    monkeypatch.setattr("engine.graph.importer.from_proto", loaded)
     quick = ["--times", "1", "--batch", "1", "--backend", "engine-cpu", "--budget", "0.05"]
     monkeypatch.chdir(tmp_path)
     assert main.main(["selfcheck", str(path), *quick, "--instances", "1", "--out", "kept.json"]) in (0, 1)
@@ -130,9 +131,9 @@ def test_a_check_of_a_file_against_itself_is_made_by_another_process(
 
 def test_ctrl_c_ends_the_wait_at_once(endless: Path) -> None:
     text = (
-        "import sys, bench.model_questions as questions, main; from bench import streams; "
+        "import sys, bench.questions.model_questions as questions, main; from bench.words import streams; "
         "streams.quiet_interrupts(); "
-        f"questions.reader_command = lambda: {unchecked('bench.model_reader')!r}; "
+        f"questions.reader_command = lambda: {unchecked('bench.questions.model_reader')!r}; "
         f"sys.exit(streams.last_words(main.main(['compare', {str(endless)!r}])))"
     )
     environment = client.worker_environment() | {confined.SECONDS_VARIABLE: "600"}
@@ -175,7 +176,7 @@ def _run(
     )
     with RunFolder.create(folder, Run(job=job, cases=cases)) as held:
         hear = (heard if heard is not None else []).append
-        outcome = client.run(job, cases, held, hear, command=unchecked("bench.worker"))
+        outcome = client.run(job, cases, held, hear, command=unchecked("bench.measure.worker"))
     return outcome, {m.case: (m.disposition, m.reason) for m in outcome.measurements}
 
 
@@ -231,7 +232,10 @@ def test_an_honest_file_is_planned_as_before(tmp_path: Path, monkeypatch: pytest
 def test_whoever_reads_ends_by_itself_though_nobody_waits(endless: Path) -> None:
     """Its parent was killed."""
     process = subprocess.Popen(
-        [*unchecked("bench.model_reader"), "-4.5"],  # seconds, beyond which 5 are left to whoever waits
+        [
+            *unchecked("bench.questions.model_reader"),
+            "-4.5",
+        ],  # seconds, beyond which 5 are left to whoever waits
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         env=client.worker_environment(),

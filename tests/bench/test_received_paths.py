@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import main
-from bench import gallery
-from bench.folders import copy, open_folder
-from bench.inside import inside
+from bench.kinds.folders import copy, open_folder
 from bench.ladder.store import LadderFolder
 from bench.profile.store import ProfileFolder
-from bench.store import RESULTS_FILE, RunFolder
+from bench.results import gallery
+from bench.results.inside import inside
+from bench.results.store import RESULTS_FILE, RunFolder
 from bench.thin import thin
 from kernels.errors import InputError
 from tests.bench import received

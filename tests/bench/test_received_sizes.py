@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 
 import main
-from bench import gallery, npz, predictions, reading
 from bench.ladder.store import LadderFolder
-from bench.profile import trace
+from bench.measure import predictions
+from bench.profile.show import trace
 from bench.profile.store import ProfileFolder, read_events
-from bench.records import Measurement
-from bench.store import LADDER_FILE, PROFILE_FILE, RESULTS_FILE, RUN_FILE, RunFolder
+from bench.results import gallery, npz, reading
+from bench.results.records import Measurement
+from bench.results.store import LADDER_FILE, PROFILE_FILE, RESULTS_FILE, RUN_FILE, RunFolder
 from kernels.errors import InputError
 from tests.bench import received
 

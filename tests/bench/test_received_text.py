@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 import main
-from bench import plain
-from bench.folders import open_folder
-from bench.store import RESULTS_FILE, RUN_FILE
+from bench.kinds.folders import open_folder
+from bench.results.store import RESULTS_FILE, RUN_FILE
+from bench.words import plain
 from tests.bench import received
 from tests.bench.test_folders import ladder, profile, run
 

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 import main
-from bench import client
-from bench.claim import LOCK_FILE, Claim
-from bench.client import Outcome
-from bench.folders import copy
+from bench.kinds.folders import copy
 from bench.ladder.records import RungCase, RungMeasurement
 from bench.ladder.store import LadderFolder
-from bench.records import KILLED_BY, CaseStarted, Measurement
-from bench.store import RunFolder
-from bench.supervisor import Kill, Result, Supervisor
+from bench.results.claim import LOCK_FILE, Claim
+from bench.results.records import KILLED_BY, CaseStarted, Measurement
+from bench.results.store import RunFolder
+from bench.run import client
+from bench.run.client import Outcome
+from bench.run.supervisor import Kill, Result, Supervisor
 from kernels.errors import InputError
 from tests.bench import received
 from tests.ladder.test_ladder import example
@@ -30,7 +30,7 @@ QUIET = ("--charts", "none", "--format", "csv")
 HOLD = """
 import sys
 from pathlib import Path
-from bench.claim import Claim
+from bench.results.claim import Claim
 claim = Claim(Path(sys.argv[1]))
 claim.take()
 print("held", flush=True)

@@ -14,11 +14,11 @@ import pytest
 from PIL import Image
 
 import main
-from bench import overview, report, report_files
-from bench.draw import render
-from bench.records import ErrorStats, Measurement, Run, Validity
-from bench.rows import rows
-from bench.store import RunFolder
+from bench.results.records import ErrorStats, Measurement, Run, Validity
+from bench.results.rows import rows
+from bench.results.store import RunFolder
+from bench.show import overview, report, report_files
+from bench.show.draw import render
 from tests.bench import synthetic
 
 Data = tuple[Run, list[Measurement]]
@@ -220,8 +220,8 @@ def test_a_chart_too_full_for_its_palette_loses_pixels_and_not_the_report(tmp_pa
 
 
 def test_series_keep_their_colours_in_the_palette(tmp_path: Path) -> None:
-    from bench import palette
     from bench.charts import charts
+    from bench.words import palette
 
     chart = next(c for c in charts([synthetic.run()]) if c.name.endswith("op-time"))
     (tmp_path / "c.png").write_bytes(report_files.small(render(chart, ("png",))["png"]))

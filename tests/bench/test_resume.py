@@ -11,9 +11,10 @@ import msgspec
 import psutil
 import pytest
 
-from bench import cases, client
-from bench.records import CaseStarted, Job, Measurement, Run
-from bench.store import RunFolder
+from bench.measure import cases
+from bench.results.records import CaseStarted, Job, Measurement, Run
+from bench.results.store import RunFolder
+from bench.run import client
 from kernels.errors import InputError
 
 JOB = Job(
@@ -28,9 +29,9 @@ JOB = Job(
 DRIVER = """
 import sys
 from pathlib import Path
-from bench import client
-from bench.records import CaseStarted, Measurement
-from bench.store import RunFolder
+from bench.run import client
+from bench.results.records import CaseStarted, Measurement
+from bench.results.store import RunFolder
 folder = RunFolder.resume(Path(sys.argv[1]))
 def show(event):
     if isinstance(event, Measurement):
@@ -97,7 +98,7 @@ def test_a_worker_killed_in_a_case_costs_that_case_alone(planned):
         measured = sum(isinstance(e, Measurement) for e in events)
         if measured == 1 and isinstance(event, CaseStarted) and event.stage == "time":
             for child in psutil.Process().children():
-                if "bench.worker" in child.cmdline():
+                if "bench.measure.worker" in child.cmdline():
                     child.kill()
 
     client.run(JOB, folder.missing(), folder, show)
@@ -159,4 +160,4 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_worker(planned):
     (planned / "results.jsonl").symlink_to("/dev/full")
     with pytest.raises(InputError, match="no space left on device"):
         client.run(JOB, folder.run.cases, folder)
-    assert not [child for child in psutil.Process().children() if "bench.worker" in command_of(child)]
+    assert not [child for child in psutil.Process().children() if "bench.measure.worker" in command_of(child)]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import cases, rung_check
-from bench.records import Job
+from bench.measure import cases, rung_check
+from bench.results.records import Job
 from kernels.errors import InputError
 from tests.bench.test_layer_check import kernels
 

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 import main
-from bench import selfcheck, timing
-from bench.contender import Contender
-from bench.outcomes import Incorrect
-from bench.records import Case, Job
-from bench.selfcheck import SIDES, Comparison
-from bench.stats import Interval, Verdict
-from bench.timing import Rules
+from bench.measure import selfcheck, timing
+from bench.measure.contender import Contender
+from bench.measure.outcomes import Incorrect
+from bench.measure.selfcheck import SIDES, Comparison
+from bench.measure.timing import Rules
+from bench.results.records import Case, Job
+from bench.results.stats import Interval, Verdict
 from kernels.errors import KernelscopeError, UnsupportedError
 
 QUICK = Rules(warmup_s=0.001, rewarm_s=0.0005, min_s=0.005)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from bench import stats
-from bench.records import Case, Measurement
-from bench.stats import Interval, Outlook, Verdict
-from bench.timing import Timing
+from bench.measure.timing import Timing
+from bench.results import stats
+from bench.results.records import Case, Measurement
+from bench.results.stats import Interval, Outlook, Verdict
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 10, 31])

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from bench.records import Case, Environment, Job, Measurement, ModelInfo, Run
-from bench.store import RESULTS_FILE, RUN_FILE, RunFolder, write_atomically
+from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Run
+from bench.results.store import RESULTS_FILE, RUN_FILE, RunFolder, write_atomically
 from kernels.errors import InputError
 
 JOB = Job(models=("net",), backends=("one", "two"), batches=(1, 2))

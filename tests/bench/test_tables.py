@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from bench import tables, terminal_tables, units
-from bench.records import Disposition, Validity
-from bench.rows import rows
+from bench.results.records import Disposition, Validity
+from bench.results.rows import rows
+from bench.show import tables, terminal_tables
+from bench.words import units
 from tests.bench import synthetic
 
 DISPOSITIONS = list(Disposition.__args__)

@@ -6,9 +6,9 @@ import types
 
 import pytest
 
-from bench import nvml
-from bench.nvml import Reading
-from bench.telemetry import Sampler, held_back, thin
+from bench.measure.telemetry import Sampler, held_back, thin
+from bench.run import nvml
+from bench.run.nvml import Reading
 
 
 class FakeNvml(types.ModuleType):

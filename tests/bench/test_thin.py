@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import main
-from bench import gallery, stats
 from bench.charts import breakdown
-from bench.records import Measurement, Run
-from bench.rows import rows
-from bench.store import RunFolder
+from bench.results import gallery, stats
+from bench.results.records import Measurement, Run
+from bench.results.rows import rows
+from bench.results.store import RunFolder
 from bench.thin import keep, thin
 from kernels.errors import InputError
 from tests.bench import synthetic

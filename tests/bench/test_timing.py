@@ -6,9 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from bench import stats, timing
-from bench.stats import Verdict
-from bench.timing import Rules, Stopped, time_together
+from bench.measure import timing
+from bench.measure.timing import Rules, Stopped, time_together
+from bench.results import stats
+from bench.results.stats import Verdict
 
 QUICK = Rules(warmup_s=0.002, rewarm_s=0.001, min_s=0.01, budget_s=0.5)
 

@@ -12,19 +12,24 @@ import pytest
 from onnx import helper
 
 import engine.backends
-from bench import cases, oracle, timing, tune_reference, tuning
-from bench.material import Material
-from bench.records import CaseStarted, Job, Measured, Start
-from bench.runner import Runner
-from bench.tune_reference import DeviceLost, ReferenceSweep, Subject
-from engine import ort_configuration, ort_tuning, tuned_store
+from bench.measure import cases, timing
+from bench.measure.answers import oracle
+from bench.measure.material import Material
+from bench.measure.runner import Runner
+from bench.measure.tuned import reference as tune_reference
+from bench.measure.tuned import tuning
+from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
+from bench.results.records import CaseStarted, Job, Measured, Start
+from engine import tuned_store
 from engine.backend import Options
 from engine.backends import get
 from engine.backends.ort_cuda_tuned import Tuned
-from engine.fused_conv import fused
-from engine.importer import from_proto
-from engine.ort_configuration import OPTIMIZATION, Configuration
-from engine.ort_tuning import Sweep
+from engine.graph.importer import from_proto
+from engine.ort import configuration as ort_configuration
+from engine.ort import tuning as ort_tuning
+from engine.ort.configuration import OPTIMIZATION, Configuration
+from engine.ort.fused_conv import fused
+from engine.ort.tuning import Sweep
 from kernels.errors import InputError, KernelError, UnsupportedError
 from tests.backends.nets import small_net
 from tests.engine.harness import make_model, random
@@ -36,7 +41,7 @@ CPU = tuple(Configuration((), way, level) for way in (False, True) for level in 
 @pytest.fixture(autouse=True)
 def _quick(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("bench.runner.Rules", lambda **_: QUICK())
+    monkeypatch.setattr("bench.measure.runner.Rules", lambda **_: QUICK())
     monkeypatch.setattr(tune_reference, "FINAL", QUICK())
     monkeypatch.setattr(tune_reference, "FIRST_S", 0.001)
 
@@ -420,7 +425,7 @@ def test_the_cuda_sweep_leaves_out_what_is_the_same_model():
 def test_a_machine_without_the_reference_is_told_so(model):
     if get("ort-cuda").unavailable() is None:
         pytest.skip("ort-cuda can run here")
-    from bench import cases
+    from bench.measure import cases
 
     with pytest.raises(InputError, match=r"no reference to tune here.*ort-cpu does not have"):
         cases.plan(Job(models=(model,), backends=(), tune_reference=True))

@@ -12,17 +12,20 @@ import numpy as np
 import onnx
 import pytest
 
-from bench import timing, tune_rungs
 from bench.judge.samples import repeated
-from bench.records import CaseStarted, Job, Measured, Progress, Start
-from bench.runner import Runner
-from bench.tune_reference import DeviceLost
-from bench.tune_rungs import RungTuner, Wanted, wanted
-from engine import choices, cuda_driver, tuned_store
+from bench.measure import timing
+from bench.measure.runner import Runner
+from bench.measure.tuned import rungs as tune_rungs
+from bench.measure.tuned.reference import DeviceLost
+from bench.measure.tuned.rungs import RungTuner, Wanted, wanted
+from bench.results.records import CaseStarted, Job, Measured, Progress, Start
+from engine import tuned_store
 from engine.backend import Options
 from engine.backends import get
-from engine.cuda_driver import Device
-from engine.planner import plan
+from engine.cuda import driver as cuda_driver
+from engine.cuda.driver import Device
+from engine.graph import choices
+from engine.graph.planner import plan
 from engine.rung_session import Stray
 from kernels import registry
 from kernels.errors import KernelError, OutOfMemoryError
@@ -36,7 +39,7 @@ CONV = Conv(n=2, c=4, h=9, w=9, m=6, kh=3, kw=3, out_h=7, out_w=7, bias=True)
 @pytest.fixture(autouse=True)
 def _quick(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("bench.runner.Rules", lambda **_: QUICK())
+    monkeypatch.setattr("bench.measure.runner.Rules", lambda **_: QUICK())
     monkeypatch.setattr(tune_rungs, "FIRST_S", 0.001)
     monkeypatch.setattr(tune_rungs, "FINAL", QUICK())
 
@@ -474,7 +477,9 @@ def job(tmp_path):
 
 
 def test_a_comparison_times_first_what_it_does_not_know(job, monkeypatch):
-    monkeypatch.setattr("bench.telling.QUIET_S", -1.0)  # all that is said is heard, however quick the steps
+    monkeypatch.setattr(
+        "bench.measure.telling.QUIET_S", -1.0
+    )  # all that is said is heard, however quick the steps
     found, messages = go(job)
     assert not [m for m in messages if isinstance(m, CaseStarted) and m.stage == "tune"], (
         "not on a CPU untold"

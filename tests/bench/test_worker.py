@@ -13,9 +13,10 @@ import onnx
 import pytest
 
 import engine.backends
-from bench import client, predictions, runner, timing
-from bench.outcomes import Restart
-from bench.records import (
+from bench.measure import predictions, runner, timing
+from bench.measure.outcomes import Restart
+from bench.measure.runner import Runner
+from bench.results.records import (
     Case,
     CaseStarted,
     Done,
@@ -29,8 +30,8 @@ from bench.records import (
     Start,
     WorkerMessage,
 )
-from bench.runner import Runner
-from engine import rung_cuda
+from bench.run import client
+from engine.cuda import rung as rung_cuda
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 
 JOB = Job(
@@ -464,8 +465,8 @@ def test_what_is_no_job_is_said_and_not_thrown():
 def test_whatever_is_printed_stays_out_of_the_protocol():
     code = (
         "import os, subprocess, sys\n"
-        "from bench.worker import Channel\n"
-        "from bench.records import Done\n"
+        "from bench.measure.worker import Channel\n"
+        "from bench.results.records import Done\n"
         "channel = Channel()\n"
         "print('from Python', flush=True)\n"
         "os.write(1, b'from a library\\n')\n"

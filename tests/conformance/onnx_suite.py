@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper, version_converter
 
-from engine.importer import OPSETS
+from engine.graph.importer import OPSETS
 from engine.ops import supported
 
 _FOLDERS = ("pytorch-converted", "pytorch-operator", "simple")

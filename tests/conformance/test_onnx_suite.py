@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.backend import Backend
-from engine.importer import from_proto
+from engine.graph.importer import from_proto
 from kernels.errors import KernelscopeError
 from tests.backends.shared import EVERY_BACKEND, answers, usable
 from tests.conformance.onnx_suite import Case, cases

@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.graph import Graph
-from engine.importer import from_proto
-from engine.plan import Plan
-from engine.planner import Chosen, plan
+from engine.graph.graph import Graph
+from engine.graph.importer import from_proto
+from engine.graph.plan import Plan
+from engine.graph.planner import Chosen, plan
 from kernels import registry
 from kernels.cpu import load
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from engine import cublas
-from engine.cuda_stages import Library, starts
+from engine.cuda import cublas
+from engine.cuda.stages import Library, starts
 from kernels import params, registry
 from kernels.errors import UnavailableError
 from kernels.launch import Product, launch

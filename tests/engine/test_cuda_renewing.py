@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import backends, cuda_renewing, rung_cuda
-from engine.cuda_renewing import CudaRenewing
-from engine.cuda_runtime import import_cupy
+from engine import backends
+from engine.cuda import renewing as cuda_renewing
+from engine.cuda import rung as rung_cuda
+from engine.cuda.renewing import CudaRenewing
+from engine.cuda.runtime import import_cupy
 from engine.rung_session import prepare
 from engine.stirring import POISONED, places
 from engine.witness import SAME, Renewable

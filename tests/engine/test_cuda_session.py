@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from engine import cuda_session, cuda_stages
 from engine.backend import Options
-from engine.cuda_session import EngineCudaSession
+from engine.cuda import session as cuda_session
+from engine.cuda import stages as cuda_stages
+from engine.cuda.session import EngineCudaSession
 from kernels import nvrtc
 from tests.backends.nets import small_net
 from tests.engine.fake_cupy import FakeCupy, Launched

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import backends, cuda_stirring
+from engine import backends
 from engine.backend import Options, Queued, Witnessed
-from engine.cuda_runtime import Staging, import_cupy
-from engine.cuda_stirring import RING, CudaStirring, Placed, refusal
+from engine.cuda import stirring as cuda_stirring
+from engine.cuda.runtime import Staging, import_cupy
+from engine.cuda.stirring import RING, CudaStirring, Placed, refusal
 from engine.rung_session import data_inputs, input_shapes, prepare
 from engine.stirring import LOOKED_AT, POISONED
 from kernels import nvrtc, registry

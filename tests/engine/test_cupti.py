@@ -9,7 +9,7 @@ from types import SimpleNamespace as Record
 
 import pytest
 
-from engine import cupti
+from engine.cuda import cupti
 from kernels.errors import KernelError, UnavailableError
 from tests.standin.modules.cupti import AHEAD_NS, FakeCupti, Kind
 

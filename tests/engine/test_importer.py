@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.importer import from_proto, load
+from engine.graph.importer import from_proto, load
 from kernels.errors import InputError, ModelError, UnsupportedError
 from tests.engine.harness import bare, make_model, random, run_plan
 

@@ -10,16 +10,17 @@ import onnx
 import pytest
 from onnx import helper
 
-from bench import accuracy, oracle
-from engine import initializers, ort
+from bench.measure.answers import accuracy, oracle
 from engine.backend import Options
 from engine.backends import get
-from engine.fused_conv import fused
-from engine.graph import Graph
-from engine.importer import from_proto, load
-from engine.ort_configuration import Configuration
-from engine.precision import to_fp16
-from engine.submodel import extract, with_outputs
+from engine.graph import initializers
+from engine.graph.graph import Graph
+from engine.graph.importer import from_proto, load
+from engine.graph.submodel import extract, with_outputs
+from engine.ort import sessions as ort
+from engine.ort.configuration import Configuration
+from engine.ort.fused_conv import fused
+from engine.ort.precision import to_fp16
 from kernels.errors import KernelError, ModelError, OutOfMemoryError
 from tests.backends.nets import small_net
 from tests.backends.shared import answers

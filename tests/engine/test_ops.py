@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from engine.importer import from_proto
+from engine.graph.importer import from_proto
 from engine.ops import operators, supported
 from kernels.errors import UnsupportedError
 from tests.engine.harness import agree, bare, make_model, one_node, random

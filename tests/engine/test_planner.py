@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from engine.backend import Options
-from engine.graph import Graph
-from engine.groups import groups
-from engine.importer import from_proto
-from engine.memory import Life, place
-from engine.planner import Chosen, plan
+from engine.graph.graph import Graph
+from engine.graph.groups import groups
+from engine.graph.importer import from_proto
+from engine.graph.memory import Life, place
+from engine.graph.planner import Chosen, plan
 from kernels import params
 from kernels.errors import InputError, UnsupportedError
 from tests.engine.harness import agree, bare, check_memory, make_model, random, run_plan

@@ -10,11 +10,11 @@ import pytest
 from onnx import helper
 
 from engine.backend import Options
-from engine.graph import Graph
-from engine.groups import groups
-from engine.importer import from_proto
-from engine.plan import Plan
-from engine.planner import plan
+from engine.graph.graph import Graph
+from engine.graph.groups import groups
+from engine.graph.importer import from_proto
+from engine.graph.plan import Plan
+from engine.graph.planner import plan
 from kernels import params, registry
 from tests.engine.harness import agree, make_model, random, run_ort, run_plan
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from engine import rung_cuda, rung_memory
-from engine.rung_cuda import CudaRungSession
-from engine.rung_memory import ON_DEVICE
+from engine.cuda import rung as rung_cuda
+from engine.cuda import rung_memory
+from engine.cuda.rung import CudaRungSession
+from engine.cuda.rung_memory import ON_DEVICE
 from engine.rung_rows import Rows
 from engine.rung_session import GUARD, input_shapes
 from kernels import launch, nvrtc, registry

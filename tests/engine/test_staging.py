@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import cuda_runtime
+from engine.cuda import runtime as cuda_runtime
 
 
 class _Event:

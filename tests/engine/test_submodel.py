@@ -9,11 +9,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from engine.graph import Graph
-from engine.groups import groups
-from engine.importer import from_proto, load, skeleton
-from engine.precision import half, to_fp16
-from engine.submodel import extract, with_outputs
+from engine.graph.graph import Graph
+from engine.graph.groups import groups
+from engine.graph.importer import from_proto, load, skeleton
+from engine.graph.submodel import extract, with_outputs
+from engine.ort.precision import half, to_fp16
 from kernels.errors import InputError, UnsupportedError
 from tests.engine.harness import agree, bare, make_model, random, run_ort
 from tests.engine.test_planner import CONSTANTS, SHAPE, network

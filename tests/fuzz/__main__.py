@@ -21,7 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.claim import Claim
+from bench.results.claim import Claim
 from tests.fuzz import child
 
 SLICE_S = 15.0

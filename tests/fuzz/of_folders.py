@@ -14,25 +14,28 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from bench import draw, report, store, summaries, tables, terminal_tables, thin
-from bench import folders as bench_folders
+from bench import thin
 from bench.charts import charts
 from bench.charts import ladder as ladder_charts
 from bench.charts import profile as profile_charts
 from bench.charts.definitions import Chart
 from bench.charts.footer import footer
 from bench.commands.profile import Shown, tables_of
-from bench.folders import open_folder
-from bench.ladder import report as ladder_report
-from bench.ladder import rows as ladder_rows
-from bench.ladder import tables as ladder_tables
+from bench.kinds import folders as bench_folders
+from bench.kinds import summaries
+from bench.kinds.folders import open_folder
+from bench.ladder.show import report as ladder_report
+from bench.ladder.show import rows as ladder_rows
+from bench.ladder.show import tables as ladder_tables
 from bench.ladder.store import LadderFolder
-from bench.profile import remarks as profile_remarks
-from bench.profile import report as profile_report
-from bench.profile.output import to_csv
+from bench.profile.show import remarks as profile_remarks
+from bench.profile.show import report as profile_report
+from bench.profile.show.output import to_csv
 from bench.profile.store import ProfileFolder
-from bench.rows import in_order, rows
-from bench.store import RunFolder
+from bench.results import store
+from bench.results.rows import in_order, rows
+from bench.results.store import RunFolder
+from bench.show import draw, report, tables, terminal_tables
 from tests.bench import test_folders
 from tests.fuzz import changes
 from tests.fuzz.ours import ours

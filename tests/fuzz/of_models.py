@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from engine.groups import groups
-from engine.importer import load
-from engine.planner import plan
+from engine.graph.groups import groups
+from engine.graph.importer import load
+from engine.graph.planner import plan
 from tests.backends.nets import small_net
 from tests.engine.harness import make_model
 from tests.engine.test_bad_models import RELU, nested, twice, with_functions

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import gallery, npz, predictions, reading
+from bench.measure import predictions
 from bench.profile.store import ProfileFolder
+from bench.results import gallery, npz, reading
 from tests.fuzz import changes
 from tests.fuzz.of_folders import decoded, honest, planted, replaced
 from tests.fuzz.ours import ours

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import importer
+from engine.graph import importer
 from kernels.errors import KernelscopeError
 from tests.fuzz import __main__ as fuzz
 from tests.fuzz import child, of_models, targets

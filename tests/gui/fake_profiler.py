@@ -13,8 +13,8 @@ import msgspec
 
 from bench.profile.records import Profiled, ProfileStart, ProfileStarted
 from bench.profile.store import write_events
-from bench.records import Done, Environment, Hello
-from bench.supervisor import RESTART_STATUS
+from bench.results.records import Done, Environment, Hello
+from bench.run.supervisor import RESTART_STATUS
 from tests.gui import profiled
 
 

@@ -18,7 +18,7 @@ import time
 
 import msgspec
 
-from bench.records import (
+from bench.results.records import (
     BackendInfo,
     Case,
     CaseStarted,

@@ -16,9 +16,9 @@ from pathlib import Path
 from PySide6.QtCore import QSettings, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
-from bench.records import Job
-from gui.main_window import MainWindow
-from gui.theme import Theming
+from bench.results.records import Job
+from gui.shell.main_window import MainWindow
+from gui.shell.theme import Theming
 
 FAKE = Path(__file__).parent / "fake_worker.py"
 JOB = Job(

@@ -4,7 +4,7 @@ from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
 from bench.profile.parts import breakdowns
 from bench.profile.records import CaseProfile, Operator, ProcessUse, Profile, ProfileJob
 from bench.profile.store import ProfileFolder, write_events
-from bench.records import Case
+from bench.results.records import Case
 
 MS, US = 1_000_000, 1_000
 OPS = (("conv1", "Conv", 40), ("pool1", "MaxPool", 8), ("conv2", "Conv", 70), ("fc1", "Gemm", 20))

@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
-from bench.store import RunFolder
-from gui.redraw import Redraw
-from gui.run_state import RunState
-from gui.theme import Theming
+from bench.results.store import RunFolder
+from gui.shell.redraw import Redraw
+from gui.shell.theme import Theming
+from gui.work.run_state import RunState
 
 RECORDED = Path(__file__).parents[1] / "data" / "two_models"
 

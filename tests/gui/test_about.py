@@ -6,8 +6,8 @@ import platform
 
 from PySide6.QtWidgets import QApplication, QPlainTextEdit
 
-from bench.version import version
-from gui.about import About
+from bench.words.version import version
+from gui.shell.about import About
 
 
 def test_about_tells_versions_and_machine_and_copies_them(make_window):

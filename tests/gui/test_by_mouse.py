@@ -10,11 +10,11 @@ from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHelpEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolTip
 
-from bench import nvml
-from bench.store import RunFolder
-from gui.export_actions import FORMATS, ExportActions
-from gui.library import Library
-from gui.machine_strip import gpu_reading
+from bench.results.store import RunFolder
+from bench.run import nvml
+from gui.shell.machine_strip import gpu_reading
+from gui.work.export_actions import FORMATS, ExportActions
+from gui.work.library import Library
 from tests.gui.mouse import move
 from tests.gui.recorded import RECORDED
 from tests.gui.test_runs_page import settle
@@ -275,10 +275,10 @@ import sys
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel
 app = QApplication([]); app.setStyle("Fusion")
-from gui.main_window import MainWindow
-from gui.theme import Theming
-from gui import screenshots
-from bench.summaries import SAMPLE
+from gui.shell.main_window import MainWindow
+from gui.shell.theme import Theming
+from gui.shell import screenshots
+from bench.kinds.summaries import SAMPLE
 from pathlib import Path
 theming = Theming("light"); theming.apply()
 window = MainWindow(QSettings(sys.argv[1], QSettings.Format.IniFormat), theming)

@@ -10,9 +10,9 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
 from bench.charts import charts
-from bench.records import StopReason
-from gui import inspector
-from gui.page import page_types
+from bench.results.records import StopReason
+from gui.shell.page import page_types
+from gui.widgets import inspector
 from tests.bench import synthetic
 
 FAILURES = {
@@ -187,7 +187,7 @@ def test_the_table_sorts_by_value_and_copies(page):
 
 
 def test_both_themes_restyle_the_plots(page):
-    from gui.theme import DARK
+    from gui.shell.theme import DARK
 
     window = page.window()
     window.theming.choose("dark")
@@ -229,7 +229,7 @@ def test_what_is_made_ahead_is_what_is_shown(make_window, recorded, qtbot):
 
 
 def test_rows_of_charts_stay_as_high_when_the_first_one_comes(make_window, recorded):
-    from bench.records import Provisional
+    from bench.results.records import Provisional
 
     window = make_window("ok", begin=False)
     run, measurements = recorded

@@ -6,15 +6,15 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 
-from bench import doubt
 from bench.charts.doubts import LEGEND
-from bench.ladder.rows import rows as ladder_rows
-from bench.records import Validity
-from gui.inspector import page as inspector_page
-from gui.ladder_reader import standing
-from gui.ladder_table import LadderModel, shown_rows
-from gui.layer_rows import columns
-from gui.theme import Theming
+from bench.ladder.show.rows import rows as ladder_rows
+from bench.results import doubt
+from bench.results.records import Validity
+from gui.pages.ladder.ladder_reader import standing
+from gui.pages.ladder.ladder_table import LadderModel, shown_rows
+from gui.pages.layers.layer_rows import columns
+from gui.shell.theme import Theming
+from gui.widgets.inspector import page as inspector_page
 from tests.bench import synthetic
 from tests.ladder.test_ladder import example, measured
 

@@ -12,10 +12,10 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
-from bench.store import RunFolder
-from gui.export import Exporter, Order
-from gui.export_actions import ExportActions
-from gui.library import Library
+from bench.results.store import RunFolder
+from gui.work.export import Exporter, Order
+from gui.work.export_actions import ExportActions
+from gui.work.library import Library
 from tests.bench import synthetic
 from tests.bench.test_thin import saved
 from tests.gui.test_runs_page import settle

@@ -3,7 +3,7 @@
 import gc
 import threading
 
-from gui.garbage import Collector
+from gui.shell.garbage import Collector
 
 
 def cycles(count):

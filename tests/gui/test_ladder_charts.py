@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QApplication
 
 from bench.charts import ladder as ladder_charts
 from bench.ladder.records import REFERENCE, Ladder, LadderJob, Limits, RungCase, RungMeasurement
-from bench.ladder.rows import rows
-from bench.records import Environment
-from gui.legend import entries
-from gui.plot_axes import place
-from gui.plot_names import spread
-from gui.plots import ChartView
-from gui.theme import Theming
+from bench.ladder.show.rows import rows
+from bench.results.records import Environment
+from gui.plots.axes import place
+from gui.plots.chart import ChartView
+from gui.plots.legend import entries
+from gui.plots.names import spread
+from gui.shell.theme import Theming
 
 BEST = {
     "fp32": "20 rung_20",

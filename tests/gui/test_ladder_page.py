@@ -7,14 +7,14 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from bench import defaults
 from bench.ladder import again
 from bench.ladder.records import REFERENCE
 from bench.ladder.store import LadderFolder
-from bench.records import Job
-from gui import screenshots
+from bench.results.records import Job
+from bench.run import defaults
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
+from gui.shell import screenshots
 from tests.gui.recorded import RECORDED
 
 HEADER = '# op = "conv"\n# rung = 90\n# name = "mine"\n# idea = "Of a test."\n'

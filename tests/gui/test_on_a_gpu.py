@@ -1,7 +1,7 @@
 """A comparison in the window on a machine that has a GPU: the real worker, the device of tests.standin."""
 
-from bench.records import Job
-from bench.store import RunFolder
+from bench.results.records import Job
+from bench.results.store import RunFolder
 from tests.gui.test_shell_session import dispositions
 from tests.standin import environment
 

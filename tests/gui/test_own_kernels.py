@@ -4,8 +4,8 @@ from pathlib import Path
 
 from bench.ladder.questions import KernelProblem, LadderAnswer, RungInfo
 from bench.ladder.records import RungCase
-from gui.own_kernels import OwnKernels
-from gui.standing import RunClock
+from gui.work.own_kernels import OwnKernels
+from gui.work.standing import RunClock
 
 OURS = RungInfo(RungCase(rung="ours", number=1), "1_ours.py", "ours")
 

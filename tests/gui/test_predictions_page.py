@@ -5,13 +5,13 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QStyleOptionViewItem
 
-from bench import gallery
-from bench.gallery import Answers, Images
-from bench.records import Case
-from gui.answer_grid import picture, words
-from gui.answers import Answered, Filter, read
+from bench.results import gallery
+from bench.results.gallery import Answers, Images
+from bench.results.records import Case
 from gui.pages.predictions import PredictionsPage
-from gui.theme import DARK
+from gui.pages.predictions.answer_grid import picture, words
+from gui.pages.predictions.answers import Answered, Filter, read
+from gui.shell.theme import DARK
 from tests.gui.recorded import Shown, copied
 
 
@@ -273,7 +273,7 @@ def test_the_theme_is_followed_and_cells_fit_their_words(shown):
 
 
 def test_what_cannot_be_read_is_told_and_nothing_raises(tmp_path):
-    from gui.answers import Files
+    from gui.pages.predictions.answers import Files
 
     found = read(Files((("engine-cpu", tmp_path / "none.npz"),), tmp_path / "images.npz"))
     assert len(found) == 0

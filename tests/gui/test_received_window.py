@@ -11,11 +11,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 import gui
-from bench import confined
 from bench.ladder.store import LadderFolder
-from bench.records import Job
-from gui.labels import Elided, as_tip
-from gui.main_window import TRUST
+from bench.questions import confined
+from bench.results.records import Job
+from gui.shell.main_window import TRUST
+from gui.widgets.labels import Elided, as_tip
 from tests.bench import received
 from tests.bench.test_received_models import make_vast
 from tests.gui.test_shell_session import JOB
@@ -49,7 +49,7 @@ def test_a_run_that_names_kernels_goes_on_by_a_button(make_window, qtbot, tmp_pa
 
 
 def test_a_run_started_here_is_remembered(make_window, run_to_end, kernels: Path):
-    from bench import trust
+    from bench.results import trust
 
     window = make_window("ok")
     run_to_end(window, msgspec.structs.replace(JOB, kernel_dirs=(str(kernels),)))
@@ -98,7 +98,7 @@ def test_text_that_looks_like_html_is_shown_as_it_stands(make_window, qtbot, tmp
 
 
 def test_no_label_is_made_that_guesses():
-    """Labels are made of gui.labels.Label, which says that its text is plain."""
+    """Labels are made of gui.widgets.labels.Label, which says that its text is plain."""
     for file in sorted(Path(gui.__file__).parent.rglob("*.py")):
         if file.name != "labels.py":
             assert not re.search(r"\bQLabel\(", file.read_text(encoding="utf-8")), file

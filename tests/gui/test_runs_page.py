@@ -11,11 +11,11 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
+from bench.kinds.summaries import SAMPLE
 from bench.ladder.store import LADDER_FILE
-from bench.summaries import SAMPLE
-from gui import library
-from gui.hint import FirstStart
-from gui.library import Library
+from gui.shell.hint import FirstStart
+from gui.work import library
+from gui.work.library import Library
 from tests.bench import synthetic
 from tests.bench.test_thin import saved
 from tests.gui import profiled

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 from PySide6.QtGui import QColor, QImage
 
-from gui import screenshots
-from gui.page import page_types
 from gui.pages.ladder import LadderPage
+from gui.shell import screenshots
+from gui.shell.page import page_types
 from tests.gui.recorded import RECORDED
 
 

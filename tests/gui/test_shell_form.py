@@ -8,10 +8,10 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QApplication
 
-from bench.command import arguments
 from bench.commands import compare
-from bench.records import BackendInfo, Job
-from gui.job_form import DEFAULT
+from bench.results.records import BackendInfo, Job
+from bench.run.command import arguments
+from gui.form.job_form import DEFAULT
 from kernels.errors import InputError
 
 

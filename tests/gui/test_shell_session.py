@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QMessageBox
 
-from bench.records import Job
-from bench.store import RunFolder
+from bench.results.records import Job
+from bench.results.store import RunFolder
 
 JOB = Job(models=("net",), backends=("engine-cpu", "ort-cpu"), batches=(1, 2), timeout_s=60)
 
@@ -216,7 +216,7 @@ def test_closing_while_a_ladder_or_a_profile_runs_asks_once(
 
 
 def test_a_slot_that_raises_is_shown_and_logged(make_window, fault_handler, tmp_path):
-    from gui import faults
+    from gui.shell import faults
 
     window = make_window("ok")
     faults.start_log(tmp_path / "window.log")

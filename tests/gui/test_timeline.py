@@ -11,13 +11,13 @@ from PySide6.QtWidgets import QApplication
 
 from bench.charts.profile_common import PARTS
 from bench.profile.events import ApiCall, Interval, Mark
-from gui import timeline_axis, timeline_lanes
-from gui.theme import Theming
-from gui.timeline_axis import TimeAxis
-from gui.timeline_lanes import FIRST_PASS, PROCESS, STEADY
-from gui.timeline_paint import TICKS, TITLES
-from gui.timeline_view import TimelineView
-from gui.timeline_words import colour, facts
+from gui.pages.timeline import timeline_axis, timeline_lanes
+from gui.pages.timeline.timeline_axis import TimeAxis
+from gui.pages.timeline.timeline_lanes import FIRST_PASS, PROCESS, STEADY
+from gui.pages.timeline.timeline_paint import TICKS, TITLES
+from gui.pages.timeline.timeline_view import TimelineView
+from gui.pages.timeline.timeline_words import colour, facts
+from gui.shell.theme import Theming
 from tests.gui import profiled
 
 US = 1_000
@@ -297,7 +297,7 @@ def test_a_hundred_thousand_intervals_are_drawn_from_pixels_alone(view, monkeypa
         counted.append(len(found.wide))
         return found
 
-    monkeypatch.setattr("gui.timeline_paint.drawn", counting)
+    monkeypatch.setattr("gui.pages.timeline.timeline_paint.drawn", counting)
     for factor in (1, 10, 100, 1000):
         view.axis.fit()
         view.axis.zoom(factor, 400)

@@ -11,14 +11,13 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from bench.ladder.records import Limits
-from bench.profile import trace as profile_trace
 from bench.profile.records import ProfileJob
+from bench.profile.show import trace as profile_trace
 from bench.profile.store import ProfileFolder
-from bench.records import BackendInfo
-from gui import parts_view
-from gui.pages.timeline import TimelinePage
-from gui.profile_session import ProfileSession
-from gui.timeline_lanes import PROCESS
+from bench.results.records import BackendInfo
+from gui.pages.timeline import TimelinePage, parts_view
+from gui.pages.timeline.timeline_lanes import PROCESS
+from gui.work.profile_session import ProfileSession
 from tests.gui import profiled
 from tests.gui.recorded import Shown
 from tests.gui.test_runs_page import drop

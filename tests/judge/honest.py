@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from bench import judge
 from bench.judge.suite import sized, words
-from engine import cuda_driver
+from engine.cuda import driver as cuda_driver
 from kernels import launch, registry
 from kernels.errors import KernelError, UnsupportedError
 from kernels.params import OPS, Conv, ConvPool, Params, Pool

@@ -14,17 +14,19 @@ import numpy as np
 import psutil
 import pytest
 
-from bench import cases, judge
-from bench.client import run
+from bench import judge
 from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
 from bench.ladder.store import LadderFolder
-from bench.records import Case, Job, Run
-from bench.store import RunFolder
-from bench.supervisor import COMPARISON, RESTART_LIMIT, RESTART_STATUS, Launch, Result, Supervisor
-from engine import backends, importer
+from bench.measure import cases
+from bench.results.records import Case, Job, Run
+from bench.results.store import RunFolder
+from bench.run.client import run
+from bench.run.supervisor import COMPARISON, RESTART_LIMIT, RESTART_STATUS, Launch, Result, Supervisor
+from engine import backends
 from engine.apart import pool
 from engine.backend import Options, Witnessed
+from engine.graph import importer
 from engine.rung_session import prepare
 from kernels import registry
 from kernels.errors import CrashedError, KernelError

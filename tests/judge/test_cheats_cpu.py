@@ -9,7 +9,7 @@ import pytest
 
 from bench import judge
 from bench.judge import Trial, Wrong
-from bench.outcomes import outcome
+from bench.measure.outcomes import outcome
 from kernels import registry
 from kernels.errors import KernelscopeError
 from kernels.params import Unary
@@ -22,7 +22,7 @@ ROUNDS = 4
 
 def judged(folder: Path, name: str) -> tuple[str, float]:
     """What becomes of a kernel, and its median time in seconds: checked, timed and checked again, step by
-    step as bench.ladder.runner does."""
+    step as bench.ladder.measure.runner does."""
     rung = registry.find("cpu", "unary", name, [folder])
     taken: list[float] = []
     try:

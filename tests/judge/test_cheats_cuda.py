@@ -18,7 +18,8 @@ from bench.judge.trial import Trial
 from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
 from bench.ladder.store import LadderFolder
-from engine import backends, rung_cuda
+from engine import backends
+from engine.cuda import rung as rung_cuda
 from kernels import nvrtc, registry
 from kernels.params import OPS, Conv, Gemm, Lrn, Params, Pool, Softmax, Unary
 from tests.judge import on_the_host
@@ -151,6 +152,6 @@ def _accusations(trial: Trial, counts: Sequence[int] = (1, 20, 70)) -> list[str]
 
 
 def _capability() -> tuple[int, int]:
-    from engine.cuda_runtime import capability_of, import_cupy
+    from engine.cuda.runtime import capability_of, import_cupy
 
     return capability_of(import_cupy())

@@ -14,9 +14,9 @@ import pytest
 from bench import judge
 from bench.judge import renewed
 from bench.ladder import plan
+from bench.ladder.measure.runner import LadderRunner
 from bench.ladder.records import LadderStart, RungMeasured, RungMeasurement
-from bench.ladder.runner import LadderRunner
-from engine.rung_cpu import CpuRungSession
+from engine.cpu.rung import CpuRungSession
 from engine.witness import SAME, Renewable
 from kernels import registry
 from kernels.params import Unary

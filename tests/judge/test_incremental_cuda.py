@@ -11,7 +11,8 @@ from bench import judge
 from bench.judge import renewed
 from bench.judge.suite import sized
 from bench.judge.trial import Trial
-from engine import backends, rung_cuda
+from engine import backends
+from engine.cuda import rung as rung_cuda
 from engine.witness import Renewable
 from kernels import nvrtc, registry
 from kernels.params import Conv, Gemm, Params, Unary

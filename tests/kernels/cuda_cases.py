@@ -16,7 +16,7 @@ import onnx
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from bench.accuracy import BOUNDS
+from bench.measure.answers.accuracy import BOUNDS
 from kernels import launch
 from kernels import params as p
 from kernels.registry import Rung

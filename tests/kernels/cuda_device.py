@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.cuda_runtime import import_cupy
-from engine.cuda_stages import Library, starts
+from engine.cuda.runtime import import_cupy
+from engine.cuda.stages import Library, starts
 from kernels import nvrtc
 from kernels.launch import launch
 from kernels.params import Params

@@ -25,7 +25,7 @@ import numpy as np
 
 from bench.judge.suite import words
 from engine.backends.engine_cuda import BACKEND
-from engine.cuda_runtime import import_cupy
+from engine.cuda.runtime import import_cupy
 from kernels import params, registry
 from kernels.params import Params
 from kernels.registry import Rung

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bench.accuracy import BOUNDS
+from bench.measure.answers.accuracy import BOUNDS
 from engine.backends.engine_cuda import BACKEND
 from kernels import launch, params, registry, tensor_tiles
 from kernels.launch import products, sliced, tensor

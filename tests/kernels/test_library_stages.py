@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine import rung_cuda
 from engine.backend import Options
 from engine.backends.engine_cuda import BACKEND
+from engine.cuda import rung as rung_cuda
 from kernels import nvrtc, params, registry
 from kernels.errors import KernelError
 from kernels.launch import Product, Stage, launch, library, spectral

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from engine import cuda_overlap
+from engine.cuda import overlap as cuda_overlap
 from kernels import includes, params, registry
 
 RUNGS = [rung for op in params.OPS for rung in registry.rungs("cuda", op) if rung.overlaps]

@@ -20,11 +20,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.claim import LOCK_FILE, Claim
-from bench.client import worker_environment
-from bench.records import Measurement
-from bench.results_file import ResultsFile, sound
-from bench.store import RESULTS_FILE, RUN_FILE, RunFolder
+from bench.results.claim import LOCK_FILE, Claim
+from bench.results.records import Measurement
+from bench.results.results_file import ResultsFile, sound
+from bench.results.store import RESULTS_FILE, RUN_FILE, RunFolder
+from bench.run.client import worker_environment
 from kernels.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -201,7 +201,7 @@ def _worker_of(parent: int) -> int:
     """The worker that a command has started; 0 where there is none now."""
     with contextlib.suppress(OSError):
         for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-            if b"bench.worker" in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
+            if b"bench.measure.worker" in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
                 return int(child)
     return 0
 
@@ -225,7 +225,9 @@ def _no_orphans(workers: set[int]) -> None:
 def _runs(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        return state != "Z" and b"bench.worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return state != "Z" and b"bench.measure.worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(
+            b"\0"
+        )
     except OSError:
         return False
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.store import RESULTS_FILE
+from bench.results.store import RESULTS_FILE
 from tests.kills import __main__ as kills
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the worker is found by /proc")

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import oracle
 from bench.judge import batch_check, samples
 from bench.judge.batch_check import BatchCheck
 from bench.judge.samples import looked_at, repeated
-from engine import rung_cpu
+from bench.measure.answers import oracle
+from engine.cpu import rung as rung_cpu
 from engine.rung_rows import of_rows, rows_of
 from engine.rung_session import RungSession, input_shapes, output_shape, prepare
 from kernels import registry

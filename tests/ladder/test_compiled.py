@@ -11,10 +11,11 @@ import pytest
 
 import main
 from bench.commands import ladder_compile
-from bench.ladder import compiled
 from bench.ladder import plan as ladder_plan
+from bench.ladder.measure import compiled
 from bench.ladder.records import LadderJob, RungMeasurement
-from engine import backends, cuda_driver
+from engine import backends
+from engine.cuda import driver as cuda_driver
 from kernels import nvrtc, registry
 
 needs_nvrtc = pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))

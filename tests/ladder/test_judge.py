@@ -12,7 +12,7 @@ import pytest
 from bench import judge
 from bench.judge import Wrong, suite
 from bench.judge.suite import sized, small_shapes
-from bench.ladder.entrants import params_of
+from bench.ladder.measure.entrants import params_of
 from engine.rung_session import GUARD_NBYTES
 from kernels import registry
 from kernels.params import Conv, ConvPool, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose, Unary

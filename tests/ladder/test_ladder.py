@@ -16,18 +16,18 @@ import numpy as np
 import pytest
 
 import main
-from bench import draw
 from bench.charts import ladder as ladder_charts
 from bench.ladder import again
 from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
-from bench.ladder import tables as ladder_tables
 from bench.ladder import template as ladder_template
 from bench.ladder import watch as ladder_watch
 from bench.ladder.records import REFERENCE, Ladder, LadderJob, Limits, RungCase, RungMeasurement
-from bench.ladder.rows import rows
+from bench.ladder.show import tables as ladder_tables
+from bench.ladder.show.rows import rows
 from bench.ladder.store import LadderFolder
-from bench.records import ErrorStats
+from bench.results.records import ErrorStats
+from bench.show import draw
 from engine import probe
 from kernels import nvrtc, occupancy, registry
 from kernels.errors import InputError

@@ -9,12 +9,12 @@ import io
 import msgspec
 from rich.console import Console
 
-from bench import doubt
 from bench.charts import ladder as ladder_charts
-from bench.ladder import report_tables, story, tables
 from bench.ladder.records import RungMeasurement
-from bench.ladder.rows import RungRow, rows
-from bench.records import Validity
+from bench.ladder.show import report_tables, story, tables
+from bench.ladder.show.rows import RungRow, rows
+from bench.results import doubt
+from bench.results.records import Validity
 from tests.ladder.test_ladder import example, measured
 
 HELD_BACK = "the GPU was held back: by its temperature"

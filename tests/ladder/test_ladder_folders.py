@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 import main
-from bench import summaries
+from bench.kinds import summaries
 from bench.ladder import plan as ladder_plan
 from bench.ladder.store import LADDER_FILE, LadderFolder
-from bench.records import Environment
-from bench.store import RESULTS_FILE
+from bench.results.records import Environment
+from bench.results.store import RESULTS_FILE
 from kernels.errors import InputError
 from tests.ladder.test_ladder import example, measured, small_job
 

@@ -8,14 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import instances
-from bench.bounds import INSTANCES
 from bench.judge import Trial
-from bench.ladder import command, entrants
+from bench.ladder import command
 from bench.ladder import plan as ladder_plan
+from bench.ladder.measure import entrants
+from bench.ladder.measure.runner import LadderRunner
 from bench.ladder.records import LadderJob, LadderStart, RungMeasured, RungMeasurement
-from bench.ladder.rows import rows
-from bench.ladder.runner import LadderRunner
+from bench.ladder.show.rows import rows
+from bench.measure import instances
+from bench.run.bounds import INSTANCES
 from kernels.errors import InputError, OutOfMemoryError
 from models.names import DEFAULT_MODEL
 from tests.ladder.test_judge import CONV
@@ -79,7 +80,7 @@ def bind(p, inputs, output, workspace):
 @pytest.fixture(autouse=True)
 def _places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.setattr("bench.instances.MOST", 1)  # as many as are asked for
+    monkeypatch.setattr("bench.measure.instances.MOST", 1)  # as many as are asked for
 
 
 def job_of(tmp_path: Path, body: str, **fields: object) -> LadderJob:
@@ -132,8 +133,8 @@ def test_a_second_instance_finds_what_one_alone_does_not(tmp_path: Path, body: s
 
 
 def test_a_whole_model_is_timed_in_several_too(tmp_path: Path) -> None:
-    from bench.ladder.entrants import params_of
-    from bench.model_questions import node
+    from bench.ladder.measure.entrants import params_of
+    from bench.questions.model_questions import node
 
     found = node(DEFAULT_MODEL, "conv", "0", 1, "cpu")
     job = ladder_plan.job_of(

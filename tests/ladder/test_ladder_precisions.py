@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import draw, draw_panels
 from bench.charts import ladder as ladder_charts
 from bench.ladder import plan as ladder_plan
-from bench.ladder import tables as ladder_tables
 from bench.ladder.records import REFERENCE, Ladder, RungMeasurement
-from bench.ladder.rows import RungRow, reference_of, rows
+from bench.ladder.show import tables as ladder_tables
+from bench.ladder.show.rows import RungRow, reference_of, rows
+from bench.show import draw, draw_panels
 from engine import backends, probe
 from kernels.errors import InputError
 from tests.bench.test_draw import assert_texts_apart

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 import main
-from bench.ladder import course_times
-from bench.ladder import report as ladder_report
-from bench.ladder import story as ladder_story
 from bench.ladder.records import Ladder, RungCase, RungMeasurement
-from bench.ladder.report import MAX_CHART_NBYTES
-from bench.ladder.rows import RungRow, rows
+from bench.ladder.show import course_times
+from bench.ladder.show import report as ladder_report
+from bench.ladder.show import story as ladder_story
+from bench.ladder.show.report import MAX_CHART_NBYTES
+from bench.ladder.show.rows import RungRow, rows
 from bench.ladder.store import LadderFolder
-from bench.records import Environment
+from bench.results.records import Environment
 from kernels import registry
 from kernels.errors import InputError
 from tests.ladder.test_ladder import example, measured

@@ -3,13 +3,14 @@
 import subprocess
 import sys
 
-from bench import client
+from bench.run import client
 
 # Of what a check needs nothing is left to be loaded, and what is rehearsed works.
 CHECK = """
 import sys
 from bench import judge
-from bench.ladder import plan, warm
+from bench.ladder import plan
+from bench.ladder.measure import warm
 from kernels import registry
 from kernels.params import Conv
 

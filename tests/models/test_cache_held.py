@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import doctor
-from bench.store import write_atomically
+from bench.results.store import write_atomically
+from bench.run import doctor
 from engine import tuned_store
 from models import catalogue
 from models.cache import atomic_file, clear_leftovers

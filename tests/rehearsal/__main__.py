@@ -141,7 +141,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _begun(machine: machines.Machine, tree: str, kind: str) -> states.State:
-    from bench import environment
+    from bench.measure import environment
 
     return states.State(
         content=tree,

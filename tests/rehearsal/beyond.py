@@ -5,9 +5,10 @@ None of them is listed here: they come from the catalogue, from kernels.params a
 
 from __future__ import annotations
 
-from bench.defaults import JOB
 from bench.ladder import plan
-from engine import backends, importer
+from bench.run.defaults import JOB
+from engine import backends
+from engine.graph import importer
 from kernels import registry
 from kernels.params import OPS
 from models import catalogue, names
@@ -195,7 +196,7 @@ def _refused() -> list[Step]:
 
 
 def _window(machine: Machine) -> list[Step]:
-    command = (PYTHON, "-m", "gui.screenshots", "--out", "pictures", "--live")
+    command = (PYTHON, "-m", "gui.shell.screenshots", "--out", "pictures", "--live")
     return [
         Step(
             "the window while it measures",

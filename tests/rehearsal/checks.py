@@ -12,13 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from bench.folders import open_folder
+from bench.kinds.folders import open_folder
+from bench.kinds.summaries import kind_of
 from bench.ladder.store import LadderFolder
 from bench.profile.store import ProfileFolder
-from bench.records import Case, Measurement
-from bench.rows import reference_of
-from bench.store import LOG_FILE, RunFolder
-from bench.summaries import kind_of
+from bench.results.records import Case, Measurement
+from bench.results.rows import reference_of
+from bench.results.store import LOG_FILE, RunFolder
 from kernels.errors import InputError
 from tests.rehearsal.machine import Machine
 from tests.rehearsal.steps import Expect, Step

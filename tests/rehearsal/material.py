@@ -139,8 +139,8 @@ def photos(made: Path, images: int = 40) -> None:
 def operator(op: str, device: str, made: Path) -> None:
     """The smallest of the tests' cases that most rungs take, if its model has a step of this operator, as an
     .onnx file."""
-    from bench import one_node
     from bench.ladder import plan
+    from bench.measure.answers import one_node
     from kernels import registry
     from kernels.errors import KernelscopeError
     from tests.kernels import cuda_cases

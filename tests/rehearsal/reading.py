@@ -23,7 +23,7 @@ LEFT_OUT = {
     r"uvx? |pip3? |python3 -m venv|\S+/bin/pip ": "it installs",
     r"\S+/bin/python -m models\.train": "it trains for hours",
     r"git ": "it fetches",
-    r"python -m (bench\.\S*worker|bench\.profile\.counters_pass)": "the program starts it by itself",
+    r"python -m (bench\.\S*worker|bench\.profile\.measure\.counters_pass)": "the program starts it by itself",
 }
 # A mention of a command whose sense is in its options, with what it lacks to be one.
 LACKS = {

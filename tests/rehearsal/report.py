@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bench.charts.footer import machine, versions
-from bench.records import Environment
+from bench.results.records import Environment
 from tests.rehearsal import beyond
 from tests.rehearsal.content import RESULTS, ROOT
 from tests.rehearsal.state import State

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from bench.ladder import watch
-from bench.store import LOG_FILE
+from bench.results.store import LOG_FILE
 from models.cache import cache_dir
 from tests.rehearsal import checks
 from tests.rehearsal.content import ROOT

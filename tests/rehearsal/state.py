@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from bench.records import Environment
-from bench.store import write_atomically
+from bench.results.records import Environment
+from bench.results.store import write_atomically
 from tests.rehearsal.steps import BAD, DONE, Outcome
 
 FILE = "state.json"

@@ -51,7 +51,7 @@ class Expect:
         return "; ".join(said)
 
 
-LONG = frozenset(("gui.screenshots", "--whole-model", "--watch", "--counters", "--report"))
+LONG = frozenset(("gui.shell.screenshots", "--whole-model", "--watch", "--counters", "--report"))
 
 
 @dataclass(frozen=True)

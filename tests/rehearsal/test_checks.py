@@ -14,7 +14,7 @@ from PIL import Image
 from bench.ladder.records import Finding, Ladder, LadderJob, RungCase, RungMeasurement
 from bench.ladder.store import LadderFolder
 from bench.profile.store import ProfileFolder
-from bench.records import Case, ErrorStats, Measurement, Run
+from bench.results.records import Case, ErrorStats, Measurement, Run
 from tests.rehearsal import checks
 from tests.rehearsal.checks import Result
 from tests.rehearsal.machine import Machine

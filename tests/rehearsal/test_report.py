@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench.records import Environment
+from bench.results.records import Environment
 from tests.rehearsal import report, state
 from tests.rehearsal.machine import short_name
 from tests.rehearsal.state import State

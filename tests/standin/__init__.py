@@ -6,6 +6,14 @@ arguments; times come from a model (`tests.standin.device`). What it cannot show
 what its launch asks for: that is for a real device.
 
 `environment()` is what a child process needs to see it, `python -m tests.standin main.py …` runs any command.
+
+`tests.standin` stands in for a GPU below the program: CuPy, libcuda, NVRTC's bindings, cuBLAS, CUPTI,
+ONNX Runtime's CUDA provider. Memory is the host's; what is put on a stream is done when somebody waits
+for it; launches are held to CUDA's limits and answered by NumPy from their own arguments and the bytes
+they point to (packed weights are unpacked by the kernel's defines); times come from a model. Whether a
+kernel computes what its launch asks for it cannot tell. A planted kernel is answered by the CPU's rung of
+the same file name. `python -m tests.standin main.py …` runs any command so, `python -m tests.standin -m
+pytest -m gpu …` the tests that are for a GPU.
 """
 
 from __future__ import annotations

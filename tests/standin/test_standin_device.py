@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.cuda_overlap import overlapping
+from engine.cuda.overlap import overlapping
 from engine.rung_session import input_shapes
 from kernels import launch, nvrtc, packing, registry
 from kernels.launch import Stage

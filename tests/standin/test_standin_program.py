@@ -11,10 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from bench import defaults
 from bench.ladder.store import LadderFolder
 from bench.profile.store import ProfileFolder
-from bench.store import RunFolder
+from bench.results.store import RunFolder
+from bench.run import defaults
 from tests.ladder.test_judge import PLANTED
 from tests.standin.conftest import ROOT, Machine, told
 
@@ -25,7 +25,7 @@ import sys
 import msgspec
 from pathlib import Path
 from bench.commands.compare import Output, run_jobs
-from bench.defaults import JOB
+from bench.run.defaults import JOB
 small = msgspec.structs.replace(
     JOB, models=JOB.models[:1], batches=JOB.batches[:2], own_batches={}, own_images={}, images=(32,),
     budget_s=0.02,

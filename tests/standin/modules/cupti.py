@@ -10,7 +10,7 @@ import types
 from types import SimpleNamespace as Record
 from typing import Any
 
-from engine.cupti import BUFFER_NBYTES
+from engine.cuda.cupti import BUFFER_NBYTES
 
 AHEAD_NS = 5_000_000_000
 

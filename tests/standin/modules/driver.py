@@ -48,7 +48,7 @@ class Library:
         return 0
 
 
-# --- cuda.bindings.driver, as engine.cuda_overlap uses it ---
+# --- cuda.bindings.driver, as engine.cuda.overlap uses it ---
 
 
 class CUresult(enum.IntEnum):

@@ -1,0 +1,1 @@
+"""A ladder measured: in the worker, with the engine."""

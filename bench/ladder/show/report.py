@@ -1,0 +1,202 @@
+"""A Markdown report of saved ladders: every figure in it is derived from their records, and none is typed.
+
+Ladders of one node at several batch sizes stand under one heading, with an overview of all of them; each has
+its table, its charts and a sentence a rung (bench.ladder.show.story).
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.charts import ladder as ladder_charts
+from bench.ladder.records import Ladder, RungMeasurement
+from bench.ladder.show import course_times
+from bench.ladder.show import report_tables as tables
+from bench.ladder.show import story as ladder_story
+from bench.ladder.show import tables as ladder_tables
+from bench.ladder.show.rows import RungRow, rows
+from bench.ladder.store import LadderFolder
+from bench.results.rows import title
+from bench.results.store import write_atomically
+from bench.show import draw
+from bench.show.report_files import Pictures, link, templates
+from bench.words import units
+from kernels.errors import InputError
+
+TEMPLATE = "ladder.md.j2"
+MAX_CHART_NBYTES = 60_000
+
+
+@dataclass(frozen=True)
+class Climbed:
+    """One ladder's folder as read."""
+
+    ladder: Ladder
+    measurements: tuple[RungMeasurement, ...]
+    rows: tuple[RungRow, ...]
+
+    @property
+    def node(self) -> str:
+        """What several batch sizes of it have in common."""
+        job = self.ladder.job
+        where = f"{title(job.model)}, {job.node}" if job.model else job.title
+        return f"{where} on the CPU" if job.device == "cpu" else where
+
+    @property
+    def stem(self) -> str:
+        """Of the files of its charts."""
+        job = self.ladder.job
+        words = f"{title(job.model)}-{job.node}" if job.model else job.title
+        return re.sub(r"[^\w.]+", "-", f"{words}-b{job.batch}-{job.device}").strip("-").lower()
+
+
+@dataclass(frozen=True)
+class Part:
+    """One ladder as the report shows it. sentences: (label, sentence) a rung; charts: (title, link)."""
+
+    batch: int
+    title: str
+    finding: str
+    table: str
+    charts: tuple[tuple[str, str], ...]
+    sentences: tuple[tuple[str, str], ...]
+    references: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One node. overview: rungs × batch sizes, Markdown ("" for one batch size)."""
+
+    title: str
+    overview: str
+    parts: tuple[Part, ...]
+
+
+def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading: str = "") -> list[Path]:
+    """Write the report of the ladders in `paths` to `out` and its charts, PNG, into `charts` (without it, a
+    folder beside the report, named after it). Returns what was written, the report first.
+
+    Raises InputError where a ladder cannot be read or holds nothing, and where a file cannot be written.
+    """
+    found = [read(path) for path in paths]
+    pictures = Pictures(charts or out.parent / out.stem, MAX_CHART_NBYTES)
+    nodes: dict[str, list[Climbed]] = {}
+    for climbed in found:
+        nodes.setdefault(climbed.node, []).append(climbed)
+    written: list[Path] = []
+    sections = []
+    for node, ladders in nodes.items():
+        ladders.sort(key=lambda one: one.ladder.job.batch)
+        parts = []
+        for climbed in ladders:
+            drawn = _draw(climbed, pictures)
+            written += [path for _, path in drawn]
+            parts.append(part(climbed, tuple((name, link(path, out)) for name, path in drawn)))
+        sections.append(
+            Section(
+                node,
+                tables.overview([(one.ladder.job.batch, one.rows) for one in ladders])
+                if len(ladders) > 1
+                else "",
+                tuple(parts),
+            )
+        )
+    write_atomically(out, render(found, sections, heading).encode())
+    return [out, *written]
+
+
+def read(path: Path) -> Climbed:
+    """A ladder's folder. Raises InputError where it is none or holds no measurement."""
+    folder = LadderFolder.open(path)
+    measurements = folder.measurements()
+    if not measurements:
+        raise InputError(
+            f"there is no measurement in {path}; `python main.py ladder --resume {path}` takes them"
+        )
+    return Climbed(folder.ladder, measurements, tuple(rows(folder.ladder, measurements)))
+
+
+def render(found: Sequence[Climbed], sections: Sequence[Section], heading: str = "") -> str:
+    """The report as Markdown."""
+    env = found[-1].ladder.environment
+    course = course_times.load()
+    beside_ours, course_rows = course_times.beside(course, [(one.ladder, one.rows) for one in found])
+    return (
+        templates()
+        .get_template(TEMPLATE)
+        .render(
+            heading=heading or f"Ladders on {env.gpu or env.cpu or 'an unknown machine'}",
+            count=len(found),
+            above=ladder_tables.ABOVE,
+            machines=list(dict.fromkeys(line for one in found for line in machine(one.ladder))),
+            limits=list(dict.fromkeys(line for one in found for line in limits(one.ladder))),
+            pieces=[piece(one) for one in found],
+            sections=sections,
+            course=course,
+            beside_ours=[ladder.job.title for ladder in beside_ours],
+            course_table=tables.course(course_rows),
+        )
+    )
+
+
+def machine(ladder: Ladder) -> tuple[str, ...]:
+    """The machine, and the software that what was measured depends on."""
+    return ladder_charts.machine_lines(ladder)
+
+
+def limits(ladder: Ladder) -> list[str]:
+    """What the machine was measured to reach, by what."""
+    return [f"{line[0].upper()}{line[1:]}" for line in ladder_tables.limit_lines(ladder)]
+
+
+def piece(one: Climbed) -> tuple[str, str]:
+    """How a ladder was measured, in words, and its command."""
+    job = one.ladder.job
+    clocks = [mhz for m in one.measurements for mhz in m.telemetry.sm_clock_mhz]
+    words = [
+        job.title,
+        f"L2 {job.l2}",
+        f"at most {job.budget_s:g} s of samples a rung",
+        units.instances(m.instances for m in one.measurements if m.samples_ns),
+        f"SM clock {statistics.median(clocks):.0f} MHz" if clocks else "",
+        one.ladder.created_at.replace("T", " ")[:16],
+        f"{len(one.measurements)} of {len(one.ladder.cases)} cases measured",
+    ]
+    return "; ".join(filter(None, words)), one.ladder.command
+
+
+def part(one: Climbed, charts: tuple[tuple[str, str], ...] = ()) -> Part:
+    """One ladder; `charts` as they are to be embedded."""
+    references = [row for row in one.rows if row.case.is_reference]
+    return Part(
+        batch=one.ladder.job.batch,
+        title=one.ladder.job.title,
+        finding=ladder_charts.speed(one.ladder, one.rows).finding,
+        table=tables.table(one.rows),
+        charts=charts,
+        sentences=tuple(
+            (ladder_tables.label(row), ladder_story.sentence(one.ladder, row, one.rows))
+            for row in one.rows
+            if not row.case.is_reference
+        ),
+        references=tuple(ladder_story.reference(one.ladder, row, one.rows) for row in references if row.time),
+        remarks=tuple(
+            f"{ladder_tables.label(row)}: {text}"
+            for row in one.rows
+            for text in dict.fromkeys((*row.doubts, *row.measurement.notes))
+        ),
+    )
+
+
+def _draw(one: Climbed, pictures: Pictures) -> list[tuple[str, Path]]:
+    """Title and file of each chart."""
+    made = []
+    for chart in ladder_charts.charts(one.ladder, one.rows):
+        stem = f"{one.stem}-{chart.name.removeprefix('ladder-')}"
+        made.append((chart.title, pictures.save(stem, draw.render(chart, ("png",))["png"])))
+    return made

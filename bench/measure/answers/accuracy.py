@@ -1,0 +1,240 @@
+"""Whether answers are right: tensor errors against the float64 oracle, top-k and agreement.
+
+A layer fed golden inputs passes at a relative L2 error within `BOUNDS`, with no element off by more than
+`ELEMENT_FACTOR` × that bound × the tensor's largest value. NaN and infinity fail in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from bench.results.records import ErrorStats
+
+BOUNDS = {"fp32": 1e-5, "fp32-tc": 1e-5, "tf32": 2e-3, "fp16": 5e-3}
+LOOSEST = max(BOUNDS, key=lambda precision: BOUNDS[precision])
+ELEMENT_FACTOR = 100.0
+# A propagated tensor carries the errors of every layer before it. Each layer adds about its own and passes
+# on what it was given (norms and activations here have slope near 1), so they add up with depth; the nets
+# in reach are some ten layers deep.
+PROPAGATED_FACTOR = 10.0
+_WITHOUT_MEASURE = float(np.finfo(np.float64).max)  # of a tensor with NaN: JSON has no infinity
+
+
+def error_stats(
+    actual: np.ndarray,
+    expected: np.ndarray,
+    precision: str,
+    *,
+    factor: float = 1.0,
+    ratio: float | None = None,
+    moved: np.ndarray | None = None,
+) -> ErrorStats:
+    """How far `actual` is from `expected` (float64, of the same shape), judged by the bound of `precision`.
+
+    `factor` widens the bound (PROPAGATED_FACTOR for tensors that carry earlier layers' errors); `ratio` is
+    kept as it is (see `ratio` below). moved: how far the right answer itself moves, element by element, when
+    its inputs move by one rounding (bench.measure.answers.oracle.moved); the bound is widened by that.
+    Integers and Booleans are exact, but where they move so. A reference that is 0 everywhere has no relative
+    error: the absolute errors are then held against the bound. Raises ValueError where the shapes differ.
+    """
+    if actual.shape != expected.shape:
+        raise ValueError(f"shape {actual.shape} is compared with shape {expected.shape}")
+    bound = BOUNDS[precision] * factor
+    reference = np.asarray(expected, np.float64)
+    values = np.asarray(actual, np.float64)
+    broken = ~np.isfinite(values)
+    if broken.any():
+        index = tuple(int(i) for i in np.argwhere(broken)[0])
+        word = "NaN" if np.isnan(values[index]) else "infinity"
+        return _failure(
+            bound, f"{word} at index {index}, one of {int(broken.sum())} such elements of {values.size}"
+        )
+    if not np.isfinite(reference).all():
+        return _failure(bound, "the reference itself holds NaN or infinity: nothing can be compared with it")
+    if values.size == 0:
+        return ErrorStats(rel_l2=0.0, max_abs=0.0, mean_abs=0.0, max_rel=0.0, bound=bound, ok=True)
+    difference = np.abs(values - reference)
+    norm = float(np.linalg.norm(reference)) or float(np.sqrt(values.size))
+    largest = float(np.abs(reference).max()) or 1.0
+    rel_l2 = float(np.linalg.norm(difference)) / norm
+    max_abs = float(difference.max())
+    allowed = ELEMENT_FACTOR * bound * largest
+    if moved is not None:
+        bound += factor * float(np.linalg.norm(moved)) / norm
+        allowed += factor * float(np.max(moved, initial=0.0))
+    reason = ""
+    if expected.dtype.kind in "iub":
+        off = difference != 0 if moved is None else (difference != 0) & (moved == 0)
+        if off.any():
+            index = tuple(int(i) for i in np.argwhere(off)[0])
+            reason = (
+                f"{int(off.sum())} of {off.size} whole numbers differ, first {index}: {values[index]:.9g} "
+                f"instead of {reference[index]:.9g}"
+            )
+    elif rel_l2 > bound:
+        reason = f"relative L2 error {rel_l2:.2e} is above {bound:.0e}"
+    elif max_abs > allowed:
+        index = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))
+        reason = (
+            f"element {index} is {values[index]:.6g} instead of {reference[index]:.6g}, off by more than "
+            f"{allowed:.1e} ({ELEMENT_FACTOR:.0f} × {bound:.0e} of the tensor's largest value)"
+        )
+    return ErrorStats(
+        rel_l2=rel_l2,
+        max_abs=max_abs,
+        mean_abs=float(difference.mean()),
+        max_rel=max_abs / largest,
+        bound=bound,
+        ok=not reason,
+        ratio=ratio,
+        reason=reason,
+    )
+
+
+def judged(
+    actual: np.ndarray,
+    expected: np.ndarray,
+    precision: str,
+    factor: float = 1.0,
+    moved: np.ndarray | None = None,
+) -> ErrorStats:
+    """As `error_stats`; an answer of another shape is a wrong one."""
+    if actual.shape != expected.shape:
+        return _failure(
+            BOUNDS[precision] * factor, f"the shape is {actual.shape} and should be {expected.shape}"
+        )
+    return error_stats(actual, expected, precision, factor=factor, moved=moved)
+
+
+def _failure(bound: float, reason: str) -> ErrorStats:
+    largest = _WITHOUT_MEASURE
+    return ErrorStats(
+        rel_l2=largest,
+        max_abs=largest,
+        mean_abs=largest,
+        max_rel=largest,
+        bound=bound,
+        ok=False,
+        reason=reason,
+    )
+
+
+def ratio(ours: ErrorStats, reference: ErrorStats | None) -> float | None:
+    """Our relative L2 error over the reference backend's own; None where that is unknown or 0."""
+    if reference is None or reference.rel_l2 == 0.0 or _WITHOUT_MEASURE in (ours.rel_l2, reference.rel_l2):
+        return None
+    return ours.rel_l2 / reference.rel_l2
+
+
+# ------------------------------------------------------------------------------------- golden images placed
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Golden images in a batch: `inputs` by name (batch, …); row `rows[i]` holds golden image `golden[i]`."""
+
+    inputs: Mapping[str, np.ndarray]
+    rows: tuple[int, ...]
+    golden: tuple[int, ...]
+
+
+def place(
+    golden_inputs: Mapping[str, np.ndarray], batch: int, filler: np.ndarray | None = None, seed: int = 0
+) -> Placement:
+    """A full batch with the golden images at its first, middle and last places.
+
+    golden_inputs: name → (k, …) float32, k images. filler: further images (n, …) of the first input that
+    fill the other places, drawn with `seed`; without any, the golden images themselves in another order. A
+    batch of at most k images takes the first ones; otherwise a third of them goes to each place, so that an
+    index error that only shows far from the start of a batch is met.
+    """
+    count = next(iter(golden_inputs.values())).shape[0]
+    random = np.random.default_rng(seed)
+    if batch <= count:
+        rows = golden = tuple(range(batch))
+        return Placement({name: array[:batch].copy() for name, array in golden_inputs.items()}, rows, golden)
+    first, middle, last = (len(part) for part in np.array_split(np.arange(count), 3))
+    start = min(max(first, (batch - middle) // 2), batch - last - middle)
+    rows = (*range(first), *range(start, start + middle), *range(batch - last, batch))
+    golden = tuple(range(count))
+    chosen = random.integers(0, count, batch)
+    inputs = {}
+    for index, (name, array) in enumerate(golden_inputs.items()):
+        if index == 0 and filler is not None and len(filler):
+            full = filler[random.integers(0, len(filler), batch)].astype(array.dtype)
+        else:
+            full = array[chosen]
+        full[list(rows)] = array
+        inputs[name] = full
+    return Placement(inputs, rows, golden)
+
+
+def check(
+    outputs: Mapping[str, np.ndarray],
+    expected: Mapping[str, np.ndarray],
+    placement: Placement,
+    precision: str,
+    moved: Mapping[str, np.ndarray] | None = None,
+) -> ErrorStats:
+    """A model's outputs at a batch size against the oracle, on the rows that hold golden images.
+
+    outputs: name → (batch, …) as fetched; expected: name → (k, …) float64. The bound is that of a propagated
+    tensor, widened by `moved` (name → (k, …)) as in `error_stats`. All rows are searched for NaN and
+    infinity. Of several outputs the worst is told, named.
+    """
+    worst: ErrorStats | None = None
+    for name, reference in expected.items():
+        actual = outputs[name]
+        finite = np.isfinite(actual)
+        if not finite.all():
+            stats = error_stats(
+                actual, np.zeros_like(actual, np.float64), precision, factor=PROPAGATED_FACTOR
+            )
+        else:
+            rows, golden = list(placement.rows), list(placement.golden)
+            distance = None if moved is None or name not in moved else moved[name][golden]
+            stats = error_stats(
+                actual[rows], reference[golden], precision, factor=PROPAGATED_FACTOR, moved=distance
+            )
+        if worst is None or (stats.ok, -stats.rel_l2) < (worst.ok, -worst.rel_l2):
+            worst = stats
+            if stats.reason and len(expected) > 1:
+                worst = msgspec.structs.replace(stats, reason=f"output {name}: {stats.reason}")
+    if worst is None:
+        raise ValueError("there is no output to check")
+    return worst
+
+
+# ----------------------------------------------------------------------------------------- labels, agreement
+
+
+def top_k(scores: np.ndarray, k: int) -> np.ndarray:
+    """The k best classes of each row of `scores` (n, classes), best first, (n, min(k, classes)) int64.
+
+    Equal scores are taken in the order of their class, so that the answer doesn't hang on a sort; NaN is
+    worst of all.
+    """
+    clean = np.where(np.isnan(scores), -np.inf, scores)
+    return np.argsort(-clean, axis=1, kind="stable")[:, :k].astype(np.int64)
+
+
+def decided(margin: np.ndarray, precision: str) -> np.ndarray:
+    """Which images a reference was sure of, bool (n,): whose two best scores lie further apart than two right
+    answers in `precision` can differ.
+
+    margin: the difference of the two best scores over the length (L2) of the image's row of scores. Two
+    elements of a row within the bound of a whole model's output can move against each other by √2 of it, in
+    the one answer as in the other.
+    """
+    return np.asarray(margin > 2 * np.sqrt(2) * PROPAGATED_FACTOR * BOUNDS[precision])
+
+
+def agreement(predicted: np.ndarray, reference: np.ndarray) -> float:
+    """The fraction of images whose top-1 answer (n,) equals the reference's (n,)."""
+    if predicted.shape != reference.shape:
+        raise ValueError(f"{len(predicted)} answers are compared with {len(reference)}")
+    return float((predicted == reference).mean())

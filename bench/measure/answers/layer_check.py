@@ -1,0 +1,156 @@
+"""The layers of one case: each checked alone before anything is timed, and told with its time afterwards.
+
+What a softmax hides is wrong all the same: a layer of ours beyond its bound makes the case incorrect,
+whatever its model's output says. Errors do not hang on the batch, so every layer is looked at on a few
+images, once for each kernel that runs it; one of the user's own kernels, and a library that chooses its
+algorithm out of sight, also at the case's own batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bench.measure.answers import layer_errors, layers
+from bench.measure.answers.layer_errors import Errors
+from bench.measure.material import ORACLE, Material
+from bench.measure.outcomes import Incorrect
+from bench.results.records import Case, ErrorStats, Layer
+from engine import backends
+from engine.backend import Backend, Options, Planned, Session, Variant
+from engine.graph import groups
+from engine.graph.plan import Plan
+from kernels import registry
+
+
+class LayerCheck:
+    """Of `case` on `backend`, prepared with `options`. warnings: what should be known of a case that is
+    right: layers of a reference beyond its bound, layers that could not be looked at."""
+
+    def __init__(self, case: Case, backend: Backend, options: Options, material: Material) -> None:
+        self._case, self._backend, self._options = case, backend, options
+        self._material = material
+        self._isolated: dict[str, ErrorStats] | None = None
+        self.warnings: list[str] = []
+
+    @property
+    def _is_library(self) -> bool:
+        """Whether this is a reference: its own excess is shown beside its time, and fails nothing of ours."""
+        return self._backend.name == self._backend.reference or isinstance(self._backend, Variant)
+
+    def before_timing(self, session: Session) -> None:
+        """Raises Incorrect where a layer of ours is beyond its bound."""
+        if self._is_library or not isinstance(session, Planned):
+            return
+        plan = session.plan
+        self._options = replace(self._options, rungs=_that_run(plan))
+        self._isolated = self._taken(plan)
+        self._unchecked()
+        wrong = {name: stats for name, stats in self._isolated.items() if not stats.ok}
+        if wrong:
+            name = next(iter(wrong))
+            raise Incorrect(wrong[name], f"layer {self._words(name)} alone, fed right inputs")
+
+    def known(self) -> tuple[Layer, ...]:
+        """The layers with the errors that were found before timing, without times."""
+        if self._isolated is None:
+            return ()
+        golden = self._material.golden()
+        return layers.measure(
+            self._material.graph,
+            self._backend,
+            self._case.precision,
+            self._options,
+            golden,
+            golden.images,
+            found=Errors(self._isolated, {}),
+            times=False,
+        )
+
+    def measured(self, session: Session, seconds: float) -> tuple[Layer, ...]:
+        """Every layer's time at the case's batch, its errors, and their ratio to the reference's own."""
+        case, material = self._case, self._material
+        golden, graph = material.golden(), material.graph
+        if self._isolated is None:
+            self._isolated = self._taken(None)
+        reference = backends.get(self._backend.reference)
+        found = layers.measure(
+            graph,
+            self._backend,
+            case.precision,
+            self._options,
+            golden,
+            case.batch,
+            session=session,
+            reference=reference if reference.unavailable() is None else None,
+            found=Errors(
+                self._isolated,
+                layer_errors.propagated(graph, self._backend, case.precision, self._options, golden),
+            ),
+            seconds=seconds,
+        )
+        self._mark(found)
+        return found
+
+    # ------------------------------------------------------------------------------------------- the inside
+
+    def _taken(self, plan: Plan | None) -> dict[str, ErrorStats]:
+        case, material = self._case, self._material
+        at = (material.graph, self._backend, case.precision, self._options, material.golden())
+        steps = () if plan is None else [step.nodes for step in plan.steps]
+        refused: list[str] = []
+        found = layer_errors.isolated(*at, steps, material.tell, refused)
+        own = self._at_its_batch(plan)
+        own = None if own is None else [*own, *refused]
+        if own is None or own:
+            for part, stats in layer_errors.errors_at(*at, case.batch, own):
+                if part.output not in found or found[part.output].ok or not stats.ok:
+                    found[part.output] = stats
+        return found
+
+    def _at_its_batch(self, plan: Plan | None) -> list[str] | None:
+        """The nodes whose layers are also looked at at the case's own batch; None: all."""
+        if self._case.batch <= self._material.golden().images:
+            return []
+        if plan is None:
+            return None if self._options.ort is not None else []
+        dirs = self._options.kernel_dirs
+        own = [s for s in plan.steps if dirs and registry.find(plan.device, s.op, s.rung, dirs).user]
+        return [node for step in own for node in step.nodes]
+
+    def _unchecked(self) -> None:
+        """Say which layers were not looked at, where the oracle knows them."""
+        material = self._material
+        golden = material.golden()
+        if self._isolated is None or material.judge != ORACLE:
+            return
+        parts = [part for part in groups.groups(material.graph, golden.images) if part.flops]
+        missing = [part.nodes[0] for part in parts if part.output not in self._isolated]
+        if missing:
+            names = ", ".join(missing[:4]) + (", …" if len(missing) > 4 else "")
+            self.warnings.append(f"{len(missing)} of {len(parts)} layers could not be checked alone: {names}")
+
+    def _mark(self, found: tuple[Layer, ...]) -> None:
+        """Say of a reference which of its layers is beyond the bound, and of ours what is carried along."""
+        kind = "isolated" if self._is_library else "propagated"
+        told = [(layer, getattr(layer, kind)) for layer in found]
+        off = [(layer, stats) for layer, stats in told if stats is not None and not stats.ok]
+        if not off:
+            return
+        layer, stats = max(off, key=lambda item: float(item[1].rel_l2))
+        more = f" (and {len(off) - 1} more)" if len(off) > 1 else ""
+        how = "alone" if self._is_library else "with the errors of those before it"
+        self.warnings.append(f"layer {layer.nodes[0]} {how}: {stats.reason}{more}")
+
+    def _words(self, output: str) -> str:
+        """A layer by its nodes and what computes it."""
+        for layer in self.known():
+            if layer.output == output:
+                rungs = [self._options.rungs[node] for node in layer.nodes if node in self._options.rungs]
+                by = f" ({', '.join(rungs)})" if rungs else ""
+                return f"{layer.nodes[0]}{by}"
+        return output
+
+
+def _that_run(plan: Plan) -> dict[str, str]:
+    """The rungs of a plan named by node: at another batch size other rungs would run."""
+    return {step.nodes[0]: step.rung for step in plan.steps}

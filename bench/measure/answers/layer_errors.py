@@ -1,0 +1,282 @@
+"""Errors of a model's operators on one backend: each alone, fed right inputs, and with those before it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bench.measure.answers import accuracy, oracle
+from bench.measure.answers.oracle import Golden
+from bench.results.records import ErrorStats
+from engine.backend import Backend, Options, Session
+from engine.graph import groups as grouping
+from engine.graph import submodel
+from engine.graph.graph import Graph
+from engine.graph.groups import Group
+from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
+
+_KEPT = 1024  # errors of single groups, some hundred bytes each
+
+Span = tuple[str, ...]
+"""ONNX nodes that a session runs as one step."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """By output tensor; a group that the backend refuses alone has no isolated error."""
+
+    isolated: Mapping[str, ErrorStats]
+    propagated: Mapping[str, ErrorStats]
+
+
+_known: OrderedDict[Any, Any] = OrderedDict()  # of groups alone: ErrorStats or None; of models: by tensor
+
+
+def errors_of(graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden) -> Errors:
+    """Errors at the golden images, kept: all batch sizes share them.
+
+    A user's own kernels may change between two calls, so nothing of theirs is kept.
+    """
+    return Errors(
+        isolated(graph, backend, precision, options, golden),
+        propagated(graph, backend, precision, options, golden),
+    )
+
+
+def isolated(
+    graph: Graph,
+    backend: Backend,
+    precision: str,
+    options: Options,
+    golden: Golden,
+    steps: Iterable[Span] = (),
+    progress: Callable[[str], None] = lambda text: None,
+    refused: list[str] | None = None,
+) -> dict[str, ErrorStats]:
+    """Errors of each group alone at the golden images, kept by what it is made of and the rungs named in it.
+
+    steps: what a session runs as one; groups whose operators are one step are looked at together, as one. A
+    group is left out where the golden answers lack its inputs (a judge other than the oracle knows the
+    model's outputs alone) or the backend refuses it alone. refused: takes the nodes of groups whose rungs
+    refuse so few images; the backend's own choice at these was looked at in their place.
+    """
+    content = _content(golden)
+    found: dict[str, ErrorStats] = {}
+    for part, outputs in _units(graph, grouping.groups(graph, golden.images), steps):
+        if not set(part.inputs) <= set(golden.tensors):
+            continue
+        of = options_of(part.nodes, options)
+        key = None
+        if not options.kernel_dirs:
+            at = (graph.sha256, graph.devices, backend.name, precision, golden.images, content)
+            key = (*at, part.nodes, _asked(of))
+        if key is None or key not in _known:
+            progress(f"checking {part.nodes[0]} alone")
+            stats, fits = _alone(graph, backend, precision, of, golden, part)
+            if key is not None:
+                _keep(key, (stats, fits))
+        else:
+            stats, fits = _known[key]
+        if not fits and refused is not None:
+            refused += part.nodes
+        if stats is not None:
+            found |= dict.fromkeys(outputs, stats)
+    return found
+
+
+def propagated(
+    graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden
+) -> dict[str, ErrorStats]:
+    """Errors of every group's output, fed what the backend computed before it, at the golden images; kept as
+    `isolated`'s are."""
+    key = None
+    if not options.kernel_dirs:
+        at = (graph.sha256, graph.devices, backend.name, precision, golden.images, _content(golden))
+        key = (*at, _asked(options))
+        if key in _known:
+            return dict(_known[key])
+    names = [part.output for part in grouping.groups(graph, golden.images) if part.output in golden.tensors]
+    told = submodel.with_outputs(graph, names)
+    try:
+        session = backend.prepare(told, golden.images, precision, options)
+    except UnsupportedError:
+        if not options.rungs:
+            raise
+        # A rung that takes the case's batch and not that of the golden images.
+        session = backend.prepare(told, golden.images, precision, replace(options, rungs={}))
+    try:
+        actual = _answers(session, golden.inputs)
+    finally:
+        session.close()
+    factor = accuracy.PROPAGATED_FACTOR
+    found = {
+        name: accuracy.judged(actual[name], golden.tensors[name], precision, factor)
+        for name in names
+        if name in actual
+    }
+    if not all(stats.ok for stats in found.values()):
+        moved = oracle.moved_along(graph, golden, [name for name, stats in found.items() if not stats.ok])
+        for name, distance in moved.items():
+            found[name] = accuracy.judged(actual[name], golden.tensors[name], precision, factor, distance)
+    if key is not None:
+        _keep(key, found)
+    return found
+
+
+def errors_at(
+    graph: Graph,
+    backend: Backend,
+    precision: str,
+    options: Options,
+    golden: Golden,
+    batch: int,
+    nodes: Iterable[str] | None = None,
+) -> Iterator[tuple[Group, ErrorStats]]:
+    """Errors of each group alone, fed right inputs, at any batch size: which algorithm a library takes for a
+    layer hangs on the batch, and its error with it. Convolutions come first. nodes: of the groups of these
+    alone.
+
+    The golden images stand at the first, middle and last places of the batch, and there the answers are
+    looked at. A group whose first axis is not the batch, or that the backend refuses alone, is passed over.
+    Raises OutOfMemoryError.
+    """
+    whole = {part.output: part for part in grouping.groups(graph, golden.images)}
+    parts = sorted(grouping.groups(graph, batch), key=lambda part: not part.op_type.startswith("Conv"))
+    wanted = None if nodes is None else set(nodes)
+    for part in parts:
+        if part.output not in whole or not {*part.inputs, part.output} <= set(golden.tensors):
+            continue
+        if wanted is not None and wanted.isdisjoint(part.nodes):
+            continue
+        sub = submodel.extract(graph, part.nodes, batch)
+        fed = oracle.feeds(sub, golden, precision)
+        expected = oracle.alone(graph, whole[part.output], golden, precision)
+        tensors = [(info.shape, fed[info.name]) for info in sub.inputs] + [(part.shape, expected)]
+        if any(
+            not shape or shape[0] != batch or array.shape != (golden.images, *shape[1:])
+            for shape, array in tensors
+        ):
+            continue
+        placed = accuracy.place(fed, batch)
+        try:
+            with prepared(
+                backend, sub, sub.fixed_batch or batch, precision, options_of(part.nodes, options)
+            ) as session:
+                actual = _answers(session, placed.inputs)[part.output]
+        except OutOfMemoryError:
+            raise
+        except KernelscopeError:
+            continue
+        rows, golden_rows = list(placed.rows), list(placed.golden)
+        stats = accuracy.judged(actual[rows], expected[golden_rows], precision)
+        if not stats.ok and np.isfinite(actual[rows]).all():
+            moved = oracle.moved(graph, whole[part.output], golden, precision)
+            stats = accuracy.judged(actual[rows], expected[golden_rows], precision, moved=moved[golden_rows])
+        yield part, stats
+
+
+def options_of(nodes: Sequence[str], options: Options) -> Options:
+    """The options of these nodes alone: a model that lacks a node refuses a rung that is named for it."""
+    return replace(options, rungs={n: rung for n, rung in options.rungs.items() if n in nodes})
+
+
+@contextmanager
+def prepared(
+    backend: Backend, graph: Graph, batch: int, precision: str, options: Options
+) -> Iterator[Session]:
+    """A session that is closed at the end. Raises what the backend raises."""
+    session = backend.prepare(graph, batch, precision, options)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+# ------------------------------------------------------------------------------------------- the inside
+
+
+def _units(
+    graph: Graph, parts: Sequence[Group], steps: Iterable[Span]
+) -> list[tuple[Group, tuple[str, ...]]]:
+    """The groups in their order, those whose main operators are one step as one, each with the outputs of all
+    that it is made of. (An activation that a step does behind the pool stays with its convolution.)"""
+    main = {node.name for node in graph.nodes if node.op_type in grouping.MAIN}
+    place = {node: index for index, part in enumerate(parts) for node in part.nodes if node in main}
+    head = list(range(len(parts)))
+    for step in steps:
+        touched = sorted({head[place[node]] for node in step if node in place})
+        for index, first in enumerate(head):
+            if touched and first in touched:
+                head[index] = touched[0]
+    units = []
+    for first in dict.fromkeys(head):
+        together = [part for part, of in zip(parts, head, strict=True) if of == first]
+        unit = together[0] if len(together) == 1 else _as_one(graph, together)
+        units.append((unit, tuple(part.output for part in together)))
+    return units
+
+
+def _as_one(graph: Graph, parts: Sequence[Group]) -> Group:
+    nodes = tuple(node for part in parts for node in part.nodes)
+    made = {name for node in graph.nodes if node.name in nodes for name in node.outputs}
+    return replace(
+        parts[-1],
+        nodes=nodes,
+        op_type="+".join(part.op_type for part in parts),
+        inputs=tuple(dict.fromkeys(name for part in parts for name in part.inputs if name not in made)),
+    )
+
+
+def _alone(
+    graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden, part: Group
+) -> tuple[ErrorStats | None, bool]:
+    """The error of one group at the golden images, None where the backend refuses it alone; and whether the
+    rungs that are named for it take so few images."""
+    sub = submodel.extract(graph, part.nodes, golden.images)
+    batch, fits = sub.fixed_batch or golden.images, True
+    try:
+        try:
+            session = backend.prepare(sub, batch, precision, options)
+        except UnsupportedError:
+            fits = not options.rungs
+            session = backend.prepare(sub, batch, precision, replace(options, rungs={}))
+        try:
+            actual = _answers(session, oracle.feeds(sub, golden, precision))[part.output]
+        finally:
+            session.close()
+    except KernelscopeError:
+        return None, fits
+    return oracle.judged_alone(actual, graph, part, golden, precision, sub), fits
+
+
+def _asked(options: Options) -> tuple[object, ...]:
+    """What of the options the answers hang on."""
+    return (
+        options.cuda_graph,
+        options.tuned,
+        *sorted(options.rungs.items()),
+        *sorted(options.provider_options.items()),
+        options.ort,
+    )
+
+
+def _content(golden: Golden) -> int:
+    return hash(tuple(array.tobytes() for array in golden.inputs.values()))
+
+
+def _keep(key: Any, value: Any) -> None:
+    _known[key] = value
+    while len(_known) > _KEPT:
+        _known.popitem(last=False)
+
+
+def _answers(session: Session, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    session.bind(inputs)
+    session.run()
+    session.synchronize()
+    return session.fetch()

@@ -1,0 +1,324 @@
+"""Golden tensors: `onnx.reference` in float64, mended (bench.measure.answers.oracle_ops), kept by content
+hash.
+
+The oracle answers for at most `MAX_IMAGES` images of a model; larger batches are judged on those images. It
+is cross-checked against ONNX Runtime in float32 before any backend is judged by it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import zipfile
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from bench.measure.answers import accuracy
+from bench.measure.answers.oracle_ops import MENDED
+from bench.results.records import ErrorStats
+from engine import backends, tuned_store
+from engine.graph import groups as grouping
+from engine.graph import submodel
+from engine.graph.graph import Graph
+from engine.graph.groups import Group
+from engine.ort import sessions as ort
+from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
+from models.cache import atomic_file, cache_dir
+
+MAX_IMAGES = 8
+# Of the answers: goes up with every change of bench.measure.answers.oracle_ops, so that no old file is read.
+VERSION = 1
+_DISK_NBYTES_A_MODEL = 64 << 20
+_DISK_NBYTES = 512 << 20
+_MEMORY_NBYTES = 1 << 30
+_LONG_FLOPS = 2e8  # of a group's evaluation: some tenths of a second
+
+
+@dataclass(frozen=True)
+class Golden:
+    """The oracle's answers for `images` images of a model.
+
+    inputs: what they were computed from, float32 (images, …) by name. tensors: float64 by ONNX name, the
+    inputs among them; the first axis is the batch wherever it is in the model. The answers of groups alone
+    (see `alone`) are kept with it.
+    """
+
+    images: int
+    inputs: Mapping[str, np.ndarray]
+    tensors: Mapping[str, np.ndarray]
+    _alone: dict[tuple[str, bool], np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+
+
+_kept: OrderedDict[str, dict[str, np.ndarray]] = OrderedDict()
+_cross_checked: dict[str, str | None] = {}
+
+
+def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] | None = None) -> Golden:
+    """The oracle's tensors for `inputs` (name → (k, …) float32, k ≤ MAX_IMAGES; more are cut to the first).
+
+    names: tensors wanted (None: all that a group of engine.graph.groups reads or writes, and the graph's
+    outputs; weights are left out). Answers are kept in memory, and on disk if they are small, by the hash of
+    model and inputs. Raises UnsupportedError naming a node the oracle cannot run, and OutOfMemoryError.
+    """
+    cut = {name: np.ascontiguousarray(array[:MAX_IMAGES], np.float32) for name, array in inputs.items()}
+    images = next(iter(cut.values())).shape[0]
+    if names is None:
+        parts = grouping.groups(graph, images)
+        names = {name for part in parts for name in (*part.inputs, part.output)}
+    wanted = {*names, *(info.name for info in graph.outputs)} - set(graph.initializers) - set(cut)
+    tensors = answered(graph, cut, wanted)
+    widened = {name: array.astype(np.float64) for name, array in cut.items()}
+    return Golden(images, cut, {**widened, **tensors})
+
+
+def answered(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:
+    """The tensors `names` of one evaluation in float64, kept in memory, and on disk if they are small, by the
+    hash of model and inputs. Raises as `golden` does."""
+    wanted, key = set(names), _key(graph, inputs)
+    tensors = _load(key, wanted)
+    if tensors is None:
+        tensors = run(graph, inputs, wanted)
+        _keep(key, tensors)
+    return tensors
+
+
+def run(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:
+    """The tensors `names` of one evaluation in float64, nothing kept. Raises as `golden` does."""
+    wanted = sorted(names)
+    feeds = {name: _widened(array) for name, array in (*graph.initializers.items(), *inputs.items())}
+    nodes = [node for node in graph.proto.graph.node if not set(node.output) <= set(graph.initializers)]
+    unknown = onnx.TensorProto.UNDEFINED
+    proto = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            nodes,
+            "oracle",
+            [onnx.helper.make_tensor_value_info(name, unknown, None) for name in feeds],
+            [onnx.helper.make_tensor_value_info(name, unknown, None) for name in wanted],
+        ),
+        opset_imports=list(graph.proto.opset_import),
+    )
+    try:
+        with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity, which are judged
+            results = ReferenceEvaluator(proto, new_ops=list(MENDED)).run(wanted, feeds)
+    except MemoryError as error:
+        raise OutOfMemoryError(f"memory did not suffice for the float64 oracle of {graph.name}") from error
+    except Exception as error:  # whatever a reference operator raises
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UnsupportedError(f"the float64 oracle cannot run {graph.name}: {text}") from error
+    return {name: np.asarray(result) for name, result in zip(wanted, results, strict=True)}
+
+
+def feeds(part_alone: Graph, answers: Golden, precision: str = "fp32") -> dict[str, np.ndarray]:
+    """The golden inputs of a group taken out of its model (engine.graph.submodel.extract), rounded as a layer
+    of `precision` is fed them: that rounding is the format's doing, not the layer's.
+    """
+    return {
+        info.name: rounded(answers.tensors[info.name], info.dtype, precision) for info in part_alone.inputs
+    }
+
+
+def alone(
+    graph: Graph, part: Group, answers: Golden, precision: str = "fp32", extracted: Graph | None = None
+) -> np.ndarray:
+    """What the group alone should answer to `feeds`, in float64; evaluated once for all backends and checks.
+
+    extracted: the group taken out at `answers.images`, where the caller has it. Raises as `golden` does.
+    """
+    key = (part.output, precision == "fp16")
+    if key not in answers._alone:
+        sub = extracted or submodel.extract(graph, part.nodes, answers.images)
+        answers._alone[key] = run(sub, feeds(sub, answers, precision), [part.output])[part.output]
+    return answers._alone[key]
+
+
+def moved(
+    graph: Graph, part: Group, answers: Golden, precision: str = "fp32", extracted: Graph | None = None
+) -> np.ndarray:
+    """How far the group's float64 answer moves, element by element (absolute), when each of its inputs moves
+    by one rounding of the format it is fed in, up or down at random. Raises as `golden` does."""
+    sub = extracted or submodel.extract(graph, part.nodes, answers.images)
+    random = np.random.default_rng(0)
+    fed = feeds(sub, answers, precision)
+    off = {name: _one_rounding(array, precision, random) for name, array in fed.items()}
+    right = alone(graph, part, answers, precision, sub)
+    return _distance(run(sub, off, [part.output])[part.output], right)
+
+
+def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """As `moved`, of a whole model's tensors: the model's inputs move by one rounding of float32. A tensor
+    that is no number there, or that the oracle did not give, is left out."""
+    random = np.random.default_rng(0)
+    off = {name: _one_rounding(array, "fp32", random) for name, array in answers.inputs.items()}
+    wanted = [name for name in dict.fromkeys(names) if name in answers.tensors and name not in answers.inputs]
+    found = run(graph, off, wanted)
+    return {name: _distance(found[name], answers.tensors[name]) for name in wanted}
+
+
+def _one_rounding(array: np.ndarray, precision: str, random: np.random.Generator) -> np.ndarray:
+    if array.dtype.kind != "f":
+        return array
+    unit = float(np.finfo(np.float16 if precision == "fp16" else np.float32).eps) / 2
+    return array.astype(np.float64) * (1 + unit * random.choice((-1.0, 1.0), array.shape))
+
+
+def _distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    return np.abs(one.astype(np.float64) - other.astype(np.float64))
+
+
+def _widened(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def judged_alone(
+    actual: np.ndarray,
+    graph: Graph,
+    part: Group,
+    answers: Golden,
+    precision: str,
+    extracted: Graph | None = None,
+) -> ErrorStats:
+    """What a backend answers for a group alone, fed `feeds`, against float64.
+
+    Of a group that takes long in float64 the golden tensor serves: it is what float64 says of the inputs
+    before they were rounded to float32, 6e-8 away. Not where the answer is beyond the bound then, or half
+    precision rounded the inputs by more. Whatever is beyond the bound still is judged once more, by how far
+    the right answer itself moves. Raises as `golden` does.
+    """
+    if precision != "fp16" and part.flops > _LONG_FLOPS and part.output in answers.tensors:
+        stats = accuracy.judged(actual, answers.tensors[part.output], precision)
+        if stats.ok:
+            return stats
+    right = alone(graph, part, answers, precision, extracted)
+    stats = accuracy.judged(actual, right, precision)
+    if stats.ok or actual.shape != right.shape or not np.isfinite(actual).all():
+        return stats
+    return accuracy.judged(actual, right, precision, moved=moved(graph, part, answers, precision, extracted))
+
+
+# --------------------------------------------------------------------------------------------- cross-check
+
+
+def cross_check(graph: Graph, answers: Golden) -> str | None:
+    """Why the oracle cannot be trusted with this model, or None if it agrees with ONNX Runtime everywhere.
+
+    Every group alone is fed the oracle's own tensors in both: float64 here, ONNX Runtime's CPU provider in
+    float32 there, and the two have to meet within the fp32 bound. Kept by the model's hash, on disk where
+    they agree.
+    """
+    if graph.sha256 not in _cross_checked:
+        key = _checked_key(graph, answers)
+        agreed = tuned_store.read("oracle", key, bool)
+        _cross_checked[graph.sha256] = None if agreed else _disagreement(graph, answers)
+        if not agreed and _cross_checked[graph.sha256] is None:
+            with contextlib.suppress(KernelError):  # a read-only cache costs time, not the answer
+                tuned_store.write("oracle", key, True)
+    return _cross_checked[graph.sha256]
+
+
+def _checked_key(graph: Graph, answers: Golden) -> tuned_store.Key:
+    """What an agreement holds for: the model and its groups, these inputs, both programs' versions."""
+    return {
+        "answers": _key(graph, answers.inputs),
+        "devices": ", ".join(graph.devices),
+        "onnxruntime": str(ort.import_onnxruntime().__version__),
+        "numpy": np.__version__,
+    }
+
+
+def _disagreement(graph: Graph, answers: Golden) -> str | None:
+    backend = backends.get("ort-cpu")
+    for part in grouping.groups(graph, answers.images):
+        sub = submodel.extract(graph, part.nodes, answers.images)
+        output = part.output
+        words = f"the oracle is not trusted with {graph.name}: at node {part.nodes[-1]} ({part.op_type})"
+        try:
+            session = backend.prepare(sub, sub.fixed_batch or answers.images)
+            try:
+                session.bind(feeds(sub, answers))
+                session.run()
+                session.synchronize()
+                actual = session.fetch()[output]
+            finally:
+                session.close()
+            stats = judged_alone(actual, graph, part, answers, "fp32", sub)
+        except KernelscopeError as error:
+            return f"{words} it could not be compared with ONNX Runtime: {error}"
+        if not stats.ok:
+            return f"{words} it differs from ONNX Runtime: {stats.reason}"
+    return None
+
+
+def rounded(array: np.ndarray, dtype: str, precision: str = "fp32") -> np.ndarray:
+    """A golden tensor as a layer of `precision` is fed it: in its own `dtype`, through half for fp16."""
+    if precision == "fp16" and np.dtype(dtype).kind == "f":
+        return array.astype(np.float16).astype(dtype)
+    return array.astype(dtype)
+
+
+# ------------------------------------------------------------------------------------------------- keeping
+
+
+def _key(graph: Graph, inputs: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(f"{VERSION} {onnx.__version__} {graph.sha256}".encode())
+    for name, array in sorted(inputs.items()):
+        digest.update(f"{name} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _folder() -> Path:
+    return cache_dir() / "oracle"
+
+
+def _load(key: str, wanted: set[str]) -> dict[str, np.ndarray] | None:
+    found = _kept.get(key)
+    if found is None:
+        # A broken or foreign file is as good as none.
+        with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+            path = _folder() / f"{key}.npz"
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+                found = {str(name): file[f"t{i}"] for i, name in enumerate(file["names"])}
+            os.utime(path)
+            _remember(key, found)
+    if found is None or not wanted <= set(found):
+        return None
+    if key in _kept:
+        _kept.move_to_end(key)
+    return {name: found[name] for name in wanted}
+
+
+def _keep(key: str, tensors: dict[str, np.ndarray]) -> None:
+    _remember(key, tensors)
+    if sum(array.nbytes for array in tensors.values()) > _DISK_NBYTES_A_MODEL:
+        return
+    arrays: dict[str, Any] = {f"t{i}": array for i, array in enumerate(tensors.values())}
+    arrays["names"] = np.array(list(tensors))
+    with contextlib.suppress(OSError):  # a full disk or a read-only cache costs time, not the answer
+        with atomic_file(_folder() / f"{key}.npz") as path, path.open("wb") as stream:
+            np.savez(stream, **arrays)
+        _prune(_folder())
+
+
+def _remember(key: str, tensors: dict[str, np.ndarray]) -> None:
+    _kept[key] = {**_kept.get(key, {}), **tensors}
+    _kept.move_to_end(key)
+    while len(_kept) > 1 and sum(a.nbytes for kept in _kept.values() for a in kept.values()) > _MEMORY_NBYTES:
+        _kept.popitem(last=False)
+
+
+def _prune(folder: Path) -> None:
+    """Remove the files longest unused until what stays fits `_DISK_NBYTES`."""
+    files = sorted(folder.glob("*.npz"), key=lambda path: path.stat().st_mtime, reverse=True)
+    total = 0
+    for path in files:
+        total += path.stat().st_size
+        if total > _DISK_NBYTES:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,137 @@
+"""Were the passes that were timed right? Some of them, chosen afterwards, are rebuilt and looked at.
+
+Each was given inputs of its own (engine.stirring), and what it left was kept. It has to be what the same
+inputs give when nobody measures, and that has to be what float64 gives: a kernel that answers from memory,
+does its work outside of the time, or knows when it is timed fails one or the other.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.measure.answers import accuracy
+from bench.measure.outcomes import Incorrect
+from bench.results.records import ErrorStats
+from engine.witness import Witnessed
+
+# Timed passes: drawn ones, and the first that was kept, before which nothing of its answer was there.
+LOOKED_AT = 4
+# Who answers from memory gives the same to the same inputs when nobody measures: float64 is asked of as many
+# as this many seconds have time for, of one at least.
+FLOAT64_S = 0.05
+
+Arrays = Mapping[str, np.ndarray]
+WHEN = "during timing"
+
+
+@dataclass(frozen=True)
+class Look:
+    """A timed pass beside an untimed one over the same inputs. wrong: the first output that is not the
+    same, with what was found of it; place, got, expected: of its worst element."""
+
+    inputs: Arrays
+    answers: Arrays
+    wrong: str = ""
+    stats: ErrorStats | None = None
+    place: int = 0
+    got: float = 0.0
+    expected: float = 0.0
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether some of the poison was left: what was timed wrote not all of it."""
+        return bool(self.wrong) and bool(np.isnan(self.got)) and not np.isnan(self.expected)
+
+    @property
+    def words(self) -> str:
+        why = "it never wrote all of it" if self.unwritten else self.stats.reason if self.stats else ""
+        return f"a timed pass left in {self.wrong} what its inputs do not give: {why}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Of large outputs: the rows that are looked at, in order, and how many values one has."""
+
+    rows: np.ndarray
+    size: int
+
+    def among(self, places: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of flat places and what was found there those in these rows: both, and where they lie among the
+        values of these rows alone."""
+        row, inside = np.divmod(places, self.size)
+        held = np.isin(row, self.rows)
+        return places[held], found[held], np.searchsorted(self.rows, row[held]) * self.size + inside[held]
+
+
+def looks(
+    session: Witnessed,
+    again: Callable[[Arrays], Arrays],
+    precision: str,
+    factor: float = 1.0,
+    part: Part | None = None,
+) -> Iterator[Look]:
+    """Passes that were timed since this was asked last; nothing where none was.
+
+    again: an untimed pass of the same session over these inputs, its outputs by name. precision, factor: the
+    bound that the two are held to. part: the rows that `again` gives alone.
+    """
+    stirring, witnesses = session.stirring, session.witnesses()
+    if stirring is None:
+        return
+    first, rest = witnesses[:1], witnesses[1:]
+    drawn = secrets.SystemRandom().sample(rest, min(LOOKED_AT - 1, len(rest)))
+    for witness in (*drawn, *first):
+        inputs = stirring.inputs_of(witness.number)
+        answers = again(inputs)
+        yield _look(inputs, answers, witness.outputs, precision, factor, part)
+
+
+def _look(
+    inputs: Arrays,
+    answers: Arrays,
+    left: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    precision: str,
+    factor: float,
+    part: Part | None,
+) -> Look:
+    for name, (places, found) in left.items():
+        lying = places
+        if part is not None:
+            places, found, lying = part.among(places, found)
+        values = found.astype(np.float32)  # as answers are fetched
+        expected = np.asarray(answers[name]).reshape(-1)[lying].astype(np.float64)
+        stats = accuracy.judged(values, expected, precision, factor)
+        if not stats.ok:
+            off = np.abs(values - expected)
+            worst = int(np.where(np.isfinite(off), off, np.inf).argmax())
+            at = int(places[worst])
+            return Look(inputs, answers, name, stats, at, float(values[worst]), float(expected[worst]))
+    return Look(inputs, answers)
+
+
+def check(
+    session: Witnessed,
+    again: Callable[[Arrays], Arrays],
+    right: Callable[[Arrays, Arrays], ErrorStats | None],
+    precision: str,
+    factor: float = 1.0,
+) -> ErrorStats | None:
+    """Raises Incorrect where a timed pass was wrong; as `looks`. right: inputs and outputs of one pass
+    against float64, as far as it is worth it; None where there is nothing to hold it against."""
+    found: ErrorStats | None = None
+    spent = 0.0
+    for look in looks(session, again, precision, factor):
+        if look.wrong:
+            raise Incorrect(look.stats, WHEN, look.words)
+        if found is None or spent < FLOAT64_S:
+            started = time.perf_counter()
+            found = right(look.inputs, look.answers) or found
+            spent += time.perf_counter() - started
+            if found is not None and not found.ok:
+                raise Incorrect(found, f"{WHEN}, on inputs that were timed")
+    return found

@@ -1,0 +1,288 @@
+"""Job → cases: everything the user can get wrong is said here, in one sentence, before anything runs.
+
+Cases of one model, precision, batch size and image count make a group: their backends are timed together,
+interleaved. Within a model small batches come first, so that there is something to see soon.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.measure import rung_check
+from bench.results.records import Case, Job, stem
+from bench.run.bounds import MAX_BATCH, MAX_IMAGES, MAX_INSTANCES, MAX_THREADS
+from engine import backends
+from engine.backend import PRECISIONS, Backend, Variant
+from engine.graph import importer
+from kernels.errors import InputError
+from models import catalogue, datasets, names, preprocessing
+
+RANDOM_IMAGES = 64  # on which agreement is judged where there are no labels and nobody asked for more
+
+Progress = Callable[[str, float | None], None]
+Group = tuple[Case, ...]
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model as the job means it. name: as in the cases; path: None for a catalogue model, which is built
+    when it is first needed; images: how many the comparison takes unless told otherwise (None: all there
+    are)."""
+
+    name: str
+    title: str
+    path: Path | None
+    dataset: str
+    preprocess: str
+    images: int | None
+    classes: tuple[str, ...] = ()
+
+    def file(self, progress: Progress | None = None) -> Path:
+        """The ONNX file, built into the cache where need be. Raises ModelError."""
+        return self.path or catalogue.path(self.name, progress)
+
+
+def plan(
+    job: Job, progress: Progress | None = None, look: Callable[[str], None] = lambda model: None
+) -> tuple[Case, ...]:
+    """The cases of a job in the order they run. Raises InputError, one sentence, for anything wrong with it.
+    look: called before a model's file is read, which for a file from elsewhere is not to be done in a process
+    that matters (bench.questions.model_questions).
+
+    A backend asked for by name that cannot run here keeps its cases (they become "unsupported" with the
+    reason) as long as another can; with job.backends empty it is left out.
+    """
+    check(job)
+    chosen = choose_backends(job.backends)
+    if job.tune_reference:
+        chosen = with_variants(chosen)
+    specs = [model_spec(name, job) for name in dict.fromkeys(job.models)]
+    found: dict[str, Case] = {}
+    for spec in specs:
+        if spec.path is not None:
+            look(spec.name)
+            importer.load(spec.path)  # a broken file is told now, and not after an hour
+    rung_check.check(job, specs, chosen, progress)
+    for spec in specs:
+        for precision in dict.fromkeys(job.precisions):
+            for batch in sorted(set(job.batches_of(spec.name))):
+                for images in sorted(set(job.images_of(spec.name))) or [default_images(spec, progress)]:
+                    for backend in chosen:
+                        case = Case(
+                            model=spec.name,
+                            backend=backend.name,
+                            precision=precision,
+                            batch=batch,
+                            images=images,
+                        )
+                        other = found.setdefault(case.key, case)
+                        if other.model != case.model:
+                            raise InputError(
+                                f"models {other.model} and {case.model} have the same name; rename one file"
+                            )
+    return tuple(found.values())
+
+
+def groups(cases: Iterable[Case]) -> list[Group]:
+    """Cases that are timed together, in the order of their first member."""
+    found: dict[tuple[str, str, int, int], list[Case]] = {}
+    for case in cases:
+        found.setdefault((case.model, case.precision, case.batch, case.images), []).append(case)
+    return [tuple(group) for group in found.values()]
+
+
+# -------------------------------------------------------------------------------------------- what is named
+
+
+def model_spec(name: str, job: Job) -> ModelSpec:
+    """What a model's name or path means in this job. Raises InputError with the nearest name."""
+    if name in names.models():
+        entry = catalogue.get(name)
+        spec = ModelSpec(
+            name=name,
+            title=entry.title,
+            path=None,
+            dataset=entry.dataset,
+            preprocess=entry.preprocess,
+            images=entry.images,
+            classes=entry.classes,
+        )
+    elif name.endswith(".onnx") or "/" in name or "\\" in name or Path(name).is_file():
+        path = Path(name).expanduser()
+        if path.is_dir():
+            raise InputError(f"{name} is a folder; name an .onnx file")
+        if not path.is_file():
+            raise InputError(f"model file {name} does not exist{_nearest_file(path)}")
+        spec = ModelSpec(
+            name=name, title=path.stem, path=path, dataset="random", preprocess="unit", images=RANDOM_IMAGES
+        )
+    else:
+        raise InputError(
+            f"model {name!r} is not known{_nearest(name, names.models())}; "
+            f"known are {', '.join(names.models())}, or a path of an .onnx file"
+        )
+    if job.dataset is not None and job.dataset != spec.dataset:
+        images = RANDOM_IMAGES if job.dataset == "random" else None
+        spec = replace(spec, dataset=job.dataset, images=images)
+    if job.preprocess is not None:
+        spec = replace(spec, preprocess=job.preprocess)
+    return spec
+
+
+def default_images(spec: ModelSpec, progress: Progress | None = None) -> int:
+    """How many images a case takes unless told otherwise. Raises DataError where they cannot be had."""
+    if spec.images is not None:
+        return spec.images
+    return len(datasets.load(spec.dataset, progress=progress, classes=spec.classes))
+
+
+def choose_backends(asked: Sequence[str]) -> list[Backend]:
+    """The backends asked for, or all that can run here, variants left out. Raises InputError with the nearest
+    name, and where none of them can run, with the reasons."""
+    known = backends.all_backends()
+    for name in asked:
+        if name not in known:
+            raise InputError(
+                f"backend {name!r} is not known{_nearest(name, known)}; known are {', '.join(known)}"
+            )
+    plain = [backend for backend in known.values() if not isinstance(backend, Variant)]
+    chosen = [known[name] for name in dict.fromkeys(asked)] or plain
+    reasons = {backend.name: backend.unavailable() for backend in chosen}
+    if all(reasons.values()):
+        told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        raise InputError(f"no backend asked for can run here: {told}")
+    if asked:
+        return chosen
+    return [backend for backend in chosen if not reasons[backend.name]]
+
+
+def backend_names(job: Job) -> tuple[str, ...]:
+    """The backends that a job compares: those it names, else all that can run here. Raises InputError where
+    none can."""
+    return job.backends or tuple(backend.name for backend in choose_backends(()))
+
+
+def with_variants(chosen: Sequence[Backend]) -> list[Backend]:
+    """`chosen`, each variant of one of them behind it. Raises InputError, in words, where none of them can be
+    tuned on this machine."""
+    found: list[Backend] = []
+    reasons: dict[str, str | None] = {}
+    for backend in chosen:
+        found.append(backend)
+        for variant in backends.all_backends().values():
+            if isinstance(variant, Variant) and variant.variant_of == backend.name:
+                reasons[backend.name] = backend.unavailable()
+                found += [] if variant in chosen else [variant]
+    if reasons and not all(reasons.values()):
+        return found
+    tunable = sorted({b.variant_of for b in backends.all_backends().values() if isinstance(b, Variant)})
+    missing = "; ".join(
+        f"{name} is not among the backends" if reason is None else f"{name}: {reason}"
+        for name, reason in ((name, backends.get(name).unavailable()) for name in tunable)
+    )
+    raise InputError(
+        f"there is no reference to tune here ({missing}); what --tune-reference sweeps are options of cuDNN, "
+        "which ort-cpu does not have: leave it away"
+    )
+
+
+# ------------------------------------------------------------------------------------------ what is numbers
+
+
+def check(job: Job) -> None:
+    """Raise InputError for a job that means nothing, whatever models and backends there are."""
+    if not job.models:
+        raise InputError(f"no model was named; known are {', '.join(names.models())}")
+    if not job.batches:
+        raise InputError("no batch size was named; give one or more, as in 1,16,64")
+    for what, general, own, most in (
+        ("batch", job.batches, job.own_batches, MAX_BATCH),
+        ("images", job.images, job.own_images, MAX_IMAGES),
+    ):
+        for value in itertools.chain(general, *own.values()):
+            _within(what, value, 1, most)
+        called = [*job.models, *map(stem, job.models)]
+        for model in own:
+            if model not in called:
+                raise InputError(
+                    f"{what} sizes are given for {model}, which is not compared{_nearest(model, called)}; "
+                    f"compared are {', '.join(job.models)}"
+                )
+    check_threads(job.threads)
+    if not job.precisions:
+        raise InputError(f"no precision was named; known are {', '.join(PRECISIONS)}")
+    for precision in job.precisions:
+        if precision not in PRECISIONS:
+            raise InputError(
+                f"precision {precision!r} is not known{_nearest(precision, PRECISIONS)}; "
+                f"known are {', '.join(PRECISIONS)}"
+            )
+    check_seconds(job.budget_s, job.timeout_s)
+    check_instances(job.instances)
+    if job.l2 not in ("warm", "cold"):
+        raise InputError(f"L2 mode {job.l2!r} is not known; known are warm and cold")
+    if job.preprocess is not None:
+        preprocessing.parse(job.preprocess)
+    if job.dataset is not None:
+        _check_dataset(job.dataset)
+    for folder in job.kernel_dirs:
+        if not Path(folder).expanduser().is_dir():
+            raise InputError(f"kernel folder {folder} does not exist")
+
+
+def check_threads(threads: int | None) -> None:
+    """Raises InputError for a number of threads that no machine has; None: as many as there are cores."""
+    if threads is not None:
+        _within("threads", threads, 1, MAX_THREADS)
+
+
+def check_seconds(budget_s: float, timeout_s: float) -> None:
+    """Raises InputError for a budget of samples, or a time that a case is given, in which nothing can be
+    measured."""
+    for name, seconds in (("budget", budget_s), ("timeout", timeout_s)):
+        if not (math.isfinite(seconds) and seconds > 0):
+            raise InputError(f"{name} {seconds:g} s is no time to measure in; give seconds above 0")
+
+
+def check_instances(instances: int) -> None:
+    """Raises InputError for a number of sessions that are not to be timed beside each other."""
+    _within("instances", instances, 1, MAX_INSTANCES)
+
+
+def _check_dataset(spec: str) -> None:
+    if spec.startswith("folder:"):
+        folder = Path(spec.removeprefix("folder:")).expanduser()
+        if not folder.exists():
+            raise InputError(f"data set {spec}: the folder {folder} does not exist")
+    elif spec != "random" and spec not in names.datasets():
+        known = [*names.datasets(), "random", "folder:DIR"]
+        raise InputError(
+            f"data set {spec!r} is not known{_nearest(spec, known)}; known are {', '.join(known)}"
+        )
+
+
+def _within(what: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise InputError(f"{what} {value} is out of range; {least} to {most:,} works")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _nearest_file(path: Path) -> str:
+    try:
+        return _nearest(path.name, (p.name for p in path.parent.glob("*.onnx")))
+    except OSError:
+        return ""
+
+
+def folders(names_: Iterable[str]) -> list[Path]:
+    """Paths as the user wrote them, with ~ resolved."""
+    return [Path(name).expanduser() for name in names_]

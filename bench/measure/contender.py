@@ -1,0 +1,367 @@
+"""One case on its way: prepared, checked, timed, checked again, taken apart; and what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from bench.measure import instances, predictions, timing, unrest
+from bench.measure.answers import accuracy, timed_pass
+from bench.measure.answers.layer_check import LayerCheck
+from bench.measure.material import ORACLE, Material
+from bench.measure.outcomes import Incorrect, outcome
+from bench.measure.predictions import Predictions
+from bench.measure.timing import Timing
+from bench.measure.tuned import tuning
+from bench.results import artifacts, gallery
+from bench.results.records import (
+    Accuracy,
+    Case,
+    Disposition,
+    ErrorStats,
+    Job,
+    Layer,
+    Measurement,
+    Telemetry,
+    Validity,
+)
+from engine import backends
+from engine.backend import Backend, Session, Variant, Witnessed
+from engine.graph.graph import Graph
+from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError
+
+LAYERS_S = 0.25
+END_TO_END_S = 0.3
+
+Progress = Callable[[str, float | None], None]
+
+
+class Contender:
+    """A case with its session, and further instances of it. Raises whatever the backend raises; `failed` puts
+    that into a Measurement. Facts, phases and memory are those of the first."""
+
+    def __init__(self, case: Case, material: Material, job: Job) -> None:
+        self.case = case
+        self.backend: Backend = backends.get(case.backend)
+        self.session: Session | None = None
+        self._others: list[Session] = []
+        self.options = tuning.options(self.backend, material, job)
+        self._material = material
+        self._job = job
+        self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
+        self._first_run_ns: int | None = None
+        self._pass_s = 0.0
+        self._phases: dict[str, float] = {}
+        self._wall_ns: float | None = None
+        self._dataset_ns: dict[str, float] = {}
+        self._output: ErrorStats | None = None
+        self._checked = 0
+        self._accuracy: Accuracy | None = None
+        self._layers: tuple[Layer, ...] = ()
+        self._check: LayerCheck | None = None
+        self._facts: dict[str, str] = {}
+        self._memory: dict[str, int] = {}
+        self._warnings: list[str] = []
+
+    @property
+    def is_reference(self) -> bool:
+        return self.backend.name == self.backend.reference and self.case.precision == "fp32"
+
+    @property
+    def graph(self) -> Graph:
+        return self._material.graph
+
+    @property
+    def sessions(self) -> list[Session]:
+        """All instances that are open."""
+        return [session for session in (self.session, *self._others) if session is not None]
+
+    # ----------------------------------------------------------------------------------------------- stages
+
+    def prepare(self) -> None:
+        """Compile, allocate, upload; the first pass, apart; and the check without which nothing is timed."""
+        case = self.case
+        reason = self.backend.unavailable()
+        if reason is not None:
+            raise UnavailableError(reason)
+        graph = self._material.graph
+        refusal = self.backend.supports(graph, case.batch, case.precision)
+        if refusal is not None:
+            raise UnsupportedError(refusal)
+        if isinstance(self.backend, Variant):
+            self.options = self.backend.resolved(graph, case.batch, case.precision, self.options)
+        self.session = self.backend.prepare(graph, case.batch, case.precision, self.options)
+        self._placement = self._material.placement(case.batch, seed=self._job.seed)
+        # Something else first, so that an answer left over from it is not taken for a right one.
+        self.session.bind(_disturbed(self._placement.inputs))
+        self._first_run_ns = timing.first_run(self.session)
+        self._pass_s = _pass(self.session, self._placement.inputs)
+        self._check = LayerCheck(case, self.backend, self.options, self._material)
+        try:
+            self._judge(self.session, "before timing")
+        except Incorrect:
+            self._check.before_timing(self.session)  # which layer it comes of says more
+            raise
+        self._check.before_timing(self.session)
+        self._phases = {name: float(ns) for name, ns in self.session.phases.items()}
+
+    def prepare_others(self) -> tuple[list[Session], str]:
+        """The further instances that the job asks for, each with the choices that were made for the first:
+        what is timed once and kept is not timed again. What a session chooses when it is created it chooses
+        anew: cuDNN's algorithm in ONNX Runtime, which of our launches begin early. Returns them, and where
+        memory did not suffice for all a sentence. Raises Incorrect where one is not right."""
+        first, count = self._open(), self._job.instances
+        expected = _answers(first, self._placement.inputs) if count > 1 else {}
+
+        def another(number: int) -> Session:
+            case = self.case
+            made = self.backend.prepare(self._material.graph, case.batch, case.precision, self.options)
+            try:
+                with instances.named(number):
+                    _pass(made, _disturbed(self._placement.inputs))
+                    got = _answers(made, self._placement.inputs)
+                    right = self._material.check(got, self._placement, self._bound_of())
+                    if not right.ok:
+                        raise Incorrect(right, "before timing")
+                    found = self._alike(got, expected)
+                    if not found.ok and not self._material.moves:
+                        raise Incorrect(found, "before timing, beside the first instance")
+            except BaseException:
+                made.close()
+                raise
+            return made
+
+        nbytes = sum(first.memory.values())
+        room = self._job.budget_s / self._pass_s
+        self._others, short = instances.further(count, nbytes, self.backend.device, room, another)
+        self._warnings += [short] if short else []
+        return self._others, short
+
+    def check_again(self) -> None:
+        """After timing, of each instance: timed passes must have been right, and so must a pass over other
+        images. The first is left open alone."""
+        for number, session in enumerate(self.sessions):
+            with instances.named(number):
+                if isinstance(session, Witnessed) and session.stirring is not None:
+                    self._check_timed(session, session)
+                else:
+                    self._judge(session, "after timing")
+        before = self._placement
+        self._placement = self._material.placement(self.case.batch, seed=self._job.seed + 1)
+        for number, session in enumerate(self.sessions):
+            with instances.named(number):
+                _pass(session, _disturbed(before.inputs))
+                _pass(session, self._placement.inputs)
+                self._judge(session, "after timing, with other images")
+        self._close_others()
+
+    def take_apart(self, median_ns: float) -> None:
+        """Phases of an end-to-end pass; `median_ns` is what a pass takes on the device's clock."""
+        seconds = min(END_TO_END_S, self._job.budget_s / 4)
+        # What a pass is started by from outside of a process is no part of it.
+        apart = self.backend.device != "cpu" or isinstance(self._open(), Witnessed)
+        device_ns = median_ns if apart else None
+        found = timing.end_to_end(self._open(), self._placement.inputs, device_ns, seconds)
+        self._phases |= found.phases
+        self._wall_ns = found.wall_ns
+
+    def answer(self, folder: str, progress: Progress) -> None:
+        """The pass over the data set: top-1, top-5, agreement, the whole pass's time."""
+        case, material = self.case, self._material
+        self._accuracy = Accuracy(images=0, labelled=False, checked=self._checked, output=self._output)
+        if case.images == 0 or not material.takes_images:
+            return
+        try:
+            ours = predictions.run(
+                self._open(),
+                material.graph,
+                material.dataset(case.images),
+                material.spec.preprocess,
+                images=case.images,
+                progress=progress,
+            )
+        except UnsupportedError as error:  # a model whose output is no row of class scores
+            self._warnings.append(f"no accuracy: {error}")
+            return
+        if self.is_reference:
+            material.keep_reference(case.backend, case.images, ours)
+        name, theirs = ("", None) if self.is_reference else material.reference(self.backend, case.images)
+        self._accuracy = predictions.summary(ours, theirs, name, checked=self._checked, output=self._output)
+        self._dataset_ns = {"wall": float(ours.wall_ns), "compute": float(ours.compute_ns)}
+        self._keep(folder, "predictions", lambda path: predictions.save(path, ours))
+        self._keep_images(folder)
+        if theirs is not None:
+            self._held_against(ours, theirs, name)
+
+    def measure_layers(self, folder: str) -> None:
+        """Times of every operator at this batch, and their errors."""
+        assert self._check is not None
+        try:
+            self._layers = self._check.measured(self._open(), min(LAYERS_S, self._job.budget_s / 3))
+        except OutOfMemoryError as error:
+            self._warnings.append(f"no layers: {error}")
+            return
+        self._keep(folder, "layers", lambda path: artifacts.save_layers(path, self._layers))
+
+    def close(self) -> None:
+        """Free the sessions; a failure to do so is the next case's to notice."""
+        session, self.session = self.session, None
+        with contextlib.ExitStack() as stack:
+            if session is not None:
+                stack.callback(session.close)
+                self._facts, self._memory = dict(session.facts), dict(session.memory)
+            stack.callback(self._close_others)
+
+    def _close_others(self) -> None:
+        others, self._others = self._others, []
+        with contextlib.ExitStack() as stack:
+            for session in others:
+                stack.callback(session.close)
+
+    # --------------------------------------------------------------------------------------------- outcomes
+
+    def measured(self, timed: Timing, telemetry: Telemetry) -> Measurement:
+        """The measurement of a case that went well. Call after `close`."""
+        warnings = [*timed.warnings, *self._warnings, *(self._check.warnings if self._check else ())]
+        if len(timed.samples_ns) < timing.Rules.min_samples:
+            count = len(timed.samples_ns)
+            fit = "sample fits" if count == 1 else "samples fit"
+            warnings.append(f"only {count} {fit} the budget; a larger --budget helps")
+        if moved := unrest.warning(timed):
+            warnings.append(moved)
+        if reason := self._facts.get("stirring"):
+            warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
+        if self._material.judge != ORACLE:
+            warnings.append(self._material.judge)
+        return self._record(
+            "ok",
+            samples_ns=tuple(timed.samples_ns),
+            runs_per_sample=timed.runs_per_sample,
+            rounds=tuple(timed.rounds),
+            instances=tuple(timed.instances),
+            wall_ns=self._wall_ns,
+            dataset_ns=self._dataset_ns,
+            layers=self._layers,
+            accuracy=self._accuracy,
+            telemetry=telemetry,
+            validity=Validity(stop_reason=timed.stop_reason, retries=timed.retries, warnings=tuple(warnings)),
+        )
+
+    def failed(self, error: BaseException) -> Measurement:
+        """The measurement of a case that `error` ended. Call after `close`."""
+        disposition, reason = outcome(error)
+        accuracy, known = None, self._layers
+        if isinstance(error, Incorrect):
+            # What was right before it is told too: a layer can be wrong where the output hides it.
+            wrong = Accuracy(images=0, labelled=False, checked=self._checked, output=self._output)
+            accuracy = self._accuracy or wrong
+            known = known or (self._check.known() if self._check else ())
+        return self._record(disposition, reason=reason, accuracy=accuracy, layers=known)
+
+    def _record(self, disposition: Disposition, **fields: object) -> Measurement:
+        record = Measurement(
+            case=self.case,
+            disposition=disposition,
+            reference=self.backend.reference,
+            first_run_ns=self._first_run_ns,
+            phases=self._phases,
+            facts=self._facts,
+            memory=self._memory,
+            started_at=self._started_at,
+        )
+        return msgspec.structs.replace(record, **fields)
+
+    # ------------------------------------------------------------------------------------------- the inside
+
+    def _open(self) -> Session:
+        if self.session is None:
+            raise RuntimeError(f"the session of {self.case.words} is closed")
+        return self.session
+
+    def _judge(self, session: Session, when: str) -> None:
+        stats_ = self._material.check(session.fetch(), self._placement, self._bound_of())
+        if session is self.session or not stats_.ok:
+            self._output = stats_
+        self._checked = len(self._placement.rows)
+        if not stats_.ok:
+            raise Incorrect(stats_, when)
+
+    def _check_timed(self, session: Session, timed: Witnessed) -> None:
+        """Passes of `session` drawn among those that were timed: the first instance's against float64,
+        another's against the first's. Raises Incorrect."""
+        first, bound_of = self._open(), self._bound_of()
+
+        def right(inputs: Mapping[str, np.ndarray], answers: Mapping[str, np.ndarray]) -> ErrorStats | None:
+            if session is first:
+                return self._material.check_row(inputs, answers, bound_of)
+            found = self._alike(answers, _answers(first, inputs))
+            moves = not found.ok and self._material.moves
+            return self._material.check_row(inputs, answers, bound_of) if moves else found
+
+        def again(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+            return _answers(session, inputs)
+
+        timed_pass.check(timed, again, right, bound_of, accuracy.PROPAGATED_FACTOR)
+
+    def _alike(self, got: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray]) -> ErrorStats:
+        return instances.alike(got, first, self._bound_of(), accuracy.PROPAGATED_FACTOR)
+
+    def _bound_of(self) -> str:
+        lenient = isinstance(self.backend, Variant) and self.backend.lenient
+        return accuracy.LOOSEST if lenient else self.case.precision
+
+    def _held_against(self, ours: Predictions, theirs: Predictions, name: str) -> None:
+        """Raises Incorrect where the answers differ on an image that the reference was sure of."""
+        found = predictions.conflicts(ours, theirs, self._bound_of())
+        if found.size:
+            first = int(found[0])
+            raise Incorrect(
+                None,
+                "over the data set",
+                f"{found.size:,} of {len(ours):,} images are answered otherwise than by {name}, which was "
+                f"sure of them, first image {first}: class {int(ours.predicted[first])} instead of "
+                f"{int(theirs.predicted[first])}",
+            )
+
+    def _keep(self, folder: str, kind: str, write: Callable[..., None]) -> None:
+        """Write a file beside the results; where that fails the measurement says so and is kept."""
+        if not folder:
+            return
+        try:
+            write(artifacts.path(folder, kind, self.case))
+        except OSError as error:
+            self._warnings.append(
+                f"the {kind} could not be written: {(error.strerror or str(error)).lower()}"
+            )
+
+    def _keep_images(self, folder: str) -> None:
+        """The images that were answered, once for all cases that share them."""
+        if not folder:
+            return
+        dataset = self._material.dataset(self.case.images)
+        target = gallery.images_path(Path(folder), self._material.spec.dataset, self.case)
+        try:
+            gallery.keep_images(target, dataset.images, dataset.classes, self.case.images)
+        except OSError as error:
+            self._warnings.append(f"the images could not be kept: {(error.strerror or str(error)).lower()}")
+
+
+def _pass(session: Session, inputs: Mapping[str, np.ndarray]) -> float:
+    """A pass over these inputs; the seconds that it took."""
+    session.bind(inputs)
+    return timing.first_run(session) / 1e9
+
+
+def _answers(session: Session, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    _pass(session, inputs)
+    return session.fetch()
+
+
+def _disturbed(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Other inputs of the same shapes: images in reverse order and negated (integers as they are)."""
+    return {name: -a[::-1] if a.dtype.kind == "f" else a[::-1] for name, a in inputs.items()}

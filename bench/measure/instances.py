@@ -1,0 +1,107 @@
+"""Further instances of what is timed: the same session created again, which lies at other addresses, captures
+its graph anew and chooses again what a session chooses by itself.
+
+A figure of one session is of that session (docs/trust.md): what its addresses happen to do for a cache, which
+algorithm cuDNN's search took, is in every sample of it and in none of its interval. So what is timed takes
+its rounds by several (bench.measure.timing). The first is checked as if it was alone; each other one has to
+give what the first gives before it is timed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+import numpy as np
+import psutil
+
+from bench.measure.answers import accuracy
+from bench.measure.outcomes import Incorrect
+from bench.results.records import ErrorStats
+from kernels.errors import OutOfMemoryError
+
+# More than are asked for, up to so many, where a contender's others are made in so little time: what three
+# leave unclear five mostly tell (docs/trust.md).
+MOST, QUICK_S = 5, 0.25
+# A further instance takes at most this part of the memory that is free: what it is known to hold is not all
+# that it takes once it runs, and the checks after timing want some too.
+SHARE = 0.5
+# Two answers that are each within a bound of the right one are within twice that of each other.
+APART = 2.0
+
+
+class Closed(Protocol):
+    def close(self) -> None: ...
+
+
+T = TypeVar("T", bound=Closed)
+
+
+def further(
+    count: int, nbytes: int, device: str, room: float, make: Callable[[int], T]
+) -> tuple[list[T], str]:
+    """Instances 1 to `count` - 1 (0 is there), as many of them as time and memory suffice for, and a sentence
+    where these are fewer; where there are to be several and they are made quickly, up to MOST. nbytes: what
+    one is known to take; room: passes that the budget has time for, since an instance without a sample is of
+    no use; make: instance of this number, checked. Raises what that raises but for memory that did not
+    suffice; then none is left open."""
+    made: list[T] = []
+    short = "memory did not suffice"
+    began = time.perf_counter()
+    try:
+        for number in range(1, max(count, MOST) if count > 1 else 1):
+            # As long as the next would take as long as those before.
+            if number >= count and (time.perf_counter() - began) * number / (number - 1) > QUICK_S:
+                break
+            if number >= room:
+                short = "the budget has no time"
+                break
+            if nbytes > SHARE * _free_nbytes(device):
+                break
+            made.append(make(number))
+    except (OutOfMemoryError, MemoryError):
+        pass
+    except BaseException:
+        for one in made:
+            one.close()
+        raise
+    there = len(made) + 1
+    return made, "" if there >= count else f"timed in {told(there)}: {short} for {count}"
+
+
+def told(count: int) -> str:
+    """How many, in words."""
+    return "1 instance" if count == 1 else f"{count} instances"
+
+
+def _free_nbytes(device: str) -> int:
+    if device != "cuda":
+        return int(psutil.virtual_memory().available)
+    from engine.cuda.runtime import import_cupy
+
+    return int(import_cupy().cuda.runtime.memGetInfo()[0])
+
+
+@contextmanager
+def named(number: int) -> Iterator[None]:
+    """What is found wrong here is told of instance `number`; of the first as if it was alone."""
+    try:
+        yield
+    except Incorrect as error:
+        if number == 0:
+            raise
+        raise Incorrect(error.error, f"in instance {number + 1}", str(error)) from error
+
+
+def alike(
+    got: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray], precision: str, factor: float = 1.0
+) -> ErrorStats:
+    """An instance's outputs against those of the first over the same inputs, all of their elements; of
+    several outputs the worst. precision, factor: the bound of each."""
+    found = [
+        accuracy.judged(got[name], first[name].astype(np.float64), precision, APART * factor)
+        for name in first
+    ]
+    return max(found, key=lambda stats: (not stats.ok, stats.rel_l2))

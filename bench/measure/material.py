@@ -1,0 +1,346 @@
+"""What all cases of one model share: its graph, its images, the golden answers, the reference's answers.
+
+Loaded when first needed and dropped when the next model's turn comes, so that a run over many models holds
+one.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+
+from bench.measure import cases, predictions, rung_check
+from bench.measure.answers import accuracy, oracle
+from bench.measure.answers.oracle import Golden
+from bench.measure.predictions import Predictions
+from bench.questions import confined
+from bench.results.records import ErrorStats, Job, ModelInfo
+from bench.run import chosen_rungs
+from engine import backends
+from engine.backend import Backend, Options
+from engine.graph import groups, importer
+from engine.graph.graph import Graph, TensorInfo
+from kernels.errors import InputError, KernelscopeError, ModelError, OutOfMemoryError, UnsupportedError
+from kernels.registry import SUFFIX
+from models import datasets
+from models.datasets import Dataset
+from models.preprocessing import preprocess
+
+FILLERS = 32  # images that fill a batch beside the golden ones
+REFERENCE_BATCH = 64
+ORACLE = "float64 oracle"
+# Beyond a case's time, in which whoever started this process ends it, if there still is anybody.
+ALARM_S = 5.0
+FALLBACK = "ort-cpu"  # judges where the oracle can't, and stands in for a reference that can't run here
+
+Progress = Callable[[str, float | None], None]
+
+
+class Material:
+    """One model of a job. batches: the batch sizes it will run at. compared: backends of cases that are
+    planned, beside those that the job means here. Raises KernelscopeError on loading."""
+
+    def __init__(
+        self,
+        name: str,
+        job: Job,
+        batches: tuple[int, ...],
+        progress: Progress,
+        compared: Collection[str] = (),
+    ) -> None:
+        self._job = job
+        self._progress = progress
+        self.spec = cases.model_spec(name, job)
+        self.path = self.spec.file(progress)
+        # A job that names no backend means all that can run here: their devices say what is one group of
+        # nodes, and a group must be no smaller than a step of any of them.
+        devices = sorted({backends.get(name).device for name in (*cases.backend_names(job), *compared)})
+        self.graph: Graph = replace(self._loaded(), devices=tuple(devices))
+        self._plain = Options(
+            threads=job.threads,
+            cuda_graph=job.cuda_graph,
+            kernel_dirs=tuple(cases.folders(job.kernel_dirs)),
+        )
+        self.options = self.options_for("")  # with the rungs that are named for no device
+        self._most = max(batches)
+        self._dataset: Dataset | None = None
+        self._golden: Golden | None = None
+        self.compiled: set[str] = (
+            set()
+        )  # the precisions whose kernels were compiled ahead (bench.measure.tuned.tuning)
+        self._placements: list[tuple[tuple[int, int], accuracy.Placement]] = []
+        self._moved: dict[str, np.ndarray] | None = None
+        self.judge = ORACLE  # or why another had to judge
+        self._filler: np.ndarray | None = None
+        self._reference: dict[tuple[str, int], tuple[str, Predictions | None]] = {}
+        self._check_weights()
+
+    def _loaded(self) -> Graph:
+        """The model's file; one that the user named may be anybody's, and is read within limits."""
+        if self.spec.path is None:
+            return importer.load(self.path)
+        try:
+            with confined.confined(self._job.timeout_s + ALARM_S):
+                return importer.load(self.path)
+        except MemoryError:
+            raise OutOfMemoryError(confined.too_large(f"model file {str(self.path)!r}")) from None
+
+    def options_for(self, device: str) -> Options:
+        """The options with the job's rungs for nodes of this model on a device ("cpu" or "cuda")."""
+        nodes = {node.name for node in self.graph.nodes}
+        job, dirs = self._job, self._plain.kernel_dirs
+        asked = rung_check.meant_for(job.rungs, device, dirs, tuple(SUFFIX)) if device else job.rungs
+        rungs = chosen_rungs.of_model(asked, self.spec.name, job.models, nodes, device)
+        return replace(self._plain, rungs=rungs)
+
+    def _check_weights(self) -> None:
+        for name, array in self.graph.initializers.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ModelError(
+                    f"weight {name} of model {self.graph.name} holds NaN or infinity: no answer of it means "
+                    "anything; export the model again from finite weights"
+                )
+
+    def tell(self, text: str) -> None:
+        """What is being done with it, for whoever waits."""
+        self._progress(text, None)
+
+    # -------------------------------------------------------------------------------------------- what it is
+
+    def info(self) -> ModelInfo:
+        """The record of the model; FLOPs are those the engine's operators count, 0 where it refuses one."""
+        batch = self.graph.fixed_batch or 1
+        try:
+            flops = sum(group.flops for group in groups.groups(self.graph, batch)) // batch
+        except KernelscopeError:
+            flops = 0
+        return ModelInfo(
+            name=self.spec.name,
+            title=self.spec.title,
+            path=str(self.spec.path or ""),
+            dataset=self.spec.dataset,
+            preprocess=self.spec.preprocess,
+            sha256=self.graph.sha256,
+            parameters=sum(a.size for a in self.graph.initializers.values() if a.dtype.kind == "f"),
+            flops_per_image=flops,
+        )
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether a data set can be fed: one input of shape (N, 1, H, W) or (N, 3, H, W)."""
+        inputs = self.graph.inputs
+        return len(inputs) == 1 and len(inputs[0].shape) == 4 and inputs[0].shape[1] in (1, 3)
+
+    def dataset(self, images: int) -> Dataset:
+        """At least the first `images` images, fewer where there are fewer. Raises DataError."""
+        if self._dataset is None or (len(self._dataset) < images and not self._exhausted):
+            self._dataset = datasets.load(
+                self.spec.dataset,
+                images,
+                self._progress,
+                shape=self.graph.inputs[0].shape,
+                classes=self.spec.classes,
+                seed=self._job.seed,
+            )
+            self._exhausted = len(self._dataset) < images
+        return self._dataset
+
+    _exhausted = False
+
+    # ---------------------------------------------------------------------------------------- inputs, checks
+
+    def golden(self) -> Golden:
+        """Golden answers of the first images. Where the oracle cannot run the model, or ONNX Runtime does not
+        agree with it, ONNX Runtime on the CPU judges instead, and `judge` says so."""
+        if self._golden is None:
+            inputs = self._golden_inputs()
+            self._progress(f"computing {self.graph.name} in float64", None)
+            try:
+                found = oracle.golden(self.graph, inputs)
+                doubt = self._doubt(found)
+            except UnsupportedError as error:
+                found, doubt = None, str(error)
+            if found is None or doubt:
+                self.judge = f"checked against {FALLBACK}: {doubt}"
+                found = self._fallback(inputs)
+            self._golden = found
+        return self._golden
+
+    def _golden_inputs(self) -> dict[str, np.ndarray]:
+        fixed = self.graph.fixed_batch
+        count = fixed or max(2, min(oracle.MAX_IMAGES, self._most))
+        if not self.takes_images:
+            if self._job.dataset not in (None, "random"):
+                raise InputError(
+                    f"model {self.graph.name} takes no images, so data set {self._job.dataset} cannot be "
+                    "fed to it; use random"
+                )
+            random = np.random.default_rng(self._job.seed)
+            return {info.name: _random_input(info, count, random) for info in self.graph.inputs}
+        images = self.dataset(max(count, FILLERS)).images
+        chosen = images[np.arange(count) % len(images)]
+        pixels = preprocess(chosen, self.spec.preprocess, self.graph.inputs[0].shape)
+        if not np.isfinite(pixels).all():
+            raise InputError(
+                f"the input of model {self.graph.name} holds NaN or infinity after preprocessing "
+                f"{self.spec.preprocess}; use another --preprocess"
+            )
+        return {self.graph.inputs[0].name: pixels}
+
+    def _doubt(self, found: Golden) -> str | None:
+        """Why the oracle's answers cannot be trusted, or None: it has to agree with ONNX Runtime, layer by
+        layer."""
+        if backends.get(FALLBACK).unavailable() is not None:
+            return None  # there is nothing to compare with
+        return oracle.cross_check(self.graph, found)
+
+    def _fallback(self, inputs: Mapping[str, np.ndarray]) -> Golden:
+        count = next(iter(inputs.values())).shape[0]
+        session = backends.get(FALLBACK).prepare(
+            self.graph, count, "fp32", Options(threads=self._job.threads)
+        )
+        try:
+            session.bind(inputs)
+            session.run()
+            session.synchronize()
+            outputs = session.fetch()
+        finally:
+            session.close()
+        wide = {name: array.astype(np.float64) for name, array in {**inputs, **outputs}.items()}
+        return Golden(count, dict(inputs), wide)
+
+    def placement(self, batch: int, seed: int) -> accuracy.Placement:
+        """As `_placed`; the last two are kept, for all contenders are given the same."""
+        for key, placed in self._placements:
+            if key == (batch, seed):
+                return placed
+        placed = self._placed(batch, seed)
+        self._placements = [*self._placements[-1:], ((batch, seed), placed)]
+        return placed
+
+    def _placed(self, batch: int, seed: int) -> accuracy.Placement:
+        """A full batch with golden images at its first, middle and last places, others by `seed` between.
+
+        Another seed puts other images at every place, the golden ones' included (there are at least two where
+        the model allows it), so that an answer kept from before is a wrong one.
+        """
+        if self._filler is None and self.takes_images:
+            images = self.dataset(FILLERS).images[:FILLERS]
+            self._filler = preprocess(images, self.spec.preprocess, self.graph.inputs[0].shape)
+        inputs = self.golden().inputs
+        order = np.roll(np.arange(self.golden().images), seed)
+        placed = accuracy.place({name: a[order] for name, a in inputs.items()}, batch, self._filler, seed)
+        return replace(placed, golden=tuple(int(order[index]) for index in placed.golden))
+
+    def check(
+        self, outputs: Mapping[str, np.ndarray], placement: accuracy.Placement, precision: str
+    ) -> ErrorStats:
+        """The outputs of a whole batch against the golden answers."""
+        golden = self.golden()
+        expected = {info.name: golden.tensors[info.name] for info in self.graph.outputs}
+        for name, reference in expected.items():
+            if not np.isfinite(reference).all():
+                stats = accuracy.error_stats(np.full(1, np.nan), np.zeros(1), precision)
+                reason = (
+                    f"the right answer itself holds NaN or infinity (output {name} of model "
+                    f"{self.graph.name}, {ORACLE}), so there is nothing to compare with"
+                )
+                return msgspec.structs.replace(stats, reason=reason)
+            shape = (len(next(iter(placement.inputs.values()))), *reference.shape[1:])
+            if outputs[name].shape != shape:
+                stats = accuracy.error_stats(np.full(1, np.nan), np.zeros(1), precision)
+                reason = f"output {name} has shape {outputs[name].shape} and should have {shape}"
+                return msgspec.structs.replace(stats, reason=reason)
+        stats = accuracy.check(outputs, expected, placement, precision)
+        if stats.ok or self.judge != ORACLE or not all(np.isfinite(outputs[name]).all() for name in expected):
+            return stats
+        # What the inputs' last bit moves in the right answer is no fault of who answers.
+        if self._moved is None:
+            self._moved = oracle.moved_along(self.graph, golden, expected)
+        return accuracy.check(outputs, expected, placement, precision, self._moved)
+
+    @property
+    def moves(self) -> bool:
+        """Whether a right answer lay beyond the bound because it moves with the inputs' last bit, so that two
+        right ones may differ by more than their bounds."""
+        return self._moved is not None
+
+    def check_row(
+        self, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray], precision: str
+    ) -> ErrorStats | None:
+        """One image of a batch, drawn now, against float64; the whole batch of a model that fixes it. None
+        where another than the oracle judges. Nothing of it is kept."""
+        self.golden()
+        if self.judge != ORACLE:
+            return None
+        rows = slice(None)
+        if self.graph.fixed_batch is None:
+            row = secrets.randbelow(len(next(iter(inputs.values()))))
+            rows = slice(row, row + 1)
+        cut = {name: array[rows] for name, array in inputs.items()}
+        names = [info.name for info in self.graph.outputs]
+        right = oracle.run(self.graph, cut, names)
+        wide = {name: array.astype(np.float64) for name, array in cut.items()}
+        answers = Golden(len(next(iter(cut.values()))), cut, {**wide, **right})
+        moved: dict[str, np.ndarray] | None = None
+        worst: ErrorStats | None = None
+        for name in names:
+            got, factor = outputs[name][rows], accuracy.PROPAGATED_FACTOR
+            stats = accuracy.judged(got, right[name], precision, factor)
+            if not stats.ok and got.shape == right[name].shape and np.isfinite(got).all():
+                moved = moved if moved is not None else oracle.moved_along(self.graph, answers, names)
+                stats = accuracy.judged(got, right[name], precision, factor, moved.get(name))
+            if worst is None or (stats.ok, -stats.rel_l2) < (worst.ok, -worst.rel_l2):
+                worst = stats
+        return worst
+
+    # ------------------------------------------------------------------------------------------- agreement
+
+    def keep_reference(self, name: str, images: int, answers: Predictions) -> None:
+        """Answers of a reference that is among the cases, so that it is not run once more."""
+        self._reference.setdefault((name, images), (name, answers))
+
+    def reference(self, backend: Backend, images: int) -> tuple[str, Predictions | None]:
+        """What the reference of `backend` (or, where that can't run here, ONNX Runtime on the CPU) answers
+        for the first `images` images, and which it was; it is run where no case has done so."""
+        key = (backend.reference, images)
+        if key not in self._reference:
+            self._reference[key] = ("", None)
+            for name in dict.fromkeys((backend.reference, FALLBACK)):
+                other = backends.get(name)
+                if other.unavailable() is None:
+                    try:
+                        self._reference[key] = (name, self._answers(other, images))
+                        break
+                    except KernelscopeError:
+                        continue
+        return self._reference[key]
+
+    def _answers(self, backend: Backend, images: int) -> Predictions:
+        self._progress(f"asking {backend.name} for the answers to agree with", None)
+        batch = self.graph.fixed_batch or min(images, REFERENCE_BATCH)
+        session = backend.prepare(self.graph, batch, "fp32", Options(threads=self._job.threads))
+        try:
+            return predictions.run(
+                session, self.graph, self.dataset(images), self.spec.preprocess, images=images
+            )
+        finally:
+            session.close()
+
+
+def _random_input(info: TensorInfo, count: int, random: np.random.Generator) -> np.ndarray:
+    """Uniform in [−1, 1), or 0 and 1 for integers, (count, …). Raises UnsupportedError for an open shape."""
+    rest = info.shape[1:]
+    if not info.shape or any(not isinstance(dim, int) for dim in rest):
+        raise UnsupportedError(
+            f"input {info.name} has shape {info.shape}; only its first axis, the batch, may be open"
+        )
+    shape = (count, *(int(dim) for dim in rest if isinstance(dim, int)))
+    if np.dtype(info.dtype).kind != "f":
+        return random.integers(0, 2, shape).astype(info.dtype)
+    return (2 * random.random(math.prod(shape), np.float32) - 1).reshape(shape)

@@ -1,0 +1,328 @@
+"""Runs cases group by group: prepare and check every contender, time those that are right together, take them
+apart, and say of each case what came of it. One contender's failure is its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import msgspec
+import numpy as np
+import onnx
+
+from bench.ladder.records import Limits
+from bench.measure import cases, environment, limits, possible, timing
+from bench.measure.answers import oracle
+from bench.measure.contender import Contender
+from bench.measure.material import Material
+from bench.measure.outcomes import Restart, broke_device, is_bug, outcome, trace
+from bench.measure.telemetry import Sampler
+from bench.measure.telling import Telling
+from bench.measure.timing import Rules, Stopped, time_together
+from bench.measure.tuned import tuning
+from bench.measure.tuned.reference import DeviceLost
+from bench.questions import model_questions
+from bench.results.records import (
+    Case,
+    CaseStarted,
+    Done,
+    Hello,
+    Job,
+    Log,
+    Measured,
+    Measurement,
+    ModelLoaded,
+    Provisional,
+    Start,
+    WorkerMessage,
+)
+from bench.run.supervisor import LOAD
+from engine import backends
+from engine.apart import pool
+from engine.backend import Options
+from engine.graph import importer
+from kernels.errors import KernelscopeError, OutOfMemoryError
+
+# Kinds of processes that sessions of a backend run in.
+APART = {"engine-cpu": "engine", "ort-cpu": "ort"}
+
+
+def warm_up() -> None:
+    """Load what a first case would wait for (the oracle's operators, ONNX Runtime, our CPU kernels' library)
+    by one node's rehearsal. Nothing is left running, and no device but the CPU is touched."""
+    helper, float32 = onnx.helper, onnx.TensorProto.FLOAT
+    ends = [helper.make_tensor_value_info(name, float32, ["N", 4]) for name in ("x", "y")]
+    node = helper.make_node("Relu", ["x"], ["y"], name="relu")
+    opset = helper.make_opsetid("", 17)
+    proto = helper.make_model(
+        helper.make_graph([node], "rehearsal", ends[:1], ends[1:]), opset_imports=[opset], ir_version=8
+    )
+    try:
+        graph = importer.from_proto(proto, "rehearsal")
+        oracle.run(graph, {"x": np.ones((1, 4), np.float32)}, ["y"])
+        for backend in backends.all_backends().values():
+            if backend.device == "cpu" and backend.unavailable() is None:
+                backend.prepare(graph, 1, "fp32", Options(threads=1)).close()
+    except KernelscopeError:
+        return  # what is wrong is the first job's to tell, in its own words
+
+
+def rules(job: Job) -> Rules:
+    """How long a case of this job is sampled: warming up takes a part of a short budget, not a multiple, and
+    what is clear after a third of it is clear."""
+    plain = Rules()
+    return Rules(
+        budget_s=job.budget_s,
+        min_s=min(plain.min_s, job.budget_s / 3),
+        warmup_s=min(plain.warmup_s, job.budget_s / 4),
+        rewarm_s=min(plain.rewarm_s, job.budget_s / 20),
+        cold=job.l2 == "cold",
+    )
+
+
+class Runner:
+    """`say` takes messages; `stopped` tells that the user wants no more."""
+
+    def __init__(
+        self, start: Start, say: Callable[[WorkerMessage], None], stopped: Callable[[], bool]
+    ) -> None:
+        self._start = start
+        self._job = start.job
+        self._say = say
+        self._stopped = stopped
+        self._settled: set[str] = set()
+        self._known: dict[str, Limits | None] = {}
+        telling = Telling(say, stopped)
+        self._progress, self._go_on = telling.progress, telling.go_on
+        self._material: Material | None = None
+
+    def run(self) -> None:
+        """Everything, from Hello to Done. Raises Restart where another process has to go on."""
+        try:
+            planned = self._start.cases or model_questions.cases(self._job, self._progress, self._go_on)
+        except Stopped:
+            self._say(Done(reason="cancelled"))
+            return
+        except KernelscopeError as error:
+            self._say(Done(reason=str(error)))
+            return
+        # Processes that kernels will run in, started while the first model is loaded.
+        wanted = {case.backend for case in planned} & set(APART)
+        ahead = (*(APART[backend] for backend in wanted), *(["empty"] if wanted else []))
+        pool.ahead(*ahead, alive=self._job.instances)
+        self._say(Hello(environment=environment.collect(), cases=planned))
+        reason = ""
+        try:
+            for model, members in itertools.groupby(cases.groups(planned), key=lambda group: group[0].model):
+                self._model(model, list(members))
+        except Stopped:
+            reason = "cancelled"
+            for case in planned:
+                if case.key not in self._settled:
+                    self._settle(Measurement(case=case, disposition="cancelled", reason="cancelled"))
+        self._say(Done(reason=reason))
+
+    # ------------------------------------------------------------------------------------------------ stages
+
+    def _model(self, model: str, members: list[cases.Group]) -> None:
+        self._go_on()
+        self._material = None  # the last model's goes before the next one's comes
+        batches = tuple(case.batch for group in members for case in group)
+        compared = {case.backend for group in members for case in group}
+        if model_questions.received([model]):
+            # What the file does to this process is told of all its cases.
+            self._say(CaseStarted(case=members[0][0], stage=LOAD))
+        try:
+            self._material = Material(model, self._job, batches, self._progress, compared)
+        except Stopped:
+            raise
+        except Exception as error:  # every case of the model shares the reason
+            for case in itertools.chain.from_iterable(members):
+                self._abandon(case, error)
+            return
+        self._say(ModelLoaded(model=self._material.info()))
+        for group in members:
+            later = self._group(group)
+            for case in later:  # memory did not suffice beside the others
+                self._group((case,))
+
+    def _group(self, group: Sequence[Case]) -> list[Case]:
+        """Measure one group; returns cases that ran out of memory and may fit once they are alone."""
+        ready: dict[str, Contender] = {}
+        later: list[Case] = []
+        group = [case for case in group if self._tuned(case)]
+        try:
+            for case in group:
+                entrant = self._prepared(case, later if len(group) > 1 else None)
+                if entrant is not None:
+                    ready[case.key] = entrant
+            # When each has its first: what memory is left is for the others.
+            for key in tuple(ready) if self._job.instances > 1 else ():
+                if not self._multiplied(ready[key]):
+                    del ready[key]
+            if ready:
+                self._timed(ready)
+        finally:
+            for entrant in ready.values():
+                self._close(entrant)
+        return later
+
+    def _tuned(self, case: Case) -> bool:
+        """Measure first what this machine does not know yet of a case; False where that was its end."""
+        self._go_on()
+        assert self._material is not None
+        try:
+            begin = partial(self._say, CaseStarted(case=case, stage="tune"))
+            tuning.tune(case, self._material, self._job, begin, self._progress)
+        except Stopped:
+            raise
+        except DeviceLost as error:  # what did it is noted: the case itself goes on without it
+            raise Restart(f"{error}; a new process goes on without it") from error
+        except Exception as error:
+            self._abandon(case, error)
+            return False
+        return True
+
+    def _prepared(self, case: Case, later: list[Case] | None) -> Contender | None:
+        self._go_on()
+        assert self._material is not None
+        self._say(CaseStarted(case=case, stage="prepare"))
+        entrant = None
+        try:
+            entrant = Contender(case, self._material, self._job)
+            entrant.prepare()
+            return entrant
+        except Stopped:
+            if entrant is not None:
+                self._close(entrant)
+            raise
+        except Exception as error:
+            if later is not None and isinstance(error, OutOfMemoryError | MemoryError):
+                if entrant is not None:
+                    self._close(entrant)
+                later.append(case)
+                return None
+            self._fail(entrant, case, error)
+            return None
+
+    def _multiplied(self, entrant: Contender) -> bool:
+        """Prepare its further instances; False where that was the case's end."""
+        self._go_on()
+        self._say(CaseStarted(case=entrant.case, stage="prepare"))
+        try:
+            entrant.prepare_others()
+        except Stopped:
+            raise
+        except Exception as error:
+            self._fail(entrant, entrant.case, error)
+            return False
+        return True
+
+    def _timed(self, ready: dict[str, Contender]) -> None:
+        job = self._job
+        devices = {key: entrant.backend.device for key, entrant in ready.items()}
+        uuid = next(filter(None, (_facts(e).get("gpu_uuid", "") for e in ready.values())), "")
+
+        def turn(key: str, number: int) -> None:
+            self._say(CaseStarted(case=ready[key].case, stage="time"))
+            sampler.turn(key, number)
+
+        def taken(key: str, number: int, timing: timing.Timing) -> None:
+            # Of the first round alone: whoever draws it takes a core's time from the rounds that follow.
+            if number == 0:
+                self._say(Provisional(case=ready[key].case, median_ns=timing.median_ns))
+
+        with Sampler(devices, uuid) as sampler:
+            timings = time_together(
+                {key: entrant.sessions for key, entrant in ready.items()},
+                rules(job),
+                job.seed,
+                references=_references(ready),
+                devices=devices,
+                on_turn=turn,
+                on_taken=taken,
+                throttled=sampler.throttled,
+                stopped=self._stopped,
+            )
+        # The reference first: others agree, or not, with its answers.
+        for key in sorted(ready, key=lambda key: not ready[key].is_reference):
+            entrant, timed = ready[key], timings[key]
+            try:
+                if timed.error is not None:
+                    raise timed.error
+                self._finish(entrant, timed, sampler)
+            except Stopped:
+                raise
+            except Exception as error:
+                self._fail(entrant, entrant.case, error)
+
+    def _finish(self, entrant: Contender, timed: timing.Timing, sampler: Sampler) -> None:
+        folder = self._start.folder
+        self._go_on()
+        self._say(CaseStarted(case=entrant.case, stage="check"))
+        entrant.check_again()
+        entrant.take_apart(timed.median_ns)
+        entrant.answer(folder, self._progress)
+        if self._job.layers:
+            self._go_on()
+            self._say(CaseStarted(case=entrant.case, stage="layers"))
+            entrant.measure_layers(folder)
+        self._close(entrant)
+        measured = entrant.measured(timed, sampler.result(entrant.case.key))
+        work = possible.of_model(entrant.graph, entrant.case.batch, entrant.case.precision)
+        known = self._limits(entrant.backend.device)
+        self._settle(possible.held(measured, work, known, self._job.l2 == "cold"))
+
+    def _limits(self, device: str) -> Limits | None:
+        """What this machine reaches, where a ladder has measured it before."""
+        if device not in self._known:
+            self._known[device] = limits.known(device, self._job.threads)
+        return self._known[device]
+
+    # ---------------------------------------------------------------------------------------------- outcomes
+
+    def _settle(self, measurement: Measurement) -> None:
+        self._settled.add(measurement.case.key)
+        self._say(Measured(measurement=measurement))
+
+    def _abandon(self, case: Case, error: Exception) -> None:
+        """A case that never had a contender."""
+        disposition, reason = outcome(error)
+        self._trace(case, error)
+        self._settle(Measurement(case=case, disposition=disposition, reason=reason))
+
+    def _fail(self, entrant: Contender | None, case: Case, error: Exception) -> None:
+        if entrant is None:
+            self._abandon(case, error)
+            return
+        self._trace(case, error)
+        self._close(entrant)
+        measurement = entrant.failed(error)
+        broken = broke_device(entrant.backend.device, measurement.disposition)
+        if broken:
+            measurement = msgspec.structs.replace(measurement, disposition="crashed")
+        self._settle(measurement)
+        if broken:
+            raise Restart(f"{case.words} broke the device's context; the rest goes on in a new process")
+
+    def _trace(self, case: Case, error: Exception) -> None:
+        if is_bug(error):
+            self._say(Log(level="error", text=f"{case.words}: {trace(error)}"))
+
+    def _close(self, entrant: Contender) -> None:
+        try:
+            entrant.close()
+        except Exception as error:
+            self._say(Log(level="warning", text=f"{entrant.case.words} could not be closed: {error}"))
+
+
+def _references(ready: Mapping[str, Contender]) -> dict[str, str]:
+    """Whom each of these is compared with, by key, where that is among them."""
+    by_backend = {entrant.backend.name: key for key, entrant in ready.items()}
+    found = {key: by_backend.get(entrant.backend.reference, key) for key, entrant in ready.items()}
+    return {key: other for key, other in found.items() if other != key}
+
+
+def _facts(entrant: Contender) -> dict[str, str]:
+    return dict(entrant.session.facts) if entrant.session is not None else {}

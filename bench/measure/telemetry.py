@@ -1,0 +1,137 @@
+"""What the device did while it was timed, sampled by a thread at 20 Hz and kept apart by contender.
+
+In a round the contenders take turns on one device, so a reading belongs to the contender whose turn it is.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import psutil
+
+from bench.results.records import Telemetry
+from bench.run import nvml
+
+PERIOD_S = 0.05
+KEPT = 200
+# A device slower than this fraction of its default clock is flagged.
+CLOCK_FLOOR = 0.75
+
+
+@dataclass
+class _Readings:
+    gpu: list[nvml.Reading] = field(default_factory=list)
+    cpu_percent: list[float] = field(default_factory=list)
+    resident_nbytes: int = 0
+    turn_start: int = 0  # index into `gpu` where the turn in progress began
+
+
+class Sampler:
+    """Use as a context; `turn` says whose readings follow, `throttled` judges the turn in progress.
+
+    devices: "cpu" or "cuda" by contender. Where NVML is missing, telemetry of a GPU stays empty.
+    """
+
+    def __init__(self, devices: dict[str, str], gpu_uuid: str = "", period_s: float = PERIOD_S) -> None:
+        self._devices = devices
+        self._period_s = period_s
+        self._gpu = nvml.Gpu.first(gpu_uuid) if "cuda" in devices.values() else None
+        self._readings = {key: _Readings() for key in devices}
+        self._current = ""
+        self._lock = threading.Lock()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True, name="telemetry")
+        self._process = psutil.Process()
+
+    def __enter__(self) -> Sampler:
+        psutil.cpu_percent(None)  # the first answer is meaningless
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join(timeout=2)
+
+    def turn(self, key: str, number: int = 0) -> None:
+        """From now on readings belong to `key`."""
+        with self._lock:
+            self._current = key
+            readings = self._readings[key]
+            readings.turn_start = len(readings.gpu)
+
+    def throttled(self, key: str) -> str:
+        """Why the device was held back since the turn began, in words, or "". Begins the next turn."""
+        with self._lock:
+            readings = self._readings[key]
+            recent = readings.gpu[readings.turn_start :]
+            readings.turn_start = len(readings.gpu)
+        default = self._gpu.default_clock_mhz if self._gpu else None
+        return held_back(recent, default)
+
+    def result(self, key: str) -> Telemetry:
+        """The readings of one contender, thinned to at most 200."""
+        with self._lock:
+            readings = self._readings[key]
+            gpu, cpu = list(readings.gpu), list(readings.cpu_percent)
+        on_gpu = self._devices[key] == "cuda"
+        used = (
+            max((r.memory_used_nbytes or 0 for r in gpu), default=0) if on_gpu else readings.resident_nbytes
+        )
+        return Telemetry(
+            device=(self._gpu.name if self._gpu else "") if on_gpu else "cpu",
+            sm_clock_mhz=_series([r.sm_clock_mhz for r in gpu]),
+            power_w=_series([r.power_w for r in gpu]),
+            temperature_c=_series([r.temperature_c for r in gpu]),
+            throttle=tuple(dict.fromkeys(words for r in gpu for words in r.reasons)),
+            cpu_percent=round(statistics.fmean(cpu), 1) if cpu else None,
+            memory_used_nbytes=used or None,
+        )
+
+    def _sample(self) -> None:
+        while not self._end.wait(self._period_s):
+            with self._lock:
+                key = self._current
+            if not key:
+                continue
+            reading = self._gpu.read() if self._gpu and self._devices[key] == "cuda" else None
+            cpu = psutil.cpu_percent(None)
+            resident = self._process.memory_info().rss
+            with self._lock:
+                if key != self._current:
+                    continue  # read across the change of turns: nobody's
+                readings = self._readings[key]
+                if reading is not None:
+                    readings.gpu.append(reading)
+                readings.cpu_percent.append(cpu)
+                readings.resident_nbytes = max(readings.resident_nbytes, resident)
+
+
+def held_back(readings: Sequence[nvml.Reading], default_clock_mhz: float | None) -> str:
+    """Whether these readings show a device held back: a thermal reason, or a median clock under 75 % of the
+    default; in words, or ""."""
+    thermal = sorted({words for r in readings for words in r.reasons} & nvml.THERMAL)
+    if thermal:
+        return f"the GPU was held back: {', '.join(thermal)}"
+    clocks = [r.sm_clock_mhz for r in readings if r.sm_clock_mhz is not None]
+    if clocks and default_clock_mhz:
+        clock = statistics.median(clocks)
+        if clock < CLOCK_FLOOR * default_clock_mhz:
+            return (
+                f"the GPU ran at {clock:.0f} MHz, under {CLOCK_FLOOR:.0%} of its {default_clock_mhz:.0f} MHz"
+            )
+    return ""
+
+
+def thin(values: Sequence[float], most: int = KEPT) -> tuple[float, ...]:
+    """At most `most` of the values, evenly spread, both ends kept."""
+    if len(values) <= most:
+        return tuple(values)
+    step = (len(values) - 1) / (most - 1)
+    return tuple(values[round(i * step)] for i in range(most))
+
+
+def _series(values: Sequence[float | None]) -> tuple[float, ...]:
+    return thin([round(value, 2) for value in values if value is not None])

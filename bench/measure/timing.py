@@ -1,0 +1,334 @@
+"""Timing: warm up, sample in interleaved rounds until what is asked is known well enough, say why it stopped.
+
+Contenders take their samples in a row within a round while the others idle (sample by sample, two BLAS
+thread pools slow each other down), and the order is drawn anew each round, so that what the machine does in
+the meantime falls on all of them alike. A contender may have several instances (the same session created
+again), which take its rounds in turn: with as many as there are rounds at first, what instances differ by is
+known as well as what rounds differ by, at no further second of samples.
+
+Stopping (bench.measure.stopping) looks at the interval that bench.results.stats derives from rounds and
+instances. A pair goes on while its verdict is unclear; who is compared with nobody, until the own median is
+known. What it costs an interval that it was looked at after each round is in docs/trust.md.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from bench.measure import stopping
+from bench.results.records import StopReason
+from engine.backend import Session
+
+# Rounds after the first few take this part of the seconds spent so far: the interval is that of rounds, of
+# which many short ones say more than few long ones, but each costs a warm-up.
+GROWTH = 0.125
+# The first rounds take half of the samples allowed at most, and this many later ones share the other half:
+# passes of microseconds would else have taken them all within a second, in rounds too few to tell anything.
+LATER = 40
+# A throttled device is given this long to cool before a turn is taken again.
+COOL_S = 2.0
+
+
+class Stopped(Exception):
+    """The user wants no more; raised between two samples."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How long to sample. Times in seconds unless the name says ns.
+
+    width: the half-width of the median's interval to reach where nothing is compared, as a fraction of it.
+    sample_ns: how long one sample lasts at least, on the host's clock and on a device's. rounds: in how many
+    turns the first min_s and min_samples are taken.
+    """
+
+    warmup_runs: int = 3
+    warmup_s: float = 0.2
+    rewarm_s: float = 0.05
+    min_samples: int = 10
+    min_s: float = 0.5
+    width: float = 0.01
+    budget_s: float = 15.0
+    max_samples: int = 10_000
+    rounds: int = 5
+    sample_ns_host: int = 4_000_000
+    sample_ns_device: int = 1_000_000
+    cold: bool = False
+    retries: int = 3
+
+
+@dataclass
+class Timing:
+    """What came of one contender: ns a pass (mean over `runs_per_sample` passes in a row), where rounds start
+    among the samples, which instance each round was of (empty where there is one), why sampling stopped.
+    `error` where it failed; the others are not touched by it."""
+
+    samples_ns: list[float] = field(default_factory=list)
+    runs_per_sample: int = 1
+    rounds: list[int] = field(default_factory=list)
+    instances: list[int] = field(default_factory=list)
+    stop_reason: StopReason = ""
+    retries: int = 0
+    warnings: list[str] = field(default_factory=list)
+    error: Exception | None = None
+    spent_s: float = 0.0
+    sample_s: float = 0.0  # what one sample takes, judged by the warm-up
+    due: int = 0  # after how many rounds the median is known (0: not foreseen)
+
+    @property
+    def median_ns(self) -> float:
+        return statistics.median(self.samples_ns)
+
+
+class Timed(Protocol):
+    """What samples are taken of: a session, or whatever else runs."""
+
+    def time_runs(self, count: int, cold: bool = False) -> int: ...
+
+
+def first_run(session: Session) -> int:
+    """Nanoseconds on the host's clock of one pass from its start to its end; meant for the very first."""
+    started = time.perf_counter_ns()
+    session.run()
+    session.synchronize()
+    return time.perf_counter_ns() - started
+
+
+def warm_up(
+    session: Timed, runs: int, seconds: float, clock: Callable[[], int] = time.perf_counter_ns
+) -> float:
+    """At least `runs` passes and `seconds`; returns nanoseconds a pass, judged by the later half."""
+    end = clock() + int(seconds * 1e9)
+    count, done = 1, 0
+    times: list[float] = [session.time_runs(1)]
+    while (done := done + count) < runs or clock() < end:
+        # Trains that grow: a short net is warm in its train as it will be timed, a long one is not run for
+        # longer than need be.
+        left = max(0, end - clock())
+        per_run = max(1.0, min(times))
+        count = max(1, min(2 * count, runs - done if left == 0 else math.ceil(left / per_run)))
+        times.append(session.time_runs(count) / count)
+    return statistics.median(times[len(times) // 2 :])
+
+
+def time_together(
+    sessions: Mapping[str, Timed | Sequence[Timed]],
+    rules: Rules | None = None,
+    seed: int = 0,
+    *,
+    references: Mapping[str, str] | None = None,
+    devices: Mapping[str, str] | None = None,
+    on_turn: Callable[[str, int], None] = lambda key, turn: None,
+    on_taken: Callable[[str, int, Timing], None] = lambda key, turn, timing: None,
+    throttled: Callable[[str], str] = lambda key: "",
+    stopped: Callable[[], bool] = lambda: False,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], int] = time.perf_counter_ns,
+) -> dict[str, Timing]:
+    """Samples of all contenders, interleaved in rounds; inputs are bound, first passes done.
+
+    sessions: one a contender, or its instances (at least one), of which each round takes the next.
+    references: whom a contender is compared with, by key: both go on while their verdict is unclear and
+    neither has spent what it may; a contender with nobody goes on until its own median is known. devices:
+    "cpu" or "cuda" by key ("cpu" where absent): whose clock a sample is on. on_turn hears of each turn (key,
+    round) before it, on_taken of it and of what was taken so far after it. throttled tells, after a turn, why
+    the device was held back during it ("": it was not): that turn is taken again, at most `rules.retries`
+    times in all, and then kept and flagged. clock: nanoseconds, by which seconds are spent.
+    Raises Stopped between samples once `stopped` says so; an error of a contender's is in its Timing.
+    """
+    rules = rules or Rules()
+    instances: dict[str, Sequence[Timed]] = {
+        key: of if isinstance(of, Sequence) else (of,) for key, of in sessions.items()
+    }
+    order = random.Random(seed)
+    least = max(rules.rounds, *map(len, instances.values())) if instances else 0
+    sampler = _Sampler(rules, least, devices or {}, throttled, stopped, sleep, clock)
+    timings = {key: Timing() for key in sessions}
+    active = list(sessions)
+    turn = 0
+    while active:
+        order.shuffle(active)
+        for key in tuple(active):
+            on_turn(key, turn)
+            try:
+                sampler.turn(key, instances[key], timings[key], turn)
+            except Stopped:
+                raise
+            except Exception as error:  # one contender's failure is its own
+                timings[key].error = error
+                active.remove(key)
+            else:
+                on_taken(key, turn, timings[key])
+        turn += 1
+        stopping.settle(timings, active, references or {}, rules, turn >= least)
+        # A contender that is done takes part no longer; each is paired round by round with any other.
+        active = [key for key in active if not timings[key].stop_reason]
+    return timings
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What a turn takes: at least so many samples and so many seconds of them, but no more than `most`."""
+
+    least: int
+    most: int
+    seconds: float
+
+
+class _Sampler:
+    def __init__(
+        self,
+        rules: Rules,
+        least: int,
+        devices: Mapping[str, str],
+        throttled: Callable[[str], str],
+        stopped: Callable[[], bool],
+        sleep: Callable[[float], None],
+        clock: Callable[[], int],
+    ) -> None:
+        self._rules = rules
+        self._least = least
+        self._devices = devices
+        self._throttled = throttled
+        self._stopped = stopped
+        self._sleep = sleep
+        self._clock = clock
+
+    def turn(self, key: str, instances: Sequence[Timed], timing: Timing, turn: int) -> None:
+        rules = self._rules
+        if self._stopped():
+            raise Stopped
+        instance = turn % len(instances)
+        session = instances[instance]
+        if turn == 0:
+            per_run = warm_up(session, rules.warmup_runs, rules.warmup_s, self._clock)
+            timing.runs_per_sample = self._train(key, per_run)
+            timing.sample_s = timing.runs_per_sample * per_run / 1e9
+        else:
+            # Three passes, but of a net that takes longer than the whole warm-up and has run before just one.
+            slow = timing.sample_s > rules.warmup_s and turn >= len(instances)
+            warm_up(session, 1 if slow else rules.warmup_runs, rules.rewarm_s, self._clock)
+        share = self._share(timing, turn)
+        samples, spent = self._take(session, timing, share)
+        while reason := self._throttled(key):
+            if timing.retries >= rules.retries:
+                if reason not in timing.warnings:
+                    timing.warnings.append(reason)
+                break
+            timing.retries += 1
+            self._sleep(COOL_S)
+            samples, spent = self._take(session, timing, share)
+        timing.spent_s += spent
+        timing.rounds.append(len(timing.samples_ns))
+        if len(instances) > 1:
+            timing.instances.append(instance)
+        timing.samples_ns += samples
+
+    def _train(self, key: str, per_run_ns: float) -> int:
+        rules = self._rules
+        if rules.cold:
+            return 1
+        on_host = self._devices.get(key, "cpu") == "cpu"
+        target = rules.sample_ns_host if on_host else rules.sample_ns_device
+        # 20 % more: the warm-up's passes may have been slower than those to come.
+        return max(1, math.ceil(1.2 * target / max(per_run_ns, 1.0)))
+
+    def _share(self, timing: Timing, turn: int) -> _Share:
+        rules = self._rules
+        seconds = min(rules.min_s, rules.budget_s) / self._least
+        least = math.ceil(rules.min_samples / self._least)
+        turns = self._least
+        if timing.sample_s * rules.min_samples > rules.budget_s:
+            least = 1  # what the budget has room for had better be spread over the rounds
+        if turn >= self._least:
+            seconds, least, turns = max(seconds, GROWTH * timing.spent_s), 1, LATER
+        most = max(least, rules.max_samples // (2 * turns))
+        return _Share(least, most, min(seconds, rules.budget_s - timing.spent_s))
+
+    def _take(self, session: Timed, timing: Timing, share: _Share) -> tuple[list[float], float]:
+        """The samples of a turn, and the seconds they took; beyond the budget by less than one sample."""
+        rules = self._rules
+        runs = timing.runs_per_sample
+        room = min(share.most, rules.max_samples - len(timing.samples_ns))
+        samples: list[float] = []
+        started = self._clock()
+        left = rules.budget_s - timing.spent_s
+        with _no_garbage_collection():
+            while True:
+                samples.append(round(session.time_runs(runs, cold=rules.cold) / runs, 1))
+                spent = (self._clock() - started) / 1e9
+                enough = len(samples) >= share.least and spent >= share.seconds
+                if enough or len(samples) >= room or spent >= left:
+                    break
+                if self._stopped():
+                    raise Stopped
+        return samples, spent
+
+
+@dataclass(frozen=True)
+class EndToEnd:
+    """Medians in ns over end-to-end passes: phases h2d, compute, d2h, sync, and the wall time they divide."""
+
+    phases: dict[str, float]
+    wall_ns: float
+    passes: int
+
+
+def end_to_end(
+    session: Session,
+    inputs: Mapping[str, np.ndarray],
+    device_ns: float | None = None,
+    seconds: float = 0.3,
+    least: int = 5,
+) -> EndToEnd:
+    """Full passes as an application makes them: bind, run, wait, fetch; at least `least`, about `seconds`.
+
+    h2d is `bind`, d2h is `fetch`. Where `run` only launches (a GPU), `device_ns` is what the pass takes on
+    the device's clock: that is `compute`, and `sync` what launching it and waiting for it cost beyond. Where
+    it is None, `run` is `compute` and `synchronize` is `sync`.
+    """
+    laps: list[tuple[int, int, int, int, int]] = []
+    end = time.perf_counter() + seconds
+    with _no_garbage_collection():
+        while len(laps) < least or (time.perf_counter() < end and len(laps) < 1000):
+            start = time.perf_counter_ns()
+            session.bind(inputs)
+            bound = time.perf_counter_ns()
+            session.run()
+            ran = time.perf_counter_ns()
+            session.synchronize()
+            waited = time.perf_counter_ns()
+            session.fetch()
+            fetched = time.perf_counter_ns()
+            laps.append((bound - start, ran - bound, waited - ran, fetched - waited, fetched - start))
+            if laps[-1][4] > 1e9 * seconds and len(laps) >= 3:
+                break  # passes of a second and more: three tell enough
+    h2d, compute, sync, d2h, wall = (float(statistics.median(column)) for column in zip(*laps, strict=True))
+    if device_ns is not None:
+        both = compute + sync
+        compute = min(device_ns, both)
+        sync = both - compute
+    return EndToEnd({"h2d": h2d, "compute": compute, "d2h": d2h, "sync": sync}, wall, len(laps))
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Collect now and not between samples."""
+    enabled = gc.isenabled()
+    gc.collect(0)
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,124 @@
+"""What is measured once for a case before it is prepared, where this machine does not know it yet: in the
+worker, before anything of the case's group is on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from bench.measure.material import Material
+from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
+from bench.measure.tuned.rungs import RungTuner, Wanted, wanted
+from bench.results.records import Case, Job
+from engine import backends
+from engine.backend import Backend, Options, Variant
+from engine.cpu import host
+from engine.cuda import driver as cuda_driver
+from engine.graph.graph import Graph
+from engine.ort import configuration as ort_configuration
+from engine.ort import tuning as ort_tuning
+from engine.ort.configuration import Configuration
+from engine.ort.fused_conv import fused
+from kernels import launch, nvrtc
+from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
+
+Progress = Callable[[str, float | None], None]
+
+
+def options(backend: Backend, material: Material, job: Job) -> Options:
+    """What a case of this backend is prepared with."""
+    return replace(material.options_for(backend.device), tuned=job.tune != "none")
+
+
+def tune(case: Case, material: Material, job: Job, begin: Callable[[], None], progress: Progress) -> None:
+    """Measure what is not known yet; `begin` is called before, where there is something. Raises what the
+    backend raises, tune_reference.DeviceLost, and what `progress` raises."""
+    backend = backends.get(case.backend)
+    if backend.unavailable() is not None:
+        return
+    if isinstance(backend, Variant):
+        if job.tune_reference and _lacks_sweep(case, backend, material.graph):
+            begin()
+            _sweep(case, backend, material, progress)
+        return
+    if job.tune not in ("all", backend.device) or backend.name != f"engine-{backend.device}":
+        return
+    how = options(backend, material, job)
+    missing = wanted(material.graph, case.batch, backend.device, case.precision, how)
+    if missing:
+        begin()
+        if backend.device == "cuda":
+            _compile_ahead(case, material, job, how, progress)
+    for number, item in enumerate(missing):
+        progress(f"a kernel for {item.node}, step {number + 1} of {len(missing)}", number / len(missing))
+        _choose(item, case, backend, how, progress)
+
+
+def _compile_ahead(case: Case, material: Material, job: Job, how: Options, progress: Progress) -> None:
+    """The kernels that this case and the model's other batch sizes will try, compiled side by side, once for
+    each precision, before anything is timed: one after the other they take most of a first comparison."""
+    gpu = cuda_driver.device()
+    if gpu is None or case.precision in material.compiled:
+        return
+    material.compiled.add(case.precision)
+    tried = [
+        (rung, launch.launch(item.params, rung).defines)
+        for batch in {case.batch, *job.batches_of(case.model)}
+        for item in wanted(material.graph, batch, "cuda", case.precision, how)
+        for rung in item.rungs
+    ]
+
+    def told(done: int, total: int) -> None:
+        progress(f"compiling kernels for {material.graph.name}: {done} of {total}", done / total)
+
+    digits = "".join(map(str, gpu.capability))
+    nvrtc.compile_ahead(tried, f"sm_{digits}", host.physical_cores(), told)
+
+
+def _choose(item: Wanted, case: Case, backend: Backend, how: Options, progress: Progress) -> None:
+    lost = _lost if backend.device == "cuda" else _never
+    try:
+        RungTuner(item, backend.device, case.precision, how, progress, lost).run()
+    except DeviceLost:
+        raise
+    except (KernelError, OutOfMemoryError, UnsupportedError) as error:
+        # The step cannot be tried alone, or nothing be kept: then the ladder's order decides.
+        progress(f"{item.node} keeps the ladder's kernel: {error}", None)
+
+
+def _lacks_sweep(case: Case, backend: Variant, graph: Graph) -> bool:
+    plain = backends.get(backend.variant_of)
+    if plain.supports(graph, case.batch, case.precision) is not None:
+        return False
+    known = ort_tuning.read(plain.name, graph, case.batch, case.precision)
+    return known is None or not known.done
+
+
+def _sweep(case: Case, backend: Variant, material: Material, progress: Progress) -> None:
+    plain = backends.get(backend.variant_of)
+    at = (plain.name, material.graph, case.batch, case.precision)
+    lost = _lost if plain.device == "cuda" else _never
+    subject = Subject(plain, material, case.batch, case.precision, material.options, lost)
+    ReferenceSweep(
+        subject,
+        configurations(material.graph),
+        lambda sweep: ort_tuning.write(*at, sweep),
+        progress,
+        ort_tuning.read(*at),
+    ).run()
+
+
+def _lost() -> bool:
+    from engine.cuda import rung as rung_cuda
+
+    return rung_cuda.lost()
+
+
+def _never() -> bool:
+    return False
+
+
+def configurations(graph: Graph) -> tuple[Configuration, ...]:
+    """Those of the CUDA provider that differ for this model."""
+    same = fused(graph) is graph
+    return tuple(c for c in ort_configuration.cuda() if not (c.fused_conv and same))

@@ -1,0 +1,169 @@
+"""The worker process: one Start on standard input, one message a line on what was standard output.
+
+File descriptor 1 is kept for the protocol and pointed at standard error for everybody else, before anything
+that could print is imported. The worker ends when its input closes (the parent is gone, or asks it to stop),
+on SIGINT and on SIGTERM, between two passes.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from bench.ladder.questions import DESCRIBE, LadderAnswer
+from bench.ladder.records import LADDER, LadderMessage, LadderStart
+from bench.results.records import Done, Hello, Log, Start, WorkerMessage
+from bench.run.supervisor import RESTART_STATUS, WARM
+from kernels import ends
+
+# How long a worker whose parent is gone may take to end by itself; a parent that lives kills it sooner.
+LAST_S = 30.0
+
+
+class Channel:
+    """The protocol's end of standard output. A parent that is gone ends the process: nobody listens."""
+
+    def __init__(self) -> None:
+        sys.stdout.flush()
+        self._fd = os.dup(1)  # not inheritable: no child of ours can write to it
+        os.dup2(2, 1)
+        sys.stdout = sys.stderr
+        self._lock = threading.Lock()
+
+    def say(self, message: WorkerMessage | LadderMessage | LadderAnswer) -> None:
+        line = memoryview(msgspec.json.encode(message) + b"\n")
+        with self._lock:
+            try:
+                while line:
+                    line = line[os.write(self._fd, line) :]
+            except OSError:
+                os._exit(1)
+
+
+def read_line(fd: int) -> bytes:
+    """Up to the first newline, or the end; reads nothing beyond what came with it."""
+    data = b""
+    while not data.endswith(b"\n"):
+        part = os.read(fd, 1 << 16)
+        if not part:
+            break
+        data += part
+    return data
+
+
+def watch_input(fd: int, stop: threading.Event) -> None:
+    """Set `stop` when the input closes, in a thread of its own; end the process if that is not heard."""
+
+    def watch() -> None:
+        try:
+            while os.read(fd, 1 << 16):
+                pass
+        except OSError:
+            pass
+        stop.set()
+        threading.Event().wait(LAST_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="input").start()
+
+
+def main() -> int:
+    """Run what standard input says. Returns the exit status."""
+    channel = Channel()
+    faulthandler.enable()
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    if DESCRIBE in sys.argv[1:]:
+        return _describe(channel.say)
+    ladder = LADDER in sys.argv[1:]
+    start: Start | LadderStart
+    if WARM in sys.argv[1:]:
+        _warm_up(channel.say, ladder)
+    try:
+        line = read_line(0)
+        start = (
+            msgspec.json.decode(line, type=LadderStart) if ladder else msgspec.json.decode(line, type=Start)
+        )
+    except msgspec.DecodeError as error:
+        channel.say(Done(reason=f"the worker was given no job it can read ({error})"))
+        return 2
+    watch_input(0, stop)
+    _clear_cache()
+    if isinstance(start, LadderStart):
+        return _climb(start, channel.say, stop.is_set)
+    return _run(start, channel.say, stop.is_set)
+
+
+def _warm_up(say: Callable[[WorkerMessage], None], ladder: bool) -> None:
+    """Load what every job needs, and say what this machine can run."""
+    if ladder:
+        from bench.ladder.measure import warm
+
+        warm.warm_up()
+    from bench.measure import environment
+
+    say(Hello(environment=environment.collect()))
+    if not ladder:
+        from bench.measure import runner
+
+        # Half of what lies between a job and its first sample is what these load; now nobody waits for it.
+        runner.warm_up()
+
+
+def _clear_cache() -> None:
+    from models.cache import cache_dir, clear_leftovers
+
+    clear_leftovers(cache_dir())
+
+
+def _run(start: Start, say: Callable[[WorkerMessage], None], stopped: Callable[[], bool]) -> int:
+    # Imported here: what these pull in may print.
+    from bench.measure.outcomes import Restart
+    from bench.measure.runner import Runner
+
+    try:
+        Runner(start, say, stopped).run()
+    except Restart as restart:
+        say(Log(level="warning", text=str(restart)))
+        return RESTART_STATUS
+    return 0
+
+
+def _describe(say: Callable[[LadderAnswer | Done], None]) -> int:
+    from bench.ladder.measure.describe import serve
+
+    return serve(say, lambda: read_line(0))
+
+
+def _climb(start: LadderStart, say: Callable[[LadderMessage], None], stopped: Callable[[], bool]) -> int:
+    from bench.ladder.measure.runner import LadderRunner
+    from bench.measure.outcomes import Restart
+
+    try:
+        LadderRunner(start, say, stopped).run()
+    except Restart as restart:
+        say(Log(level="warning", text=str(restart)))
+        return RESTART_STATUS
+    return 0
+
+
+def end_children() -> None:
+    """Leave nothing behind that a kernel ran in, or started."""
+    if "engine.apart.pool" in sys.modules:
+        sys.modules["engine.apart.pool"].close_all()
+
+
+if __name__ == "__main__":
+    ends.keep_orphans()
+    status = main()
+    end_children()
+    sys.stderr.flush()
+    # Not sys.exit: teardown of device libraries may crash or hang after all is said.
+    os._exit(status)

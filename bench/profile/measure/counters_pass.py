@@ -1,0 +1,87 @@
+"""The process in which a GPU's hardware counts: one forward pass between the marks cudaProfilerStart and
+cudaProfilerStop.
+
+`python -m bench.profile.measure.counters_pass FOLDER` is what bench.profile.measure.ncu runs under `ncu`.
+FOLDER/job.json is a ProfileStart; what fails is written to FOLDER/error.txt. Kernels are launched one by one,
+in the order in which a pass starts them; those of preparing and warming up lie outside the marks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from bench.profile.records import ProfileStart
+from kernels.errors import KernelscopeError
+
+JOB, ERROR = "job.json", "error.txt"
+_LOOK_S = 0.5
+
+
+def main(folder: Path) -> int:
+    """The exit status."""
+    watch_parent()
+    try:
+        start = msgspec.json.decode((folder / JOB).read_bytes(), type=ProfileStart)
+        one_pass(start)
+    except KernelscopeError as error:
+        (folder / ERROR).write_text(str(error))
+        return 1
+    except Exception as error:
+        traceback.print_exc()
+        (folder / ERROR).write_text(f"{type(error).__name__}: {error}")
+        return 1
+    return 0
+
+
+def one_pass(start: ProfileStart) -> None:
+    """Prepare the case of `start`, and run it once between the marks. Raises what `prepare` raises."""
+    from bench.measure.material import Material
+    from bench.measure.timing import first_run
+    from bench.measure.tuned import tuning
+    from bench.profile.measure import runner as profile_runner
+    from engine import backends
+    from engine.cuda.runtime import import_cupy
+
+    job, case = start.job, start.cases[0]
+    wanted = profile_runner.asked(job, case)
+    material = Material(job.model, wanted, (case.batch,), lambda text, fraction: None)
+    backend = backends.get(case.backend)
+    options = replace(tuning.options(backend, material, wanted), cuda_graph=False)
+    runtime = import_cupy().cuda.runtime
+    session = backend.prepare(material.graph, case.batch, case.precision, options)
+    try:
+        session.bind(profile_runner.batch_inputs(material, case.batch))
+        first_run(session)
+        runtime.profilerStart()
+        session.run()
+        session.synchronize()
+        runtime.profilerStop()
+    finally:
+        session.close()
+
+
+def watch_parent() -> None:
+    """End with the process that started this one: ncu itself may be gone without having ended it."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            threading.Event().wait(_LOOK_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="parent").start()
+
+
+if __name__ == "__main__":
+    status = main(Path(sys.argv[1]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not sys.exit: teardown of device libraries may crash or hang after all is done.
+    os._exit(status)

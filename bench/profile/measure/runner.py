@@ -1,0 +1,282 @@
+"""Profiles one case in its worker: a cold start told apart, unprofiled passes, then a session profiled from
+its creation to its close, and everything put into one CaseProfile.
+
+Nothing is timed with a profiler on: the samples come first, from a process in which it was never loaded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter_ns
+
+import numpy as np
+
+from bench.measure import environment, limits
+from bench.measure.material import Material
+from bench.measure.outcomes import broke_device, is_bug, outcome, trace
+from bench.measure.telemetry import Sampler
+from bench.measure.telling import Telling
+from bench.measure.timing import Rules, Stopped, first_run, time_together
+from bench.measure.tuned import tuning
+from bench.profile import parts as profile_parts
+from bench.profile import store as profile_store
+from bench.profile.measure import counters as profile_counters
+from bench.profile.measure import counters_run
+from bench.profile.measure import session as profile_session
+from bench.profile.measure.cold import ColdStart
+from bench.profile.measure.merge import Recorded
+from bench.profile.measure.process import GpuPeak, process_use
+from bench.profile.records import (
+    CaseProfile,
+    Profiled,
+    ProfileJob,
+    ProfileLimits,
+    ProfileMessage,
+    ProfileModel,
+    ProfileStart,
+    ProfileStarted,
+)
+from bench.results.records import Case, Hello, Job, Log, Telemetry
+from engine import backends, observe
+from engine.backend import Backend, Options, Session
+from kernels.errors import KernelscopeError, UnavailableError
+from models.preprocessing import preprocess
+
+IMAGES = 64  # different ones at the most; a larger batch repeats them
+PASSES, PASS_S, STEADY_S = (5, 200), 0.5, 0.05  # end-to-end passes: at least, at most, for how many seconds
+
+
+class ProfileRunner:
+    """`say` takes messages; `stopped` tells that the user wants no more."""
+
+    def __init__(
+        self,
+        start: ProfileStart,
+        say: Callable[[ProfileMessage], None],
+        stopped: Callable[[], bool],
+        entered_ns: int,
+    ) -> None:
+        self._job = start.job
+        self._case = start.cases[0]
+        self._folder = Path(start.folder) if start.folder else None
+        self._say = say
+        self._stopped = stopped
+        telling = Telling(say, stopped)
+        self._progress, self._go_on = telling.progress, telling.go_on
+        self._origin = start.started_ns or entered_ns
+        self._cold = ColdStart(self._origin, entered_ns, perf_counter_ns())
+        self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
+
+    def run(self) -> None:
+        """The case, whatever becomes of it."""
+        case = self._case
+        peak = GpuPeak()
+        try:
+            made = self._profile(case, peak)
+        except Stopped:
+            made = CaseProfile(case=case, disposition="cancelled", reason="cancelled")
+        except Exception as error:
+            disposition, reason = outcome(error)
+            if broke_device(backends.get(case.backend).device, disposition):
+                disposition = "crashed"
+            if is_bug(error):
+                self._say(Log(level="error", text=f"{case.words}: {trace(error)}"))
+            made = CaseProfile(case=case, disposition=disposition, reason=reason, started_at=self._started_at)
+        finally:
+            peak.close()
+        self._say(Hello(environment=environment.collect()))
+        self._say(Profiled(measurement=made))
+
+    def _profile(self, case: Case, peak: GpuPeak) -> CaseProfile:
+        self._say(ProfileStarted(case=case, stage="prepare"))
+        backend = backends.get(case.backend)
+        if reason := backend.unavailable():
+            raise UnavailableError(reason)
+        cold = self._cold
+        profile_session.load_libraries(backend)
+        cold.until("libraries")
+        material = self._material(case)
+        inputs = batch_inputs(material, case.batch)
+        cold.until("model and images")
+        if backend.device == "cuda":
+            peak.watch()
+            cold.until("NVML")
+            profile_session.start_device()
+            cold.until("CUDA context")
+        options = tuning.options(backend, material, self._asked)
+        session = self._prepare_cold(backend, material, case, options)
+        try:
+            self._first_passes(session, inputs)
+            cold.steady(passes(session, inputs, STEADY_S))
+            self._go_on()
+            self._say(ProfileStarted(case=case, stage="time"))
+            samples, telemetry, warnings = self._samples(session, backend.device)
+            facts = dict(session.facts)
+            profiled = profile_session.options_of(backend, options)
+            # Held against its like: a session of the same options, and passes as warm as the profiled ones.
+            warm = self._job.warm_up > 0
+            plain_ns = passes(session, inputs) if warm and profiled == options else ()
+        finally:
+            session.close()
+        self._go_on()
+        if not plain_ns:
+            other = backends.prepared_within(backend, material.graph, case.batch, case.precision, profiled)
+            try:
+                plain_ns = passes(other, inputs) if warm else first_passes(other, inputs, self._job.runs)
+            finally:
+                other.close()
+        self._go_on()
+        self._say(ProfileStarted(case=case, stage="profile"))
+        recorded = profile_session.record(backend, material, case, profiled, inputs, self._job, self._origin)
+        use = process_use(self._origin, peak.peak_nbytes)
+        # Only now: what this imports to look at the machine is no part of what the case used.
+        self._say(ProfileModel(model=material.info()))
+        self._limits(backend.device)
+        self._count(backend, case, recorded)
+        file = ""
+        if self._folder is not None:
+            file = profile_store.write_events(self._folder, case.key, recorded.events)
+        events = recorded.events
+        return CaseProfile(
+            case=case,
+            disposition="ok",
+            device=backend.device,
+            samples_ns=samples,
+            pass_ns=plain_ns,
+            profiled_ns=recorded.pass_ns,
+            cold=tuple(self._cold.marks),
+            breakdowns=profile_parts.breakdowns(events),
+            operators=recorded.operators,
+            attributed=recorded.attributed,
+            dropped=recorded.dropped,
+            clocks=recorded.clocks,
+            process=use,
+            gpu=recorded.gpu,
+            telemetry=telemetry,
+            facts=facts | recorded.facts,
+            notes=(*recorded.notes, *warnings),
+            events={
+                "activities": len(events.activities),
+                "calls": len(events.calls),
+                "intervals": len(events.intervals),
+            },
+            file=file,
+            started_at=self._started_at,
+        )
+
+    # ------------------------------------------------------------------------------------------------ stages
+
+    def _material(self, case: Case) -> Material:
+        self._asked = asked(self._job, case)
+        return Material(self._job.model, self._asked, (case.batch,), self._progress)
+
+    def _prepare_cold(self, backend: Backend, material: Material, case: Case, options: Options) -> Session:
+        ort = profile_session.is_ort(backend)
+        with observe.watching(observe.PREPARING.get("ort" if ort else case.backend, ())) as taken:
+            session = backends.prepared_within(backend, material.graph, case.batch, case.precision, options)
+        self._cold.prepared(session.phases, taken, ort)
+        return session
+
+    def _first_passes(self, session: Session, inputs: Mapping[str, np.ndarray]) -> None:
+        session.bind(inputs)
+        self._cold.until("inputs bound")
+        first_run(session)
+        self._cold.until("first run")
+
+    def _samples(self, session: Session, device: str) -> tuple[tuple[float, ...], Telemetry, tuple[str, ...]]:
+        key, job = self._case.key, self._job
+        with Sampler({key: device}) as sampler:
+            timings = time_together(
+                {key: session},
+                Rules(budget_s=job.budget_s, min_s=min(0.3, job.budget_s)),
+                job.seed,
+                devices={key: device},
+                on_turn=sampler.turn,
+                throttled=sampler.throttled,
+                stopped=self._stopped,
+            )
+        timing = timings[key]
+        if timing.error is not None:
+            raise timing.error
+        return tuple(timing.samples_ns), sampler.result(key), tuple(timing.warnings)
+
+    def _limits(self, device: str) -> None:
+        try:
+            self._say(ProfileLimits(limits=limits.limits(device, self._job.threads, again=False)))
+        except KernelscopeError as error:
+            self._say(Log(level="warning", text=f"the machine's limits are not known: {error}"))
+
+    def _count(self, backend: Backend, case: Case, recorded: Recorded) -> None:
+        """Where it was asked for, have the hardware count in a pass of another process."""
+        if not self._job.counters:
+            return
+        if backend.device != "cuda":
+            recorded.notes = (*recorded.notes, "hardware counters are not read: it takes an NVIDIA GPU")
+            return
+        self._say(ProfileStarted(case=case, stage="count"))
+        try:
+            counted = counters_run.take(self._job, case, self._stopped)
+        except KernelscopeError as error:
+            self._go_on()
+            recorded.notes = (*recorded.notes, str(error))
+            return
+        self._go_on()
+        recorded.events, words, note = profile_counters.attached(recorded.events, counted)
+        recorded.facts["counters"] = words
+        recorded.notes = (*recorded.notes, *filter(None, [note]))
+
+
+def asked(job: ProfileJob, case: Case) -> Job:
+    """A profile's job as one of comparisons, for one case."""
+    return Job(
+        models=(job.model,),
+        backends=(case.backend,),
+        precisions=(job.precision,),
+        batches=(case.batch,),
+        dataset=job.dataset,
+        preprocess=job.preprocess,
+        threads=job.threads,
+        layers=False,
+        cuda_graph=job.cuda_graph,
+        rungs=dict(job.rungs),
+        kernel_dirs=job.kernel_dirs,
+        seed=job.seed,
+    )
+
+
+def batch_inputs(material: Material, batch: int) -> dict[str, np.ndarray]:
+    """A full batch of the job's images, or of random numbers where the model takes no images."""
+    if not material.takes_images:
+        golden = material.golden().inputs
+        return {name: array[np.arange(batch) % len(array)] for name, array in golden.items()}
+    info = material.graph.inputs[0]
+    images = material.dataset(min(batch, IMAGES)).images
+    pixels = preprocess(images[: min(batch, IMAGES)], material.spec.preprocess, info.shape)
+    return {info.name: np.ascontiguousarray(pixels[np.arange(batch) % len(pixels)])}
+
+
+def passes(session: Session, inputs: Mapping[str, np.ndarray], seconds: float = PASS_S) -> tuple[float, ...]:
+    """Wall times of end-to-end passes: bind, run, wait, fetch; the first two, which warm up, left out."""
+    least, most = PASSES
+    found: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(found) < least + 2 or (time.perf_counter() < end and len(found) < most):
+        found.append(_pass(session, inputs))
+    return tuple(found[2:])
+
+
+def first_passes(session: Session, inputs: Mapping[str, np.ndarray], count: int) -> tuple[float, ...]:
+    """Wall times of the first end-to-end passes of a session, none of which is warm."""
+    return tuple(_pass(session, inputs) for _ in range(count))
+
+
+def _pass(session: Session, inputs: Mapping[str, np.ndarray]) -> float:
+    started = perf_counter_ns()
+    session.bind(inputs)
+    session.run()
+    session.synchronize()
+    session.fetch()
+    return float(perf_counter_ns() - started)

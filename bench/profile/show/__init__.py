@@ -1,0 +1,1 @@
+"""A profile as people read it: tables, findings, remarks, the drawn timeline, traces, reports."""

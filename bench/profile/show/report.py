@@ -1,0 +1,278 @@
+"""A Markdown report of saved profiles: every figure in it is derived from their records, and none is typed.
+
+A profile that was taken for the course report's table (one pass, nothing warming up) is shown as that table;
+any other with its parts, its cold start, what each process used, and case by case what took the time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.charts import profile as profile_charts
+from bench.charts import profile_common
+from bench.profile.events import Events
+from bench.profile.measure import counters as profile_counters
+from bench.profile.parts import label
+from bench.profile.records import CaseProfile, Profile, ProfileJob
+from bench.profile.show import course as profile_course
+from bench.profile.show import draw_timeline
+from bench.profile.show import findings as profile_findings
+from bench.profile.show import lines as profile_lines
+from bench.profile.show import output as profile_output
+from bench.profile.show import remarks as profile_remarks
+from bench.profile.show import tables as profile_tables
+from bench.profile.show.names import short
+from bench.profile.show.tables import Table
+from bench.profile.store import ProfileFolder
+from bench.results.rows import title
+from bench.results.store import write_atomically
+from bench.show import draw
+from bench.show.report_files import Pictures, link, templates
+from bench.words import units
+from kernels.errors import InputError
+
+TEMPLATE = "profile.md.j2"
+MAX_CHART_NBYTES = 60_000
+SHOWN = 12  # lines of a table of kernels or calls, where 90 % of the time takes fewer
+
+
+@dataclass(frozen=True)
+class Part:
+    """One case. summary: its times in a sentence; tables: Markdown; remarks: sentences."""
+
+    title: str
+    summary: str
+    tables: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One profile. tables: of all its cases, Markdown; charts: (title, link); failed: cases and reasons, and
+    what passes wait for; devices: "cpu", "cuda"."""
+
+    title: str
+    command: str
+    taken: str
+    tables: tuple[str, ...]
+    charts: tuple[tuple[str, str], ...]
+    parts: tuple[Part, ...]
+    failed: tuple[str, ...]
+    devices: tuple[str, ...] = ()
+
+
+def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading: str = "") -> list[Path]:
+    """Write the report of the profiles in `paths` to `out` and its charts, PNG, into `charts` (without it, a
+    folder beside the report, named after it). Returns what was written, the report first.
+
+    Raises InputError where a profile cannot be read or holds nothing, and where a file cannot be written.
+    """
+    folders = [ProfileFolder.open(path) for path in paths]
+    pictures = Pictures(charts or out.parent / out.stem, MAX_CHART_NBYTES)
+    written: list[Path] = []
+    sections = []
+    for folder in folders:
+        measurements = folder.measurements()
+        if not measurements:
+            raise InputError(f"there is no case in {folder.path}; `python main.py profile` takes them")
+        charted = _draw_parts if is_table(folder.profile) else _draw
+        drawn = charted(folder, measurements, pictures)
+        written += [path for _, path in drawn]
+        links = tuple((name, link(path, out)) for name, path in drawn)
+        sections.append(section(folder, measurements, links))
+    write_atomically(out, render([folder.profile for folder in folders], sections, heading).encode())
+    return [out, *written]
+
+
+def is_table(profile: Profile) -> bool:
+    """Whether a profile was taken for the course report's table."""
+    return profile.job.warm_up == 0
+
+
+def section(
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], charts: tuple[tuple[str, str], ...]
+) -> Section:
+    """One profile as the report shows it."""
+    profile = folder.profile
+    fine = [made for made in measurements if made.disposition == "ok"]
+    events = {made.case.key: folder.events(made) for made in fine}
+    name = _subject(profile)
+    found: list[Table] = []
+    parts: tuple[Part, ...] = ()
+    if is_table(profile):
+        rows = [profile_course.row(made, events[made.case.key]) for made in fine]
+        found.append(profile_course.table(rows, profile.job.runs))
+        heading = f"{name}: time by batch size, from creation to close"
+    else:
+        parts = tuple(part(profile, made, events[made.case.key]) for made in fine)
+        heading = f"{name}: where the time goes"
+    found.append(profile_tables.breakdown(fine))
+    found += [] if is_table(profile) else [profile_tables.cold(fine, all_batches=False)]
+    found.append(profile_tables.process(fine))
+    return Section(
+        title=heading,
+        command=profile.command,
+        taken=taken(profile, fine),
+        tables=tuple(profile_output.to_markdown([table], 3) for table in found),
+        charts=charts,
+        parts=parts,
+        devices=tuple({made.device: None for made in fine}),
+        failed=tuple(
+            f"{made.case.words}: {made.reason or made.disposition}"
+            for made in measurements
+            if made.disposition != "ok"
+        )
+        + tuple(f"{made.case.words}: {words}" for made in fine for words in profile_remarks.waits(made)),
+    )
+
+
+def part(profile: Profile, made: CaseProfile, events: Events) -> Part:
+    """One case: kernels by name, by node with a diagnosis, and calls."""
+    limits = profile.limits.get(made.device)
+    found = [
+        _first(profile_tables.activities(made, events)),
+        profile_findings.table(made, events, limits),
+    ]
+    if (counted := profile_counters.table(made, events)).rows:
+        found.append(counted)
+    if events.calls:
+        found += [
+            _first(profile_tables.calls(made, events)),
+            _first(profile_tables.calls(made, events, "all")),
+        ]
+    return Part(
+        title=made.case.words,
+        summary=summary(made),
+        tables=tuple(profile_output.to_markdown([_shortened(table)], 4) for table in found),
+        remarks=tuple(profile_remarks.remarks(made)),
+    )
+
+
+def summary(made: CaseProfile) -> str:
+    """A case's parts in a sentence."""
+    found = made.breakdown()
+    if found is None or not found.wall_ns:
+        return ""
+    largest = sorted(found.parts, key=lambda share: -share.time_ns)[:3]
+    named = ", ".join(f"{label(share.key)} {share.time_ns / found.wall_ns:.1%}" for share in largest)
+    told = f"A profiled pass takes {units.duration(found.wall)}: {named}."
+    if made.attributed is not None:
+        told += f" {made.attributed:.1%} of the kernels' time is attributed to nodes."
+    if made.dropped is not None:
+        told += f" Records dropped: {made.dropped}."
+    return told
+
+
+def taken(profile: Profile, fine: Sequence[CaseProfile]) -> str:
+    """When and how a profile was taken."""
+    job = profile.job
+    clocks = [mhz for made in fine for mhz in made.telemetry.sm_clock_mhz]
+    words = [
+        f"{job.runs} profiled {'pass' if job.runs == 1 else 'passes'} a case, {_before(job)}",
+        "each case in a process of its own",
+        f"SM clock {sorted(clocks)[len(clocks) // 2]:.0f} MHz" if clocks else "",
+        profile.created_at.replace("T", " ")[:16],
+        f"{len(fine)} of {len(profile.cases)} cases",
+    ]
+    return "; ".join(filter(None, words))
+
+
+def _before(job: ProfileJob) -> str:
+    if job.warm_up:
+        return f"{job.warm_up} before {'it' if job.runs == 1 else 'them'}"
+    return "the first of its session" if job.runs == 1 else "the first of their session"
+
+
+def render(profiles: Sequence[Profile], sections: Sequence[Section], heading: str = "") -> str:
+    """The report as Markdown."""
+    env = profiles[-1].environment
+    machines = dict.fromkeys(line for profile in profiles for line in profile_common.footer(profile)[:1])
+    software = ", ".join(f"{name} {version}" for name, version in env.packages.items())
+    limits = dict.fromkeys(
+        f"Limits measured: {units.si(found.flops_per_s, 'FLOP/s')} ({found.multiplied_by}), "
+        f"{units.si(found.bytes_per_s, 'B/s')} ({found.copied_by})"
+        for profile in profiles
+        for found in profile.limits.values()
+    )
+    return (
+        templates()
+        .get_template(TEMPLATE)
+        .render(
+            heading=heading or f"Profiles on {env.gpu or env.cpu or 'an unknown machine'}",
+            count=len(profiles),
+            machines=[*machines, software, *limits],
+            sections=sections,
+            devices={device for section in sections for device in section.devices},
+        )
+    )
+
+
+def _first(table: Table) -> Table:
+    """The lines that take 90 % of the time, and SHOWN at least; what is left is counted."""
+    so_far, most = 0.0, 0
+    for row in table.rows:
+        if so_far >= profile_lines.MOST and most >= SHOWN:
+            break
+        so_far += row["share"]
+        most += 1
+    left = len(table.rows) - most
+    notes = (*table.notes, *([f"{left} more lines take {1 - so_far:.2%}."] if left else []))
+    return Table(table.key, table.title, table.columns, table.rows[:most], notes)
+
+
+def _shortened(table: Table) -> Table:
+    """Kernels by their short names."""
+    rows = tuple(
+        {**row, "name": short(row["name"], 60)} if row.get("name") is not None else row for row in table.rows
+    )
+    return Table(table.key, table.title, table.columns, rows, table.notes)
+
+
+def _draw(
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], pictures: Pictures
+) -> list[tuple[str, Path]]:
+    """Title and file of each chart, the timelines of a batch size together."""
+    profile = folder.profile
+    largest = max(made.case.batch for made in measurements)
+    # The other batch sizes' roofs are in their tables.
+    left_out = {f"profile-roofline-{m.case.key}" for m in measurements if m.case.batch != largest}
+    made = [
+        (chart.title, pictures.save(_stem(profile, chart.name), draw.render(chart, ("png",))["png"]))
+        for chart in profile_charts.charts(profile, measurements, folder.events)
+        if chart.name not in left_out
+    ]
+    fine = [case for case in measurements if case.disposition == "ok"]
+    for batch in dict.fromkeys(case.case.batch for case in fine):
+        shown = [(case, folder.events(case)) for case in fine if case.case.batch == batch]
+        data = draw_timeline.render(profile, shown, "png", fine)
+        if data:
+            name = f"One pass at batch {batch:,}"
+            made.append((name, pictures.save(_stem(profile, f"profile-timeline-b{batch}"), data)))
+    return made
+
+
+def _draw_parts(
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], pictures: Pictures
+) -> list[tuple[str, Path]]:
+    profile = folder.profile
+    made = (profile_charts.times(profile, measurements), profile_charts.breakdown(profile, measurements))
+    drawn = []
+    for chart in filter(None, made):
+        name = _stem(profile, f"{chart.name}-by-batch")
+        drawn.append((chart.title, pictures.save(name, draw.render(chart, ("png",))["png"])))
+    return drawn
+
+
+def _subject(profile: Profile) -> str:
+    """The model, and the kernels that were chosen for it."""
+    job = profile.job
+    chosen = ", ".join(f"{node} {rung}" for node, rung in job.rungs.items())
+    return title(job.model) + (f" with {chosen}" if chosen else "")
+
+
+def _stem(profile: Profile, name: str) -> str:
+    words = f"{_subject(profile)}-{name.removeprefix('profile-')}"
+    return re.sub(r"[^\w.]+", "-", words).strip("-").lower()

@@ -1,0 +1,1 @@
+"""model_questions model_reader model_facts confined"""

@@ -1,0 +1,97 @@
+"""What `models show` tells of a model: its file, its ends, its nodes, or the engine's plan of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.measure.cases import model_spec
+from bench.questions.model_questions import Column, ModelFacts, WhichFacts
+from bench.results.records import Job
+from bench.words import units
+from engine.graph import choices, importer
+from engine.graph.graph import Graph
+from engine.graph.plan import Plan, Step
+from engine.graph.planner import plan
+from models import catalogue, names
+
+
+def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | None = None) -> ModelFacts:
+    """Raises KernelscopeError where the model cannot be read, or planned, if a plan is asked for."""
+    spec = model_spec(asked.model, Job(models=(asked.model,), backends=()))
+    path = spec.file(progress)
+    graph = importer.load(path)
+    lines = [("model", spec.name), ("title", spec.title), ("file", str(path)), ("opset", str(graph.opset))]
+    for kind, infos in (("input", graph.inputs), ("output", graph.outputs)):
+        for info in infos:
+            shape = " × ".join(
+                "batch" if i == 0 and not isinstance(d, int) else str(d) for i, d in enumerate(info.shape)
+            )
+            lines.append((kind, f"{info.name}: {info.dtype}, {shape}"))
+    lines.append(("nodes", str(len(graph.nodes))))
+    parameters = sum(int(array.size) for array in graph.initializers.values())
+    lines.append(("parameters", f"{parameters:,}"))
+    lines.append(("preprocess", spec.preprocess))
+    lines.append(("data set", spec.dataset))
+    if asked.model in names.models():
+        entry = catalogue.get(asked.model)
+        if entry.accuracy is not None:
+            lines.append(("top-1", units.percent(entry.accuracy)))
+        lines.append(("provenance", entry.provenance))
+    if asked.device:
+        made = plan(graph, asked.batch, asked.device, asked.precision)
+        return ModelFacts(lines=tuple(lines), columns=_STEPS, rows=_steps(made), below=_total(made))
+    return ModelFacts(lines=tuple(lines), columns=_NODES, rows=_nodes(graph))
+
+
+_NODES = tuple(map(Column, ("node", "op", "inputs", "output")))
+_STEPS = (
+    *map(Column, ("step", "nodes", "kernel", "chosen", "output")),
+    *(Column(name, right=True) for name in ("FLOPs", "bytes")),
+)
+
+
+def _nodes(graph: Graph) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        (node.name, node.op_type, ", ".join(filter(None, node.inputs)), ", ".join(node.outputs))
+        for node in graph.nodes
+    )
+
+
+def _steps(made: Plan) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        (
+            step.name,
+            ", ".join(step.nodes),
+            f"{step.op}/{step.rung}",
+            _chosen(made, step),
+            "×".join(map(str, made.tensors[step.output].shape)),
+            units.si(step.params.flops),
+            units.nbytes(step.params.nbytes),
+        )
+        for step in made.steps
+    )
+
+
+def _total(made: Plan) -> str:
+    return (
+        f"batch {made.batch:,} on {made.device} in {made.precision}: kernels {made.chosen_words}; "
+        f"weights {units.nbytes(made.weights_nbytes)}, activations {units.nbytes(made.arena_nbytes)}, "
+        f"peak {units.nbytes(made.peak_nbytes)}"
+    )
+
+
+def _chosen(plan: Plan, step: Step) -> str:
+    """What chose a step's kernel; of a timed one, by how much and when."""
+    if step.chosen != "timed":
+        return {"ladder": "by the ladder"}.get(step.chosen, step.chosen)
+    known = all(plan.holder(name) in plan.weights for name in step.inputs[1:])
+    rungs = choices.candidates(plan.device, step.params, plan.precision, known)
+    kept = choices.read(plan.device, step.params, plan.precision, rungs)
+    own = kept.of(kept.rung) if kept else None
+    if kept is None or own is None or (own.time_ns or own.first_ns) is None:
+        return "timed"
+    text = f"timed {kept.timed_at[:10]}: {units.duration(own.time_ns or own.first_ns or 0.0)}"
+    ladder = kept.of(kept.ladder)
+    if kept.ladder != kept.rung and ladder is not None and (ladder.time_ns or ladder.first_ns):
+        text += f" ({kept.ladder} {units.duration(ladder.time_ns or ladder.first_ns or 0.0)})"
+    return text

@@ -1,0 +1,301 @@
+"""What whoever talks to the user needs to know of a model before anything runs: which cases a job means,
+which node a name is, what a model consists of.
+
+A model of the catalogue is of our own building and held to its SHA-256: it is looked at here. A file that the
+user names may be anybody's: it is looked at by a process of its own (bench.questions.model_reader) under
+limits of time and memory (bench.questions.confined), which answers with records; the window and the command
+line never load it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import IO, Any, TypeVar
+
+import msgspec
+
+from bench.profile.records import ProfileJob
+from bench.questions import confined
+from bench.results.records import Case, Job, Progress
+from bench.run.client import worker_environment
+from bench.run.supervisor import LINE_LIMIT_NBYTES, exit_words, last_line, signal_name
+from kernels import errors
+from kernels.errors import KernelscopeError, ModelError
+from models import names
+
+TICK_S = 0.05
+_TAIL_NBYTES = 4000
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """Base of what is asked, one JSON line."""
+
+
+class WhichCases(Question, frozen=True, tag="cases"):
+    """The cases of a comparison (bench.measure.cases.plan)."""
+
+    job: Job
+
+
+class WhichProfile(Question, frozen=True, tag="profile"):
+    """A profile's job, filled in, and its cases (bench.profile.plan.plan)."""
+
+    job: ProfileJob
+
+
+class WhichNode(Question, frozen=True, tag="node"):
+    """A node of a ladder (bench.ladder.plan.node_of)."""
+
+    model: str
+    op: str
+    node: str
+    batch: int
+    device: str
+
+
+class WhichFacts(Question, frozen=True, tag="facts"):
+    """What `models show` shows (bench.questions.model_facts). device: of the plan; "" for no plan."""
+
+    model: str
+    batch: int = 1
+    device: str = ""
+    precision: str = "fp32"
+
+
+AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """Base of what is answered, one JSON line."""
+
+
+class Cases(Answer, frozen=True, tag="cases"):
+    cases: tuple[Case, ...]
+
+
+class ProfileCases(Answer, frozen=True, tag="profile"):
+    job: ProfileJob
+    cases: tuple[Case, ...]
+
+
+class NodeFound(Answer, frozen=True, tag="node"):
+    """params: as bench.ladder.records.LadderJob has them; node: the name of the step's first."""
+
+    params: dict[str, Any]
+    node: str
+
+
+class Column(msgspec.Struct, frozen=True):
+    name: str
+    right: bool = False
+
+
+class ModelFacts(Answer, frozen=True, tag="facts"):
+    """lines: what is to be known, and what it is called; then a table, and what stands below it."""
+
+    lines: tuple[tuple[str, str], ...]
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    below: str = ""
+
+
+class Failed(Answer, frozen=True, tag="failed"):
+    """kind: the error's class in kernels.errors; text: its sentence."""
+
+    kind: str
+    text: str
+
+
+class Looking(Answer, frozen=True, tag="looking"):
+    """A model's file is begun to be read."""
+
+    model: str
+
+
+AnyAnswer = Cases | ProfileCases | NodeFound | ModelFacts | Failed | Looking | Progress
+_A = TypeVar("_A", bound=Answer)
+Telling = Callable[[str, float | None], None]
+
+
+def received(models: Sequence[str]) -> bool:
+    """Whether one of these is a file, which may be anybody's."""
+    return any(name not in names.models() for name in models)
+
+
+# ---------------------------------------------------------------------------------------------- the questions
+
+
+def cases(
+    job: Job, progress: Telling | None = None, go_on: Callable[[], None] | None = None
+) -> tuple[Case, ...]:
+    """As bench.measure.cases.plan, and raises as it does. go_on: called now and then; it may raise, too."""
+    if not received(job.models):
+        from bench.measure.cases import plan
+
+        return plan(job, progress)
+    return ask(WhichCases(job=job), Cases, progress, go_on, min(confined.seconds(), job.timeout_s / 2)).cases
+
+
+def profile(job: ProfileJob) -> tuple[ProfileJob, tuple[Case, ...]]:
+    """As bench.profile.plan.plan. Raises KernelscopeError."""
+    if not received([job.model]):
+        from bench.profile.plan import plan
+
+        return plan(job)
+    found = ask(WhichProfile(job=job), ProfileCases)
+    return found.job, found.cases
+
+
+def node(model: str, op: str, node: str, batch: int, device: str) -> NodeFound:
+    """As bench.ladder.plan.node_of. Raises KernelscopeError."""
+    asked = WhichNode(model=model, op=op, node=node, batch=batch, device=device)
+    if not received([model]):
+        from bench.questions.model_reader import node_found
+
+        return node_found(asked)
+    return ask(asked, NodeFound)
+
+
+def facts(asked: WhichFacts, progress: Telling | None = None) -> ModelFacts:
+    """As bench.questions.model_facts.facts. Raises KernelscopeError."""
+    if not received([asked.model]):
+        from bench.questions import model_facts
+
+        return model_facts.facts(asked, progress)
+    return ask(asked, ModelFacts, progress)
+
+
+# ------------------------------------------------------------------------------------------------ the process
+
+
+def reader_command() -> list[str]:
+    return [sys.executable, "-m", "bench.questions.model_reader"]
+
+
+def ask(
+    question: AnyQuestion,
+    of: type[_A],
+    progress: Telling | None = None,
+    go_on: Callable[[], None] | None = None,
+    limit_s: float | None = None,
+) -> _A:
+    """Ask a process of its own, and end it, whatever comes. Raises what the question itself raises, and
+    ModelError where reading a model took too long, too much, or the process with it."""
+    limit_s = confined.seconds() if limit_s is None else limit_s
+    with tempfile.TemporaryFile() as said:
+        # A session of its own: Ctrl-C in the terminal reaches us alone, and ends the wait at once.
+        process = subprocess.Popen(
+            [*reader_command(), str(limit_s)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            env=worker_environment(),
+            start_new_session=True,
+        )
+        try:
+            return _Asking(process, limit_s, progress, go_on).answer(question, of, said)
+        finally:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+
+
+class _Asking:
+    """One question and the process that looks for its answer."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        limit_s: float,
+        progress: Telling | None,
+        go_on: Callable[[], None] | None,
+    ) -> None:
+        self._process, self._limit_s = process, limit_s
+        self._progress = progress or (lambda text, fraction: None)
+        self._go_on = go_on or (lambda: None)
+        self._looking = ""
+        self._heard: queue.Queue[bytes] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True, name="model reader").start()
+
+    def answer(self, question: AnyQuestion, of: type[_A], said: IO[bytes]) -> _A:
+        assert self._process.stdin is not None
+        self._looking = _named(question)
+        with contextlib.suppress(OSError):  # it died at once, which its end tells
+            self._process.stdin.write(msgspec.json.encode(question) + b"\n")
+            self._process.stdin.flush()
+        since = time.monotonic()
+        while time.monotonic() - since < self._limit_s:
+            self._go_on()
+            try:
+                line = self._heard.get(timeout=TICK_S)
+            except queue.Empty:
+                continue
+            since = time.monotonic()
+            if not line:
+                raise ModelError(self._ended(said))
+            match msgspec.json.decode(line, type=AnyAnswer):
+                case Progress(text=text, fraction=fraction):
+                    self._progress(text, fraction)
+                case Looking(model=model):
+                    self._looking = f"model file {model!r}"
+                case Failed(kind="MemoryError"):
+                    raise ModelError(confined.too_large(self._looking))
+                case Failed(kind=kind, text=text):
+                    raise error_of(kind, text)
+                case found if isinstance(found, of):
+                    return found
+        raise ModelError(confined.too_long(self._looking, self._limit_s))
+
+    def _listen(self) -> None:
+        """Line after line, and an empty one at the end, which a line that is longer than any is too."""
+        assert self._process.stdout is not None
+        with contextlib.suppress(OSError, ValueError):
+            while (line := self._process.stdout.readline(LINE_LIMIT_NBYTES)).endswith(b"\n"):
+                self._heard.put(line)
+        self._heard.put(b"")
+
+    def _ended(self, said: IO[bytes]) -> str:
+        """Why there is no answer: the process has ended."""
+        try:
+            code = self._process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            return f"reading {self._looking} gave an answer that cannot be read"
+        if code < 0 and signal_name(code) == "SIGALRM":
+            return confined.too_long(self._looking, self._limit_s)
+        size = said.seek(0, os.SEEK_END)
+        said.seek(max(0, size - _TAIL_NBYTES))
+        text = said.read().decode("utf-8", "replace")
+        if "bad_alloc" in text or "MemoryError" in text:
+            return confined.too_large(self._looking)
+        last = last_line(text)
+        return f"reading {self._looking} failed: the process {exit_words(code)}" + (
+            f": {last}" if last else ""
+        )
+
+
+def _named(question: AnyQuestion) -> str:
+    """The file that a question is about, as sentences name it."""
+    match question:
+        case WhichCases(job=job):
+            return f"model file {next(name for name in job.models if received([name]))!r}"
+        case WhichProfile(job=wanted):
+            return f"model file {wanted.model!r}"
+        case _:
+            return f"model file {question.model!r}"
+
+
+def error_of(kind: str, text: str) -> KernelscopeError:
+    """The error that a sentence came from."""
+    made = getattr(errors, kind, KernelscopeError)
+    return made(text) if issubclass(made, KernelscopeError) else KernelscopeError(text)

@@ -1,0 +1,32 @@
+"""What was measured: records, the folders they are kept in, rows and their statistics. Reaches no engine.
+
+A run's folder may come from anybody (SECURITY.md says what is trusted). Whatever reads one goes through
+these:
+- `bench.results.inside`: names that a record gives stay in its folder (`inside(folder, name) -> Path`;
+  `own_parts`, `files`). Names of cases, rungs and data sets are checked as they are decoded
+  (`bench.results.records.check_name`).
+- `bench.results.reading` (files, lines, gzip, JSON) and `bench.results.npz` (arrays): limits on size,
+  count and depth, regular files only; what is refused raises `Refused` with the reason, and whoever reads
+  makes the sentence. `bench.words.plain` takes control characters out of what is decoded there, and
+  escapes text for Markdown and CSV; `bench.commands.terminal` and `gui.widgets.labels` (`Label`,
+  `as_tip`) show text as text.
+- `bench.results.results_file`: each line ends with a CRC-32 of what stands before it (`"sum"`, the last
+  field). A damaged line is left out, told once by the logger `kernelscope.records` (standard error; the
+  window's banner), and its case is missing.
+- `bench.questions.model_questions`: what a command, or a worker that plans, has to know of a model
+  (`cases`, `profile`, `node`, `facts`). Of a file that the user names, `bench.questions.model_reader`
+  tells it, a process of its own, one question as a JSON line and one answer, within
+  `bench.questions.confined`'s time and memory; a model of the catalogue is looked at in process. A worker
+  says `load` before it reads such a file (`bench.run.supervisor.LOAD`): what becomes of it then is told
+  of all cases of that model. No other code plans.
+- `bench.results.trust`: the kernels that a record names run only in runs that the user recorded here with
+  the same files, or after `--trust-kernels` or the banner's button.
+- `bench.results.claim`: who writes holds `.lock` in the folder; drivers (`bench.run.client.drive`,
+  `gui.work.run_writer`) claim it, and clear what a kill left there in the making
+  (`models.cache.clear_leftovers`; a worker clears the cache).
+- `bench.words.streams`: standard output that is closed, full or of another encoding, and Ctrl-C at odd
+  moments, in `main.py`.
+
+A case whose worker was killed from outside (`facts["killed by"]` is SIGKILL or SIGTERM, and not by us) is
+missing; with `--retry` so is every case that crashed or timed out (`bench.results.store.to_run_again`).
+"""

@@ -1,0 +1,127 @@
+"""What a run keeps for looking at its images: the images themselves, small, and the answers to them.
+
+Images are written once for a data set and a number of images, in the run folder as
+`predictions/images-<data set>-n<images>.npz`. Reading needs no engine, so that a window or a notebook shows a
+run on any machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench.results import npz, reading
+from bench.results.inside import inside
+from bench.results.records import Case
+from bench.results.rows import title
+from kernels.errors import DataError, InputError
+from models.cache import atomic_file
+
+FOLDER = "predictions"
+MOST = 10_000  # images kept of a data set, the first ones
+MOST_CLASSES = 100_000
+_COLUMNS = {"label": "iu", "predicted": "iu", "confidence": "f", "top5": "b"}  # of which kinds
+SIDE = 64  # pixels of a kept image's longer side, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """pixels: uint8 (N, H, W) grey or (N, H, W, 3) RGB, at most SIDE a side; classes: names by label."""
+
+    pixels: np.ndarray
+    classes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """All (images,): label, int64, -1 where unknown; predicted, int64; confidence, float32; top5, bool."""
+
+    label: np.ndarray
+    predicted: np.ndarray
+    confidence: np.ndarray
+    top5: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.predicted)
+
+
+def images_path(folder: Path, dataset: str, case: Case) -> Path:
+    """Where the images of a case lie. Random images and a folder's depend on the model (its input's shape,
+    its classes), so their files bear its name; those of a named data set are shared by all models."""
+    kind = dataset.partition(":")[0]
+    stem = f"{kind}-{title(case.model)}" if kind in ("random", "folder") else kind
+    return folder / FOLDER / f"images-{stem}-n{min(case.images, MOST)}.npz"
+
+
+def answers_path(folder: Path, case: Case) -> Path:
+    """Where a case's answers lie (written by bench.measure.predictions.save)."""
+    return folder / FOLDER / f"{case.key}.npz"
+
+
+def keep_images(path: Path, images: np.ndarray, classes: tuple[str, ...], count: int) -> None:
+    """Write the first min(count, MOST) of `images`, uint8 (N, H, W[, 3]), thinned; a file there stays.
+
+    Raises OSError as the system gives it; the file appears whole or not at all.
+    """
+    if path.exists():
+        return
+    small = thinned(images[: min(count, MOST)])
+    with atomic_file(path) as temporary, temporary.open("wb") as stream:
+        np.savez_compressed(stream, pixels=small, classes=np.array(classes, np.str_))
+
+
+def thinned(images: np.ndarray) -> np.ndarray:
+    """Images whose longer side is at most SIDE, each pixel the mean of the area it stands for; smaller ones
+    as they are."""
+    height, width = images.shape[1:3]
+    if max(height, width) <= SIDE:
+        return images
+    from PIL import Image
+
+    scale = SIDE / max(height, width)
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    small = [np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BOX)) for image in images]
+    return np.stack(small) if small else images[:, : size[1], : size[0]]
+
+
+def load_images(path: Path) -> Images:
+    """What `keep_images` wrote. Raises DataError where it is missing or broken."""
+    try:
+        pixels, classes = npz.arrays(_own(path), ("pixels", "classes")).values()
+        grey = pixels.ndim == 3
+        if pixels.dtype != np.uint8 or not (grey or (pixels.ndim == 4 and pixels.shape[3] == 3)):
+            raise reading.Refused(f"pixels are {pixels.dtype} of shape {pixels.shape}")
+        if classes.dtype.kind != "U" or classes.ndim != 1 or len(classes) > MOST_CLASSES:
+            raise reading.Refused(f"classes are {classes.dtype} of shape {classes.shape}")
+    except (reading.Refused, OSError) as error:
+        words = reading.words(error)
+        raise DataError(f"images {path} cannot be read ({words}): run the comparison again") from error
+    return Images(pixels, tuple(str(name) for name in classes))
+
+
+def load_answers(path: Path) -> Answers:
+    """A case's answers. Raises DataError where they are missing or broken."""
+    try:
+        columns = npz.arrays(_own(path), tuple(_COLUMNS))
+        for name, array in columns.items():
+            if array.dtype.kind not in _COLUMNS[name] or array.ndim != 1:
+                raise reading.Refused(f"{name} is {array.dtype} of shape {array.shape}")
+        if len({len(array) for array in columns.values()}) != 1:
+            raise reading.Refused("its columns differ in length")
+    except (reading.Refused, OSError) as error:
+        words = reading.words(error)
+        raise DataError(f"predictions {path} cannot be read ({words}): run the comparison again") from error
+    return Answers(**columns)
+
+
+def _own(path: Path) -> Path:
+    """A file, where no link leads from it out of its folder. Raises DataError."""
+    try:
+        return inside(path.parent, path.name)
+    except InputError as error:
+        raise DataError(str(error)) from error

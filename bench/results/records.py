@@ -1,0 +1,402 @@
+"""The words of a comparison, as frozen records: wire format, result file, test fixture and reload format in
+one.
+
+Job (what to run) → Case (one model, backend, precision, batch, image count) → Measurement (what came of it).
+A run folder holds `run.json` (one Run) and `results.jsonl` (one Measurement a line); the worker's standard
+output carries one Message a line. Raw samples are stored; medians and spread are derived on reading
+(bench.results.stats). This module reaches nothing but msgspec: the window, a report or a notebook can read a
+run without an engine.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+SCHEMA = 1
+
+Disposition = Literal[
+    "ok",
+    "incorrect",
+    "invalid",
+    "unsupported",
+    "out_of_memory",
+    "crashed",
+    "timed_out",
+    "cancelled",
+    "failed",
+]
+
+# Why no more samples were taken: the verdict against the reference is clear (of a reference: all against it
+# are); the interval of the own median is narrow enough; more rounds would not narrow it, as the instances of
+# the session differ or the clock is too coarse; the seconds or the samples allowed are spent.
+StopReason = Literal["verdict", "interval", "exhausted", "budget", "max_samples", ""]
+# How a case ends that takes its worker with it; the fact that tells by which signal it went, and those that
+# come from outside and not of what it did.
+LOST: tuple[Disposition, ...] = ("crashed", "timed_out")
+KILLED_BY = "killed by"
+FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
+
+# The phases of a measurement, in the order they are shown. The first four happen once, in `prepare`; the
+# others are medians of one end-to-end pass of one batch; what no phase explains is shown as the rest.
+PREPARE_PHASES = ("load", "compile", "alloc", "upload")
+RUN_PHASES = ("h2d", "compute", "d2h", "sync")
+
+
+MOST_CHARACTERS = 100  # of a name that files are called after
+_SEPARATORS = frozenset("/\\:\0")
+
+
+@lru_cache(maxsize=4096)
+def check_name(what: str, name: str) -> None:
+    """Raises ValueError for a name that a file in the folder of its record cannot be called after: it would
+    lie elsewhere, or nowhere. A record may come from anybody."""
+    if len(name) > MOST_CHARACTERS or not _SEPARATORS.isdisjoint(name):
+        raise ValueError(f"{name[:MOST_CHARACTERS]!r} is no name of a {what}")
+
+
+@lru_cache(maxsize=4096)  # a million lines name few models
+def stem(model: str) -> str:
+    """What a model given by path is called: its file's name without .onnx; any other its own name."""
+    return model.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".onnx")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all records."""
+
+
+class Job(Record, frozen=True):
+    """What the user asked for. Everything the worker needs and nothing that depends on when it runs.
+
+    models: catalogue names or paths of `.onnx` files. images: how many images of the data set, one case
+    each; () = the model's default. dataset: None = the model's own, else a data set's name, "folder:DIR" or
+    "random". preprocess: None = the catalogue's ("unit" for a path), else "raw", "unit" or "MEAN,STD".
+    threads: None = one a physical core. l2: "warm" or "cold". budget_s: the most seconds of samples a case;
+    timeout_s: seconds after which a case is given up. layers: also measure every operator (time and error).
+    rungs: node name → rung name. own_batches, own_images: model (as in models, or its file's stem) → what it
+    takes in place of the general ones. tune: whose kernels are timed first where this machine has no choice
+    of a case: "cuda"'s, "all", or "none" (then the ladder's order decides, whatever was timed before).
+    tune_reference: beside the CUDA reference also its tuned variants, swept first where this machine has no
+    sweep of a case. instances: how many sessions of each contender are timed (1, as it was before records
+    said so; whoever makes a job asks for bench.run.bounds.INSTANCES).
+    """
+
+    models: tuple[str, ...]
+    backends: tuple[str, ...]
+    precisions: tuple[str, ...] = ("fp32",)
+    batches: tuple[int, ...] = (1,)
+    images: tuple[int, ...] = ()
+    dataset: str | None = None
+    preprocess: str | None = None
+    threads: int | None = None
+    l2: Literal["warm", "cold"] = "warm"
+    budget_s: float = 15.0
+    timeout_s: float = 600.0
+    layers: bool = True
+    cuda_graph: bool = True
+    rungs: dict[str, str] = {}
+    kernel_dirs: tuple[str, ...] = ()
+    seed: int = 0
+    own_batches: dict[str, tuple[int, ...]] = {}
+    own_images: dict[str, tuple[int, ...]] = {}
+    tune: Literal["cuda", "all", "none"] = "cuda"
+    tune_reference: bool = False
+    instances: int = 1
+
+    def batches_of(self, model: str) -> tuple[int, ...]:
+        """The batch sizes that a model is run at."""
+        return self.own_batches.get(model) or self.own_batches.get(stem(model)) or self.batches
+
+    def images_of(self, model: str) -> tuple[int, ...]:
+        """The image counts that a model is run on; () = as many as it says."""
+        return self.own_images.get(model) or self.own_images.get(stem(model)) or self.images
+
+
+class Case(Record, frozen=True):
+    """One point of the comparison. images is the number of images the accuracy is taken on (0: random
+    input)."""
+
+    model: str
+    backend: str
+    precision: str
+    batch: int
+    images: int = 0
+
+    def __post_init__(self) -> None:
+        check_name("backend", self.backend)
+        check_name("precision", self.precision)
+        if "\0" in self.model or not (0 < self.batch < 1 << 40 and 0 <= self.images < 1 << 40):
+            raise ValueError("a case of no model, batch size or number of images that there can be")
+
+    @property
+    def key(self) -> str:
+        """Unique in a run and fit for a file name; a model given by path appears by its stem."""
+        return f"{stem(self.model)}-{self.backend}-{self.precision}-b{self.batch}-n{self.images}"
+
+    @property
+    def words(self) -> str:
+        images = f", {self.images} images" if self.images else ""
+        return f"{self.model} on {self.backend}, {self.precision}, batch {self.batch}{images}"
+
+
+class ErrorStats(Record, frozen=True):
+    """How far a tensor is from the float64 oracle.
+
+    rel_l2 = ‖y − ref‖ / ‖ref‖; max_abs and mean_abs in the tensor's unit; max_rel = max_abs / max |ref|.
+    ratio is rel_l2 over the reference backend's own rel_l2 on the same tensor (None where that is not known);
+    it is shown and never a gate. bound is what rel_l2 had to stay within; ok is the verdict with the
+    no-element-off-by-more-than-100×-bound rule applied too; reason says in words what failed.
+    """
+
+    rel_l2: float
+    max_abs: float
+    mean_abs: float
+    max_rel: float
+    bound: float
+    ok: bool
+    ratio: float | None = None
+    reason: str = ""
+
+
+class Layer(Record, frozen=True):
+    """One operator of a model on one backend: its time and its errors, from passes of their own.
+
+    nodes: ONNX node names covered (a fused group is one layer); inputs: the `output` of each layer it reads,
+    or the name of a model input (constants left out); output: its tensor; shape: with the batch.
+    time_ns: median (None where not measured); clock: "host", "events" or "isolated" (see
+    engine.backend.OpTime).
+    isolated: fed the oracle's inputs; propagated: fed what the backend itself computed before. chosen: what
+    chose the rung, "named", "timed" or the "ladder" ("": there is no rung).
+    """
+
+    nodes: tuple[str, ...]
+    op_type: str
+    output: str
+    inputs: tuple[str, ...] = ()
+    shape: tuple[int, ...] = ()
+    parameters: int = 0
+    flops: int = 0
+    nbytes: int = 0
+    rung: str = ""
+    chosen: str = ""
+    time_ns: float | None = None
+    clock: str = ""
+    isolated: ErrorStats | None = None
+    propagated: ErrorStats | None = None
+
+
+class Accuracy(Record, frozen=True):
+    """What the answers were worth.
+
+    images: how many were run; labelled: whether top1 and top5 (fractions) mean anything; agreement: the
+    fraction whose top-1 answer equals the reference backend's; output: the model's output against the oracle
+    on `checked` images, placed first, in the middle and last in the batch.
+    """
+
+    images: int
+    labelled: bool
+    top1: float | None = None
+    top5: float | None = None
+    agreement: float | None = None
+    reference: str = ""
+    checked: int = 0
+    output: ErrorStats | None = None
+
+
+class Telemetry(Record, frozen=True):
+    """The device during the timed samples, sampled at 10–20 Hz; a field is None where it can't be read."""
+
+    device: str = ""
+    sm_clock_mhz: tuple[float, ...] = ()
+    power_w: tuple[float, ...] = ()
+    temperature_c: tuple[float, ...] = ()
+    throttle: tuple[str, ...] = ()
+    cpu_percent: float | None = None
+    memory_used_nbytes: int | None = None
+
+
+class Validity(Record, frozen=True):
+    """Whether the samples deserve trust: why sampling stopped, how often it was retried, and what was
+    seen."""
+
+    stop_reason: StopReason = ""
+    retries: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+class Measurement(Record, frozen=True):
+    """What came of one case. A disposition other than "ok" carries its reason; nothing is ever -1.
+
+    samples_ns: one a sample, each the mean of `runs_per_sample` passes in a row over one batch; rounds:
+    where a new interleaving round starts among the samples (indices); instances: which instance of the
+    session each round was of, by number (() = there was one). first_run_ns: the very first pass, apart.
+    phases: ns by name: PREPARE_PHASES once, RUN_PHASES as medians of end-to-end passes; wall_ns: the median
+    of the whole end-to-end pass that RUN_PHASES divide. dataset_ns: the whole pass over all images, by
+    "wall", "compute". facts: what the session really used (provider, CUDA graph, …). memory: nbytes by
+    kind.
+    """
+
+    case: Case
+    disposition: Disposition
+    reason: str = ""
+    reference: str = ""
+    samples_ns: tuple[float, ...] = ()
+    runs_per_sample: int = 1
+    rounds: tuple[int, ...] = ()
+    instances: tuple[int, ...] = ()
+    first_run_ns: int | None = None
+    phases: dict[str, float] = {}
+    wall_ns: float | None = None
+    dataset_ns: dict[str, float] = {}
+    layers: tuple[Layer, ...] = ()
+    accuracy: Accuracy | None = None
+    telemetry: Telemetry = Telemetry()
+    validity: Validity = Validity()
+    facts: dict[str, str] = {}
+    memory: dict[str, int] = {}
+    started_at: str = ""
+    schema: int = SCHEMA
+
+    def __post_init__(self) -> None:
+        check_name("backend", self.reference)
+
+
+class BackendInfo(Record, frozen=True):
+    """A backend as seen on the machine of the run; unavailable is the reason, or "". variant_of: the backend
+    that it is in another configuration ("": it stands for itself); such a one runs where it is asked for."""
+
+    name: str
+    device: str
+    precisions: tuple[str, ...]
+    reference: str
+    unavailable: str = ""
+    variant_of: str = ""
+
+
+class Environment(Record, frozen=True):
+    """The machine and the software of a run, for the footer of every chart.
+
+    gpu_fp32_flops_per_s: what all cores of the GPU do at their highest clock, a multiply-add counted as two
+    (0: not known).
+    """
+
+    machine: str = ""
+    os: str = ""
+    python: str = ""
+    cpu: str = ""
+    cores: int = 0
+    memory_nbytes: int = 0
+    gpu: str = ""
+    gpu_uuid: str = ""
+    gpu_fp32_flops_per_s: float = 0.0
+    driver: str = ""
+    cuda: str = ""
+    packages: dict[str, str] = {}
+    backends: tuple[BackendInfo, ...] = ()
+    kernelscope: str = ""
+
+
+class ModelInfo(Record, frozen=True):
+    """A model of the run: its name as in the cases, title, data set, SHA-256, parameters and FLOPs an
+    image."""
+
+    name: str
+    title: str = ""
+    path: str = ""
+    dataset: str = ""
+    preprocess: str = ""
+    sha256: str = ""
+    parameters: int = 0
+    flops_per_image: int = 0
+
+    def __post_init__(self) -> None:
+        check_name("data set", self.dataset.partition(":")[0])
+
+
+class Run(Record, frozen=True):
+    """`run.json`: everything about a run that is not a measurement."""
+
+    job: Job
+    cases: tuple[Case, ...]
+    command: str = ""
+    created_at: str = ""
+    environment: Environment = Environment()
+    models: tuple[ModelInfo, ...] = ()
+    schema: int = SCHEMA
+
+
+class Start(Record, frozen=True):
+    """The one line the worker reads. cases: those to run, () = all that the job means; folder: the run
+    folder, where it writes predictions and layers ("" = nowhere)."""
+
+    job: Job
+    cases: tuple[Case, ...] = ()
+    folder: str = ""
+
+
+# ---------------------------------------------------------------- the worker's messages, one JSON line each
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+    """Base of what the worker says."""
+
+
+class Hello(Message, frozen=True, tag="hello"):
+    """First message: the worker is up and knows its machine, and these are the cases it will run."""
+
+    environment: Environment
+    cases: tuple[Case, ...] = ()
+
+
+class ModelLoaded(Message, frozen=True, tag="model_loaded"):
+    """A model was read: what the run is to keep about it."""
+
+    model: ModelInfo
+
+
+class CaseStarted(Message, frozen=True, tag="case_started"):
+    """The worker turns to this case; what happens next is its doing. stage: "tune", "prepare", "check",
+    "time", "layers"."""
+
+    case: Case
+    stage: str
+
+
+class Progress(Message, frozen=True, tag="progress"):
+    """Something moved inside a stage (a download, a sampling round): words for the user, fraction 0–1 if
+    known."""
+
+    text: str
+    fraction: float | None = None
+
+
+class Provisional(Message, frozen=True, tag="provisional"):
+    """What a pass of this case took so far, judged by its first samples (median, ns): something to look at
+    while it is measured. Not a result: it has no interval and is never stored."""
+
+    case: Case
+    median_ns: float
+
+
+class Measured(Message, frozen=True, tag="measured"):
+    """A case is done."""
+
+    measurement: Measurement
+
+
+class Log(Message, frozen=True, tag="log"):
+    """A line for the log: level "info", "warning" or "error"."""
+
+    level: str
+    text: str
+
+
+class Done(Message, frozen=True, tag="done"):
+    """The worker has no case left and ends. reason is not empty where it ended early."""
+
+    reason: str = ""
+
+
+WorkerMessage = Hello | ModelLoaded | CaseStarted | Progress | Provisional | Measured | Log | Done

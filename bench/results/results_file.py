@@ -1,0 +1,161 @@
+"""`results.jsonl`: measurements as they come, a line each, synced before they are shown.
+
+A cut at any moment loses one line: what a kill left without its newline is passed over when it is read, and
+goes when the next one is written. A line ends with the checksum of what stands before it, so that one that
+was damaged costs that line and is told; lines without one, as they were written before there was one, are
+read as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import zlib
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from bench.results import reading
+from kernels.errors import InputError
+
+# A sentence a damaged line, once: on standard error, in the window in its banner.
+log = logging.getLogger("kernelscope.records")
+_SUM = b',"sum":"'
+_SUM_NBYTES = len(_SUM) + len('00000000"}')
+_DIGITS = frozenset(b"0123456789abcdef")
+_NAMED = 5  # lines named in a sentence
+
+
+class Settled(Protocol):
+    """A measurement: of a case, which has a key."""
+
+    @property
+    def case(self) -> Any: ...
+
+
+M = TypeVar("M", bound=Settled)
+
+
+def line_of(measurement: object) -> bytes:
+    """The line of a record, with its checksum."""
+    data: bytes = msgspec.json.encode(measurement)
+    return data[:-1] + b',"sum":"%08x"}\n' % zlib.crc32(data)
+
+
+def sound(line: bytes) -> bool | None:
+    """Whether a line, without its newline, is what was written; None where it has no checksum."""
+    body, end = line[:-_SUM_NBYTES], line[-_SUM_NBYTES:]
+    said = end[len(_SUM) : -2]
+    if not (end.startswith(_SUM) and end.endswith(b'"}') and len(said) == 8 and _DIGITS.issuperset(said)):
+        return None
+    return zlib.crc32(b"}", zlib.crc32(body)) == int(said, 16)
+
+
+class ResultsFile(Generic[M]):
+    """The measurements of type `line` in the file `path`, which need not be there yet. After `read`: the
+    numbers of the lines that were `damaged`, and how many had no checksum (`unchecked`)."""
+
+    def __init__(self, path: Path, line: type[M]) -> None:
+        self.path = path
+        self.damaged: tuple[int, ...] = ()
+        self.unchecked = 0
+        self._decoder = msgspec.json.Decoder(line)
+        self._told: tuple[int, ...] = ()
+
+    def append(self, measurement: M) -> None:
+        """Write one measurement and sync it. On failure nothing of it stays; raises InputError."""
+        line = line_of(measurement)
+        try:
+            with io.FileIO(self.path, "a+") as file:
+                size = os.fstat(file.fileno()).st_size
+                start = _whole_lines(file, size)
+                if start < size:
+                    file.truncate(start)
+                try:
+                    view = memoryview(line)
+                    while view:
+                        view = view[file.write(view) :]
+                    os.fsync(file.fileno())
+                except OSError:
+                    with contextlib.suppress(OSError):
+                        file.truncate(start)
+                    raise
+        except OSError as error:
+            raise InputError(
+                f"cannot write {self.path}: {_words(error)}; what was measured before is kept"
+            ) from error
+
+    def read(self, tell: bool = True) -> dict[str, M]:
+        """By the key of its case the last measurement of each, in the order in which they were taken. A line
+        that is damaged is left out, so that its case counts as not measured, and told, once, unless told not
+        to; one that was cut short at the end is left out. Raises InputError where the file cannot be read."""
+        found: dict[str, M] = {}
+        damaged: list[int] = []
+        reason, self.unchecked = "", 0
+        try:
+            with reading.opened(self.path, reading.RESULTS_NBYTES) as stream:
+                for number, line in reading.lines(stream):
+                    if line is not None and not line.strip():
+                        continue
+                    try:
+                        measurement, checked = self._read(line)
+                    except reading.Refused as error:
+                        damaged.append(number)
+                        reason = reason or str(error)
+                        continue
+                    self.unchecked += not checked
+                    key = measurement.case.key
+                    found.pop(key, None)
+                    found[key] = measurement
+        except FileNotFoundError:
+            return {}
+        except (reading.Refused, OSError) as error:
+            raise InputError(f"cannot read {self.path}: {reading.words(error)}") from error
+        self.damaged = tuple(damaged)
+        if tell and damaged and self._told != self.damaged:
+            self._told = self.damaged
+            log.warning("%s", _sentence(self.path, damaged, reason))
+        return found
+
+    def _read(self, line: bytes | None) -> tuple[M, bool]:
+        if line is None:
+            raise reading.Refused("it is longer than any measurement")
+        checked = sound(line)
+        if checked is False:
+            raise reading.Refused("its checksum does not fit")
+        measurement = reading.decoded(line, self._decoder)
+        if min(getattr(measurement, "samples_ns", ()), default=1) <= 0:
+            raise reading.Refused("a sample in it is no time")
+        return measurement, checked is True
+
+
+def _sentence(path: Path, damaged: list[int], reason: str) -> str:
+    few = ", ".join(map(str, damaged[:_NAMED])) + (", …" if len(damaged) > _NAMED else "")
+    if len(damaged) == 1:
+        return (
+            f"line {few} of {path} is damaged and was left out ({reason}): --resume measures its case again"
+        )
+    return (
+        f"{len(damaged):,} lines of {path} are damaged and were left out (lines {few}; the first: {reason}): "
+        "--resume measures their cases again"
+    )
+
+
+def _whole_lines(file: io.FileIO, size: int) -> int:
+    """The size up to and including the last newline."""
+    end = size
+    while end > 0:
+        start = max(0, end - 65536)
+        file.seek(start)
+        at = file.read(end - start).rfind(b"\n")
+        if at >= 0:
+            return start + at + 1
+        end = start
+    return 0
+
+
+def _words(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

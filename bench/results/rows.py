@@ -1,0 +1,187 @@
+"""What a table and a chart say of a measurement, derived once from the records: the median with its interval,
+the speed-up against the reference with its verdict, accuracy, errors, memory.
+
+Records hold raw samples; every number here comes from them through bench.results.stats.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.results import doubt, stats
+from bench.results.records import Case, Measurement, Run, stem
+from bench.words import palette
+
+SOUND = ("ok", "incorrect")
+# A backend that refuses a model and a case that the user cancelled are no failures: nothing went wrong.
+FAILURES = ("incorrect", "invalid", "out_of_memory", "crashed", "timed_out", "failed")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement as shown. Times in ns (one batch, median and its 95 % interval); speedup is reference
+    time over own time, so above 1 is faster; verdict as bench.results.stats names it ("" where nothing was
+    compared). What rests on one sample has no interval. against: the measurement it was compared with.
+    provisional: the case is being measured; its median is what was seen so far, and nothing else
+    is known."""
+
+    measurement: Measurement
+    title: str
+    median_ns: float | None = None
+    low_ns: float | None = None
+    high_ns: float | None = None
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    verdict: str = ""
+    provisional: bool = False
+    against: Measurement | None = None
+
+    @property
+    def case(self) -> Case:
+        return self.measurement.case
+
+    @property
+    def own_doubts(self) -> tuple[str, ...]:
+        """What speaks against this case's own times, in sentences."""
+        return doubt.own(self.measurement)
+
+    @property
+    def speedup_doubts(self) -> tuple[str, ...]:
+        """What speaks against the speed-up and its verdict."""
+        if self.against is None:
+            return ()
+        who = f"the reference {label(self.against.case.backend, self.against.case.precision)}"
+        relative = None
+        if self.speedup and self.speedup_low is not None and self.speedup_high is not None:
+            relative = max(self.speedup_high - self.speedup, self.speedup - self.speedup_low) / self.speedup
+        return doubt.of_ratio(self.own_doubts, who, doubt.own(self.against), relative, stats.UNQUIET)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What speaks against anything that is shown of this case."""
+        return tuple(dict.fromkeys((*self.own_doubts, *self.speedup_doubts)))
+
+    @property
+    def sound(self) -> bool:
+        """Whether this case ran to its end, so that its numbers are of a whole measurement."""
+        return self.measurement.disposition in SOUND
+
+    @property
+    def failed(self) -> bool:
+        """Whether this case is a failure of the comparison."""
+        return self.measurement.disposition in FAILURES
+
+    @property
+    def is_reference(self) -> bool:
+        return self.measurement.reference in ("", self.case.backend)
+
+    @property
+    def image_ns(self) -> float | None:
+        return None if self.median_ns is None else self.median_ns / self.case.batch
+
+    @property
+    def images_per_s(self) -> float | None:
+        return None if not self.median_ns else self.case.batch * 1e9 / self.median_ns
+
+    @property
+    def peak_nbytes(self) -> int | None:
+        """Device or host memory in all: what the backend says is its peak, else the sum of the kinds it
+        knows."""
+        memory = self.measurement.memory
+        return memory.get("peak", sum(memory.values())) if memory else None
+
+    @property
+    def contender(self) -> str:
+        """The backend, with its precision where that is not plain fp32."""
+        return label(self.case.backend, self.case.precision)
+
+
+def label(backend: str, precision: str) -> str:
+    return backend if precision == "fp32" else f"{backend} {precision}"
+
+
+def title(model: str) -> str:
+    """A model as it is named in tables and charts: a path by its file's stem."""
+    return stem(model)
+
+
+def rows(measurements: Iterable[Measurement]) -> list[Row]:
+    """One Row a measurement, in the order given. The reference of a case is the measurement of its reference
+    backend on the same model, batch and images: in the same precision where there is one, else in fp32."""
+    measurements = list(measurements)
+    found = {m.case: m for m in measurements if m.disposition in SOUND and m.samples_ns}
+    return [derive(m, reference_of(m, found)) for m in measurements]
+
+
+def reference_of(measurement: Measurement, found: Mapping[Case, Measurement]) -> Measurement | None:
+    """What `measurement` is compared with, of those found sound with samples; None where it is nothing."""
+    case = measurement.case
+    if measurement.reference in ("", case.backend) or case not in found:
+        return None
+    for precision in (case.precision, "fp32"):
+        other = Case(
+            model=case.model,
+            backend=measurement.reference,
+            precision=precision,
+            batch=case.batch,
+            images=case.images,
+        )
+        if other in found:
+            return found[other]
+    return None
+
+
+def derive(measurement: Measurement, reference: Measurement | None) -> Row:
+    """One row from the raw samples of a measurement and its reference; some milliseconds."""
+    name = title(measurement.case.model)
+    if not measurement.samples_ns:
+        return Row(measurement, name)
+    own = stats.median_interval(measurement.samples_ns, measurement.rounds, instances=measurement.instances)
+    low, high = (own.low, own.high) if own.known else (None, None)
+    row = Row(measurement, name, own.value, low, high)
+    if reference is None:
+        return row
+    ratio, verdict = stats.compare(measurement, reference)  # own time over the reference's
+    return dataclasses.replace(
+        row,
+        speedup=1 / ratio.value,
+        speedup_low=1 / ratio.high if ratio.known else None,
+        speedup_high=1 / ratio.low if ratio.known else None,
+        verdict=verdict.value,
+        against=reference,
+    )
+
+
+def warm_up() -> None:
+    """Derive one row of nothing, so that the first real one does not wait for what NumPy loads by then."""
+    case = Case(model="", backend="", precision="fp32", batch=1)
+    samples = (1.0, 2.0, 3.0, 4.0)
+    made_up = Measurement(case=case, disposition="ok", samples_ns=samples, rounds=(0, 2))
+    derive(made_up, made_up)
+
+
+def in_order(run: Run, measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Measurements in the order of the run's cases: they are taken in an order drawn anew each time."""
+    places = {case.key: place for place, case in enumerate(run.cases)}
+    return sorted(measurements, key=lambda m: places.get(m.case.key, len(places)))
+
+
+def by_model(items: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows by model, both in the order they came."""
+    found: dict[str, list[Row]] = {}
+    for row in items:
+        found.setdefault(row.case.model, []).append(row)
+    return found
+
+
+def contenders(items: Iterable[Row]) -> list[tuple[str, str]]:
+    """(backend, precision): the palette's order, whatever order a live run brings them in, then as they came;
+    references last so that they are drawn on top and read last."""
+    seen: dict[tuple[str, str], bool] = {}
+    for row in items:
+        seen.setdefault((row.case.backend, row.case.precision), row.is_reference)
+    places = {name: place for place, name in enumerate(palette.BACKENDS)}
+    return sorted(seen, key=lambda pair: (seen[pair], places.get(pair[0], len(places))))

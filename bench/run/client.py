@@ -1,0 +1,275 @@
+"""The worker's other end, headless: starts the process, feeds the supervisor, writes the run folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from bench.results.records import Case, Job, Measurement, WorkerMessage
+from bench.results.store import RunFolder
+from bench.run import supervisor
+from bench.run.supervisor import Supervisor
+from kernels.errors import InputError
+
+TICK_S = 0.1
+HELD_OPEN_S = 2.0  # how long an output may be held open by others than the worker
+TAIL_NBYTES = 4000
+
+Event = WorkerMessage | Measurement
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: what was measured now (not before a resume), whether the user cancelled it, and why
+    the worker gave up, if it did ("" where all cases were run)."""
+
+    measurements: tuple[Measurement, ...]
+    cancelled: bool = False
+    reason: str = ""
+
+
+def worker_command() -> list[str]:
+    """How the worker is started; with `worker_environment` it works from any current folder."""
+    return [sys.executable, "-m", "bench.measure.worker"]
+
+
+def worker_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment (os.environ, or `base`) in which `worker_command` finds the program's packages."""
+    environment = dict(os.environ if base is None else base)
+    root = str(Path(__file__).resolve().parents[2])
+    paths = [root, *filter(None, [environment.get("PYTHONPATH", "")])]
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    if environment.pop("PYTHONDONTWRITEBYTECODE", "") and not environment.get("PYTHONPYCACHEPREFIX"):
+        # As containers often have it. Without bytecode every worker compiles all that it imports, which is
+        # half of its start; kept in the cache, none of it appears beside the sources.
+        from models.cache import cache_dir
+
+        environment["PYTHONPYCACHEPREFIX"] = str(cache_dir() / "bytecode")
+    return environment
+
+
+def run(
+    job: Job,
+    cases: Sequence[Case],
+    folder: RunFolder,
+    on_event: Callable[[Event], None] = lambda event: None,
+    *,
+    command: Sequence[str] | None = None,
+    stop: threading.Event | None = None,
+) -> Outcome:
+    """Run `cases` in workers until all are measured, writing each measurement before `on_event` hears of it.
+
+    A worker that crashes or hangs costs the case in flight; the next worker goes on with the rest. Ctrl-C (or
+    `stop`) ends the worker after the pass it is in; a second Ctrl-C kills it. What was not measured is
+    reported as cancelled but not written, so that a resume runs it. `command` starts another worker than
+    ours. Raises InputError where the folder cannot be written (the worker is ended first).
+    """
+    return drive(Supervisor(job, cases, str(folder.path)), folder, on_event, command, stop)
+
+
+class Folder(Protocol):
+    """Where a driver writes: what bench.results.store.RunFolder and its like offer."""
+
+    @property
+    def log(self) -> Path: ...
+
+    def append(self, measurement: Any) -> None: ...
+
+    def heard(self, message: Any) -> None: ...
+
+    def claim(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def drive(
+    machine: Supervisor,
+    folder: Folder,
+    on_event: Callable[[Any], None],
+    command: Sequence[str] | None = None,
+    stop: threading.Event | None = None,
+    first: subprocess.Popen[bytes] | None = None,
+) -> Outcome:
+    """As `run`, for a supervisor of any vocabulary. first: a worker that is started already and waits for its
+    line; its standard error goes elsewhere than into the folder's log."""
+    folder.claim()
+    driver = _Driver(machine, folder, on_event, command or worker_command(), first)
+    try:
+        driver.loop(stop)
+    finally:
+        driver.end()
+        folder.close()
+    return Outcome(tuple(driver.measured), driver.supervisor.cancelled, driver.supervisor.reason)
+
+
+def start_worker(command: Sequence[str], log: Any) -> subprocess.Popen[bytes]:
+    """A worker that waits for its line; its standard error goes to the open file `log`."""
+    # A session of its own: Ctrl-C in the terminal reaches us alone, and we end the worker in order.
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        env=worker_environment(),
+        start_new_session=True,
+    )
+
+
+def end_worker(pid: int, group: bool = True) -> None:
+    """Kill a worker and all that it started, kernels' processes among them. group: it leads its own."""
+    from kernels import ends  # needed at the end alone
+
+    ends.kill(pid, group)
+
+
+class _Driver:
+    """Does what the supervisor says: processes, threads, files."""
+
+    def __init__(
+        self,
+        machine: Supervisor,
+        folder: Folder,
+        on_event: Callable[[Any], None],
+        command: Sequence[str],
+        first: subprocess.Popen[bytes] | None = None,
+    ) -> None:
+        self._first = first
+        self.supervisor = machine
+        self.measured: list[Measurement] = []
+        self._folder = folder
+        self._on_event = on_event
+        self._command = list(command)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+        self._quiet = 0  # ticks since the worker ended, without a word
+        # (process, bytes read or None at its end): one queue, so that its words come before its end.
+        self._heard: queue.Queue[tuple[subprocess.Popen[bytes], bytes | None]] = queue.Queue()
+
+    def loop(self, stop: threading.Event | None) -> None:
+        self._do(self.supervisor.start(time.monotonic()))
+        while not self.supervisor.finished:
+            try:
+                self._step()
+                if stop is not None and stop.is_set():
+                    self._do(self.supervisor.cancel(time.monotonic()))
+            except KeyboardInterrupt:
+                # The second time the user means it.
+                if self.supervisor.cancelled and self._process is not None:
+                    end_worker(self._process.pid)
+                self._do(self.supervisor.cancel(time.monotonic()))
+
+    def end(self) -> None:
+        """Leave no process behind, whatever happened."""
+        if self._process is not None:
+            end_worker(self._process.pid)
+            self._close(self._process)
+            self._process = None
+
+    def _step(self) -> None:
+        try:
+            process, data = self._heard.get(timeout=TICK_S)
+        except queue.Empty:
+            self._do(self.supervisor.tick(time.monotonic()))
+            self._notice_end()
+            return
+        if process is not self._process:
+            return  # the last words of one that was given up
+        if data is not None:
+            self._do(self.supervisor.feed(data, time.monotonic()))
+            self._do(self.supervisor.tick(time.monotonic()))
+            return
+        code = self._close(process)
+        self._process = None
+        self._do(self.supervisor.on_exit(code, self._tail(), time.monotonic()))
+
+    def _notice_end(self) -> None:
+        """A worker that has ended while something that it started holds its output open."""
+        process = self._process
+        if process is None or process.poll() is None:
+            self._quiet = 0
+            return
+        self._quiet += 1
+        if self._quiet * TICK_S > HELD_OPEN_S:
+            self._quiet = 0
+            self._heard.put((process, None))
+
+    def _do(self, actions: Sequence[supervisor.Action]) -> None:
+        for action in actions:
+            match action:
+                case supervisor.Launch(line):
+                    self._launch(line)
+                case supervisor.Stop():
+                    if self._process is not None and self._process.stdin is not None:
+                        with contextlib.suppress(OSError):
+                            self._process.stdin.close()
+                case supervisor.Kill():
+                    if self._process is not None:
+                        end_worker(self._process.pid)
+                case supervisor.Result(measurement):
+                    # Cancelled is said and not written: a resume runs the case.
+                    if measurement.disposition != "cancelled":
+                        self._folder.append(measurement)
+                    self.measured.append(measurement)
+                    self._on_event(measurement)
+                case supervisor.Say(message):
+                    self._folder.heard(message)
+                    self._on_event(message)
+
+    def _launch(self, line: bytes) -> None:
+        try:
+            log = self._folder.log.open("ab")
+        except OSError as error:
+            raise InputError(f"cannot write {self._folder.log}: {error.strerror}") from error
+        with log:
+            self._log_start = log.tell()
+            started, self._first = self._first, None
+            if started is not None and started.poll() is None:
+                self._process = started
+            else:
+                self._process = start_worker(self._command, log)
+        process = self._process
+        threading.Thread(target=self._read, args=(process,), daemon=True, name="worker output").start()
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):  # a worker that died at once is heard of by its exit
+            process.stdin.write(line)
+            process.stdin.flush()
+
+    def _read(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        # Until the process itself has ended: a grandchild may hold the pipe open for longer.
+        with contextlib.suppress(OSError, ValueError):
+            while data := os.read(process.stdout.fileno(), 1 << 16):
+                self._heard.put((process, data))
+        self._heard.put((process, None))
+
+    @staticmethod
+    def _close(process: subprocess.Popen[bytes]) -> int:
+        try:
+            code = process.wait(timeout=10)
+        except subprocess.TimeoutExpired:  # it closed its output and lives on
+            process.kill()
+            code = process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        return code
+
+    def _tail(self) -> str:
+        """What the worker that ended wrote last on its standard error."""
+        try:
+            with self._folder.log.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(self._log_start, size - TAIL_NBYTES))
+                return file.read().decode("utf-8", "replace")
+        except OSError:
+            return ""

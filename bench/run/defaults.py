@@ -1,0 +1,18 @@
+"""The default comparison: what runs where nobody says what to run, in the terminal and in the window."""
+
+from __future__ import annotations
+
+from bench.results.records import Job
+
+# A LeNet over batch sizes and an AlexNet, sized to end within half a minute on two cores; with a GPU beside
+# them, whose kernels were chosen before, in no more. That is why two instances suffice where they take long
+# to make, as AlexNet's do.
+JOB = Job(
+    models=("lenet5-digits", "alexnet-digits"),
+    backends=(),
+    batches=(1, 16, 256),
+    own_batches={"alexnet-digits": (1,)},
+    own_images={"alexnet-digits": (16,)},
+    budget_s=0.15,
+    instances=2,
+)

@@ -1,0 +1,225 @@
+"""What this machine can run; for what it cannot, why and what would help. Changes nothing and starts no
+device."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Status = Literal["ok", "note", "missing"]
+ROOM_NBYTES = 2 << 30  # what models, data sets and a few runs take at the most
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report. "ok"; "note": not there and not needed for everything; "missing": nothing runs
+    without it, or what is there is broken. text says what was found, and what would help."""
+
+    topic: str
+    name: str
+    status: Status
+    text: str
+
+
+def checks(display: str | None = None) -> list[Check]:
+    """Every check, in the order of the report; `display` is why no window can open (None: one can).
+
+    A check that fails in a way nobody foresaw is a line of the report and not the end of it.
+    """
+    found: list[Check] = []
+    window = Check("window", "display", "note" if display else "ok", display or "a window can open")
+    parts: tuple[tuple[str, Callable[[], Iterable[Check]]], ...] = (
+        ("python", _python),
+        ("packages", _packages),
+        ("gpu", _gpu),
+        ("backends", _backends),
+        ("nvrtc", _nvrtc),
+        ("window", lambda: [window]),
+        ("models", _models),
+        ("data sets", _datasets),
+        ("disk", _disk),
+    )
+    for topic, part in parts:
+        try:
+            found += part()
+        except Exception as error:
+            found.append(
+                Check(topic, topic, "missing", f"could not be looked at: {type(error).__name__}: {error}")
+            )
+    return found
+
+
+def runs_anything(found: Iterable[Check]) -> bool:
+    """Whether at least one backend can run."""
+    return any(check.topic == "backends" and check.status == "ok" for check in found)
+
+
+def both_runtimes() -> str | None:
+    """The sentence to say where onnxruntime and onnxruntime-gpu are both installed; None where not."""
+    names = ("onnxruntime", "onnxruntime-gpu")
+    if not all(_version(name) for name in names):
+        return None
+    return (
+        "onnxruntime and onnxruntime-gpu are both installed and overwrite each other's files; "
+        "`pip uninstall onnxruntime onnxruntime-gpu`, then install one of them again"
+    )
+
+
+def _python() -> Iterable[Check]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    good = sys.version_info >= (3, 11)
+    text = version if good else f"{version} is too old; Kernelscope needs 3.11 or newer"
+    yield Check("python", "Python", "ok" if good else "missing", f"{text} ({sys.executable})")
+
+
+def _packages() -> Iterable[Check]:
+    """Each package that pyproject.toml requires; of onnxruntime's two builds, one."""
+    for name in required():
+        found = _version(name)
+        helps = f"not installed; `pip install {name}` brings it"
+        yield Check("packages", name, "ok" if found else "missing", found or helps)
+    runtimes = [name for name in ("onnxruntime", "onnxruntime-gpu") if _version(name)]
+    if (sentence := both_runtimes()) is not None:
+        yield Check("packages", "onnxruntime", "missing", sentence)
+    elif runtimes:
+        yield Check("packages", runtimes[0], "ok", _version(runtimes[0]))
+    else:
+        text = "not installed, so there is no reference; `pip install onnxruntime` (or -gpu) brings it"
+        yield Check("packages", "onnxruntime", "missing", text)
+
+
+def required() -> list[str]:
+    """Names of the distributions in pyproject.toml's dependencies."""
+    import tomllib
+
+    with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
+        listed = tomllib.load(file)["project"]["dependencies"]
+    return [re.split(r"[\[<>=!~; ]", item, maxsplit=1)[0] for item in listed]
+
+
+def _gpu() -> Iterable[Check]:
+    from bench.run import nvml, pick_extra
+
+    version, why = pick_extra.ask_driver()
+    driver, cuda = nvml.versions()
+    if version is None:
+        text = f"{why}; the CUDA backends need an NVIDIA GPU with driver 525 or newer, everything else works"
+        yield Check("gpu", "driver", "note", text)
+        return
+    yield Check("gpu", "driver", "ok", f"{driver or 'answers'}, CUDA {cuda or version // 1000}")
+    gpu = nvml.Gpu.first()
+    if gpu is None:
+        text = "NVML tells nothing, so clocks, power and temperature go unrecorded; nvidia-ml-py would tell"
+        yield Check("gpu", "NVML", "note", text)
+    else:
+        yield Check("gpu", "GPU", "ok", f"{gpu.name} ({gpu.uuid})")
+    extra, reason = pick_extra.choose(version, why)
+    wanted = "onnxruntime-gpu"
+    if not _version(wanted):
+        helps = f"`pip install -r locks/{extra}.txt` brings the CUDA set"
+        text = f"{wanted} is not installed though {reason}; {helps}"
+        yield Check("gpu", "packages", "note", text)
+
+
+def _backends() -> Iterable[Check]:
+    from bench.measure.environment import backend_infos
+
+    for info in backend_infos():
+        if info.variant_of:
+            continue  # it can run where the one that it is a variant of can
+        text = info.unavailable or f"can run ({', '.join(info.precisions)})"
+        yield Check("backends", info.name, "note" if info.unavailable else "ok", text)
+    if importlib.util.find_spec("onnxruntime") is not None:
+        import onnxruntime
+
+        providers = ", ".join(
+            name.removesuffix("ExecutionProvider") for name in onnxruntime.get_available_providers()
+        )
+        yield Check("providers", "ONNX Runtime", "ok", f"built with {providers}")
+
+
+def _nvrtc() -> Iterable[Check]:
+    try:
+        from cuda.bindings import nvrtc
+
+        status, major, minor = nvrtc.nvrtcVersion()
+    except Exception as error:
+        text = f"not to be had ({str(error) or type(error).__name__}); the cuda or nvrtc extra brings it"
+        yield Check("nvrtc", "compiler", "note", text)
+        return
+    good = int(status) == 0
+    text = (
+        f"{major}.{minor}, compiles kernels with or without a GPU"
+        if good
+        else f"answers with error {int(status)}"
+    )
+    yield Check("nvrtc", "compiler", "ok" if good else "note", text)
+
+
+def _models() -> Iterable[Check]:
+    from bench.words import units
+    from models import names
+    from models.cache import cache_dir
+
+    root = cache_dir()
+    files = [path for path in root.rglob("*") if path.is_file()] if root.is_dir() else []
+    parts: dict[str, int] = {}
+    for path in files:
+        part = path.relative_to(root).parts[0]
+        parts[part] = parts.get(part, 0) + path.stat().st_size
+    sizes = ", ".join(f"{name} {units.nbytes(size)}" for name, size in sorted(parts.items()))
+    yield Check("models", "catalogue", "ok", f"{len(names.models())} models")
+    again = "; a folder deleted there is made anew when it is needed" if sizes else ""
+    yield Check("models", "cache", "ok", f"{root}: {sizes or 'empty'}{again}")
+
+
+def _datasets() -> Iterable[Check]:
+    from models import datasets, names
+
+    for name in names.datasets():
+        reason = datasets.available(name)
+        yield Check("data sets", name, "note" if reason else "ok", reason or "here")
+
+
+def _disk() -> Iterable[Check]:
+    from bench.words import units
+    from models.cache import cache_dir
+
+    places = {"cache": cache_dir(), "runs": Path("runs").absolute()}
+    for name, place in places.items():
+        base = next(path for path in (place, *place.parents) if path.exists())
+        if reason := _unwritable(base):
+            cache = name == "cache"
+            helps = "set KERNELSCOPE_CACHE to a folder that can" if cache else "--out names one that can"
+            text = f"{base} cannot be written ({reason}); {helps}"
+            yield Check("disk", name, "missing" if cache else "note", text)
+            continue
+        free = shutil.disk_usage(base).free
+        text = f"{units.nbytes(free)} free at {base}"
+        if free < ROOM_NBYTES:
+            text += f"; {units.nbytes(ROOM_NBYTES)} would be comfortable"
+        yield Check("disk", name, "ok" if free >= ROOM_NBYTES else "note", text)
+
+
+def _unwritable(folder: Path) -> str:
+    """Why nothing can be written in a folder; "" where it can. Leaves nothing there."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

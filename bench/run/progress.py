@@ -1,0 +1,145 @@
+"""What a run is doing, on standard error: a live line on a terminal, a plain line a case elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from bench.results.records import Case, CaseStarted, Log, Measurement, Progress, Provisional
+from bench.results.rows import title
+from bench.words import units
+
+if TYPE_CHECKING:
+    from bench.run.client import Event
+
+STAGES = {
+    "load": "reading the model of",
+    "tune": "tuning",
+    "prepare": "preparing",
+    "check": "checking",
+    "time": "timing",
+    "layers": "measuring the layers of",
+}
+
+
+class RunProgress:
+    """Feed it the client's events. `with` it for as long as the run goes."""
+
+    def __init__(self, total: int, done: int = 0) -> None:
+        from rich.console import Console
+
+        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._total = total
+        self._done = self._before = done
+        self._started = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+        self._words = ""
+        self._so_far: dict[str, str] = {}
+
+    def __enter__(self) -> RunProgress:
+        if self._console.is_terminal:
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                TextColumn,
+                TimeElapsedColumn,
+            )
+            from rich.progress import Progress as Bar
+            from rich.table import Column
+
+            self._bar = Bar(
+                MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=7)),
+                BarColumn(bar_width=16, table_column=Column(min_width=16)),
+                TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
+                TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True, min_width=9)),
+                # The words give way where the terminal is narrow, and not the figures.
+                TextColumn(
+                    "{task.description}",
+                    markup=False,
+                    table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
+                ),
+                console=self._console,
+                transient=True,
+                expand=True,
+            )
+            self._bar.start()
+            left = ""
+            self._task = self._bar.add_task(
+                "starting the worker", total=self._total, completed=self._done, left=left
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, event: Event) -> None:
+        """One message of the worker, or a measurement that was just settled."""
+        if isinstance(event, Measurement):
+            self._settled(event)
+        elif isinstance(event, CaseStarted):
+            self._words = f"{STAGES.get(event.stage, event.stage)} {words(event.case)}"
+            if event.stage == "time":
+                self._words += self._so_far.get(event.case.key, "")
+            self._show(self._words)
+        elif isinstance(event, Provisional):
+            so_far = f": about {units.duration(event.median_ns)} so far"
+            self._so_far[event.case.key] = so_far
+            self._show(f"{STAGES['time']} {words(event.case)}{so_far}")
+        elif isinstance(event, Progress):
+            done = f" ({event.fraction:.0%})" if event.fraction is not None else ""
+            self._show(f"{self._words}: {event.text}{done}" if self._words else f"{event.text}{done}")
+        elif isinstance(event, Log) and event.level in ("warning", "error"):
+            self.say(f"{event.level}: {event.text}")
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def _settled(self, measurement: Measurement) -> None:
+        if measurement.disposition == "cancelled":  # it did not run; how many did not is said at the end
+            return
+        self._done += 1
+        if self._bar is not None:
+            a_case = (time.monotonic() - self._started) / (self._done - self._before)
+            seconds = a_case * (self._total - self._done)
+            self._bar.update(self._task, completed=self._done, left=f"{_clock(seconds)} left")
+        came_of_it = measurement.disposition.replace("_", " ")
+        text = f"[{self._done}/{self._total}] {words(measurement.case)}: {came_of_it}"
+        if measurement.reason:
+            text += f" ({measurement.reason})"
+        if self._bar is None or measurement.disposition != "ok":
+            self.say(text)
+
+    def _show(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, description=text)
+
+
+def words(case: Case) -> str:
+    """The case as one says it, a model given by path by its file's stem."""
+    return case.words.replace(case.model, title(case.model), 1)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def callback(quiet: Sequence[str] = ()) -> Any:
+    """For what runs before a worker (downloads, building a model): prints each new text once on standard
+    error."""
+    seen = set(quiet)
+
+    def on_progress(text: str, fraction: float | None = None) -> None:
+        if text not in seen:
+            seen.add(text)
+            print(text, file=sys.stderr)
+
+    return on_progress

@@ -1,0 +1,415 @@
+"""The state machine that watches a worker: bytes, exits and ticks of a clock in, actions out.
+
+It starts no process and reads no clock, so the window drives it by QProcess signals, the headless client by
+subprocess and a thread, and a test by hand. The worker may die at any byte: the case in flight is then
+recorded (crashed, timed out), a new worker is launched with the cases left, and nothing measured is lost.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from bench.results import reading
+from bench.results.records import (
+    KILLED_BY,
+    Case,
+    CaseStarted,
+    Done,
+    Hello,
+    Job,
+    Log,
+    Measured,
+    Measurement,
+    Provisional,
+    Start,
+    WorkerMessage,
+)
+
+TUNE = "tune"  # the stage of a case in which things are measured that later runs need no more
+LOAD = "load"  # the stage in which a model's file is read, for all cases of the model
+GRACE_S = 10.0  # how long a worker that was asked to stop may take
+BARREN_LIMIT = 2  # workers in a row that died before they got anywhere
+# How often one case may have a worker started anew: each of its rungs may break a device once.
+RESTART_LIMIT = 30
+LINE_LIMIT_NBYTES = 64 << 20
+GARBAGE_LIMIT = 20  # how many lines that are no message are logged one by one
+# Exit status by which a worker asks to be started anew: the device is no longer to be trusted in its process.
+RESTART_STATUS = 75
+# Argument that tells a worker to get ready and say Hello before it is given a job; the window starts it
+# early.
+WARM = "--warm"
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a worker's cases and messages are, so that every kind of work is watched alike.
+
+    start: (job, cases, folder) → the record that the worker reads. message: the type of a line. started,
+    measured: the messages that a case was begun (`case`, `stage`) and is settled (`measurement`). lost:
+    (case, disposition, reason) → the measurement of a case that a worker took with it. A case has `key` and
+    `words`, a measurement `case` and `disposition`, a job `timeout_s`.
+    """
+
+    start: Callable[[Any, tuple[Any, ...], str], Any]
+    message: Any
+    started: type[Any]
+    measured: type[Any]
+    lost: Callable[[Any, Any, str], Any]
+
+
+COMPARISON = Vocabulary(
+    start=lambda job, cases, folder: Start(job=job, cases=cases, folder=folder),
+    message=WorkerMessage,
+    started=CaseStarted,
+    measured=Measured,
+    lost=lambda case, disposition, reason: Measurement(case=case, disposition=disposition, reason=reason),
+)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Start a worker and write `line` to its standard input, which stays open."""
+
+    line: bytes
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Close the worker's standard input: it ends after the pass it is in."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Kill the worker (SIGKILL); its exit is awaited as any other."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A case is settled. To be written to the run unless it is cancelled."""
+
+    measurement: Measurement
+
+
+@dataclass(frozen=True)
+class Say:
+    """Something to show or log."""
+
+    message: WorkerMessage
+
+
+Action = Launch | Stop | Kill | Result | Say
+
+
+@dataclass
+class _Watch:
+    """The worker now running: the case in flight, since when, and the doom decided for it."""
+
+    since: float
+    case: Case | None = None
+    stage: str = ""
+    advanced: bool = False
+    done: Done | None = None
+    doom: str = ""  # why it was killed: "timed_out", "silent", "stopped", "done"
+    halted: bool = False  # asked to stop for a pause: its unmeasured cases stay to be run
+    buffer: bytearray = field(default_factory=bytearray)
+    spent: dict[str, float] = field(default_factory=dict)
+
+
+class Supervisor:
+    """Feeds on what happens to a worker; `finished` once every case is settled, or nothing more can be done.
+
+    With no `cases` the worker decides which the job means and says so in its Hello; `cases` and `pending`
+    hold them from then on. `now` is any clock in seconds that never goes back.
+    """
+
+    def __init__(
+        self,
+        job: Job | Any,
+        cases: Sequence[Case | Any] = (),
+        folder: str = "",
+        vocabulary: Vocabulary = COMPARISON,
+    ) -> None:
+        self._vocabulary = vocabulary
+        self.job = job
+        self.cases = tuple(cases)
+        self.finished = False
+        self.cancelled = False
+        self.paused = False
+        self.reason = ""
+        self._folder = folder
+        self._pending = {case.key: case for case in cases}
+        self._watch: _Watch | None = None
+        self._barren = 0
+        self._restarts: Counter[str] = Counter()  # by case
+        self._garbage = 0
+        self._stop_by: float | None = None
+        self._decoder = msgspec.json.Decoder(vocabulary.message)
+
+    @property
+    def pending(self) -> tuple[Case, ...]:
+        """The cases not settled yet, in order."""
+        return tuple(self._pending.values())
+
+    @property
+    def in_flight(self) -> Case | None:
+        """The case the worker is at."""
+        return self._watch.case if self._watch else None
+
+    def start(self, now: float) -> list[Action]:
+        """Launch the first worker."""
+        self._watch = _Watch(since=now)
+        self._stop_by = None
+        start = self._vocabulary.start(self.job, self.pending, self._folder)
+        return [Launch(msgspec.json.encode(start) + b"\n")]
+
+    def feed(self, data: bytes, now: float) -> list[Action]:
+        """Take what the worker wrote, cut anywhere."""
+        watch = self._watch
+        if watch is None:
+            return []
+        watch.buffer += data
+        actions: list[Action] = []
+        if b"\n" in data:
+            *lines, watch.buffer = watch.buffer.split(b"\n")
+            for line in lines:
+                if line.strip():
+                    actions += self._line(watch, bytes(line), now)
+        if len(watch.buffer) > LINE_LIMIT_NBYTES:
+            actions += self._noise(bytes(watch.buffer[:200]))
+            watch.buffer.clear()
+        return actions
+
+    def tick(self, now: float) -> list[Action]:
+        """Look at the clock: kill for a case beyond its time, a silent worker, one that does not stop."""
+        watch = self._watch
+        if watch is None or watch.doom:
+            return []
+        if self._stop_by is not None:
+            if now < self._stop_by:
+                return []
+            watch.doom = "stopped"
+            return [Kill()]
+        if watch.done is not None:
+            if now - watch.since < GRACE_S:
+                return []
+            watch.doom = "done"  # it said it was done and did not end
+            return [Kill()]
+        if self._spent(watch, now) <= self.job.timeout_s:
+            return []
+        watch.doom = "timed_out" if watch.case else "silent"
+        return [Kill()]
+
+    def cancel(self, now: float) -> list[Action]:
+        """The user wants no more: ask the worker to stop. Measured cases stay, the rest become cancelled."""
+        if self.finished or self.cancelled:
+            return []
+        self.cancelled = True
+        if self._watch is None:
+            return self._finish("cancelled")
+        if self._watch.stage == LOAD:  # which may never hear of it, and has nothing to bring in order
+            self._watch.doom = "stopped"
+            return [Kill()]
+        self._stop_by = now + GRACE_S
+        return [Stop()]
+
+    def pause(self, now: float) -> list[Action]:
+        """Let go of the machine: the worker is asked to stop after the pass it is in. Measured cases stay;
+        the one in flight is run from its beginning after `resume`."""
+        if self.finished or self.cancelled or self.paused:
+            return []
+        self.paused = True
+        if self._watch is None:
+            return []
+        self._watch.halted = True
+        self._stop_by = now + GRACE_S
+        return [Stop()]
+
+    def resume(self, now: float) -> list[Action]:
+        """Go on after a pause: now, or as soon as the worker that was asked to stop has ended."""
+        if self.finished or self.cancelled or not self.paused:
+            return []
+        self.paused = False
+        return [] if self._watch is not None else self.start(now)
+
+    def on_exit(self, code: int, stderr: str, now: float) -> list[Action]:
+        """The worker has ended, by `code` (negative: by that signal), having written `stderr` last."""
+        watch = self._watch
+        if watch is None:
+            return []
+        actions: list[Action] = []
+        if watch.buffer.strip():
+            actions += self._noise(bytes(watch.buffer[:200]))
+        self._watch = None
+        if self.cancelled:
+            return actions + self._finish("cancelled")
+        if watch.halted:
+            if self.cases and not self._pending:
+                return actions + self._finish("")
+            return actions if self.paused else actions + self.start(now)
+        if watch.done is not None:
+            return actions + self._finish(watch.done.reason or self._unsettled())
+        words = exit_words(code)
+        last = last_line(stderr)
+        if watch.case is not None and code == RESTART_STATUS:
+            case = watch.case
+            self._restarts[case.key] += 1
+            if self._restarts[case.key] > RESTART_LIMIT:
+                reason = f"it had the worker started anew {RESTART_LIMIT} times (at: {watch.stage})"
+                actions += self._settle(self._vocabulary.lost(case, "crashed", reason))
+        elif watch.case is not None:
+            case = watch.case
+            if watch.doom == "timed_out":
+                reason = (
+                    f"given up after {self.job.timeout_s:g} s (at: {watch.stage}); "
+                    "if it ends at all, a larger --timeout lets it"
+                )
+                settled = self._vocabulary.lost(case, "timed_out", reason)
+            else:
+                reason = f"the worker {words} (at: {watch.stage})" + (f": {last}" if last else "")
+                settled = self._vocabulary.lost(case, "crashed", reason)
+                if code < 0 and not watch.doom:  # by its own fault or from outside: whoever resumes asks
+                    settled = msgspec.structs.replace(settled, facts={KILLED_BY: signal_name(code)})
+            actions += self._settle(settled)
+            if watch.stage == LOAD:  # the next worker would only fare the same with the file
+                for other in [other for other in self.pending if other.model == case.model]:
+                    actions += self._settle(msgspec.structs.replace(settled, case=other))
+        elif not watch.advanced:
+            self._barren += 1
+            if watch.doom == "silent":
+                words = f"said nothing for {self.job.timeout_s:g} s"
+            actions.append(
+                Say(Log(level="error", text=f"the worker {words}" + (f": {last}" if last else "")))
+            )
+            if self._barren >= BARREN_LIMIT:
+                reason = f"the worker {words} before it began a case, {self._barren} times" + (
+                    f": {last}" if last else ""
+                )
+                return actions + self._finish(reason)
+        if watch.advanced or watch.case is not None:
+            self._barren = 0
+        if self.cases and not self._pending:
+            return actions + self._finish("")
+        return actions + self.start(now)
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _line(self, watch: _Watch, line: bytes, now: float) -> list[Action]:
+        try:
+            message = reading.decoded(line, self._decoder)
+        except reading.Refused:
+            return self._noise(line)
+        match message:
+            case Hello():
+                if not self.cases:
+                    self.cases = message.cases
+                    self._pending = {case.key: case for case in message.cases}
+                watch.since = now
+            case _ if isinstance(message, self._vocabulary.started):
+                if message.case.key not in self._pending:
+                    return self._noise(line)
+                if watch.stage not in (TUNE, LOAD):
+                    self._charge(watch, now)
+                watch.since = now
+                watch.case, watch.stage = message.case, message.stage
+            case _ if isinstance(message, self._vocabulary.measured):
+                return self._measured(watch, message.measurement, now)
+            case Provisional() if message.case.key not in self._pending:
+                return self._noise(line)
+            case Done():
+                self._charge(watch, now)
+                watch.case = None
+                watch.done = message
+            case _ if watch.case is None or watch.stage == TUNE:
+                # A download tells that it moves: not silent. What is measured once for this machine is not
+                # charged to the case that happens to be the first to need it.
+                watch.since = now
+        return [Say(message)]
+
+    def _measured(self, watch: _Watch, measurement: Measurement, now: float) -> list[Action]:
+        key = measurement.case.key
+        if key not in self._pending:
+            return [Say(Log(level="warning", text=f"a second measurement of {key} was not kept"))]
+        if watch.halted and measurement.disposition == "cancelled":
+            return []
+        if watch.case is not None and watch.case.key == key:
+            self._charge(watch, now)
+            watch.case = None
+        watch.advanced = True
+        return self._settle(measurement)
+
+    def _settle(self, measurement: Measurement) -> list[Action]:
+        self._pending.pop(measurement.case.key, None)
+        return [Result(measurement)]
+
+    def _finish(self, reason: str) -> list[Action]:
+        """Settle what is left: cancelled, so that it is not written and a resume runs it."""
+        self.finished = True
+        self.reason = "" if self.cancelled else reason
+        rest = list(self._pending.values())
+        actions: list[Action] = []
+        for case in rest:
+            actions += self._settle(self._vocabulary.lost(case, "cancelled", reason))
+        return actions
+
+    def _unsettled(self) -> str:
+        if not self._pending:
+            return ""
+        return f"the worker ended without measuring {next(iter(self._pending.values())).words}"
+
+    def _charge(self, watch: _Watch, now: float) -> None:
+        """Put the time since the last switch on the account of the case that was in flight."""
+        if watch.case is not None:
+            watch.spent[watch.case.key] = self._spent(watch, now)
+        watch.since = now
+
+    def _spent(self, watch: _Watch, now: float) -> float:
+        """The seconds the case in flight has had, or of silence where none is."""
+        before = watch.spent.get(watch.case.key, 0.0) if watch.case else 0.0
+        return before + now - watch.since
+
+    def _noise(self, line: bytes) -> list[Action]:
+        self._garbage += 1
+        if self._garbage > GARBAGE_LIMIT:
+            return []
+        text = line[:200].decode("utf-8", "replace").strip()
+        last = "; further ones are passed over" if self._garbage == GARBAGE_LIMIT else ""
+        return [Say(Log(level="warning", text=f"the worker wrote what is no message{last}: {text!r}"))]
+
+
+def signal_name(code: int) -> str:
+    """The signal of a negative exit status."""
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def exit_words(code: int) -> str:
+    """An exit status in words: "was killed by SIGSEGV (segmentation fault)", "ended with exit code 3"."""
+    if code >= 0:
+        # Windows reports a fault by its NTSTATUS.
+        known = {0xC0000005: " (access violation)", 0xC00000FD: " (stack overflow)"}
+        return f"ended with exit code {code}{known.get(code & 0xFFFFFFFF, '')}"
+    try:
+        number = signal.Signals(-code)
+    except ValueError:
+        return f"was killed by signal {-code}"
+    text = (signal.strsignal(number) or "").lower()
+    hint = ", which is how the system ends a process when memory runs out" if number.name == "SIGKILL" else ""
+    return f"was killed by {number.name} ({text}){hint}"
+
+
+def last_line(stderr: str) -> str:
+    """The last line with something on it, shortened to what fits in a sentence.
+
+    What Python's fault handler adds when a process dies says where, not why, and is left to the log.
+    """
+    stderr = stderr.partition("Fatal Python error:")[0]
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else ""

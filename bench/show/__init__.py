@@ -1,0 +1,1 @@
+"""Results as people read them: tables, drawn charts, reports."""

@@ -1,0 +1,31 @@
+"""Many charts drawn side by side, by processes of their own: matplotlib takes half a second for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bench.charts.definitions import Chart
+from bench.show import draw, draw_pool
+
+FEW = 6  # charts, of one model and one more, that are drawn here about as soon as processes have started
+
+
+def rendered(
+    charts: Sequence[Chart], formats: Sequence[str], scale: float = 1.0
+) -> Iterator[tuple[Chart, dict[str, bytes]]]:
+    """Each chart, in order, with its bytes by format (bench.show.draw.render)."""
+    each = [(chart, name) for chart in charts for name in formats]
+    workers = min(len(each), draw_pool.cores())
+    if workers <= 1 or (len(charts) <= FEW and not draw_pool.expected()):
+        yield from ((chart, draw.render(chart, formats, scale)) for chart in charts)
+        return
+    with draw_pool.pool(workers) as pool:
+        # Format by format: a PDF takes as long as the two others.
+        made = pool.map(_one, each, [scale] * len(each))
+        for chart in charts:
+            yield chart, {name: next(made) for name in formats}
+
+
+def _one(of: tuple[Chart, str], scale: float) -> bytes:
+    chart, name = of
+    return draw.render(chart, (name,), scale)[name]

@@ -1,0 +1,105 @@
+"""What every Markdown report is made of: small pictures, links from the report, templates, plain text."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+from urllib.parse import quote
+
+from bench.results.store import write_atomically
+from bench.words import plain
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from PIL import Image
+
+MAX_CHART_NBYTES = 80_000
+COLOURS = (64, 48, 32)  # sizes of palette tried until a chart is small enough
+SHRINK = 0.8
+NEAR = 24  # colours whose channels differ by less in all count as one
+
+
+@dataclass
+class Pictures:
+    """The charts of one report, files of a folder: two that would have one name are told apart by a
+    number."""
+
+    folder: Path
+    most_nbytes: int = MAX_CHART_NBYTES
+    _taken: set[str] = field(default_factory=set)
+
+    def save(self, stem: str, png: bytes) -> Path:
+        """The file that was written. Raises InputError where it cannot be."""
+        name, number = stem, 1
+        while name in self._taken:
+            number += 1
+            name = f"{stem}-{number}"
+        self._taken.add(name)
+        path = self.folder / f"{name}.png"
+        write_atomically(path, small(png, self.most_nbytes))
+        return path
+
+
+def small(png: bytes, most: int = MAX_CHART_NBYTES) -> bytes:
+    """A PNG with a palette of its own colours, at most `most` bytes: with fewer colours, and at last fewer
+    pixels, where that is what it takes."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(png)) as opened:
+        image = opened.convert("RGB")
+    while True:
+        for colours in COLOURS:
+            buffer = io.BytesIO()
+            image.quantize(palette=_palette(image, colours), dither=Image.Dither.NONE).save(
+                buffer, "png", optimize=True
+            )
+            if buffer.tell() <= most or max(image.size) < 64:
+                return buffer.getvalue()
+        size = (round(image.width * SHRINK), round(image.height * SHRINK))
+        image = image.resize(size, Image.Resampling.LANCZOS)
+
+
+def _palette(image: Image.Image, most: int) -> Image.Image:
+    """The colours that cover most of the image, none close to another: median cut would merge the small areas
+    of a breakdown, whose colours carry its meaning."""
+    from PIL import Image
+
+    counted = sorted(image.getcolors(image.width * image.height) or (), reverse=True)
+    chosen: list[tuple[int, ...]] = []
+    for _, found in counted:
+        colour = tuple(cast("tuple[int, ...]", found))
+        if all(sum(abs(a - b) for a, b in zip(colour, other, strict=True)) > NEAR for other in chosen):
+            chosen.append(colour)
+            if len(chosen) == most:
+                break
+    made = Image.new("P", (1, 1))
+    made.putpalette([channel for colour in chosen for channel in colour])
+    return made
+
+
+def link(path: Path, report: Path) -> str:
+    """`path` as a link in the report: relative, with what Markdown would stumble over quoted."""
+    try:
+        relative = os.path.relpath(path, report.parent)
+    except ValueError:  # another drive
+        return path.absolute().as_uri()
+    return quote(Path(relative).as_posix())
+
+
+def templates() -> Environment:
+    """The reports' templates, in which `plain` is a filter."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=StrictUndefined,
+        autoescape=False,  # Markdown, not HTML: see bench.words.plain
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters["plain"] = plain.markdown
+    return made

@@ -1,0 +1,18 @@
+"""This program's version, read where it is written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def version() -> str:
+    """From the pyproject.toml that lies with the program ("" where there is none)."""
+    try:
+        text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    found = re.search(r'^version = "(.+)"$', text, re.MULTILINE)
+    return found[1] if found else ""

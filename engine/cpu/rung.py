@@ -1,0 +1,182 @@
+"""A rung of the CPU ladder as a session of one step, divided among threads as the engine divides it.
+
+The kernel runs in a process apart (engine.apart.open_rung). Its arena lies in memory of ours: what is written
+into the inputs, what is poison, what came out and what lies beside it is seen to here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.apart import pool
+from engine.apart.held import Held
+from engine.apart.memory import Block, Spec
+from engine.apart.trains import Trains
+from engine.apart.words import Opened
+from engine.cpu import host
+from engine.rung_rows import Given, blocks, changed, raw
+from engine.rung_session import (
+    BLOCK_NBYTES,
+    GUARD,
+    LOOKED_AT,
+    WEIGHTS,
+    Picked,
+    Stray,
+    data_inputs,
+    layout,
+    output_rows,
+    output_shape,
+)
+from kernels.errors import KernelError
+from kernels.params import Params
+from kernels.registry import Rung
+
+MOST_WORKSPACE_NBYTES = 1 << 40
+
+
+class CpuRungSession(Held):
+    """See engine.rung_session.RungSession; it is an engine.witness.Witnessed, too."""
+
+    def __init__(
+        self, rung: Rung, params: Params, inputs: Sequence[Given], threads: int | None = None
+    ) -> None:
+        self._rung = rung
+        threads = threads or host.physical_cores()
+        own = (rung.path, rung.source) if rung.user else None
+        super().__init__(pool.child("rung", rung.label if rung.user else pool.WHAT["rung"], own))
+        try:
+            self._prepare(params, inputs, threads)
+        except BaseException:
+            self.close()
+            raise
+        self.compiled: Mapping[str, float] = {}
+
+    def _prepare(self, params: Params, inputs: Sequence[Given], threads: int) -> None:
+        weights = WEIGHTS.get(params.op, ())
+        given = [np.asarray(array) if i in weights else None for i, array in enumerate(inputs)]
+        self._number = self._child.number()
+        opened = self._asked("open", "rung", self._rung, params, given, threads, answers=Opened)
+        workspace = opened.memory.get("workspace", 0)
+        if not 0 <= workspace < MOST_WORKSPACE_NBYTES:
+            raise KernelError(f"{self._rung.label} asks for {workspace:,} bytes of workspace")
+        self._facts: dict[str, str] = opened.facts
+        self._layout = layout(params, inputs, workspace)
+        block = Block(self._layout.nbytes)
+        self._arena = block.bytes
+        self._arena.fill(GUARD)
+        self._inputs = [self._view(f"input {i}", array) for i, array in enumerate(inputs)]
+        for view, array in zip(self._inputs, inputs, strict=True):
+            np.copyto(view, np.asarray(array))
+        self._expected = list(inputs)
+        self._random = np.random.default_rng()
+        self._data = data_inputs(params, len(inputs))
+        shape, dtype = output_shape(params), np.dtype(getattr(params, "to", params.dtype))
+        self._output = self._bytes("output").view(dtype).reshape(shape)
+        self._rows = self._output.reshape(output_rows(params))
+        self._workspace = self._bytes("workspace") if workspace else np.empty(0, np.uint8)
+        shapes = [(view.shape, view.dtype.str) for view in self._inputs]
+        self._asked("place", self._layout, shapes, self._data, memory=block)
+        block.close()
+        self._trains = Trains(
+            self._child,
+            self._number,
+            {f"input {i}": Spec(self._inputs[i].shape, self._inputs[i].dtype.str) for i in self._data},
+            {"output": Spec(shape, dtype.str)},
+        )
+        self._bound = False  # whether what is stirred is what was written last
+        self._stirred = False  # whether the inputs are those of a timed pass
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return self._facts | self._trains.facts
+
+    def write(self, data: Sequence[Given]) -> None:
+        for i, array in zip(self._data, data, strict=True):
+            np.copyto(self._inputs[i], np.asarray(array))
+            self._expected[i] = array
+        self._bound = self._stirred = False
+
+    def poison(self, byte: int) -> None:
+        self._bytes("output").fill(byte)
+        self._workspace.fill(byte)
+
+    def run(self) -> None:
+        self._settle()
+        self._asked("run")
+
+    def synchronize(self) -> None:
+        """Nothing to wait for: `run` returns when the pass has ended."""
+
+    def output(self, rows: Picked = None) -> np.ndarray:
+        if rows is None:
+            return self._output.copy()
+        return self._rows[rows if isinstance(rows, slice) else np.asarray(rows, np.int64)].copy()
+
+    def strays(self, whole: bool = True) -> tuple[Stray, ...]:
+        found: list[Stray] = []
+        for start, end in self._layout.guards:
+            wrong = np.flatnonzero(self._arena[start:end] != GUARD)
+            if wrong.size:
+                found.append(self._layout.stray(start + int(wrong[0]), wrong.size))
+        if self._stirred:
+            found += self._settle()
+        for i, (view, expected) in enumerate(zip(self._inputs, self._expected, strict=True)):
+            held, first, count = raw(view), -1, 0
+            each = max(1, view.nbytes) if whole else BLOCK_NBYTES
+            for part in blocks(view.nbytes, whole, self._random, each, LOOKED_AT):
+                if (there := changed(held[part], expected, part.start)) is not None:
+                    first, count = there[0] if first < 0 else first, count + there[1]
+            if count:
+                found.append(Stray(f"input {i}", first, count, view.nbytes))
+        return tuple(found)
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        self._bind()
+        self._stirred = True
+        return self._trains.time(count, cold)
+
+    def time_renewed(self, count: int, alike: int) -> float:
+        self._settle()
+        self._bind()
+        try:
+            return self._trains.time_renewed(count, alike)
+        finally:
+            for i in self._data:
+                np.copyto(self._inputs[i], np.asarray(self._expected[i]))
+
+    def renewed(self) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]] | None:
+        return self._trains.renewed()
+
+    def _bind(self) -> None:
+        """What was written is what is stirred."""
+        if not self._bound:
+            self._trains.bind({f"input {i}": np.asarray(self._expected[i]) for i in self._data})
+            self._bound = True
+
+    def _settle(self) -> list[Stray]:
+        """After timed passes: what they changed in the inputs of the last of them; then these are what was
+        written."""
+        if not self._stirred:
+            return []
+        self._stirred = False
+        found = []
+        last = self._trains.last_inputs()
+        for i in self._data:
+            view = self._inputs[i]
+            if there := changed(raw(view), last[f"input {i}"]):
+                found.append(Stray(f"input {i}", there[0], there[1], view.nbytes))
+            np.copyto(view, np.asarray(self._expected[i]))
+        return found
+
+    def _bytes(self, name: str) -> np.ndarray:
+        offset, size = self._layout.places[name]
+        return self._arena[offset : offset + size]
+
+    def _view(self, name: str, array: Given) -> np.ndarray:
+        return self._bytes(name).view(array.dtype).reshape(array.shape)
+
+    def _asked(self, do: str, *arguments: Any, memory: Any = None, answers: Any = None) -> Any:
+        return self._child.call(do, self._number, *arguments, memory=memory, answers=answers)

@@ -1,0 +1,207 @@
+"""A plan's steps run on the CPU: the rungs in NumPy, bound once, then called one after the other.
+
+What runs in a process apart (engine.apart) as in this one: it knows the plan and its rungs, and nothing of
+models, of ONNX or of who asks.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import psutil
+
+from engine.apart.slots import Copies, copied
+from engine.cpu import host
+from engine.cpu.steps import Blas, CpuStep, aligned, divided, in_order
+from engine.graph.plan import Plan, Step
+from kernels.cpu import Bound, CpuKernel, line_in, load
+from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
+from kernels.registry import Rung
+
+
+class CpuSession:
+    """A plan on our CPU kernels. what: the model, backend and batch, for errors. given: the inputs as they
+    lie where a pass reads them; phases, memory, facts: as engine.backend.Session has them."""
+
+    def __init__(self, made: Plan, rungs: Sequence[Rung], what: str, threads: int) -> None:
+        self._what = what
+        self._threads = threads
+        self._blas = Blas()
+        self._steps: tuple[CpuStep, ...] = ()
+        clock = [time.perf_counter_ns()]
+        kernels = [load(rung) for rung in rungs]
+        clock.append(time.perf_counter_ns())
+        self._plan = made
+        packed = []
+        steps = []
+        for step, rung, kernel in zip(made.steps, rungs, kernels, strict=True):
+            with self._in_words("preparing", rung):
+                packed.append(self._packed(kernel, step))
+                steps.append(divided(step, rung, kernel, packed[-1], self._threads))
+        self._steps = tuple(steps)
+        scratch = max((step.workspace_nbytes for step in steps), default=0)
+        clock.append(time.perf_counter_ns())
+        refuse_too_large(what, made.arena_nbytes + scratch)
+        with self._in_words("preparing"):
+            self._arena = aligned(made.arena_nbytes)
+            self._workspace = aligned(scratch).view(np.float32)
+        clock.append(time.perf_counter_ns())
+        self._by_step = tuple(self._bound(*pair) for pair in zip(steps, packed, strict=True))
+        self._calls = in_order(steps, self._by_step, self._blas.limit)
+        self._views = {name: self._tensor(name) for name in (*made.inputs, *made.outputs)}
+        clock.append(time.perf_counter_ns())
+
+        compiling, packing, allocating, binding = np.diff(clock).tolist()
+        self.phases: Mapping[str, int] = {
+            "compile": compiling + binding,
+            "alloc": allocating,
+            "upload": packing,
+        }
+        held = {id(array): array.nbytes for arrays in packed for array in arrays if array is not None}
+        self.memory: Mapping[str, int] = {
+            "weights": sum(held.values()),
+            "arena": made.arena_nbytes,
+            "workspace": scratch,
+        }
+        self.facts: Mapping[str, str] = {
+            "numpy": importlib.metadata.version("numpy"),
+            "blas": self._blas.words,
+            "threads": str(self._threads),
+        }
+
+    @property
+    def given(self) -> Mapping[str, np.ndarray]:
+        return {name: self._views[name] for name in self._plan.inputs}
+
+    def answers(self) -> dict[str, np.ndarray]:
+        """The outputs of the last pass, as they lie."""
+        return {name: self._views[name] for name in self._plan.outputs}
+
+    def run(self) -> None:
+        with self._in_words("running"), np.errstate(all="ignore"):
+            for call in self._calls:
+                call()
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        calls = self._calls
+        with self._in_words("running"), np.errstate(all="ignore"):
+            if cold:
+                host.overwrite_caches()
+            started = time.perf_counter_ns()
+            for _ in range(count):
+                for call in calls:
+                    call()
+            return time.perf_counter_ns() - started
+
+    def each(self, copies: Sequence[Copies]) -> None:
+        """One pass over each of these inputs, its answer copied to where it belongs."""
+        calls = self._calls
+        with self._in_words("running"), np.errstate(all="ignore"):
+            for inputs, outputs in copies:
+                for to, of in inputs:
+                    copied(to, of)
+                for call in calls:
+                    call()
+                for to, of in outputs:
+                    copied(to, of)
+
+    def step_times(self, seconds: float) -> tuple[float, ...]:
+        """Nanoseconds of each step: medians over whole passes, so that each finds the caches as it does in a
+        forward pass."""
+        self.run()
+        samples: list[list[int]] = [[] for _ in self._steps]
+        timed = list(zip(self._steps, self._by_step, samples, strict=True))
+        clock = time.perf_counter_ns
+        until = clock() + int(seconds * 1e9)
+        with self._in_words("running"), np.errstate(all="ignore"):
+            while True:
+                for step, call, taken in timed:
+                    self._blas.limit(step.blas_threads)
+                    started = clock()
+                    call()
+                    taken.append(clock() - started)
+                if clock() >= until:
+                    break
+        return tuple(float(statistics.median(taken)) for taken in samples)
+
+    def run_stepwise(self) -> tuple[tuple[int, int], ...]:
+        """As `run`, with perf_counter_ns before and after each step."""
+        clock = time.perf_counter_ns
+        taken = []
+        with self._in_words("running"), np.errstate(all="ignore"):
+            for made, call in zip(self._steps, self._by_step, strict=True):
+                self._blas.limit(made.blas_threads)
+                started = clock()
+                call()
+                taken.append((started, clock()))
+        return tuple(taken)
+
+    def close(self) -> None:
+        def closed() -> None:
+            raise KernelError(f"the session of {self._what} is closed: prepare another")
+
+        self._calls = (closed,)
+        self._views = {}
+        self._by_step = ()
+        self._arena = self._workspace = np.empty(0, np.float32)
+
+    def _tensor(self, name: str) -> np.ndarray:
+        """A tensor's bytes in the arena, or the weight it is, in its own shape."""
+        spec = self._plan.tensors[name]
+        held = self._plan.aliases.get(name, name)
+        if held in self._plan.weights:
+            return self._plan.weights[held].reshape(spec.shape)
+        start = self._plan.placements[held].offset
+        return self._arena[start : start + spec.nbytes].view(spec.dtype).reshape(spec.shape)
+
+    def _packed(self, kernel: CpuKernel, step: Step) -> list[np.ndarray | None]:
+        held = [self._plan.aliases.get(name, name) for name in step.inputs]
+        inputs = zip(step.inputs, held, strict=True)
+        weights = [self._tensor(name) if of in self._plan.weights else None for name, of in inputs]
+        return kernel.pack(step.params, weights)
+
+    def _bound(self, made: CpuStep, packed: list[np.ndarray | None]) -> Bound:
+        inputs = [
+            self._tensor(name) if array is None else array
+            for name, array in zip(made.step.inputs, packed, strict=True)
+        ]
+        with self._in_words("preparing", made.rung):
+            return made.bind(inputs, self._tensor(made.step.output), self._workspace, self._threads)
+
+    @contextmanager
+    def _in_words(self, doing: str, rung: Rung | None = None) -> Iterator[None]:
+        """MemoryError and what a rung raises as errors of ours, one sentence each."""
+        try:
+            yield
+        except KernelscopeError:
+            raise
+        except MemoryError as error:
+            raise OutOfMemoryError(
+                f"memory did not suffice for {doing} {self._what}: take a smaller batch"
+            ) from error
+        except Exception as error:
+            raise KernelError(f"{self._what}: {doing} failed{self._place(error, rung)}: {error}") from error
+
+    def _place(self, error: Exception, rung: Rung | None) -> str:
+        """Which line of which rung raised it, as far as its trace tells."""
+        for tried in [rung] if rung else dict.fromkeys(made.rung for made in self._steps):
+            line = line_in(tried, error)
+            if line is not None or rung:
+                where = f":{line}" if line is not None else ""
+                return f" in {tried.path.name}{where} ({tried.op}, {type(error).__name__})"
+        return f" ({type(error).__name__})"
+
+
+def refuse_too_large(what: str, needed: int) -> None:
+    """Raises OutOfMemoryError: Linux would grant it, and kill the process at the first touch."""
+    available = psutil.virtual_memory().available
+    if needed > available:
+        raise OutOfMemoryError(
+            f"{what} needs {needed / 2**30:.1f} GiB of memory for its activations and "
+            f"{available / 2**30:.1f} GiB are available: take a smaller batch"
+        )

@@ -1,0 +1,166 @@
+"""The steps of a plan divided among threads and bound to memory, and the BLAS they call."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from engine.cpu.team import team
+from engine.graph.plan import Step
+from kernels.cpu import Bound, CpuKernel
+from kernels.cpu.split import Part, parts, ranged, whole
+from kernels.params import Gemm
+from kernels.registry import Rung
+
+ALIGNMENT = 256  # bytes; the plan's placements count on it
+
+# A step takes one more thread for each of these that it is long, by a rough guess of its time: about what it
+# costs to wake one. On many cores, a small step cut into a part a core is all waking and interpreter lock.
+WORTH_DIVIDING_S = 100e-6
+FLOPS_A_SECOND, BYTES_A_SECOND = 60e9, 10e9
+
+
+@dataclass(frozen=True)
+class CpuStep:
+    """A step with its kernel and the parts it is divided into; `scratch` is bytes of workspace by part.
+
+    blas_threads: how many threads BLAS may take in it: one where its parts run side by side.
+    """
+
+    step: Step
+    rung: Rung
+    kernel: CpuKernel
+    parts: tuple[Part, ...]
+    scratch: tuple[int, ...]
+    blas_threads: int
+
+    @property
+    def workspace_nbytes(self) -> int:
+        return sum(_rounded(nbytes) for nbytes in self.scratch)
+
+    def bind(
+        self, inputs: Sequence[np.ndarray], output: np.ndarray, workspace: np.ndarray, threads: int
+    ) -> Bound:
+        """One call that does the step. Arrays are dense; workspace holds at least workspace_nbytes."""
+        if len(self.parts) == 1:
+            return self.kernel.bind(self.step.params, inputs, output, workspace)
+        calls = []
+        start = 0
+        for part, nbytes in zip(self.parts, self.scratch, strict=True):
+            read = [
+                array if span is None else array.reshape(-1)[slice(*span)]
+                for array, span in zip(inputs, part.inputs, strict=True)
+            ]
+            scratch = workspace[start // 4 : (start + nbytes) // 4]
+            if part.columns:
+                calls.append(self._bind_columns(part, read, output, scratch))
+            else:
+                written = output.reshape(-1)[slice(*part.output)]
+                calls.append(self.kernel.bind(part.params, read, written, scratch))
+            start += _rounded(nbytes)
+        return partial(team(threads).run, calls)
+
+    def _bind_columns(
+        self, part: Part, read: Sequence[np.ndarray], output: np.ndarray, workspace: np.ndarray
+    ) -> Bound:
+        """A kernel writes dense arrays: the columns' own comes last in the part's scratch."""
+        low, high = part.output
+        columns = output.reshape(-1, self.parts[-1].output[1])[:, low:high]
+        if len(columns) == 1:
+            return self.kernel.bind(part.params, read, columns[0], workspace)
+        dense = workspace[len(workspace) - columns.size :].reshape(columns.shape)
+        call = self.kernel.bind(part.params, read, dense, workspace[: len(workspace) - columns.size])
+
+        def run() -> None:
+            call()
+            np.copyto(columns, dense)
+
+        return run
+
+
+def divided(
+    step: Step, rung: Rung, kernel: CpuKernel, packed: Sequence[np.ndarray | None], threads: int
+) -> CpuStep:
+    """The step in parts for so many threads. packed: what the kernel's pack gave, None for inputs that are
+    only there at run time: what it rearranged cannot be divided."""
+    p = step.params
+    guess_s = p.flops / FLOPS_A_SECOND + p.nbytes / BYTES_A_SECOND
+    sharing = min(threads, 1 + int(guess_s / WORTH_DIVIDING_S))
+    found = parts(p, sharing) if sharing > 1 else (whole(p),)
+    if kernel.packs and ranged(packed, found[0]):
+        found = (whole(p),)
+    return CpuStep(
+        step=step,
+        rung=rung,
+        kernel=kernel,
+        parts=found,
+        scratch=tuple(kernel.workspace(part.params) + _product_nbytes(part) for part in found),
+        blas_threads=sharing if len(found) == 1 else 1,
+    )
+
+
+def _product_nbytes(part: Part) -> int:
+    """Bytes of the dense product of a part that writes columns."""
+    if not part.columns or not isinstance(part.params, Gemm):
+        return 0
+    return part.params.m * part.params.n * 4
+
+
+def in_order(
+    steps: Sequence[CpuStep], calls: Sequence[Bound], limit: Callable[[int], None]
+) -> tuple[Bound, ...]:
+    """All calls of one pass, with BLAS told before a step that wants another number of threads."""
+    made: list[Bound] = []
+    told = 0
+    for step, call in zip(steps, calls, strict=True):
+        if step.blas_threads != told:
+            told = step.blas_threads
+            made.append(partial(limit, told))
+        made.append(call)
+    return tuple(made)
+
+
+class Blas:
+    """The BLAS behind NumPy, told how many threads to take."""
+
+    def __init__(self) -> None:
+        self._libraries = _blas_libraries()
+
+    @property
+    def words(self) -> str:
+        named = []
+        for library in self._libraries:
+            kernels = getattr(library, "architecture", None) or "generic"
+            named.append(f"{library.internal_api} {library.version} ({kernels} kernels)")
+        return ", ".join(named) or "unknown"
+
+    def limit(self, threads: int) -> None:
+        """Asks first, because another session may have changed it since, and asking is cheap."""
+        for library in self._libraries:
+            if library.get_num_threads() != threads:
+                library.set_num_threads(threads)
+
+
+@functools.cache
+def _blas_libraries() -> tuple[Any, ...]:
+    from threadpoolctl import ThreadpoolController
+
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def aligned(nbytes: int) -> np.ndarray:
+    """Bytes that start on ALIGNMENT, touched, so that the first pass does not pay for their pages."""
+    room = np.empty(nbytes + ALIGNMENT, np.uint8)
+    room.fill(0)
+    start = -room.ctypes.data % ALIGNMENT
+    return room[start : start + nbytes]
+
+
+def _rounded(nbytes: int) -> int:
+    return math.ceil(nbytes / ALIGNMENT) * ALIGNMENT

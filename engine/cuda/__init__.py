@@ -1,0 +1,1 @@
+"""NVIDIA GPUs: the driver, memory, streams, graphs, and the sessions on them."""

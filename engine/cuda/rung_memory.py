@@ -1,0 +1,185 @@
+"""The device's memory of one rung: inputs, output and workspace in one arena between sentinels, what is put
+there and what is read back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.cuda.runtime import Staging
+from engine.cuda.stirring import Placed
+from engine.cuda.stream import Stream
+from engine.rung_rows import Given, Rows, blocks, changed, picked
+from engine.rung_session import (
+    BLOCK_NBYTES,
+    GUARD,
+    GUARD_NBYTES,
+    LOOKED_AT,
+    Picked,
+    Stray,
+    data_inputs,
+    layout,
+    output_rows,
+    output_shape,
+)
+from kernels.params import Params
+
+ON_DEVICE = 3  # cudaMemcpyKind
+# Page-locked memory takes long to be had, a session is opened for moments, and pieces of this size fill the
+# bus. What lies in many places is gathered on the device in as much.
+PIECE_NBYTES = 4 << 20
+READ_NBYTES = 16 << 20  # of an input that is compared whole, at once
+
+
+class RungMemory:
+    """Of the given inputs, as the launch wants them laid out. Errors are CUDA's own."""
+
+    def __init__(
+        self, cupy: Any, pool: Any, stream: Stream, params: Params, inputs: Sequence[Given], scratch: int
+    ) -> None:
+        """scratch: bytes of workspace."""
+        self._cupy, self._stream = cupy, stream
+        self.layout = layout(params, inputs, scratch)
+        self.arena = pool.malloc(self.layout.nbytes + PIECE_NBYTES)
+        self.arena.memset_async(GUARD, self.layout.nbytes, stream.on)
+        largest = max(size for _, size in self.layout.places.values())
+        self.staging = Staging(cupy, stream.on, min(PIECE_NBYTES, max(largest, GUARD_NBYTES)))
+        self._given = [_in_order(array) for array in inputs]
+        self._data = data_inputs(params, len(inputs))
+        dtype = np.dtype(getattr(params, "to", params.dtype))
+        self._result, self._rows = (output_shape(params), dtype), output_rows(params)
+        self._random = np.random.default_rng()
+        for place in range(len(inputs)):
+            self._upload(place)
+        stream.synchronize()
+
+    def pointer(self, name: str) -> int:
+        """Where a buffer lies; 0 for a workspace of nothing."""
+        return int(self.arena.ptr) + self.layout.places[name][0] if name in self.layout.places else 0
+
+    @property
+    def stirred(self) -> tuple[dict[str, Placed], dict[str, Placed]]:
+        """The inputs that are no weights, and the output: what no two timed passes find alike."""
+        inputs = {}
+        for place in self._data:
+            given, name = self._given[place], f"input {place}"
+            inputs[name] = Placed(self.pointer(name), tuple(given.shape), given.dtype)
+        return inputs, {"output": Placed(self.pointer("output"), *self._result)}
+
+    @property
+    def output_nbytes(self) -> int:
+        return self.layout.places["output"][1]
+
+    def data(self) -> dict[str, Given]:
+        """Those inputs, as they were written."""
+        return {f"input {place}": self._given[place] for place in self._data}
+
+    def poison(self, byte: int) -> None:
+        for name in ("output", "workspace"):
+            if name in self.layout.places:
+                offset, size = self.layout.places[name]
+                (self.arena + offset).memset_async(byte, size, self._stream.on)
+
+    def write(self, data: Sequence[Given]) -> None:
+        for place, array in zip(self._data, data, strict=True):
+            self._given[place] = _in_order(array)
+            self._upload(place)
+        self._stream.synchronize()
+
+    def _upload(self, place: int) -> None:
+        """An input to where it lies. Of repeated rows each goes over the bus once, and on the device from
+        there to its other places."""
+        given, pointer = self._given[place], self.pointer(f"input {place}")
+        if not isinstance(given, Rows):
+            self.staging.upload(given, pointer)
+            return
+        there: dict[int, int] = {}
+        for row, kind in enumerate(given.index.tolist()):
+            here = pointer + row * given.row_nbytes
+            if kind in there:
+                self._copy(here, there[kind], given.row_nbytes)
+            else:
+                there[kind] = here
+                self.staging.upload(given.distinct[kind], here)
+
+    def _copy(self, to: int, source: int, nbytes: int) -> None:
+        self._cupy.cuda.runtime.memcpyAsync(to, source, nbytes, ON_DEVICE, self._stream.on.ptr)
+
+    def _fetch(self, pieces: Sequence[tuple[int, int]]) -> np.ndarray:
+        """Bytes of the device, (address, how many) after each other: small ones are gathered there, so that
+        the host waits for few copies."""
+        fetched = np.empty(sum(nbytes for _, nbytes in pieces), np.uint8)
+        gathered = int(self.arena.ptr) + self.layout.nbytes
+        taken = waiting = 0
+        for address, nbytes in pieces:
+            if waiting and waiting + nbytes > PIECE_NBYTES:
+                self.staging.download(gathered, fetched[taken - waiting : taken])
+                waiting = 0
+            if nbytes > PIECE_NBYTES:
+                self.staging.download(address, fetched[taken : taken + nbytes])
+            else:
+                self._copy(gathered + waiting, address, nbytes)
+                waiting += nbytes
+            taken += nbytes
+        if waiting:
+            self.staging.download(gathered, fetched[taken - waiting : taken])
+        return fetched
+
+    def output(self, rows: Picked = None) -> np.ndarray:
+        shape, dtype = self._result
+        start = self.pointer("output")
+        if rows is None:
+            pieces = [(start, math.prod(shape) * dtype.itemsize)]
+        else:
+            each = math.prod(self._rows[1:]) * dtype.itemsize
+            places = picked(rows, self._rows[0])
+            pieces = [(start + each * at, each * count) for at, count in _runs(places.tolist())]
+            shape = (len(places), *self._rows[1:])
+        return self._fetch(pieces).view(dtype).reshape(shape)
+
+    def strays(self, whole: bool = True) -> tuple[Stray, ...]:
+        found = []
+        base, guards = int(self.arena.ptr), self.layout.guards
+        held = self._fetch([(base + start, end - start) for start, end in guards])
+        for start, end in guards:
+            wrong = np.flatnonzero(held[: end - start] != GUARD)
+            if wrong.size:
+                found.append(self.layout.stray(start + int(wrong[0]), wrong.size))
+            held = held[end - start :]
+        written = (self._written(i, whole) for i in range(len(self._given)))
+        found += [stray for stray in written if stray is not None]
+        return tuple(found)
+
+    def _written(self, place: int, whole: bool) -> Stray | None:
+        """What was written into an input."""
+        given, pointer = self._given[place], self.pointer(f"input {place}")
+        each = READ_NBYTES if whole else BLOCK_NBYTES
+        parts = blocks(given.nbytes, whole, self._random, each, LOOKED_AT)
+        together = 1 if whole else len(parts)
+        first, count = -1, 0
+        for some in (parts[i : i + together] for i in range(0, len(parts), together)):
+            held = self._fetch([(pointer + part.start, part.stop - part.start) for part in some])
+            for part in some:
+                size = part.stop - part.start
+                if (there := changed(held[:size], given, part.start)) is not None:
+                    first, count = there[0] if first < 0 else first, count + there[1]
+                held = held[size:]
+        return Stray(f"input {place}", first, count, given.nbytes) if count else None
+
+
+def _in_order(given: Given) -> Given:
+    return given if isinstance(given, Rows) else np.ascontiguousarray(given)
+
+
+def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
+    """(first, how many) of the rows that follow each other."""
+    found: list[tuple[int, int]] = []
+    for place in places:
+        if found and found[-1][0] + found[-1][1] == place:
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+        else:
+            found.append((place, 1))
+    return found

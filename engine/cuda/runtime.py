@@ -1,0 +1,238 @@
+"""What the CUDA engine needs of CuPy, and nothing else of it: memory, copies, streams, errors in our words.
+
+CuPy is imported here alone, and only when a session is prepared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import threading
+import warnings
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from engine.cpu import host
+from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError
+
+TO_DEVICE, TO_HOST = 1, 2  # cudaMemcpyKind
+_OUT_OF_MEMORY = 2  # both cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
+_HALF_NBYTES = 32 << 20
+_MUCH_NBYTES = 4 << 20
+_COPIERS = max(1, min(4, host.physical_cores()))
+
+
+def import_cupy() -> Any:
+    """The module `cupy`. Raises UnavailableError where it is missing or its libraries do not load."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about CUDA's headers, which nothing here compiles with
+            return importlib.import_module("cupy")
+    except ImportError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UnavailableError(f"CuPy, which drives the device, cannot be imported: {reason}") from error
+
+
+@contextlib.contextmanager
+def translated(what: str) -> Iterator[None]:
+    """CUDA's and CuPy's exceptions as errors of ours, one sentence about `what`."""
+    try:
+        yield
+    except KernelscopeError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"memory did not suffice for {what}: {_line(error)}") from error
+    except RuntimeError as error:  # CUDARuntimeError and CUDADriverError
+        if getattr(error, "status", None) == _OUT_OF_MEMORY:
+            raise OutOfMemoryError(f"memory did not suffice for {what}: {_line(error)}") from error
+        raise KernelError(f"CUDA failed on {what}: {_line(error)}") from error
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def fill(pinned: np.ndarray, source: np.ndarray) -> int:
+    """Copy into page-locked memory; the bytes copied. On its own, so that engine.observe can watch it."""
+    _copied(pinned, source)
+    return int(pinned.nbytes)
+
+
+def empty(pinned: np.ndarray, target: np.ndarray) -> int:
+    """Copy out of page-locked memory; the bytes copied."""
+    _copied(target, pinned)
+    return int(pinned.nbytes)
+
+
+def _copied(target: np.ndarray, source: np.ndarray) -> None:
+    """By several threads where it is much: one core moves a part of what the memory can."""
+    size = target.size
+    if size < _MUCH_NBYTES:
+        target[:] = source
+        return
+    each = -(-size // _COPIERS)
+    parts = [slice(start, start + each) for start in range(0, size, each)]
+    list(_copiers().map(lambda part: np.copyto(target[part], source[part]), parts))
+
+
+@cache
+def _copiers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_COPIERS, thread_name_prefix="copying")
+
+
+class Staging:
+    """Copies between pageable host memory and the device through pinned memory, which the bus reads directly.
+
+    Two halves take turns: one is filled or emptied by the host while the device copies the other. The pinned
+    memory is allocated once, and at most 64 MiB of it however large the tensors are; the next Staging takes
+    over what one leaves behind.
+    """
+
+    def __init__(self, cupy: Any, stream: Any, largest_nbytes: int) -> None:
+        """largest_nbytes: of the largest tensor that will be copied."""
+        # A power of two, so that what another leaves behind fits.
+        self._half = min(1 << (max(largest_nbytes, 256) - 1).bit_length(), _HALF_NBYTES)
+        self._stream = stream
+        self._copy = cupy.cuda.runtime.memcpyAsync
+        memory = _pinned(cupy, 2 * self._half)
+        weakref.finalize(self, _spared, cupy, memory, 2 * self._half).atexit = False
+        self._pinned = np.frombuffer(cupy.cuda.PinnedMemoryPointer(memory, 0), np.uint8, 2 * self._half)
+        self._pointer = int(memory.ptr)
+        self._done = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
+
+    @property
+    def nbytes(self) -> int:
+        return 2 * self._half
+
+    def move_to(self, stream: Any) -> None:
+        """Copy on another stream from now on."""
+        self._stream = stream
+
+    def upload(self, array: np.ndarray, pointer: int) -> None:
+        """Copy a C-contiguous array to the device; the stream has it when it is synchronised."""
+        source = array.reshape(-1).view(np.uint8)
+        for slot, start, stop in self._pieces(source.nbytes):
+            self._done[slot].synchronize()
+            here = slot * self._half
+            fill(self._pinned[here : here + stop - start], source[start:stop])
+            self._copy(pointer + start, self._pointer + here, stop - start, TO_DEVICE, self._stream.ptr)
+            self._done[slot].record(self._stream)
+
+    def download(self, pointer: int, array: np.ndarray) -> None:
+        """Copy device memory into a C-contiguous array, which has it on return."""
+        target = array.reshape(-1).view(np.uint8)
+        under_way: tuple[int, int, int] | None = None
+        for piece in self._pieces(target.nbytes):
+            slot, start, stop = piece
+            here = self._pointer + slot * self._half
+            self._copy(here, pointer + start, stop - start, TO_HOST, self._stream.ptr)
+            self._done[slot].record(self._stream)
+            if under_way:
+                self._take(target, under_way)
+            under_way = piece
+        if under_way:
+            self._take(target, under_way)
+
+    def _take(self, target: np.ndarray, piece: tuple[int, int, int]) -> None:
+        slot, start, stop = piece
+        self._done[slot].synchronize()
+        here = slot * self._half
+        empty(self._pinned[here : here + stop - start], target[start:stop])
+
+    def _pieces(self, nbytes: int) -> Iterator[tuple[int, int, int]]:
+        """(half, start, stop) of each piece of a copy, the halves in turn."""
+        for index, start in enumerate(range(0, nbytes, self._half)):
+            yield index % 2, start, min(start + self._half, nbytes)
+
+
+# Page-locked memory that nobody uses: the system takes tens of milliseconds for 64 MiB, and a ladder or a
+# timed choice prepares hundreds of sessions.
+_spare: list[tuple[Any, Any, int]] = []
+_SPARE = 3
+
+
+def _pinned(cupy: Any, nbytes: int) -> Any:
+    """Page-locked memory of so many bytes: such as was left behind, or new."""
+    for index, (module, memory, held) in enumerate(_spare):
+        if module is cupy and held == nbytes:
+            del _spare[index]
+            return memory
+    return cupy.cuda.PinnedMemory(nbytes)
+
+
+def _spared(cupy: Any, memory: Any, nbytes: int) -> None:
+    """Keep what a Staging leaves behind; what has lain longest goes where there is too much."""
+    _spare.append((cupy, memory, nbytes))
+    del _spare[:-_SPARE]
+
+
+@contextlib.contextmanager
+def held_back(stream: Any, most_s: float = 0.25) -> Iterator[None]:
+    """Nothing that is put on the stream inside starts before the end of the block.
+
+    A host function at the head of the queue waits for it, `most_s` at the most: work that waits for the
+    stream itself would otherwise wait for ever.
+    """
+    go = threading.Event()
+    stream.launch_host_func(lambda _: go.wait(most_s), None)
+    try:
+        yield
+    finally:
+        go.set()
+
+
+_kept: list[object] = []
+
+
+def lost(cupy: Any) -> bool:
+    """Whether the device's context in this process has failed for good, as it has after an illegal access."""
+    try:
+        cupy.cuda.runtime.deviceSynchronize()
+    except Exception:  # whatever CUDA calls it
+        return True
+    return False
+
+
+def keep(owner: object) -> None:
+    """Keep what a session holds until the process ends: on a device that is lost nothing can be freed, and
+    every object of CuPy that tries says so on standard error, with a traceback."""
+    _kept.append(dict(owner.__dict__))
+
+
+class ColdCache:
+    """Overwrites the L2 cache: memory of twice its size, allocated at first use and kept."""
+
+    def __init__(self, cupy: Any, pool: Any) -> None:
+        self.nbytes = 2 * int(cupy.cuda.Device().attributes["L2CacheSize"])
+        self._memory = pool.malloc(self.nbytes)
+        self._turn = 0
+
+    def overwrite(self, stream: Any) -> None:
+        """Start writing it all on the stream, another value each time."""
+        self._turn = (self._turn + 1) % 256
+        self._memory.memset_async(self._turn, self.nbytes, stream)
+
+
+def capability_of(cupy: Any) -> tuple[int, int]:
+    """Compute capability of the current device."""
+    digits = str(cupy.cuda.Device().compute_capability)  # "90"
+    return int(digits[:-1]), int(digits[-1])
+
+
+def machine(cupy: Any, capability: tuple[int, int]) -> dict[str, str]:
+    """What a record says of the current device, its driver and CuPy."""
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
+    name = properties["name"]
+    version = int(cupy.cuda.runtime.driverGetVersion())
+    return {
+        "gpu": name.decode() if isinstance(name, bytes) else str(name),
+        "compute_capability": f"{capability[0]}.{capability[1]}",
+        "driver_cuda": f"{version // 1000}.{version % 1000 // 10}",
+        "l2_nbytes": str(cupy.cuda.Device().attributes["L2CacheSize"]),
+        "cupy": str(cupy.__version__),
+    }

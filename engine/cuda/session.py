@@ -1,0 +1,440 @@
+"""A plan on an NVIDIA GPU: memory, kernels and one CUDA graph of them, replayed a run.
+
+A session allocates once (weights, one arena for all activations) and computes with nothing but the rungs of
+its plan: no cuDNN, no array maths of CuPy, and cuBLAS only where a yardstick was asked for by name. The
+forward pass runs on a stream of its own, and CUDA events on that stream are its clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from engine.backend import OpTime, Options, Witness
+from engine.cuda import overlap as cuda_overlap
+from engine.cuda import runtime as cuda_runtime
+from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
+from engine.cuda.stages import Library, starts
+from engine.cuda.stirring import Placed
+from engine.cuda.stream import Stream
+from engine.cuda.trains import Trains
+from engine.cuda.weights import Constant, laid_out
+from engine.graph import planner
+from engine.graph.graph import Graph
+from engine.graph.memory import ALIGNMENT
+from engine.graph.plan import Plan, Step
+from engine.stirring import Stirring
+from kernels import launch, nvrtc, registry
+from kernels.errors import InputError
+from kernels.params import Params
+
+_TRAIN_NS = 500_000  # a train of launches of one step lasts about so long, far above the clock's resolution
+_LONGEST_TRAIN = 100
+_LONG_NS = 2_000_000  # a pass so long that a few µs at its kernels' starts do not show
+_ROUNDS = 5  # of ways to replay that are measured beside each other
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A step's launch, a kernel or more, with everything they take, pointers included."""
+
+    stages: tuple[Callable[[], None], ...]
+
+    def start(self) -> None:
+        """On the current stream."""
+        for stage in self.stages:
+            stage()
+
+
+def _start(calls: Sequence[_Call]) -> None:
+    for call in calls:
+        call.start()
+
+
+class EngineCudaSession:
+    """A plan on the current device; see engine.backend.Session.
+
+    Errors of a launch surface at `run` or, as the device is asynchronous, at the next call that waits.
+    """
+
+    backend = "engine-cuda"
+
+    def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
+        self.batch, self.precision = batch, precision
+        self._what = f"{graph.name} on engine-cuda at batch {batch} in {precision}"
+        self._closed = False
+        self._pool: Any = None
+        self._graph: Any = None
+        self._bound: dict[str, np.ndarray] = {}
+        self._op_types = {node.name: node.op_type for node in graph.nodes}
+        self._phases: dict[str, int] = {}
+        self._facts: dict[str, str] = {}
+        self.phases: Mapping[str, int] = self._phases
+        self.facts: Mapping[str, str] = self._facts
+        self._cupy = import_cupy()
+        try:
+            with translated(self._what):
+                self._prepare(graph, options)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def plan(self) -> Plan:
+        """The frozen plan that this session runs."""
+        return self._plan
+
+    # ------------------------------------------------------------------------------------------- preparing
+
+    def _prepare(self, graph: Graph, options: Options) -> None:
+        cupy, clock = self._cupy, time.perf_counter_ns
+        started = clock()
+        capability = capability_of(cupy)
+        choose = planner.ladder_choice(options, capability, self.precision)
+        launches = _Launches(options)
+        self._plan = planner.plan(
+            graph, self.batch, "cuda", self.precision, options, choose=choose, workspace=launches.workspace
+        )
+        self._shapes = [launches.of(step.params, step.rung) for step in self._plan.steps]
+        constants, self._packed = laid_out(self._plan, [shape for _, shape in self._shapes])
+        planned = clock()
+        self._pool = cupy.cuda.MemoryPool()
+        self._stream = Stream(cupy, self._pool)
+        self._allocate(self._plan, constants)
+        allocated = clock()
+        self._upload_weights(constants)
+        uploaded = clock()
+        self._calls, early = self._compile(self._plan, capability)
+        self._facts |= {"kernels": self._plan.chosen_words, **machine(cupy, capability)}
+        # The first run loads the code onto the device and shows a launch that fails, before any capture.
+        self._launch_all()
+        self._stream.synchronize()
+        if options.cuda_graph:
+            self._graph, reason = self._capture(self._calls)
+            self._facts["cuda_graph"] = f"no: {reason}" if reason else "yes"
+            if self._graph is not None and early and options.early:
+                self._begin_early(early)
+        else:
+            self._facts["cuda_graph"] = "no: not asked for"
+        self._trains = Trains(
+            cupy, self._pool, self._stream, self._staging, lambda: _start(self._calls), *self._stirred(),
+            self._inputs_bound, longest=1, capturing=self._graph is not None,
+        )  # fmt: skip
+        if self._trains.refusal:
+            self._facts["stirring"] = f"no: {self._trains.refusal}"
+        self._phases |= {
+            "load": planned - started,
+            "alloc": allocated - planned,
+            "upload": uploaded - allocated,
+            "compile": clock() - uploaded,
+        }
+
+    def _allocate(self, plan: Plan, constants: Mapping[Constant, np.ndarray]) -> None:
+        """Device memory for weights, arena and workspace, pinned memory for copies; where tensors lie."""
+        offsets: dict[Constant, int] = {}
+        end = 0
+        for name, array in constants.items():
+            offsets[name] = end
+            end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+        self._weights = self._pool.malloc(max(end, ALIGNMENT))
+        self._arena = self._pool.malloc(max(plan.arena_nbytes, ALIGNMENT))
+        self._workspace = self._pool.malloc(plan.workspace_nbytes) if plan.workspace_nbytes else None
+        self._arena.memset_async(0, max(plan.arena_nbytes, ALIGNMENT), self._stream.on)
+        weights, arena = int(self._weights.ptr), int(self._arena.ptr)
+        self._pointers: dict[Constant, int] = {name: weights + offset for name, offset in offsets.items()}
+        self._pointers |= {name: arena + place.offset for name, place in plan.placements.items()}
+        copied = [array.nbytes for array in constants.values()]
+        copied += [plan.tensors[name].nbytes for name in (*plan.inputs, *plan.outputs)]
+        self._staging = Staging(self._cupy, self._stream.on, max(copied, default=0))
+        self.memory: Mapping[str, int] = {
+            "weights": sum(array.nbytes for array in constants.values()),
+            "arena": plan.arena_nbytes,
+            "workspace": plan.workspace_nbytes,
+            "pinned": self._staging.nbytes,
+        }
+
+    def _upload_weights(self, constants: Mapping[Constant, np.ndarray]) -> None:
+        for name, array in constants.items():
+            self._staging.upload(np.ascontiguousarray(array), self._pointers[name])
+        self._stream.synchronize()
+
+    def _compile(self, plan: Plan, capability: tuple[int, int]) -> tuple[list[_Call], list[_Call]]:
+        """Every step's kernel, from the disk cache or compiled now, and its launch; and the launches again
+        with those that can begin early doing so (empty where none can)."""
+        arch = f"sm_{capability[0]}{capability[1]}"
+        modules: dict[str, Any] = {}
+        library = Library(self._cupy)
+        calls: list[_Call] = []
+        early: list[_Call] = []
+        overlaps = False
+        for step, (rung, shape), constants in zip(plan.steps, self._shapes, self._packed, strict=True):
+            path = str(nvrtc.compile_rung(rung, arch, shape.defines))
+            if path not in modules:
+                modules[path] = self._cupy.RawModule(path=path)
+            pointers = [
+                self._pointers[constants[i]] if i in constants else int(self._pointer(name))
+                for i, name in enumerate(step.inputs)
+            ]
+            scratch = int(self._workspace.ptr) if self._workspace is not None else 0
+            output = int(self._pointer(step.output))
+            ready = partial(
+                starts, self._cupy, modules[path], rung, shape, pointers, output, scratch, library
+            )
+            calls.append(_Call(ready()))
+            can = rung.overlaps and capability >= cuda_overlap.CAPABILITY
+            overlaps |= can
+            early.append(_Call(ready(overlap=True)) if can else calls[-1])
+        return calls, early if overlaps else []
+
+    def _pointer(self, name: str) -> np.uint64:
+        while name in self._plan.aliases:
+            name = self._plan.aliases[name]
+        return np.uint64(self._pointers[name])
+
+    def _stirred(self) -> tuple[dict[str, Placed], dict[str, Placed]]:
+        """The inputs, and those outputs that a pass writes, each buffer once."""
+        inputs = {name: self._placed(name) for name in self._plan.inputs}
+        taken = {tensor.pointer for tensor in inputs.values()}
+        taken |= {self._pointers[name] for name in self._plan.weights if name in self._pointers}
+        outputs = {}
+        for name in self._plan.outputs:
+            placed = self._placed(name)
+            if placed.pointer not in taken:
+                taken.add(placed.pointer)
+                outputs[name] = placed
+        return inputs, outputs
+
+    def _placed(self, name: str) -> Placed:
+        spec = self._plan.tensors[name]
+        return Placed(int(self._pointer(name)), spec.shape, np.dtype(spec.dtype))
+
+    def _inputs_bound(self) -> dict[str, np.ndarray]:
+        """As they lie on the device: zeros where nothing was bound."""
+        specs = {name: self._plan.tensors[name] for name in self._plan.inputs}
+        return self._bound or {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
+
+    def _launch_all(self) -> None:
+        self._stream.put(lambda: _start(self._calls))
+
+    def _capture(self, calls: Sequence[_Call]) -> tuple[Any, str]:
+        """These launches as one CUDA graph, or None and why it did not work."""
+        graph, reason = self._stream.capture(lambda: _start(calls))
+        if graph is None:
+            self._staging.move_to(self._stream.on)
+            return None, f"the capture failed ({reason})"
+        return graph, ""
+
+    def _begin_early(self, calls: list[_Call]) -> None:
+        """Replay with those of these kernels beginning before the one in front has ended that make a pass
+        faster by doing so: blocks that wait take room, and only trying tells what that costs."""
+        can = [
+            i for i, (plain, early) in enumerate(zip(self._calls, calls, strict=True)) if early is not plain
+        ]
+        graphs: dict[cuda_overlap.Begun, Any] = {frozenset(): self._graph}
+
+        def launches(begun: cuda_overlap.Begun) -> list[_Call]:
+            return [calls[i] if i in begun else plain for i, plain in enumerate(self._calls)]
+
+        def replays(graph: Any, count: int) -> float:
+            def work() -> None:
+                for _ in range(count):
+                    graph.launch(self._stream.on)
+
+            return self._stream.elapsed_ns(work)
+
+        once = min(replays(self._graph, 1) for _ in range(3))
+        if once > _LONG_NS:
+            return
+        count = math.ceil(_TRAIN_NS / once)
+
+        def measured(*ways: cuda_overlap.Begun) -> list[float]:
+            for begun in ways:
+                if begun not in graphs:
+                    graphs[begun] = self._capture(launches(begun))[0]
+            rounds = [
+                [replays(graphs[begun], count) if graphs[begun] is not None else math.inf for begun in ways]
+                for _ in range(_ROUNDS)
+            ]
+            return [min(column) for column in zip(*rounds, strict=True)]
+
+        begun = cuda_overlap.fastest(can, measured)
+        if begun:
+            self._graph, self._calls = graphs[begun], launches(begun)
+            self._facts["cuda_graph"] = f"yes, {len(begun)} of its {len(calls)} steps begin early"
+
+    # --------------------------------------------------------------------------------------------- running
+
+    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._check_open()
+        plan = self._plan
+        if set(inputs) != set(plan.inputs):
+            raise InputError(
+                f"the model's inputs are {', '.join(sorted(plan.inputs))}; given were "
+                f"{', '.join(sorted(inputs)) or 'none'}"
+            )
+        for name, array in inputs.items():
+            spec = plan.tensors[name]
+            if tuple(array.shape) != spec.shape:
+                raise InputError(
+                    f"input {name} has shape {tuple(array.shape)}; the session takes {spec.shape}"
+                )
+            if not np.can_cast(array.dtype, spec.dtype, "same_kind"):
+                raise InputError(f"input {name} is {array.dtype}; the session takes {spec.dtype}")
+        self._trains.forget()
+        self._bound = {
+            name: np.ascontiguousarray(array, plan.tensors[name].dtype) for name, array in inputs.items()
+        }
+        with translated(f"the inputs of {self._what}"):
+            for name, array in self._bound.items():
+                self._staging.upload(array, int(self._pointer(name)))
+            self._stream.synchronize()
+
+    def run(self) -> None:
+        self._check_open()
+        with translated(self._what):
+            self._run()
+
+    def _run(self) -> None:
+        if self._graph is None:
+            self._launch_all()
+        else:
+            self._graph.launch(self._stream.on)
+
+    def synchronize(self) -> None:
+        self._check_open()
+        with translated(self._what):
+            self._stream.synchronize()
+
+    def fetch(self) -> dict[str, np.ndarray]:
+        self._check_open()
+        fetched: dict[str, np.ndarray] = {}
+        with translated(f"the outputs of {self._what}"):
+            for name in self._plan.outputs:
+                spec = self._plan.tensors[name]
+                array = np.empty(spec.shape, spec.dtype)
+                self._staging.download(int(self._pointer(name)), array)
+                fetched[name] = array.astype(np.float32, copy=False)
+        return fetched
+
+    def launch_order(self) -> tuple[tuple[Step, str], ...]:
+        """What a pass puts on the device, in order; see engine.observe.Launching."""
+        found: list[tuple[Step, str]] = []
+        for step, (rung, shape) in zip(self._plan.steps, self._shapes, strict=True):
+            if shape.constant is not None:
+                found.append((step, "memcpy"))
+            found += [(step, stage.function) for stage in shape.stages(rung.op)]
+        return tuple(found)
+
+    # ---------------------------------------------------------------------------------------------- timing
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        """Each pass is one CUDA graph with the stirring in front of it where the session uses graphs. What is
+        taken off is the device's: launching such a graph takes the host less than the device needs for it."""
+        self._check_open()
+        with translated(self._what):
+            return self._trains.time(count, cold)
+
+    @property
+    def stirring(self) -> Stirring | None:
+        return self._trains.stirring
+
+    @property
+    def stirring_ns(self) -> float:
+        return self._trains.stirring_ns
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        self._check_open()
+        with translated(f"the outputs of {self._what}"):
+            return self._trains.witnesses()
+
+    def op_times(self, seconds: float) -> tuple[OpTime, ...]:
+        """Median time of each step in trains of launches of that step alone, as a CUDA graph where the
+        session uses one; otherwise steps below about 4 µs are bound by the host. The steps run in their
+        order, so that each reads what a pass would give it, and a whole pass at the end restores the
+        outputs."""
+        self._check_open()
+        times = []
+        with translated(self._what):
+            self._run()
+            self._stream.synchronize()
+            for step, call in zip(self._plan.steps, self._calls, strict=True):
+                time_ns = self._train(call, seconds / len(self._calls))
+                times.append(
+                    OpTime(step.nodes, self._op_type(step), time_ns, "events", step.rung, step.chosen)
+                )
+            self._run()
+            self._stream.synchronize()
+        return tuple(times)
+
+    def _train(self, call: _Call, seconds: float) -> float:
+        """Median nanoseconds of one launch of `call`, out of trains that take about `seconds` together."""
+        graph = None
+
+        def once() -> None:
+            self._stream.put(call.start)
+
+        shortest = min(self._stream.elapsed_ns(once) for _ in range(3))
+        length = min(_LONGEST_TRAIN, max(1, math.ceil(_TRAIN_NS / max(shortest, 1))))
+        if self._graph is not None:
+            graph, _ = self._capture([call] * length)
+
+        def train() -> None:
+            if graph is not None:
+                graph.launch(self._stream.on)
+            else:
+                for _ in range(length):
+                    once()
+
+        return self._stream.median_ns(train, seconds) / length
+
+    def _op_type(self, step: Step) -> str:
+        return self._op_types.get(step.nodes[0], step.op)
+
+    # --------------------------------------------------------------------------------------------- closing
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this session is closed")
+
+    def close(self) -> None:
+        """Wait for what still runs, then free device and pinned memory, graph and stream."""
+        if self._closed:
+            return
+        self._closed = True
+        if cuda_runtime.lost(self._cupy):
+            cuda_runtime.keep(self)
+            return
+        if stream := self.__dict__.get("_stream"):
+            with contextlib.suppress(RuntimeError):
+                stream.synchronize()
+        for name in ("_trains", "_calls", "_staging", "_arena", "_weights", "_workspace", "_stream"):
+            self.__dict__.pop(name, None)
+        self._graph, self._bound = None, {}
+        if self._pool is not None:
+            self._pool.free_all_blocks()
+            self._pool = None
+
+
+class _Launches:
+    """The launch of each step, worked out once: planning asks for its scratch memory, preparing for all."""
+
+    def __init__(self, options: Options) -> None:
+        self._dirs = options.kernel_dirs
+        self._found: dict[tuple[Params, str], tuple[registry.Rung, launch.Launch]] = {}
+
+    def of(self, params: Params, name: str) -> tuple[registry.Rung, launch.Launch]:
+        if (params, name) not in self._found:
+            rung = registry.find("cuda", params.op, name, self._dirs)
+            self._found[params, name] = rung, launch.launch(params, rung)
+        return self._found[params, name]
+
+    def workspace(self, device: str, params: Params, name: str) -> int:
+        """Bytes of scratch memory, as planner.Workspace."""
+        return self.of(params, name)[1].workspace_nbytes or 0

@@ -1,0 +1,100 @@
+"""A rung's launch made ready on the device: what to call for it, in order, on the current stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from engine.cuda.cublas import Cublas
+from engine.cuda.overlap import overlapping
+from kernels.errors import KernelError
+from kernels.launch import Launch, Product, Stage
+from kernels.registry import Rung
+
+_ON_DEVICE = 3  # cudaMemcpyKind
+
+
+class Library:
+    """cuBLAS for the launches of one session, made when the first of them asks for it."""
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+        self._cublas: Cublas | None = None
+
+    def cublas(self) -> Cublas:
+        self._cublas = self._cublas or Cublas(self._cupy)
+        return self._cublas
+
+
+def starts(
+    cupy: Any,
+    module: Any,
+    rung: Rung,
+    how: Launch,
+    pointers: Sequence[int],
+    output: int,
+    workspace: int,
+    library: Library | None = None,
+    overlap: bool = False,
+) -> tuple[Callable[[], None], ...]:
+    """The copy into constant memory if the launch has one, then its stages. pointers: the addresses of the
+    inputs; output, workspace: those of the result and of the scratch memory. library: shared with other
+    launches that do not run at the same time. overlap: the device lets kernels of a rung that says so begin
+    before the one in front has ended.
+
+    Raises KernelError where the compiled rung lacks what the launch names, UnavailableError where the launch
+    needs a library that is missing.
+    """
+    calls: list[Callable[[], None]] = []
+    library = library or Library(cupy)
+    if how.constant is not None:
+        name, index, nbytes = how.constant
+        to = _found(rung, f'extern "C" __constant__ … {name}[]', module.get_global, name)
+        calls.append(_copy(cupy, int(to.ptr), int(pointers[index]), nbytes))
+    kernels = {stage.function: _kernel(module, rung, stage) for stage in how.kernels(rung.op)}
+    addresses = {f"input {i}": int(pointer) for i, pointer in enumerate(pointers)}
+    addresses |= {"output": int(output), "workspace": int(workspace)}
+    for stage in how.stages(rung.op):
+        if isinstance(stage, Product):
+            calls.append(partial(library.cublas().product, stage, addresses))
+        else:
+            arguments = how.arguments(pointers, output, workspace, rung.op, stage)
+            kernel = kernels[stage.function]
+            if overlap and rung.overlaps:
+                calls.append(overlapping(cupy, kernel, stage, arguments))
+            else:
+                calls.append(_launch(kernel, stage, arguments))
+    return tuple(calls)
+
+
+def _kernel(module: Any, rung: Rung, stage: Stage) -> Any:
+    name = stage.function
+    kernel = _found(rung, f'extern "C" __global__ void {name}(…)', module.get_function, name)
+    if stage.shared_nbytes > 48 << 10:  # beyond this CUDA wants to be asked for it
+        kernel.max_dynamic_shared_size_bytes = stage.shared_nbytes
+    return kernel
+
+
+def _found(rung: Rung, wanted: str, get: Callable[[str], Any], name: str) -> Any:
+    try:
+        return get(name)
+    except RuntimeError as error:
+        raise KernelError(
+            f"{rung.path}: the compiled rung cannot be loaded ({error}); it must define {wanted}"
+        ) from error
+
+
+def _copy(cupy: Any, to: int, source: int, nbytes: int) -> Callable[[], None]:
+    def start() -> None:
+        stream = cupy.cuda.get_current_stream().ptr
+        cupy.cuda.runtime.memcpyAsync(to, source, nbytes, _ON_DEVICE, stream)
+
+    return start
+
+
+def _launch(kernel: Any, stage: Stage, arguments: tuple[Any, ...]) -> Callable[[], None]:
+    def start() -> None:
+        kernel(stage.grid, stage.block, arguments, shared_mem=stage.shared_nbytes)
+
+    return start

@@ -1,0 +1,207 @@
+"""Passes of a session in a row on its stream, timed, no two of them given the same.
+
+A train is captured as CUDA graphs of stirring, pass, stirring, pass, …, so that neither is bound by the
+host. What stirrings in a row take, captured alike, is taken off: a pass's time is what it would be in a train
+of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from engine.cuda.renewing import CudaRenewing
+from engine.cuda.runtime import Staging
+from engine.cuda.stirring import LEAST, ROUNDS, TRAIN, CudaStirring, Placed, refusal
+from engine.cuda.stream import Stream, Work
+from engine.rung_rows import Given
+from engine.stirring import Stirring
+from engine.witness import SAME, Witness
+
+RENEWING = "renewing"  # every value of the inputs, a launch after the other
+PAIR = 2
+TAKEN_OFF = 0.9  # of what renewing takes alone: no train is made shorter than its passes
+
+
+def _behind(alike: int) -> str:
+    return f"renewed {alike}"
+
+
+Bound = Callable[[], Mapping[str, Given]]
+
+
+class Trains:
+    """Of passes that `launch` puts on the current stream. bound: the inputs, as they lie on the device."""
+
+    def __init__(
+        self,
+        cupy: Any,
+        pool: Any,
+        stream: Stream,
+        staging: Staging,
+        launch: Work,
+        inputs: Mapping[str, Placed],
+        outputs: Mapping[str, Placed],
+        bound: Bound,
+        *,
+        longest: int,
+        capturing: bool = True,
+    ) -> None:
+        """longest: how many passes are captured as one; longer trains replay it. capturing: whether passes
+        are captured at all."""
+        self._cupy, self._pool, self._stream, self._staging = cupy, pool, stream, staging
+        self._launch, self._inputs, self._outputs, self._bound = launch, inputs, outputs, bound
+        self._longest, self._capturing = longest, capturing
+        self._graphs: dict[tuple[str, int], Any] = {}
+        self._stirring: CudaStirring | None = None
+        self._renewing: CudaRenewing | None = None
+        self.refusal = refusal({**inputs, **outputs})
+
+    def time(self, count: int, cold: bool = False) -> int:
+        """Nanoseconds of so many passes; cold: of one, after the L2 cache was overwritten, and what is
+        stirred was stirred before."""
+        if cold and count != 1:
+            raise ValueError(f"a cold run is timed on its own, not {count} of them")
+        if self.refusal is not None:
+            return round(self._stream.elapsed_ns(self._train(count, "pass"), cold))
+        stirring = self._ready()
+        stirring.took(count)
+        if cold:
+            elapsed = self._stream.elapsed_ns(self._train(1, "pass"), cold, before=stirring.stir)
+        else:
+            elapsed = self._stream.elapsed_ns(self._train(count, "stirred"))
+        self._stream.put(stirring.settle)
+        self._stream.synchronize()
+        return stirring.own_ns(elapsed, count, 0.0 if cold else None)
+
+    def time_renewed(self, count: int, alike: int) -> float:
+        """See engine.witness.Renewable; What is bound has to be put where
+        it lies, and this to forget, before other passes."""
+        if self.refusal is not None:  # whatever is asked for, inputs are the same
+            return self._stream.elapsed_ns(self._train(count, "pass")) / count
+        renewing = self._renewed()
+        # Before a train over the same inputs passes that find them there; as many as leave pairs together.
+        if alike == SAME:
+            self._stream.put(self._of(PAIR, _behind(alike)))
+            renewing.number += PAIR
+        elapsed = self._stream.elapsed_ns(self._train(count, _behind(alike)))
+        renewing.number += count
+        self._stream.synchronize()
+        return max(elapsed / count - TAKEN_OFF * (renewing.cost_ns or 0.0), LEAST * elapsed / count)
+
+    @property
+    def last_of_new(self) -> Callable[[], dict[str, np.ndarray]] | None:
+        """What makes the inputs of the last pass of `time_renewed`, each of whose passes was over others."""
+        if self._renewing is None or self.refusal is not None:
+            return None
+        return partial(self._renewing.drawn().inputs_of, self._renewing.number - 1, 1)
+
+    def _renewed(self) -> CudaRenewing:
+        stirring = self._ready()
+        if self._renewing is None:
+            self._renewing = CudaRenewing(self._cupy, self._pool, stirring)
+        renewing = self._renewing
+        if renewing.stirring is not stirring.stirring:
+            renewing.begin(self._staging)
+            self._stream.put(self._of(PAIR, RENEWING))  # the code is on the device before a capture
+            self._stream.synchronize()
+            renewing.number += PAIR
+        if renewing.cost_ns is None:
+            trains = [self._stream.elapsed_ns(self._train(TRAIN, RENEWING)) for _ in range(ROUNDS)]
+            renewing.cost_ns = min(trains) / TRAIN
+            renewing.number += TRAIN * ROUNDS
+        return renewing
+
+    def forget(self) -> None:
+        """Other inputs are bound."""
+        if self._stirring is not None:
+            self._stirring.forget()
+
+    @property
+    def stirring(self) -> Stirring | None:
+        return self._stirring.stirring if self._stirring is not None else None
+
+    @property
+    def stirring_ns(self) -> float:
+        """What is taken off a pass; 0 before the first was timed."""
+        return (self._stirring.cost_ns or 0.0) if self._stirring is not None else 0.0
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        return self._stirring.witnesses(self._staging) if self._stirring is not None else ()
+
+    def _ready(self) -> CudaStirring:
+        if self._stirring is None:
+            self._stirring = CudaStirring(self._cupy, self._pool, self._inputs, self._outputs)
+        if self._stirring.stirring is None:
+            self._stirring.begin(self._bound(), self._staging)
+            self._stream.put(self._stirring.settle)  # of nothing: the code is on the device before a capture
+            self._stream.synchronize()
+            if self._stirring.cost_ns is None:
+                self._stirring.measure(lambda: self._stream.elapsed_ns(self._train(TRAIN, "stirring")))
+                self._stream.put(self._stirring.settle)
+                self._stirring.begin(self._bound(), self._staging)  # so that the first pass is number 0
+                self._stream.synchronize()
+        return self._stirring
+
+    # ------------------------------------------------------------------------------------------- trains
+
+    def _train(self, count: int, of: str) -> Work:
+        """What puts so many on the stream: "pass", "stirring", or both in turn, "stirred"; RENEWING, or a
+        pass behind each of them, `_behind`."""
+        graphs = self._replayed(count, of)
+        if graphs is None:
+            return lambda: self._stream.put(self._of(count, of))
+
+        def replay() -> None:
+            for graph in graphs:
+                graph.launch(self._stream.on)
+
+        return replay
+
+    def _of(self, count: int, of: str) -> Work:
+        def stir() -> None:
+            assert self._stirring is not None
+            self._stirring.stir()
+
+        def renew() -> None:
+            assert self._renewing is not None
+            self._renewing.renew(int(of.partition(" ")[2] or SAME))
+
+        works = {
+            "pass": (self._launch,),
+            "stirring": (stir,),
+            "stirred": (stir, self._launch),
+            "renewing": (renew,),
+            "renewed": (renew, self._launch),
+        }[of.partition(" ")[0]]
+
+        def put() -> None:
+            for _ in range(count):
+                for work in works:
+                    work()
+
+        return put
+
+    def _replayed(self, count: int, of: str) -> list[Any] | None:
+        """CUDA graphs of powers of two that make up `count`; None where capturing does not work."""
+        longest = TRAIN if of in ("stirring", RENEWING) else self._longest
+        graphs = []
+        left = count
+        while left and self._capturing:
+            size = min(longest, 1 << (left.bit_length() - 1))
+            if (of, size) not in self._graphs:
+                self._graphs[of, size] = self._captured(size, of)
+            graphs.append(self._graphs[of, size])
+            left -= size
+        return graphs if self._capturing else None
+
+    def _captured(self, size: int, of: str) -> Any:
+        graph, _ = self._stream.capture(self._of(size, of), trial=False)
+        if graph is None:  # from now on launches go one by one
+            self._capturing = False
+            self._graphs.clear()
+            self._staging.move_to(self._stream.on)
+        return graph

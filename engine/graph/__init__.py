@@ -1,0 +1,1 @@
+"""From an ONNX file to a plan: importing, checks, groups of nodes, the planner and its memory."""

@@ -1,0 +1,318 @@
+"""ONNX file → Graph, checked: what comes out of here is a valid model of an opset we know.
+
+The weights of a model can be hundreds of megabytes, so the checker and ONNX's shape inference are given a
+skeleton of the model in which large initializers are inputs of the same type.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import numpy_helper
+
+from engine.graph import initializers as weights
+from engine.graph.graph import Graph, Node, Shape, TensorInfo
+from engine.graph.inference import infer_shapes
+from engine.graph.initializers import SMALL
+from engine.graph.proto_checks import check_names, check_size
+from kernels.errors import ModelError, UnsupportedError, one_line
+
+OPSETS = range(7, 24)
+
+
+def load(path: str | Path) -> Graph:
+    """The model in an `.onnx` file (external data beside it is read too); its name is the file's stem.
+
+    Raises ModelError, one sentence, for a file that is missing, truncated, not ONNX or not valid, and
+    UnsupportedError for sparse weights and inputs that are not tensors.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"model file {str(path)!r} does not exist") from None
+    except IsADirectoryError:
+        raise ModelError(f"model file {str(path)!r} is a folder; name an .onnx file in it") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(f"model file {str(path)!r} cannot be read: {reason}") from None
+    if not data:
+        raise ModelError(f"model file {str(path)!r} is empty")
+    digest = hashlib.sha256(data)
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError:
+        raise ModelError(f"model file {str(path)!r} is truncated or is not an ONNX model") from None
+    del data
+    external = [t for t in proto.graph.initializer if onnx.external_data_helper.uses_external_data(t)]
+    if external:
+        _read_external(proto, path)
+        for tensor in external:
+            digest.update(tensor.raw_data)
+    return from_proto(proto, path.stem, sha256=digest.hexdigest())
+
+
+def _read_external(proto: onnx.ModelProto, path: Path) -> None:
+    try:
+        onnx.load_external_data_for_model(proto, str(path.parent))
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = one_line(error)
+        raise ModelError(
+            f"model file {str(path)!r} keeps weights in files beside it, and they cannot be read: {reason}"
+        ) from None
+
+
+def from_proto(
+    proto: onnx.ModelProto,
+    name: str = "",
+    *,
+    sha256: str = "",
+    values: Mapping[str, np.ndarray] | None = None,
+) -> Graph:
+    """The Graph of a model in memory.
+
+    The graph keeps a copy of `proto` without the values of large initializers, its missing and repeated node
+    names filled in. name: defaults to that of the proto's graph. sha256: of its bytes where the caller knows
+    it, else of its serialization. values: of the initializers that `proto` only declares
+    (engine.graph.initializers), which the graph shares; `sha256` is then the caller's to say.
+    Raises ModelError and UnsupportedError as `load` does.
+    """
+    values = values or {}
+    name = name or proto.graph.name or "model"
+    where = f"model {name!r}"
+    if not proto.ir_version or not proto.HasField("graph") or not proto.graph.output:
+        raise ModelError(f"{where} is truncated or is not an ONNX model: it has no graph with outputs")
+    check_names(proto, where)
+    check_size(proto, where)
+    opset = _opset(proto, where)
+    if not sha256:
+        try:
+            sha256 = hashlib.sha256(proto.SerializeToString(deterministic=True)).hexdigest()
+        except ValueError as error:
+            raise ModelError(f"{where} cannot be serialized: {error}") from None
+    if proto.graph.sparse_initializer:
+        raise UnsupportedError(f"{where} has sparse initializers; only dense ones are supported")
+    initializers = {
+        tensor.name: _kept(values[tensor.name])
+        if weights.is_declared(tensor) and tensor.name in values
+        else _array(tensor, where)
+        for tensor in proto.graph.initializer
+    }
+    proto = weights.light(proto, initializers)
+    _fill_names(proto)
+    types = _check(proto, opset, where)
+    nodes = []
+    for made in proto.graph.node:
+        attributes = {a.name: _attribute(a, made.name, where) for a in made.attribute}
+        if made.op_type == "Constant" and made.domain in ("", "ai.onnx"):
+            initializers[made.output[0]] = _constant(attributes, f"{where}, node {made.name!r} (Constant)")
+            continue
+        nodes.append(
+            Node(made.name, made.op_type, tuple(made.input), tuple(made.output), attributes, made.domain)
+        )
+    inputs = tuple(_info(v, where, "input") for v in proto.graph.input if v.name not in initializers)
+    outputs = tuple(
+        _info(v if v.type.tensor_type.HasField("shape") else types.get(v.name, v), where, "output")
+        for v in proto.graph.output
+    )
+    return Graph(name, opset, inputs, outputs, tuple(nodes), initializers, proto, sha256)
+
+
+def _opset(proto: onnx.ModelProto, where: str) -> int:
+    versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
+    if not versions:
+        raise ModelError(f"{where} is truncated or is not an ONNX model: it does not say its opset")
+    opset = versions[0]
+    if opset not in OPSETS:
+        raise ModelError(
+            f"{where} is of opset {opset}, and opsets {OPSETS[0]} to {OPSETS[-1]} are supported; "
+            "convert it with onnx.version_converter"
+        )
+    return opset
+
+
+def _fill_names(proto: onnx.ModelProto) -> None:
+    taken = {node.name for node in proto.graph.node if node.name}
+    seen: set[str] = set()
+    for index, node in enumerate(proto.graph.node):
+        if node.name and node.name not in seen:
+            seen.add(node.name)
+            continue
+        name = f"{node.name or node.op_type}_{index}"
+        while name in taken:
+            name = f"{name}_"
+        node.name = name
+        taken.add(name)
+        seen.add(name)
+
+
+# Several elements a byte, which ONNX lays out as large as it is told, whatever is there of them.
+_PACKED = frozenset(
+    value
+    for name, value in onnx.TensorProto.DataType.items()
+    if name in ("INT2", "UINT2", "INT4", "UINT4", "FLOAT4E2M1")
+)
+
+
+def _array(tensor: onnx.TensorProto, where: str) -> np.ndarray:
+    broken = f"{where} has a broken initializer {tensor.name!r}"
+    if min(tensor.dims, default=0) < 0:
+        raise ModelError(f"{broken}: its shape is {tuple(tensor.dims)}")
+    if tensor.data_type in _PACKED:
+        held = 4 * (len(tensor.raw_data) + len(tensor.int32_data))
+        if math.prod(max(size, 1) for size in tensor.dims) > max(held, 1):
+            raise ModelError(f"{broken}: its shape is {tuple(tensor.dims)}, with {held} elements at most")
+    try:
+        array = numpy_helper.to_array(tensor)
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = one_line(error)
+        raise ModelError(f"{broken}: {reason}") from None
+    array.setflags(write=False)
+    return array
+
+
+def _kept(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def _attribute(attribute: onnx.AttributeProto, node: str, where: str) -> Any:
+    if attribute.ref_attr_name:
+        return None
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, onnx.TensorProto):
+        return _array(value, f"{where}, node {node!r},")
+    if isinstance(value, onnx.GraphProto | onnx.SparseTensorProto | onnx.TypeProto | int | float):
+        return value
+    return tuple(item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in value)
+
+
+def _constant(attributes: dict[str, Any], where: str) -> np.ndarray:
+    for name, dtype in (("value_float", np.float32), ("value_floats", np.float32)):
+        if name in attributes:
+            return np.array(attributes[name], dtype)
+    for name in ("value_int", "value_ints"):
+        if name in attributes:
+            return np.array(attributes[name], np.int64)
+    for name in ("value_string", "value_strings"):
+        if name in attributes:
+            return np.array(attributes[name], object)
+    if isinstance(attributes.get("value"), np.ndarray):
+        return attributes["value"]
+    raise UnsupportedError(f"{where}: a sparse value is not supported, only a dense one")
+
+
+def _info(value: onnx.ValueInfoProto, where: str, kind: str) -> TensorInfo:
+    if value.type.WhichOneof("value") not in ("tensor_type", None):
+        what = str(value.type.WhichOneof("value")).removesuffix("_type")
+        raise UnsupportedError(
+            f"{where} has an {kind} {value.name!r} of type {what}; only tensors are supported"
+        )
+    if kind == "input" and not value.type.tensor_type.HasField("shape"):
+        raise UnsupportedError(
+            f"{where} has an input {value.name!r} of unknown rank; its shape must be declared"
+        )
+    info = tensor_info(value)
+    for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+        if kind == "input" and dim.HasField("dim_value") and dim.dim_value < 1:
+            raise ModelError(
+                f"{where} has an input {value.name!r} of {dim.dim_value} along axis {axis}; a size is 1 or "
+                "more, and a batch of any size is a symbol"
+            )
+    return info
+
+
+def tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
+    """The tensor as ONNX declares it; float32 where its type is not declared, and an axis that is declared
+    negative (as some exporters write a batch) is of any size. Raises UnsupportedError for an element type
+    that ONNX does not have."""
+    tensor = value.type.tensor_type
+    try:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name if tensor.elem_type else "float32"
+    except (KeyError, ValueError):
+        raise UnsupportedError(
+            f"tensor {value.name!r} is of element type {tensor.elem_type}, which ONNX does not have"
+        ) from None
+    shape: Shape = tuple(
+        (int(d.dim_value) if d.dim_value >= 0 else None) if d.HasField("dim_value") else (d.dim_param or None)
+        for d in tensor.shape.dim
+    )
+    return TensorInfo(value.name, dtype, shape)
+
+
+def skeleton(proto: onnx.ModelProto, small: int = SMALL) -> onnx.ModelProto:
+    """A copy of the model without the values of initializers above `small` elements: those become inputs.
+
+    Declared shapes of inner tensors are left out, so that inference says what the nodes make.
+    """
+    light = onnx.ModelProto(ir_version=proto.ir_version)
+    light.opset_import.extend(proto.opset_import)
+    light.functions.extend(proto.functions)
+    light.graph.name = proto.graph.name or "graph"
+    light.graph.node.extend(proto.graph.node)
+    light.graph.input.extend(proto.graph.input)
+    light.graph.output.extend(proto.graph.output)
+    declared = {value.name for value in proto.graph.input}
+    for tensor in proto.graph.initializer:
+        if int(np.prod(tensor.dims, dtype=np.int64)) <= small:
+            light.graph.initializer.append(tensor)
+        elif tensor.name not in declared:
+            light.graph.input.append(
+                onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+            )
+    return light
+
+
+def inferred(proto: onnx.ModelProto, name: str) -> onnx.GraphProto:
+    """The graph of the model's skeleton with the types and shapes that ONNX can tell.
+
+    Raises UnsupportedError where its inference gives up altogether."""
+    try:
+        return infer_shapes(skeleton(proto)).graph
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise UnsupportedError(f"ONNX cannot tell the shapes in model {name!r}: {one_line(error)}") from None
+
+
+def _check(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.ValueInfoProto]:
+    """Run ONNX's checker and shape inference; inferred infos by tensor name. Raises ModelError."""
+    for node in proto.graph.node:
+        if node.domain in ("", "ai.onnx") and not onnx.defs.has(node.op_type, opset):
+            raise ModelError(
+                f"{where}, node {node.name!r}: opset {opset} of ONNX has no operator {node.op_type!r}"
+            )
+    light = skeleton(proto)
+    try:
+        onnx.checker.check_model(light)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{where} is not a valid ONNX model: {one_line(error)}") from None
+    for output in light.graph.output:
+        # A declared shape that differs from the inferred one is no fault of the nodes.
+        if output.type.HasField("tensor_type"):
+            output.type.tensor_type.ClearField("shape")
+    standard = all(node.domain in ("", "ai.onnx") for node in proto.graph.node)
+    try:
+        told = infer_shapes(light, check_type=True, strict_mode=standard)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{where} has shapes that do not fit together: {one_line(error)}") from None
+    return {value.name: value for value in (*told.graph.value_info, *told.graph.output)}

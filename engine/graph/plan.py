@@ -1,0 +1,102 @@
+"""The frozen plan of one model for one batch size, device and precision: what runs, where the bytes lie."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels.params import Params
+
+# More than any memory holds: sizes beyond it are a fault of the model.
+MOST_ELEMENTS = 2**40
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Shape and NumPy dtype name of one tensor in the plan; every dimension is known."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel launch: `params` says what, `rung` by which file of the ladder, `chosen` what chose it (see
+    engine.graph.planner.Chosen).
+
+    `nodes` are the ONNX nodes it covers, in order (Conv + BatchNormalization + Relu is one step); `inputs`
+    are tensor names in the order of the params' docstring, weights included; `output` is the last node's
+    output.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    params: Params
+    inputs: tuple[str, ...]
+    output: str
+    rung: str
+    chosen: str = "ladder"
+
+    @property
+    def op(self) -> str:
+        return self.params.op
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a tensor lies in the arena of activations: bytes from its start, 256-byte aligned."""
+
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a Session runs. Buffers that are never live together share bytes of the arena.
+
+    `aliases` maps a tensor that is only another view of bytes (Reshape, Flatten, Identity, Dropout) to the
+    tensor that holds them; graph inputs and outputs have places of their own in the arena and are never
+    shared with anything live between bind and fetch. `weights` are the constants that the steps read, after
+    folding.
+    """
+
+    batch: int
+    device: str
+    precision: str
+    steps: tuple[Step, ...]
+    tensors: Mapping[str, TensorSpec]
+    weights: Mapping[str, np.ndarray]
+    placements: Mapping[str, Placement]
+    aliases: Mapping[str, str]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    arena_nbytes: int
+    workspace_nbytes: int
+
+    def holder(self, name: str) -> str:
+        """The tensor whose bytes `name` is: itself, or what it is a view of."""
+        return self.aliases.get(name, name)
+
+    @property
+    def chosen_words(self) -> str:
+        """What chose the rungs, counted: "3 timed, 9 by the ladder"."""
+        counts = Counter(step.chosen for step in self.steps)
+        words = {"named": "named", "timed": "timed", "ladder": "by the ladder"}
+        return ", ".join(f"{counts[by]} {words[by]}" for by in words if counts[by])
+
+    @property
+    def weights_nbytes(self) -> int:
+        return sum(array.nbytes for array in self.weights.values())
+
+    @property
+    def peak_nbytes(self) -> int:
+        """Weights, activations and workspace together."""
+        return self.weights_nbytes + self.arena_nbytes + self.workspace_nbytes

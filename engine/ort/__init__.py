@@ -1,0 +1,1 @@
+"""What the backends of ONNX Runtime share: sessions, configurations, profiles, models rewritten for it."""

@@ -1,0 +1,241 @@
+"""What the two ONNX Runtime backends share: sessions, refusals, errors in one sentence.
+
+onnxruntime is imported when the first session is made, never before: `--help` and the window do without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.metadata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from engine.graph import initializers
+from engine.graph.graph import Graph
+from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
+
+SILENT = 4  # only what aborts the process: everything else reaches us as an exception
+_OUT_OF_MEMORY = (
+    "failed to allocate memory",
+    "out of memory",
+    "bad_alloc",
+    "bfcarena",
+    "alloc_failed",
+    "cudaerrormemoryallocation",
+    "available memory of",
+)
+_ELEMENT_TYPES = {
+    "tensor(float)": "float32",
+    "tensor(float16)": "float16",
+    "tensor(double)": "float64",
+    "tensor(int32)": "int32",
+    "tensor(int64)": "int64",
+    "tensor(uint8)": "uint8",
+    "tensor(int8)": "int8",
+    "tensor(bool)": "bool",
+}
+
+
+def import_onnxruntime() -> Any:
+    """The onnxruntime module, told to be silent. Raises UnavailableError where it isn't installed."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise UnavailableError(
+            f"ONNX Runtime cannot be imported ({_first_line(error)}): install the extra cpu, or cuda on a "
+            "machine with an NVIDIA GPU"
+        ) from error
+    onnxruntime.set_default_logger_severity(SILENT)
+    return onnxruntime
+
+
+def two_builds() -> str | None:
+    """A sentence where onnxruntime and onnxruntime-gpu lie in one folder: the later overwrote the earlier.
+
+    Two builds on different folders of the import path do no harm (the first is used).
+    """
+    places = []
+    for name in ("onnxruntime", "onnxruntime-gpu"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            places.append(
+                Path(str(importlib.metadata.distribution(name).locate_file("onnxruntime"))).resolve()
+            )
+    if len(places) == 2 and places[0] == places[1]:
+        return (
+            "onnxruntime and onnxruntime-gpu are both installed and overwrite each other's files: uninstall "
+            "both, then install the extra cpu or the extra cuda alone"
+        )
+    return None
+
+
+def cuda_major() -> int | None:
+    """The CUDA major version that the installed onnxruntime was built for; None for a CPU build."""
+    with contextlib.suppress(ImportError, ValueError):
+        info = importlib.import_module("onnxruntime.capi.build_and_package_info")
+        return int(str(getattr(info, "cuda_version", "")).split(".")[0])
+    return None
+
+
+def refusal(graph: Graph, batch: int, precision: str, precisions: Sequence[str], backend: str) -> str | None:
+    """Why ONNX Runtime cannot run `graph` at this batch size and precision, in words, or None."""
+    if precision not in precisions:
+        return f"{backend} does not offer {precision}; it offers {', '.join(precisions)}"
+    if batch < 1:
+        return f"batch {batch} is not a batch size: it has to be 1 or more"
+    fixed = graph.fixed_batch
+    if fixed is not None and fixed != batch:
+        return f"model {graph.name} has its batch fixed at {fixed}, so it cannot run at batch {batch}"
+    symbol = _batch_symbol(graph)
+    for info in graph.inputs:
+        for axis, dim in enumerate(info.shape):
+            if isinstance(dim, int) or dim == symbol or (axis == 0 and dim is None):
+                continue
+            return (
+                f"input {info.name} of model {graph.name} leaves axis {axis} open ({dim or 'unnamed'}); "
+                "only the first axis, the batch, may be open"
+            )
+    return None
+
+
+def _batch_symbol(graph: Graph) -> str | None:
+    first = graph.inputs[0].shape[0] if graph.inputs and graph.inputs[0].shape else None
+    return first if isinstance(first, str) else None
+
+
+def session_options(ort: Any, threads: int, optimization: str = "all") -> Any:
+    """SessionOptions with `threads` threads inside an operator, one operator at a time, and this level of
+    graph optimisation (engine.ort.configuration.OPTIMIZATION)."""
+    options = ort.SessionOptions()
+    options.log_severity_level = SILENT
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    level = "ORT_DISABLE_ALL" if optimization == "disabled" else f"ORT_ENABLE_{optimization.upper()}"
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    return options
+
+
+def create_session(
+    ort: Any, graph: Graph, batch: int, options: Callable[[], Any], providers: Sequence[Any]
+) -> Any:
+    """InferenceSession of `graph` with its batch axis set, so that every shape is known to the optimiser.
+
+    options: makes new SessionOptions. Large weights are given to ONNX Runtime as the arrays that they are,
+    which the session keeps alive; where it does not take them so, the whole model is serialised.
+    Raises UnsupportedError where ONNX Runtime has no such operator, OutOfMemoryError, KernelError.
+    """
+    proto = graph.proto
+    symbol = _batch_symbol(graph)
+    if symbol is None and any(info.shape and info.shape[0] is None for info in graph.inputs):
+        proto = _with_batch(proto, {info.name for info in graph.inputs}, batch)
+
+    def made(model: onnx.ModelProto, weights: Mapping[str, Any]) -> Any:
+        how = options()
+        if symbol is not None:
+            how.add_free_dimension_override_by_name(symbol, batch)
+        if weights:
+            how.add_external_initializers(list(weights), list(weights.values()))
+        # Without its own fall-back, which would print, drop the options and carry on with the CPU.
+        session = ort.InferenceSession(
+            model.SerializeToString(), how, providers=list(providers), enable_fallback=False
+        )
+        session.weights = weights
+        return session
+
+    with translated(f"model {graph.name} at batch {batch}"):
+        beside = initializers.declared(proto)
+        if not beside:
+            return made(proto, {})
+        try:
+            return made(proto, {name: _value(ort, graph.initializers[name]) for name in beside})
+        except Exception as error:
+            if _ran_out(error):
+                raise
+        return made(initializers.whole(proto, graph.initializers), {})
+
+
+def _value(ort: Any, array: np.ndarray) -> Any:
+    """An OrtValue on the array's own memory, where that is in one piece."""
+    return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
+
+
+def _with_batch(proto: onnx.ModelProto, inputs: set[str], batch: int) -> onnx.ModelProto:
+    """A copy whose inputs' unnamed first axis is `batch` (an unnamed axis has no override by name)."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for value in copy.graph.input:
+        dims = value.type.tensor_type.shape.dim
+        if value.name in inputs and dims and not dims[0].WhichOneof("value"):
+            dims[0].dim_value = batch
+    return copy
+
+
+def buffers_of(arguments: Sequence[Any]) -> dict[str, tuple[tuple[int, ...], np.dtype]] | None:
+    """Shape and dtype by name of a session's inputs or outputs; None where a dimension is still unknown."""
+    found = {}
+    for argument in arguments:
+        if any(not isinstance(dim, int) or dim < 0 for dim in argument.shape):
+            return None
+        found[argument.name] = (tuple(argument.shape), dtype_of(argument.name, argument.type))
+    return found
+
+
+def dtype_of(name: str, element_type: str) -> np.dtype:
+    """NumPy's dtype for ONNX Runtime's "tensor(float)" and so on. Raises UnsupportedError for others."""
+    dtype = _ELEMENT_TYPES.get(element_type)
+    if dtype is None:
+        raise UnsupportedError(
+            f"tensor {name} has type {element_type}; the types supported are "
+            + ", ".join(sorted(_ELEMENT_TYPES.values()))
+        )
+    return np.dtype(dtype)
+
+
+def check_inputs(
+    given: Mapping[str, np.ndarray], expected: Mapping[str, tuple[tuple[int, ...], np.dtype]]
+) -> None:
+    """Raise UnsupportedError where an input is missing, unknown or of another shape."""
+    if set(given) != set(expected):
+        raise UnsupportedError(
+            f"the model's inputs are {', '.join(sorted(expected))}; given were {', '.join(sorted(given))}"
+        )
+    for name, (shape, _) in expected.items():
+        if given[name].shape != shape:
+            raise UnsupportedError(f"input {name} has shape {given[name].shape}; the session expects {shape}")
+
+
+@contextlib.contextmanager
+def translated(what: str) -> Iterator[None]:
+    """ONNX Runtime's exceptions and MemoryError as errors of ours, one sentence about `what`."""
+    try:
+        yield
+    except KernelscopeError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"memory did not suffice for {what}: {_first_line(error)}") from error
+    except Exception as error:
+        text = _first_line(error)
+        if _ran_out(error):
+            raise OutOfMemoryError(f"memory did not suffice for {what}: {text}") from error
+        if type(error).__name__ in ("NotImplemented", "InvalidGraph", "InvalidProtobuf"):
+            raise UnsupportedError(f"ONNX Runtime refuses {what}: {text}") from error
+        raise KernelError(f"ONNX Runtime failed on {what}: {text}") from error
+
+
+def _ran_out(error: BaseException) -> bool:
+    """Whether memory did not suffice."""
+    return isinstance(error, MemoryError) or any(mark in str(error).lower() for mark in _OUT_OF_MEMORY)
+
+
+def _first_line(error: BaseException) -> str:
+    """The message's first line without "[ONNXRuntimeError] : 1 : FAIL : ", cut to a readable length."""
+    lines = str(error).strip().splitlines()
+    text = lines[0].strip() if lines else type(error).__name__
+    if text.startswith("[ONNXRuntimeError]"):
+        text = text.split(" : ", 3)[-1]
+    return text if len(text) <= 300 else text[:299] + "…"

@@ -1,0 +1,236 @@
+"""The job form's fields and how they are laid out, and what is typed into them as values."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QFrame,
+    QHBoxLayout,
+    QPushButton,
+    QScrollArea,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from bench.commands.parsing import integers
+from bench.results.records import stem
+from bench.run import bounds
+from gui.form.form_fields import CheckColumn, CheckedText, CheckList, heading
+from gui.form.rung_choices import RungChoices
+from gui.widgets.labels import Label
+from kernels.errors import InputError
+from models import names, preprocessing
+
+BATCHES = {
+    "1..256": "1 to 256 by doubling",
+    "1..256; alexnet-digits: 1,4": "1 to 256, and two sizes for a model of its own",
+    "1..1024": "1 to 1,024 by doubling",
+    "1,100,1000,10000": "the course's four sizes",
+    "1,16,64": "three sizes",
+    "1": "one image at a time",
+}
+PREPROCESS = {
+    "unit": "0 to 1",
+    "raw": "0 to 255, as the images are",
+    "0.5,0.5": "MEAN,STD on 0 to 1",
+}
+FOLDER = "folder:"
+TUNE = (
+    "ONNX Runtime (CUDA) also in its fastest configuration, and in the fastest whose every layer is exact: "
+    "its options are swept once for each case, and what won is kept"
+)
+Sizes = tuple[tuple[int, ...], dict[str, tuple[int, ...]]]
+
+
+class JobFields(QWidget):
+    """The fields, empty."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._make()
+        self._lay_out()
+
+    def batch_sizes(self, text: str) -> Sizes:
+        """The batch field's text → (for every model, by model). Raises InputError."""
+        return sizes(text, "batch", bounds.MAX_BATCH, self.models.keys)
+
+    def image_counts(self, text: str) -> Sizes:
+        """The image field's text, which may be empty. Raises InputError."""
+        return sizes(text, "images", bounds.MAX_IMAGES, self.models.keys, may_be_empty=True)
+
+    def _make(self) -> None:
+        self.models = CheckList("Models")
+        self.open_button = QPushButton("&Open…")
+        self.open_button.setToolTip("Add an .onnx file (Ctrl+O); or drop one on the window")
+        self.backends = CheckList("Backends")
+        self.precisions = CheckColumn(columns=4)
+        self.batches = CheckedText(
+            "Batch sizes",
+            lambda text: self.batch_sizes(text),
+            BATCHES,
+            "as in 1,2,4 or 1..1024",
+        )
+        self.batches.box.setToolTip(
+            "1,2,4 or 1..1024 by doubling; after a semicolon a model's own, as in 1..256; alexnet-digits: 1,4"
+        )
+        self.dataset = QComboBox()
+        self.dataset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.dataset.setMinimumContentsLength(8)
+        self.dataset.setAccessibleName("Data set")
+        self.dataset.addItem("the model's own", None)
+        for key, title in names.dataset_titles().items():
+            spec = FOLDER if key.startswith(FOLDER) else key
+            self.dataset.addItem(title, spec)
+            self.dataset.setItemData(self.dataset.count() - 1, title, Qt.ItemDataRole.ToolTipRole)
+        self.images = CheckedText(
+            "Images",
+            lambda text: self.image_counts(text),
+            {"100": "", "1000": "", "10000": ""},
+            "as many as the model says",
+        )
+        self.images.box.setToolTip("As in 100,1000; a model's own by its name, as in 100; alexnet-digits: 32")
+        self.preprocess = CheckedText(
+            "Preprocessing", preprocess, PREPROCESS, "the model's own; a file: unit"
+        )
+        self.l2 = QComboBox()
+        self.l2.setAccessibleName("L2 cache")
+        self.l2.addItem("warm: runs in a train", "warm")
+        self.l2.addItem("cold: emptied before each", "cold")
+        self.budget = QDoubleSpinBox(
+            minimum=0.05, maximum=600.0, decimals=2, singleStep=0.25, suffix=" s a case"
+        )
+        self.budget.setToolTip(
+            "The most seconds of samples; sampling stops sooner where the interval is within 1 %"
+        )
+        self.threads = QSpinBox(minimum=0, maximum=bounds.MAX_THREADS)
+        self.threads.setSpecialValueText("one a core")
+        self.threads.setToolTip("Threads of the CPU backends, ours and ONNX Runtime alike")
+        self.instances = QSpinBox(minimum=1, maximum=bounds.MAX_INSTANCES, suffix=" of each")
+        self.instances.setToolTip(
+            "Sessions of each contender at least, which take the rounds in turn: what they differ by, as "
+            "addresses and what is chosen at their creation, is then in the interval"
+        )
+        self.layers = QCheckBox("Measure &every layer")
+        self.layers.setToolTip("Time and errors of each operator, in passes of their own")
+        self.tune = QCheckBox("T&une the reference")
+        self.tune.setAccessibleDescription(TUNE)
+        self.tune.setToolTip(TUNE)
+        self.rungs = RungChoices()
+        self._summary = Label()
+        self._summary.setWordWrap(True)
+        self.run_button = QPushButton("Run")
+        self.run_button.setProperty("role", "primary")
+        self.run_button.setToolTip("Run the comparison (F5)")
+        self.copy_button = QPushButton("&Copy as command")
+        self.copy_button.setToolTip("The command line that runs the same comparison without a window")
+
+    def _lay_out(self) -> None:
+        fields = QWidget()
+        column = QVBoxLayout(fields)
+        column.setContentsMargins(10, 8, 10, 8)
+        column.setSpacing(5)
+        top = QHBoxLayout()
+        top.addWidget(heading("&Models", self.models), 1)
+        top.addWidget(self.open_button)
+        column.addLayout(top)
+        column.addWidget(self.models)
+        column.addWidget(heading("&Backends", self.backends))
+        column.addWidget(self.backends)
+        column.addWidget(heading("Precision"))
+        column.addWidget(self.precisions)
+        column.addWidget(heading("Batch &sizes", self.batches.box))
+        column.addWidget(self.batches)
+        column.addWidget(heading("Data and measuring"))
+        form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        form.setContentsMargins(0, 0, 0, 0)
+        form.setVerticalSpacing(5)
+        for text, field in (
+            ("&Data set", self.dataset),
+            ("&Images", self.images),
+            ("&Prepare", self.preprocess),
+            ("&L2 cache", self.l2),
+            ("&Time", self.budget),
+            ("I&nstances", self.instances),
+            ("Thre&ads", self.threads),
+        ):
+            label = Label(text)
+            label.setBuddy(field.box if isinstance(field, CheckedText) else field)
+            form.addRow(label, field)
+        column.addLayout(form)
+        column.addWidget(self.layers)
+        column.addWidget(self.tune)
+        column.addWidget(self.rungs)
+        column.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setWidget(fields)
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        # Never narrower than its fields: there is no scrolling sideways.
+        scroll.setMinimumWidth(
+            fields.minimumSizeHint().width() + scroll.verticalScrollBar().sizeHint().width()
+        )
+        foot = QVBoxLayout()
+        foot.setContentsMargins(10, 6, 10, 8)
+        foot.addWidget(self._summary)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.run_button, 1)
+        buttons.addWidget(self.copy_button)
+        foot.addLayout(buttons)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(scroll, 1)
+        layout.addLayout(foot)
+
+
+def numbers(text: str, what: str, most: int) -> tuple[int, ...]:
+    """As the command line reads them, without its dashes in the sentence. Raises InputError."""
+    try:
+        found = integers(text, what)
+    except InputError as error:
+        raise InputError(str(error).removeprefix(f"--{what} ")) from None
+    for value in found:
+        if not 1 <= value <= most:
+            raise InputError(f"{value:,} is out of range; 1 to {most:,} works")
+    return found
+
+
+def sizes(text: str, what: str, most: int, models: Sequence[str], may_be_empty: bool = False) -> Sizes:
+    """ "1..256; alexnet-digits: 1,4" → (for every model, by model as it is called in the text).
+
+    Raises InputError, also for a model that is not in the list.
+    """
+    general, *parts = (part.strip() for part in text.split(";"))
+    called = sorted({*models, *map(stem, models)})
+    if may_be_empty and ":" in general:
+        general, parts = "", [general, *parts]
+    if ":" in general and general.rpartition(":")[0].strip() in called:
+        raise InputError(f"what holds for every model comes first, as in 1,2; {general}")
+    own = {}
+    for part in filter(None, parts):
+        model, colon, numerals = (word.strip() for word in part.rpartition(":"))
+        if not colon:
+            raise InputError(f"{part!r} is for no model: write it as in 1..256; alexnet-digits: 1,4")
+        if model not in called:
+            near = difflib.get_close_matches(model, called, 1)
+            hint = f"did you mean {near[0]}?" if near else "name one of the list above"
+            raise InputError(f"model {model!r} is not known; {hint}")
+        own[model] = numbers(numerals, what, most)
+    return (numbers(general, what, most) if general or not may_be_empty else ()), own
+
+
+def preprocess(text: str) -> str | None:
+    """raw, unit or MEAN,STD; None where empty. Raises InputError."""
+    if text:
+        preprocessing.parse(text)
+    return text or None

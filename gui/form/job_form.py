@@ -1,0 +1,306 @@
+"""What to compare: the form makes a Job, says what is wrong with it while it is typed, and how long it
+takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from PySide6.QtCore import QSettings, Qt, Signal
+from PySide6.QtWidgets import QApplication, QWidget
+
+from bench.results.records import BackendInfo, Job, stem
+from bench.run import bounds, chosen_rungs, defaults
+from bench.run.command import batches as batches_text
+from bench.run.command import command_line
+from bench.words import palette
+from gui.form.job_fields import FOLDER, TUNE, JobFields, preprocess
+from gui.shell.progress_strip import clock
+from kernels.errors import InputError
+from models import names
+
+DEFAULT = defaults.JOB
+MOST_RECENT = 8
+MODEL_ROWS = 11
+
+
+class JobForm(JobFields):
+    """`run_wanted` carries a Job. `show_backends` tells the form what the machine can run."""
+
+    run_wanted = Signal(object)
+    open_wanted = Signal()
+    changed = Signal()
+
+    def __init__(self, settings: QSettings, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self._infos: tuple[BackendInfo, ...] = ()
+        self._variants: tuple[BackendInfo, ...] = ()
+        self._kept = DEFAULT  # what the form has no field for
+        self._busy = False
+        self._left_out: set[str] = set()  # backends the user does not want
+        self._fill_models()
+        for name in palette.BACKENDS:
+            self.backends.put(name, name, checked=True, refused="Asking this machine what it can run …")
+        self.backends.fit(6)
+        self.precisions.put("fp32", checked=True)
+        self.set_job(self._stored() or DEFAULT)
+        self._connect()
+        self._update()
+
+    # ------------------------------------------------------------------------------------- for the window
+
+    def job(self) -> Job:
+        """The job the form describes. Raises InputError, one sentence, where it describes none."""
+        models = self.models.checked
+        if not models:
+            raise InputError("Choose a model, or drop an .onnx file on the window.")
+        usable = self.backends.usable
+        chosen = self.backends.checked
+        if self._infos and not usable:
+            raise InputError("No backend can run here; each one's tooltip says why.")
+        if self._infos and not chosen:
+            raise InputError("Choose a backend.")
+        if not self.precisions.checked:
+            raise InputError("Choose a precision.")
+        tune = self.tune.isChecked() and self.tune.isEnabled()
+        if tune and self._infos and not any(info.variant_of in chosen for info in self._variants):
+            raise InputError(f"Choose {self._variants[0].variant_of} too: it is what is tuned.")
+        batches, own_batches = self.batch_sizes(self.batches.text)
+        images, own_images = self.image_counts(self.images.text)
+        # All that can run: as the command without --backend, which also takes what is installed later.
+        wanted = () if chosen == usable else chosen
+        return msgspec.structs.replace(
+            self._kept,
+            models=models,
+            # Until the machine has told what it can run, what was wanted the last time.
+            backends=wanted if self._infos else self._kept.backends,
+            precisions=self.precisions.checked,
+            batches=batches,
+            # A model that is not compared may keep its place in the text.
+            own_batches=_of(models, own_batches),
+            images=images,
+            own_images=_of(models, own_images),
+            dataset=self._dataset_spec(),
+            preprocess=preprocess(self.preprocess.text),
+            threads=self.threads.value() or None,
+            l2="cold" if self.l2.currentData() == "cold" else "warm",
+            budget_s=self.budget.value(),
+            instances=self.instances.value(),
+            layers=self.layers.isChecked(),
+            tune_reference=tune,
+            # And so may a kernel for it.
+            rungs=chosen_rungs.compared(self.rungs.rungs, models, self.models.keys),
+            kernel_dirs=self.rungs.folders,
+        )
+
+    def set_job(self, job: Job) -> None:
+        """Fill the form in."""
+        self._kept = job
+        for model in job.models:
+            if model not in self.models.keys:
+                self.add_model(model, check=False)
+        self.models.check(job.models)
+        if job.backends:
+            self._left_out = set(self.backends.keys) - set(job.backends)
+            self.backends.check(job.backends)
+        else:
+            self._left_out = set()
+            self.backends.check(self.backends.keys)
+        for precision in job.precisions:
+            self.precisions.put(precision)
+        self.precisions.check(job.precisions)
+        self.batches.text = _sizes_text(job.batches, job.own_batches)
+        self.images.text = _sizes_text(job.images, job.own_images)
+        self._set_dataset(job.dataset)
+        self.preprocess.text = job.preprocess or ""
+        self.threads.setValue(job.threads or 0)
+        self.l2.setCurrentIndex(self.l2.findData(job.l2))
+        self.budget.setValue(job.budget_s)
+        self.instances.setValue(job.instances)
+        self.layers.setChecked(job.layers)
+        self.tune.setChecked(job.tune_reference)
+        self.rungs.set_chosen(job.rungs, job.kernel_dirs, self.models.keys)
+        self._update()
+
+    def add_model(self, path: str, check: bool = True) -> None:
+        """Put an .onnx file among the models, and keep it as a recent one."""
+        stem = Path(path).stem
+        known = path in self.models.keys
+        checked = check or (known and path in self.models.checked)
+        self.models.put(path, stem, checked=checked, tip=path)
+        self.models.fit(MODEL_ROWS)
+        recent = [path, *(p for p in self._recent() if p != path)]
+        self._settings.setValue("recent", recent[:MOST_RECENT])
+        self._update()
+
+    def show_backends(self, infos: Sequence[BackendInfo]) -> None:
+        """What the machine can run, from a worker's Hello."""
+        self._show_variants([info for info in infos if info.variant_of])
+        infos = self._infos = tuple(info for info in infos if not info.variant_of)
+        for info in infos:
+            self.backends.put(
+                info.name,
+                info.name,
+                checked=info.name not in self._left_out and not info.unavailable,
+                tip=f"{info.name}, compared with {info.reference}",
+                refused=info.unavailable,
+            )
+        self.backends.fit(6)
+        able: dict[str, list[str]] = {}
+        for info in infos:
+            for precision in info.precisions:
+                able.setdefault(precision, [])
+                if not info.unavailable:
+                    able[precision].append(info.name)
+        for precision, names_able in able.items():
+            refused = "" if names_able else "No backend that can run here has it."
+            self.precisions.put(precision, refused=refused, tip=", ".join(names_able))
+        self._update()
+
+    def set_busy(self, busy: bool) -> None:
+        """While a run is active, nothing can be started."""
+        self._busy = busy
+        self._update()
+
+    def request_run(self) -> None:
+        """As the Run button: tell what is wrong below it, or ask for the run."""
+        self._update()
+        if self.run_button.isEnabled():
+            job = self.job()
+            self.save()
+            self.run_wanted.emit(job)
+
+    def save(self) -> None:
+        """Keep the choices for the next start, where they make a job."""
+        try:
+            self._settings.setValue("job", msgspec.json.encode(self.job()).decode())
+        except InputError:
+            return
+
+    def copy_command(self) -> None:
+        QApplication.clipboard().setText(command_line(self.job()))
+
+    @property
+    def summary(self) -> str:
+        return self._summary.text()
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _fill_models(self) -> None:
+        for name, title in names.model_titles().items():
+            self.models.put(name, name, tip=title)
+        for path in reversed(self._recent()):
+            if Path(path).is_file():
+                self.models.put(path, Path(path).stem, tip=path)
+        self.models.fit(MODEL_ROWS)
+
+    def _connect(self) -> None:
+        for signal in (
+            self.models.chosen,
+            self.precisions.chosen,
+            self.batches.edited,
+            self.images.edited,
+            self.preprocess.edited,
+            self.dataset.currentIndexChanged,
+            self.l2.currentIndexChanged,
+            self.budget.valueChanged,
+            self.instances.valueChanged,
+            self.threads.valueChanged,
+            self.layers.toggled,
+            self.tune.toggled,
+            self.rungs.chosen,
+        ):
+            signal.connect(self._update)
+        self.backends.chosen.connect(self._on_backends)
+        self.dataset.activated.connect(self._on_dataset)
+        self.open_button.clicked.connect(self.open_wanted)
+        self.run_button.clicked.connect(self.request_run)
+        self.copy_button.clicked.connect(self.copy_command)
+
+    def _update(self, *_: object) -> None:
+        try:
+            job = self.job()
+        except InputError as error:
+            self._summary.setText(str(error))
+            self._summary.setProperty("role", "failed")
+            ready = False
+        else:
+            ready = True
+            self._summary.setProperty("role", "muted")
+            self._summary.setText(self._estimate(job))
+        self._summary.style().polish(self._summary)
+        self.run_button.setEnabled(ready and not self._busy)
+        self.copy_button.setEnabled(ready)
+        self.changed.emit()
+
+    def _estimate(self, job: Job) -> str:
+        compared = job.backends or (self.backends.usable if self._infos else ())
+        backends = len(compared)
+        if job.tune_reference:
+            backends += sum(info.variant_of in compared for info in self._variants)
+        if not backends:
+            return "Asking this machine what it can run …"
+        cases = bounds.count(job, backends)
+        words = "1 case" if cases == 1 else f"{cases:,} cases"
+        return f"{words}, at least about {clock(bounds.estimate_s(cases, job))} (min:s)"
+
+    def _show_variants(self, infos: Sequence[BackendInfo]) -> None:
+        """Whether there is a reference that can be tuned; where there is not, why."""
+        self._variants = tuple(info for info in infos if not info.unavailable)
+        refused = next((info.unavailable for info in infos), "there is nothing to be tuned")
+        self.tune.setEnabled(bool(self._variants))
+        self.tune.setToolTip(TUNE if self._variants else f"{TUNE}. Not here: {refused}")
+
+    def _on_backends(self) -> None:
+        chosen = set(self.backends.checked)
+        self._left_out = {name for name in self.backends.usable if name not in chosen}
+        self._update()
+
+    def _on_dataset(self, index: int) -> None:
+        if self.dataset.itemData(index) == FOLDER:
+            from PySide6.QtWidgets import QFileDialog
+
+            folder = QFileDialog.getExistingDirectory(self, "A folder of images, one sub-folder a class")
+            self._set_dataset(f"{FOLDER}{folder}" if folder else None)
+
+    def _dataset_spec(self) -> str | None:
+        spec = self.dataset.currentData()
+        if spec == FOLDER:
+            raise InputError("Choose the folder of images.")
+        return spec
+
+    def _set_dataset(self, spec: str | None) -> None:
+        index = self.dataset.findData(spec)
+        if index < 0:
+            assert spec is not None
+            self.dataset.addItem(Path(spec.removeprefix(FOLDER)).name or spec, spec)
+            index = self.dataset.count() - 1
+            self.dataset.setItemData(index, spec, Qt.ItemDataRole.ToolTipRole)
+        self.dataset.setCurrentIndex(index)
+
+    def _recent(self) -> list[str]:
+        found: Any = self._settings.value("recent", [])
+        # An INI file keeps a list of one as its only entry.
+        return [found] if isinstance(found, str) else [str(path) for path in found or []]
+
+    def _stored(self) -> Job | None:
+        text = self._settings.value("job")
+        try:
+            return msgspec.json.decode(text, type=Job) if isinstance(text, str) else None
+        except msgspec.DecodeError:
+            return None  # of another version: the default is better than a stop
+
+
+def _of(models: Sequence[str], own: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """What is said of these models, by path or by stem."""
+    called = {*models, *map(stem, models)}
+    return {model: values for model, values in own.items() if model in called}
+
+
+def _sizes_text(general: tuple[int, ...], own: Mapping[str, tuple[int, ...]]) -> str:
+    """As the form's fields take them: "1..256; alexnet-digits: 1,4"."""
+    parts = [batches_text(general), *(f"{model}: {batches_text(values)}" for model, values in own.items())]
+    return "; ".join(filter(None, parts))

@@ -1,0 +1,288 @@
+"""Layers: the model as a graph, each layer coloured by its time or error, and the table of figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QMenu,
+    QSplitter,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from bench.results.records import ErrorStats, Layer, Measurement
+from bench.results.rows import title
+from bench.words import units
+from gui.pages.layers import layer_rows
+from gui.pages.layers.graph_items import Box, Look
+from gui.pages.layers.layer_rows import LayerRow, contender, error_text
+from gui.pages.layers.layer_table import LayerTable
+from gui.pages.layers.model_graph import GraphView
+from gui.shell.page import Page
+from gui.widgets.choice_bar import ChoiceBar
+from gui.widgets.colour_scale import Scale, ScaleLegend
+from gui.widgets.labels import Label
+
+ORDER = 20
+COLOURS = {
+    "time": "Time",
+    "isolated": "Error, fed right inputs",
+    "propagated": "Error, carried along",
+}
+FLOOR = 1e-9  # the scale of errors reaches no lower than this
+
+
+class LayersPage(Page):
+    """`ladder_wanted` carries the Case and the Layer whose ladder is wanted."""
+
+    title = "Layers"
+    ladder_wanted = Signal(object, object)
+
+    def empty_text(self) -> str:
+        if self.state.empty:
+            return (
+                "Press F5 to run the comparison on the left: the model appears here as a graph, each layer "
+                "with its time and its error on every backend."
+            )
+        if not self.state.run.job.layers:
+            return "This run did not measure layers. Tick Layers in the form and run again to see them here."
+        return "No case has its layers measured yet; they come last in each case."
+
+    def has_content(self) -> bool:
+        return any(m.layers for m in self.state.measurements)
+
+    def build(self) -> QWidget:
+        theme = self.theming.theme
+        self._shown: object = None
+        self._focus: Measurement | None = None
+        self._bar = ChoiceBar(
+            [
+                ("model", "&Model"),
+                ("batch", "&Batch"),
+                ("precision", "&Precision"),
+                ("focus", "B&ackend"),
+                ("colour", "&Colour by"),
+            ]
+        )
+        self._bar.chosen.connect(lambda _: self.invalidate())
+        self._choices = self._bar.boxes
+        for key, words in COLOURS.items():
+            self._choices["colour"].addItem(words, key)
+        self.graph = GraphView(theme)
+        self.graph.picked.connect(self._on_picked)
+        self.legend = ScaleLegend()
+        self.table = LayerTable(theme)
+        self.table.picked.connect(self._on_picked)
+        self.ladder_action = QAction("Open in &ladder", self)
+        self.ladder_action.setToolTip("Every kernel for the selected layer, checked and timed (Ctrl+Return)")
+        self.ladder_action.setShortcut("Ctrl+Return")
+        self.ladder_action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self.ladder_action.triggered.connect(self._on_ladder)
+        self.addAction(self.ladder_action)
+        self.table.addAction(self.ladder_action)
+        self.graph.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.graph.customContextMenuRequested.connect(self._on_menu)
+        self._note = Label()
+        self._note.setProperty("role", "muted")
+        self._note.setWordWrap(True)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.setObjectName("layers-columns")
+        split.addWidget(self._graph_side())
+        right = QWidget()
+        column = QVBoxLayout(right)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.table, 1)
+        column.addWidget(self._note)
+        split.addWidget(right)
+        split.setStretchFactor(0, 1)
+        split.setStretchFactor(1, 2)
+        split.setSizes([360, 640])
+        body = QWidget()
+        layout = QVBoxLayout(body)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.addWidget(self._bar)
+        layout.addWidget(split, 1)
+        return body
+
+    def _graph_side(self) -> QWidget:
+        side = QWidget()
+        column = QVBoxLayout(side)
+        column.setContentsMargins(0, 0, 0, 0)
+        buttons = QHBoxLayout()
+        for words, name, tip, do in (
+            ("−", "Zoom out", "Zoom out (−)", lambda: self.graph.zoom_by(0.8)),
+            ("+", "Zoom in", "Zoom in (+)", lambda: self.graph.zoom_by(1.25)),
+            ("Fit", "Show the whole graph", "Show the whole graph (0)", self.graph.fit),
+            ("1:1", "Full size", "Full size (1)", self.graph.full_size),
+        ):
+            button = QToolButton()
+            button.setText(words)
+            button.setAccessibleName(name)
+            button.setToolTip(tip)
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+            button.clicked.connect(do)
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        ladder = QToolButton()
+        ladder.setDefaultAction(self.ladder_action)
+        ladder.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        buttons.addWidget(ladder)
+        column.addWidget(self.legend)
+        column.addWidget(self.graph, 1)
+        column.addLayout(buttons)
+        return side
+
+    # ---------------------------------------------------------------------------------------------- showing
+
+    def refresh(self) -> None:
+        with_layers = [m for m in self.state.measurements if m.layers]
+        titles = {m.case.model: title(m.case.model) for m in with_layers}
+        model = self._bar.offer("model", titles)
+        ours = [m for m in with_layers if m.case.model == model]
+        batches = {b: f"{b:,}" for b in sorted({m.case.batch for m in ours})}
+        batch = self._bar.offer("batch", batches, layer_rows.fullest(ours))
+        every, ours = ours, [m for m in ours if m.case.batch == batch]
+        precision = self._bar.offer(
+            "precision", {p: p for p in dict.fromkeys(m.case.precision for m in ours)}
+        )
+        beside = layer_rows.alike(ours, str(model), int(batch), str(precision))  # type: ignore[call-overload]
+        names = {m.case.backend: contender(m) for m in beside}
+        focus = self._bar.offer("focus", names)
+        self._show(beside, next(m for m in beside if m.case.backend == focus), every)
+
+    def select(self) -> None:
+        case = self.state.case
+        measurement = self.state.measurement(case)
+        if case is not None and measurement is not None and measurement.layers:
+            wanted = {
+                "model": case.model,
+                "batch": case.batch,
+                "precision": case.precision,
+                "focus": case.backend,
+            }
+            if self._bar.ask(wanted):
+                self.invalidate()
+        self.graph.select(self.state.layer)
+        self.table.follow(self.state.layer)
+        self.ladder_action.setEnabled(self._layer() is not None)
+
+    def restyle(self) -> None:
+        self._shown = None
+        self.table.source.theme = self.theming.theme
+        self.graph.restyle(self.theming.theme)
+
+    def _show(self, beside: Sequence[Measurement], focus: Measurement, every: Sequence[Measurement]) -> None:
+        colour = str(self._choices["colour"].currentData())
+        shown = (tuple(map(id, every)), tuple(map(id, beside)), id(focus), colour, self.theming.theme.name)
+        self._focus = focus
+        if shown == self._shown:
+            return
+        self._shown, self._kept = shown, tuple(every)  # kept, so that no id can come again
+        focus = layer_rows.completed(focus, every)
+        rows = layer_rows.rows(beside, focus)
+        self._show_graph(rows)
+        scale = self._scale(rows, focus, colour)
+        self.legend.show_scale(scale)
+        self.graph.show_looks({r.layer.output: self._look(r, colour, scale) for r in rows if r.layer.output})
+        self.table.show_rows(rows, layer_rows.columns(beside, focus))
+        self.graph.select(self.state.layer)
+        self.table.follow(self.state.layer)
+        self.ladder_action.setEnabled(self._layer() is not None)
+        self._note.setText(note(rows, focus))
+
+    def _show_graph(self, rows: Sequence[LayerRow]) -> None:
+        inputs, edges = layer_rows.edges([row.layer for row in rows])
+        boxes = [Box(name, name, plain=True) for name in inputs]
+        for row in rows:
+            layer = row.layer
+            if layer.output:
+                boxes.append(Box(layer.output, layer.op_type, row.name, layer_rows.shape_text(layer.shape)))
+        self.graph.show_graph(boxes, edges)
+
+    def _scale(self, rows: Sequence[LayerRow], focus: Measurement, colour: str) -> Scale | None:
+        theme, who = self.theming.theme, contender(focus)
+        if colour == "time":
+            most = max((row.layer.time_ns or 0.0 for row in rows if row.layer.output), default=0.0)
+            marks = (("not timed", theme.alternate),) if any(r.layer.time_ns is None for r in rows) else ()
+            return Scale(f"Time of a layer, {who}", "time", 0.0, most, False, _time_text, theme, marks)
+        errors = [error for row in rows if (error := _error(row, colour)) is not None]
+        if not errors:
+            return None
+        high = max(error.bound for error in errors)
+        seen = [error.rel_l2 for error in errors if 0 < error.rel_l2 < math.inf]
+        low = 10.0 ** math.floor(math.log10(max(FLOOR, min([*seen, high / 1e3]))))
+        marks = (("out of bounds", theme.failed),) if not all(e.ok for e in errors) else ()
+        name = f"Rel. L2 error, {who}, bound {error_text(high)}"
+        return Scale(name, "error", low, max(high, low * 10), True, error_text, theme, marks)
+
+    def _look(self, row: LayerRow, colour: str, scale: Scale | None) -> Look:
+        words = layer_rows.tip(row)
+        if colour == "time":
+            time_ns = row.layer.time_ns
+            if time_ns is None or scale is None:
+                return Look(tip=words)
+            share = f" · {units.percent(row.share, 1)}" if row.share is not None else ""
+            return Look(scale.colour(time_ns).name(), units.duration(time_ns) + share, words)
+        error = _error(row, colour)
+        if error is None or scale is None:
+            return Look(tip=words)
+        fill = scale.colour(error.rel_l2).name() if error.ok else self.theming.theme.failed
+        return Look(fill, error_text(error.rel_l2), words, failed=not error.ok)
+
+    # ------------------------------------------------------------------------------------------- choosing
+
+    def _on_picked(self, output: str) -> None:
+        """A layer was selected in the graph or the table: select it everywhere."""
+        if self._focus is not None:
+            self.state.select(self._focus.case, output)
+
+    def _layer(self) -> Layer | None:
+        """The layer selected, of the measurement in focus; None where it stands for no node of the model."""
+        layers = self._focus.layers if self._focus is not None else ()
+        wanted = self.state.layer
+        return next((layer for layer in layers if wanted and layer.output == wanted and layer.nodes), None)
+
+    def _on_ladder(self) -> None:
+        layer = self._layer()
+        if layer is not None and self._focus is not None:
+            self.ladder_wanted.emit(self._focus.case, layer)
+
+    def _on_menu(self, at: QPoint) -> None:
+        menu = QMenu(self.graph)
+        menu.addAction(self.ladder_action)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self.graph.viewport().mapToGlobal(at))
+
+
+def _error(row: LayerRow, kind: str) -> ErrorStats | None:
+    return row.layer.isolated if kind == "isolated" else row.layer.propagated
+
+
+def _time_text(value_ns: float) -> str:
+    return "0" if value_ns == 0 else units.duration(value_ns, 2)
+
+
+def note(rows: Sequence[LayerRow], focus: Measurement) -> str:
+    """What the figures are, below the table."""
+    clocks = {
+        "host": "the host's clock",
+        "events": "the device's events",
+        "isolated": "each layer run as a model of its own",
+    }
+    used = dict.fromkeys(row.layer.clock for row in rows if row.layer.time_ns is not None)
+    how = " and ".join(clocks.get(clock, clock) for clock in used)
+    parts = []
+    if how:
+        total = units.duration(sum(row.layer.time_ns or 0.0 for row in rows))
+        parts.append(f"Times of {contender(focus)} by {how}, in a pass of their own; together {total}.")
+    parts.append("Errors are relative L2 errors against the float64 oracle.")
+    return " ".join(parts)
+
+
+PAGE = LayersPage

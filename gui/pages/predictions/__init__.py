@@ -1,0 +1,325 @@
+"""Predictions: the images themselves with labels and every contender's answer; filters, confusion matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from bench.results.records import Case, Measurement
+from bench.results.rows import label, title
+from gui.shell.page import Page
+from gui.widgets.choice_bar import ChoiceBar
+from gui.widgets.labels import Label
+
+ORDER = 30
+
+
+class PredictionsPage(Page):
+    title = "Predictions"
+
+    def empty_text(self) -> str:
+        if self.state.empty:
+            return (
+                "Press F5 to run the comparison on the left: the images appear here, each with its label and "
+                "what every backend took it for."
+            )
+        if any(_answered(m) for m in self.state.measurements):
+            return "The images and answers of this run are not kept: its folder has no file of them."
+        return (
+            "No case of this run has answered images yet. They come at the end of each case, where the model "
+            "takes images and the number of images is not 0."
+        )
+
+    def has_content(self) -> bool:
+        return any(map(self._kept, self.state.measurements))
+
+    def _kept(self, measurement: Measurement) -> bool:
+        """Whether a case's answers can be read: a thinned run has those of a few cases alone."""
+        from bench.results import gallery
+
+        folder = self.state.folder
+        return (
+            _answered(measurement)
+            and folder is not None
+            and gallery.answers_path(folder, measurement.case).is_file()
+        )
+
+    def build(self) -> QWidget:
+        from gui.pages.predictions.answer_detail import AnswerDetail
+        from gui.pages.predictions.answer_grid import NOTHING, AnswerGrid
+        from gui.pages.predictions.answers import ORDERS, SHOWN, Files, Loader
+        from gui.pages.predictions.confusion import ConfusionTable
+
+        theme = self.theming.theme
+        self._answered, self._files = NOTHING, Files()
+        self._cases: dict[str, Case] = {}
+        self._cell: tuple[int, int] | None = None
+        self._image = -1  # the selected one's index in the data set
+        self._confused = (NOTHING, -1)  # what the matrix shows
+        self.loader = Loader(self)
+        self.loader.loaded.connect(self._on_loaded)
+        self._bar = ChoiceBar(
+            [
+                ("model", "&Model"),
+                ("images", "I&mages"),
+                ("batch", "&Batch"),
+                ("focus", "B&ackend"),
+                ("shown", "&Show"),
+                ("label", "&Class"),
+                ("order", "&Order"),
+            ]
+        )
+        self._bar.chosen.connect(self._on_chosen)
+        self._choices = self._bar.boxes
+        for key, items in (("shown", SHOWN), ("order", ORDERS)):
+            for data, words in items.items():
+                self._choices[key].addItem(words, data)
+        self.grid = AnswerGrid(theme)
+        self.grid.picked.connect(self._on_image)
+        self.count = Label()
+        self.count.setProperty("role", "muted")
+        self.count.setWordWrap(True)
+        self.reset = QPushButton("Show a&ll")
+        self.reset.setToolTip("Take all filters away")
+        self.reset.clicked.connect(self._on_reset)
+        self.confusion = ConfusionTable(theme)
+        self.confusion.picked.connect(self._on_cell)
+        self.detail = AnswerDetail()
+        left = QWidget()
+        column = QVBoxLayout(left)
+        column.setContentsMargins(0, 0, 0, 0)
+        line2 = QHBoxLayout()
+        line2.addWidget(self.count, 1)
+        line2.addWidget(self.reset)
+        column.addLayout(line2)
+        column.addWidget(self.grid, 1)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.setObjectName("predictions-columns")
+        split.addWidget(left)
+        split.addWidget(self._side())
+        split.setStretchFactor(0, 3)
+        split.setStretchFactor(1, 2)
+        split.setSizes([520, 480])
+        body = QWidget()
+        layout = QVBoxLayout(body)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.addWidget(self._bar)
+        layout.addWidget(split, 1)
+        return body
+
+    def _side(self) -> QWidget:
+        side = QWidget()
+        column = QVBoxLayout(side)
+        column.setContentsMargins(0, 0, 0, 0)
+        self._heading = Label()
+        self._heading.setProperty("role", "heading")
+        self._hint = Label("Row: label. Column: answer. Click a cell to see its images.")
+        self._hint.setProperty("role", "muted")
+        self._hint.setWordWrap(True)
+        column.addWidget(self._heading)
+        column.addWidget(self._hint)
+        column.addWidget(self.confusion, 1)
+        column.addWidget(self.detail)
+        return side
+
+    # ---------------------------------------------------------------------------------------------- showing
+
+    def refresh(self) -> None:
+        from bench.results import gallery
+        from gui.pages.predictions.answers import Files
+
+        ours = [m for m in self.state.measurements if self._kept(m)]
+        model = self._bar.offer("model", {m.case.model: title(m.case.model) for m in ours})
+        ours = [m for m in ours if m.case.model == model]
+        most_first = sorted({m.case.images for m in ours}, reverse=True)
+        images = self._bar.offer("images", {n: f"{n:,}" for n in most_first})
+        ours = [m for m in ours if m.case.images == images]
+        batch = self._bar.offer("batch", {b: f"{b:,}" for b in sorted({m.case.batch for m in ours})})
+        beside = contenders(ours, int(batch))  # type: ignore[call-overload]
+        self._cases = {name: m.case for name, m in beside.items()}
+        self._bar.offer("focus", {name: name for name in beside})
+        folder, case = self.state.folder, next(iter(self._cases.values()))
+        assert folder is not None
+        dataset = next((info.dataset for info in self.state.run.models if info.name == model), "")
+        # A case measured again has its answers written anew: the measurement's start tells the two apart.
+        files = Files(
+            tuple((n, gallery.answers_path(folder, c)) for n, c in self._cases.items()),
+            gallery.images_path(folder, dataset, case) if dataset else None,
+            tuple(m.started_at for m in beside.values()),
+        )
+        if files != self._files:
+            self._files = files
+            self.loader.load(files)
+            if not len(self._answered):
+                self.grid.nothing = "Reading the images …"
+        else:
+            self._show()
+
+    def select(self) -> None:
+        case = self.state.case
+        measurement = self.state.measurement(case)
+        if case is None or measurement is None or not self._kept(measurement):
+            return
+        wanted: dict[str, object] = {"model": case.model, "images": case.images, "batch": case.batch}
+        wanted["focus"] = name_of(case)
+        if self._bar.ask(wanted):
+            self.invalidate()
+
+    def showcase(self) -> None:
+        if self._body is None:
+            return
+        for shown in ("wrong", "all"):  # where none is wrong, whichever comes first
+            self._choices["shown"].setCurrentIndex(self._choices["shown"].findData(shown))
+            self._show()
+            if self.grid.source.rowCount():
+                self.grid.setCurrentIndex(self.grid.source.index(0))
+                return
+
+    @property
+    def at_rest(self) -> bool:
+        return self._body is None or not self.loader.busy
+
+    def restyle(self) -> None:
+        self.grid.restyle(self.theming.theme)
+        self.confusion.restyle(self.theming.theme)
+
+    def _on_loaded(self, files: object, answered: object) -> None:
+        from gui.pages.predictions.answers import Answered
+
+        if files == self._files and isinstance(answered, Answered):
+            self._answered = answered
+            self._cell = None
+            classes = (
+                {None: "All"} | {c: answered.class_name(c) for c in answered.classes()}
+                if len(answered)
+                else {}
+            )
+            self._bar.offer("label", classes)
+            self._choices["shown"].setEnabled(len(answered) > 0)
+            self._show()
+
+    def _show(self) -> None:
+        from gui.pages.predictions.answers import Filter, agreeing
+
+        answered, focus = self._answered, self._focus()
+        asked = Filter(
+            str(self._choices["shown"].currentData()),
+            self._choices["label"].currentData(),
+            self._cell,
+            str(self._choices["order"].currentData()),
+        )
+        indices = answered.chosen(asked, focus)
+        self.grid.nothing = self._why_none(asked.shown) if not len(indices) else ""
+        self.grid.show_images(answered, indices)
+        if self._image in indices:
+            row = int((indices == self._image).argmax())
+            self.grid.setCurrentIndex(self.grid.source.index(row))
+        parts = [f"{len(indices):,} of {len(answered):,} images"]
+        if self._cell is not None:
+            label, predicted = map(answered.class_name, self._cell)
+            parts.append(f"{label} that {answered.names[focus]} took for {predicted}")
+        if len(answered.names) > 1:
+            parts.append(f"all answer alike on {agreeing(answered):,}")
+        if answered.images is not None and len(answered.images) < len(answered):
+            parts.append(f"the first {len(answered.images):,} are kept as pictures")
+        self.count.setText("; ".join([*parts, *answered.problems]))
+        self.reset.setEnabled(asked.shown != "all" or asked.label is not None or self._cell is not None)
+        self._show_confusion(focus)
+        self._show_image()
+
+    def _show_confusion(self, focus: int) -> None:
+        answered = self._answered
+        if self._confused != (answered, focus):
+            self._confused = (answered, focus)
+            self.confusion.show_answers(answered, focus)
+        labelled = answered.labelled
+        self.confusion.setVisible(labelled)
+        self._hint.setVisible(labelled)
+        who = answered.names[focus] if answered.names else ""
+        words = (
+            f"Confusion matrix of {who}" if labelled else "These images have no labels: no confusion matrix."
+        )
+        self._heading.setText(words)
+
+    def _why_none(self, shown: str) -> str:
+        if not len(self._answered):
+            return " ".join(self._answered.problems) or "Reading the images …"
+        if not self._answered.labelled and shown.startswith("wrong"):
+            return "These images have no labels, so none of them is right or wrong."
+        reasons = {
+            "wrong": "No image is answered wrong by any backend.",
+            "wrong here": f"{self._answered.names[self._focus()]} answers no image wrong.",
+            "disagree": "All backends answer alike on every image.",
+        }
+        narrowed = self._choices["label"].currentData() is not None or self._cell is not None
+        return "No image passes these filters." if narrowed else reasons.get(shown, "")
+
+    def _show_image(self) -> None:
+        self.detail.show_image(self._answered, self._image, self.theming.theme)
+
+    # ------------------------------------------------------------------------------------------- choosing
+
+    def _focus(self) -> int:
+        name = self._choices["focus"].currentData()
+        return self._answered.names.index(name) if name in self._answered.names else 0
+
+    def _on_chosen(self, key: str) -> None:
+        if key in ("shown", "label", "order"):
+            self._cell = None if key != "order" else self._cell
+            self._show()
+            return
+        self.invalidate()
+        if key == "focus":
+            self._cell = None
+            self.state.select(self._cases.get(self._choices["focus"].currentData()))
+
+    def _on_cell(self, label: int, predicted: int) -> None:
+        self._cell = (label, predicted)
+        self._choices["shown"].setCurrentIndex(0)
+        self._choices["label"].setCurrentIndex(0)
+        self._show()
+
+    def _on_reset(self) -> None:
+        self._cell = None
+        self._choices["shown"].setCurrentIndex(0)
+        self._choices["label"].setCurrentIndex(0)
+        self._show()
+
+    def _on_image(self, index: int) -> None:
+        self._image = index
+        self._show_image()
+
+
+def _answered(measurement: Measurement) -> bool:
+    return measurement.accuracy is not None and measurement.accuracy.images > 0
+
+
+def name_of(case: Case) -> str:
+    return label(case.backend, case.precision)
+
+
+def contenders(measurements: Iterable[Measurement], batch: int) -> dict[str, Measurement]:
+    """By name, references last, as in every chart and table. One without answers at this batch size stands
+    with those of the nearest that it has, and its name says so: a batch size should change no answer."""
+    found: dict[str, Measurement] = {}
+    for m in measurements:
+        other = found.get(name_of(m.case))
+        if other is None or _away(m.case.batch, batch) < _away(other.case.batch, batch):
+            found[name_of(m.case)] = m
+    ordered = sorted(found.items(), key=lambda item: item[1].reference in ("", item[1].case.backend))
+    return {name if m.case.batch == batch else f"{name} (batch {m.case.batch:,})": m for name, m in ordered}
+
+
+def _away(batch: int, wanted: int) -> float:
+    return max(batch / wanted, wanted / batch)
+
+
+PAGE = PredictionsPage

@@ -1,0 +1,186 @@
+"""The answers of several contenders to the same images: which images to show, and who took what for what.
+
+Files of a run are read on a thread of their own: ten thousand images take longer than the window may wait.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from bench.results import gallery
+from bench.results.gallery import Answers, Images
+from kernels.errors import KernelscopeError
+
+SHOWN = {
+    "all": "All images",
+    "wrong": "Wrong on any backend",
+    "wrong here": "Wrong on the one chosen",
+    "disagree": "Backends disagree",
+}
+ORDERS = {
+    "index": "As in the data set",
+    "unsure": "Least confident first",
+    "sure": "Most confident first",
+}
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What is asked for. label: a class, None for all; cell: (label, predicted) by the one in focus."""
+
+    shown: str = "all"
+    label: int | None = None
+    cell: tuple[int, int] | None = None
+    order: str = "index"
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """names: the contenders, with the answers of each, all to the same images; images: None where the run has
+    none; problems: what could not be read, in sentences."""
+
+    names: tuple[str, ...]
+    answers: tuple[Answers, ...]
+    images: Images | None
+    problems: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return min((len(answers) for answers in self.answers), default=0)
+
+    @property
+    def labels(self) -> np.ndarray:
+        """int64 (images,), -1 where unknown."""
+        return self.answers[0].label[: len(self)] if self.answers else np.empty(0, np.int64)
+
+    @property
+    def labelled(self) -> bool:
+        return len(self) > 0 and bool((self.labels >= 0).all())
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """int64 (contenders, images)."""
+        return np.stack([answers.predicted[: len(self)] for answers in self.answers])
+
+    def classes(self) -> list[int]:
+        """The classes that are a label or an answer, in order; -1, an unknown label, is none."""
+        return [int(c) for c in np.unique(np.concatenate([self.labels, self.predicted.ravel()])) if c >= 0]
+
+    def class_name(self, label: int) -> str:
+        names = self.images.classes if self.images is not None else ()
+        if label < 0:
+            return "?"
+        return names[label] if label < len(names) else str(label)
+
+    def chosen(self, asked: Filter, focus: int) -> np.ndarray:
+        """The indices of the images that a filter lets through, in its order; focus: a contender's place."""
+        if not len(self):
+            return np.empty(0, np.int64)
+        predicted, labels = self.predicted, self.labels
+        kept = np.ones(len(self), bool)
+        if asked.shown == "wrong":
+            kept &= ((predicted != labels) & (labels >= 0)).any(axis=0)
+        elif asked.shown == "wrong here":
+            kept &= (predicted[focus] != labels) & (labels >= 0)
+        elif asked.shown == "disagree":
+            kept &= (predicted != predicted[0]).any(axis=0)
+        if asked.label is not None:
+            kept &= (labels if self.labelled else predicted[focus]) == asked.label
+        if asked.cell is not None:
+            kept &= (labels == asked.cell[0]) & (predicted[focus] == asked.cell[1])
+        found = np.flatnonzero(kept)
+        if asked.order != "index":
+            confidence = self.answers[focus].confidence[found]
+            found = found[np.argsort(confidence if asked.order == "unsure" else -confidence, kind="stable")]
+        return found
+
+    def confusion(self, focus: int) -> np.ndarray:
+        """Counts (classes, classes) of `classes()`: a row a label, a column an answer."""
+        classes = np.array(self.classes(), np.int64)
+        known = self.labels >= 0
+        rows = np.searchsorted(classes, self.labels[known])
+        columns = np.searchsorted(classes, self.predicted[focus][known])
+        counts = np.zeros((len(classes), len(classes)), np.int64)
+        np.add.at(counts, (rows, columns), 1)
+        return counts
+
+
+@dataclass(frozen=True)
+class Files:
+    """What to read: the answers' files by contender, the images'; stamps tell apart files written anew."""
+
+    answers: tuple[tuple[str, Path], ...] = ()
+    images: Path | None = None
+    stamps: tuple[str, ...] = ()
+
+
+def read(files: Files) -> Answered:
+    """Read what can be read; the rest is told in `problems`."""
+    names, answers, problems = [], [], []
+    for name, path in files.answers:
+        try:
+            answers.append(gallery.load_answers(path))
+            names.append(name)
+        except KernelscopeError as error:
+            problems.append(str(error))
+    images = None
+    if files.images is not None and files.images.is_file():
+        try:
+            images = gallery.load_images(files.images)
+        except KernelscopeError as error:
+            problems.append(str(error))
+    elif answers:
+        problems.append("this run has not kept its images; their answers are shown without them")
+    return Answered(tuple(names), tuple(answers), images, tuple(problems))
+
+
+class Loader(QObject):
+    """Reads on a thread; `loaded` carries (Files, Answered) for the last that was asked for."""
+
+    loaded = Signal(object, object)
+    _read = Signal(object, object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pool = ThreadPoolExecutor(1, "answers")
+        self._wanted: Files | None = None
+        self._read.connect(self._on_read)
+
+    @property
+    def busy(self) -> bool:
+        return self._wanted is not None
+
+    def load(self, files: Files) -> None:
+        """Have these read; asking for what is being read does nothing."""
+        if files == self._wanted:
+            return
+        self._wanted = files
+        future = self._pool.submit(self._read_wanted, files)
+        future.add_done_callback(lambda done: self._tell(files, done))
+
+    def _read_wanted(self, files: Files) -> Answered | None:
+        return read(files) if files == self._wanted else None  # another was asked for meanwhile
+
+    def _tell(self, files: Files, done: Future[Answered | None]) -> None:
+        try:
+            error = done.exception()
+            answered = (
+                Answered((), (), None, (f"{type(error).__name__}: {error}",)) if error else done.result()
+            )
+            self._read.emit(files, answered)
+        except RuntimeError:
+            pass  # the window went while its files were read: Qt's side of this object is gone
+
+    def _on_read(self, files: Files, answered: Answered | None) -> None:
+        if answered is not None and files == self._wanted:
+            self._wanted = None
+            self.loaded.emit(files, answered)
+
+
+def agreeing(answered: Answered) -> int:
+    """On how many images all contenders answer alike."""
+    return int((answered.predicted == answered.predicted[0]).all(axis=0).sum()) if len(answered) else 0

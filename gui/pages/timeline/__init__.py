@@ -1,0 +1,286 @@
+"""Timeline: where the time of a pass goes, both backends one over the other, in tables, parts and words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QProgressBar,
+    QSplitter,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from bench.profile.events import Event
+from bench.profile.records import CaseProfile
+from bench.results.records import BackendInfo
+from gui.pages.timeline.timeline_lanes import FIRST_PASS, PASS, PROCESS, STEADY
+from gui.shell.page import Page
+from gui.shell.theme import Theming
+from gui.widgets.labels import Label
+from gui.work.profile_session import ProfileSession, ProfileStanding
+from gui.work.profile_state import Read
+from gui.work.run_state import RunState
+
+ORDER = 40
+EMPTY = (
+    "Press Profile: every kernel, copy, call into CUDA and step of a model appears here on one axis of time, "
+    "with the tables of them, the parts that add up to a pass, and the cold start told apart."
+)
+
+
+class TimelinePage(Page):
+    """gui.menus.timeline gives it its session."""
+
+    title = "Timeline"
+    begins = True
+    trace_wanted = Signal()
+    open_wanted = Signal()
+
+    def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
+        self.session: ProfileSession | None = None
+        self._models: Callable[[], Sequence[str]] = tuple
+        self._infos: Sequence[BackendInfo] = ()
+        super().__init__(state, theming, parent)
+
+    def connect_to(self, session: ProfileSession, models: Callable[[], Sequence[str]]) -> None:
+        """models: those that the form has."""
+        self.session, self._models = session, models
+        session.state.changed.connect(self.invalidate)
+        session.stands.connect(self._on_standing)
+
+    def show_backends(self, infos: Sequence[BackendInfo]) -> None:
+        """What the machine can run."""
+        self._infos = infos
+        self.invalidate()
+
+    def empty_text(self) -> str:
+        return EMPTY
+
+    def has_content(self) -> bool:
+        return self.session is not None
+
+    def build(self) -> QWidget:
+        from gui.pages.timeline.profile_controls import ProfileControls
+        from gui.pages.timeline.profile_details import ProfileDetails
+        from gui.pages.timeline.timeline_view import TimelineView
+        from gui.widgets.labels import Elided
+
+        session = self.session
+        assert session is not None
+        self._folder: object = None  # whose job the controls show
+        self._groups: tuple = ()
+        self._choices: dict[str, QComboBox] = {}
+        self.controls = ProfileControls()
+        self.controls.run_wanted.connect(session.run)
+        self.controls.cancel_wanted.connect(session.cancel)
+        self.controls.open_wanted.connect(self.open_wanted)
+        self.controls.trace_wanted.connect(self.trace_wanted)
+        self.controls.told.connect(session.told)
+        self._progress = QProgressBar()
+        self._progress.setTextVisible(False)
+        self._progress.setFixedSize(140, 8)
+        self._words = Label()
+        self._words.setProperty("role", "muted")
+        strip = QHBoxLayout()
+        strip.addWidget(self._progress)
+        strip.addWidget(self._words, 1)
+        self.view = TimelineView(self.theming)
+        self.view.picked.connect(self._on_event)
+        self._facts = Label()
+        self._facts.setWordWrap(True)
+        self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._notes = Elided()
+        self._notes.setProperty("role", "muted")
+        self.details = ProfileDetails(self.theming, session.background)
+        self.details.tables.picked.connect(self.view.select)
+        self.details.parts.picked.connect(self._on_bar)
+        top = QWidget()
+        column = QVBoxLayout(top)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(3)
+        column.addWidget(self._bar())
+        column.addWidget(self.view, 1)
+        column.addWidget(self._facts)
+        column.addWidget(self._notes)
+        self.split = QSplitter(Qt.Orientation.Vertical)
+        self.split.setObjectName("timeline-rows")
+        self.split.setChildrenCollapsible(False)
+        self.split.addWidget(top)
+        self.split.addWidget(self.details)
+        self.split.setSizes([380, 330])
+        nothing = Label(EMPTY)
+        nothing.setProperty("role", "empty")
+        nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        nothing.setWordWrap(True)
+        self.stack = QStackedWidget()
+        self.stack.addWidget(nothing)
+        self.stack.addWidget(self.split)
+        body = QWidget()
+        layout = QVBoxLayout(body)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.setSpacing(4)
+        layout.addWidget(self.controls)
+        layout.addLayout(strip)
+        layout.addWidget(self.stack, 1)
+        self._on_standing(session.standing)
+        return body
+
+    def _bar(self) -> QWidget:
+        """What is shown, and from where it is counted."""
+        from gui.pages.timeline.profile_controls import pair
+        from gui.widgets.flow_layout import FlowLayout
+
+        made = QWidget()
+        bar = FlowLayout(made, spacing=6)
+        for key, words in (("batch", "&Batch"), ("anchor", "&0 is where"), ("span", "&Go to")):
+            box = QComboBox()
+            box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+            box.activated.connect(self._on_span if key == "span" else self._on_chosen)
+            self._choices[key] = box
+            bar.addWidget(pair(words, box))
+        for anchor in (STEADY, FIRST_PASS, PROCESS):
+            self._choices["anchor"].addItem(anchor, anchor)
+        for sign, words, do in (
+            ("−", "Zoom out (−)", lambda: self.view.zoom_by(1 / 1.5)),
+            ("+", "Zoom in (+)", lambda: self.view.zoom_by(1.5)),
+            ("All", "Show everything (0)", self.view.fit),
+            ("Measured", "Show what is measured (Z)", self.view.zoom_to_measure),
+        ):
+            button = QToolButton()
+            button.setText(sign)
+            button.setToolTip(words)
+            button.setAccessibleName(words.partition(" (")[0])
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+            button.clicked.connect(do)
+            bar.addWidget(button)
+        return made
+
+    # --------------------------------------------------------------------------------------------- showing
+
+    def refresh(self) -> None:
+        session = self.session
+        assert session is not None
+        state = session.state
+        self.controls.show_models(self._models())
+        self.controls.show_infos(self._infos)
+        if state.profile is not None and state.folder != self._folder:
+            self._folder = state.folder
+            if not session.active:
+                self.controls.set_job(state.profile.job)
+        self._on_standing(session.standing)
+        self.stack.setCurrentIndex(1 if state.fine else 0)
+        if not state.fine:
+            return
+        cases = state.at(self._offer_batches(state.batches))
+        session.read(cases)
+        reads = [read for case in cases if (read := state.read(case)) is not None]
+        self._show_lanes(reads)
+        # What is missing is said here and not hidden in a tab.
+        notes: dict[str, list[str]] = {}
+        for case in cases:
+            for note in case.notes:
+                notes.setdefault(note, []).append(case.case.backend)
+        self._notes.setText(".  ".join(f"{', '.join(of)}: {note}" for note, of in notes.items()))
+        self._notes.setVisible(bool(notes))
+        assert state.profile is not None
+        self.details.show_cases(
+            state.profile, state.fine, cases, {read.case.case.key: read for read in reads}
+        )
+
+    def showcase(self) -> None:
+        """Take a profile where there is none; else one profiled pass of each."""
+        session = self.session
+        if session is None or session.active:
+            return
+        if session.state.profile is None and self.controls.chosen:
+            self.controls.request_run()
+        self._show_pass()
+
+    @property
+    def at_rest(self) -> bool:
+        return self.session is None or not (self.session.active or self.session.background.busy)
+
+    @property
+    def batch(self) -> int:
+        return int(self._choices["batch"].currentData() or 0)
+
+    def _offer_batches(self, batches: Sequence[int]) -> int:
+        box = self._choices["batch"]
+        if [box.itemData(i) for i in range(box.count())] != list(batches):
+            chosen = box.currentData()
+            box.clear()
+            for batch in batches:
+                box.addItem(f"{batch:,}", batch)
+            box.setCurrentIndex(max(0, box.findData(chosen)))
+        box.setEnabled(box.count() > 1)
+        return int(box.currentData())
+
+    def _show_lanes(self, reads: Sequence[Read]) -> None:
+        groups, anchor = tuple(read.lanes for read in reads), self._choices["anchor"].currentData()
+        if groups == self._groups and anchor == self.view.anchor:
+            return
+        fresh = [g.key for g in groups] != [g.key for g in self._groups]
+        self._groups = groups
+        self.view.show_groups(groups, anchor)
+        box = self._choices["span"]
+        box.clear()
+        for group in groups:
+            for span in group.spans:
+                box.addItem(f"{group.backend}: {span.title}", (span, group))
+        box.setEnabled(box.count() > 0)
+        if fresh:
+            self._show_pass()
+
+    def _show_pass(self) -> None:
+        """The first profiled pass of the case that takes longest for it: what one came to see, and not the
+        seconds of loading before it."""
+        box = self._choices["span"]
+        first = [i for i in range(box.count()) if box.itemData(i)[0].title == f"{PASS} 1"]
+        if first:
+            spans = {i: box.itemData(i)[0] for i in first}
+            box.setCurrentIndex(max(first, key=lambda i: spans[i].end_ns - spans[i].start_ns))
+            self._on_span()
+
+    def _on_standing(self, standing: ProfileStanding) -> None:
+        if self._body is None and not hasattr(self, "controls"):
+            return
+        self.controls.show_standing(standing)
+        self._progress.setVisible(standing.active)
+        self._progress.setRange(0, standing.total)
+        self._progress.setValue(standing.done)
+        words = standing.words if standing.active else standing.ended
+        self._words.setText(words[:1].upper() + words[1:])
+        self._words.setVisible(bool(words))
+
+    # -------------------------------------------------------------------------------------------- choosing
+
+    def _on_chosen(self) -> None:
+        self.invalidate()
+
+    def _on_span(self) -> None:
+        data = self._choices["span"].currentData()
+        if data is not None:
+            self.view.look_at(*data)
+
+    def _on_event(self, event: Event | None) -> None:
+        if event is None:
+            self._facts.setText(
+                "Drag to measure, wheel to zoom, Shift and drag to move, click for the figures."
+            )
+            return
+        self._facts.setText(self.view.words(event))
+
+    def _on_bar(self, case: CaseProfile) -> None:
+        box = self._choices["batch"]
+        box.setCurrentIndex(max(0, box.findData(case.case.batch)))
+        self.details.choose(case.case.backend)
+        self.invalidate()
+
+
+PAGE = TimelinePage

@@ -1,0 +1,177 @@
+"""Stacked bars side by side at equal distances, over batch sizes or whatever the axis names; one item a
+category, its data set anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF
+from PySide6.QtWidgets import QWidget
+
+from bench.charts import Bar, Category
+from bench.charts.definitions import Baseline
+from gui.plots.base import PanelPlot, failure_line, line_of
+from gui.shell.theme import Theming
+
+THICK = 0.74  # of the distance between two bars
+SLANT = 90  # degrees by which totals are turned where they have no room
+
+
+class BarPlot(PanelPlot):
+    """`categories`: of the chart, in stacking order."""
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        self.categories: tuple[Category, ...] = ()
+        self.ticks: tuple[float, ...] = ()
+        self._stacks: dict[str, pg.BarGraphItem] = {}
+        self._totals: list[pg.TextItem] = []
+        self._lines: list[pg.InfiniteLine] = []
+        super().__init__(theming, parent)
+        self.getPlotItem().showGrid(x=False, y=True, alpha=0.25)
+        box = self.getPlotItem().getViewBox()
+        box.setMouseEnabled(x=False, y=False)
+        box.sigResized.connect(self._on_resized)
+
+    def draw(self) -> None:
+        panel = self.panel
+        assert panel is not None
+        bars = panel.bars
+        batches = sorted({b.x for b in bars} | set(panel.x.ticks) | set(self.ticks))
+        self._places = {batch: float(i) for i, batch in enumerate(batches)}
+        named = dict(zip(panel.x.ticks, panel.x.labels, strict=False))
+        self.x_axis.names = {place: named.get(batch, f"{batch:.0f}") for batch, place in self._places.items()}
+        self.x_axis.describe(panel.x, False)
+        self.y_axis.describe(panel.y, False, fixed=panel.y.ticks)
+        bases = {bar.x: 0.0 for bar in bars}
+        for category in self.categories:
+            heights = {bar.x: _height(bar, category.key) for bar in bars}
+            self._fill(category, bars, bases, heights)
+            if category.key not in self.hidden:
+                for x, height in heights.items():
+                    bases[x] += height
+        for key in [k for k in self._stacks if k not in {c.key for c in self.categories}]:
+            self.removeItem(self._stacks.pop(key))
+        self._rule(panel.baselines)
+        levels = [sum(p.value for p in bar.parts) for bar in bars] + [line.y for line in panel.baselines]
+        highest = max(levels, default=1.0) or 1.0
+        room = self._label(bars, bases, bool(panel.baselines))
+        height = max(40.0, self.getPlotItem().getViewBox().height())
+        top = highest / (1 - min(0.6, room / height))
+        self.fit(-0.6, max(1, len(batches)) - 0.4, 0.0, top)
+
+    def nearest(self, position: QPointF) -> float | None:
+        return min(self._places.values(), key=lambda p: abs(p - position.x()), default=None)
+
+    def words_at(self, x: float) -> str:
+        bar = self._bar_at(x)
+        if bar is None:
+            return ""
+        assert self.panel is not None
+        named = dict(zip(self.panel.x.ticks, self.panel.x.labels, strict=False))
+        head = escape(named.get(bar.x, f"batch {bar.x:,.0f}"))
+        head = f"<div>{head}{', ' + escape(bar.total) if bar.total else ''}</div>"
+        head += "".join(f"<div>! {escape(text)}</div>" for text in bar.doubts)
+        if bar.mark is not None:
+            return head + failure_line(self.theming.theme.failed, "", bar.mark.disposition, bar.mark.reason)
+        total = sum(p.value for p in bar.parts) or 1.0
+        known = {c.key: c for c in self.categories}
+        lines = [
+            line_of(
+                known[p.category].colour,
+                known[p.category].label,
+                f"{p.text} ({p.value / total:.0%})" if len(bar.parts) > 1 else p.text,
+            )
+            for p in reversed(bar.parts)
+            if p.value > 0 and p.category in known
+        ]
+        return head + "".join(lines)
+
+    def pick(self, position: QPointF) -> tuple[str, float] | None:
+        x = self.nearest(position)
+        bar = self._bar_at(x) if x is not None else None
+        assert self.panel is not None
+        return (self.panel.title, bar.x) if bar is not None else None
+
+    def _on_resized(self) -> None:
+        if self.panel is not None:
+            self.draw()
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _fill(
+        self,
+        category: Category,
+        bars: tuple[Bar, ...],
+        bases: dict[float, float],
+        heights: dict[float, float],
+    ) -> None:
+        item = self._stacks.get(category.key)
+        if item is None:
+            item = self._stacks[category.key] = pg.BarGraphItem(x=[0], y0=[0], height=[0], width=THICK)
+            self.addItem(item, ignoreBounds=True)
+        item.setVisible(category.key not in self.hidden)
+        edge = self.theming.theme.muted if self.theming.theme.dark else self.theming.theme.paper
+        item.setOpts(
+            x=np.array([self._places[bar.x] for bar in bars]),
+            y0=np.array([bases[bar.x] for bar in bars]),
+            height=np.array([heights[bar.x] for bar in bars]),
+            width=THICK,
+            brush=pg.mkBrush(category.colour),
+            pen=pg.mkPen(edge, width=0.5),
+        )
+
+    def _rule(self, baselines: Sequence[Baseline]) -> None:
+        """A dashed line a baseline; the legend says what it is."""
+        while len(self._lines) < len(baselines):
+            line = pg.InfiniteLine(angle=0, movable=False)
+            line.setZValue(5)
+            self.addItem(line, ignoreBounds=True)
+            self._lines.append(line)
+        for line in self._lines[len(baselines) :]:
+            line.setVisible(False)
+        for line, baseline in zip(self._lines, baselines, strict=False):
+            line.setVisible(baseline.label not in self.hidden)
+            line.setPos(baseline.y)
+            line.setPen(pg.mkPen(baseline.colour, width=self.pixels(1.6), style=Qt.PenStyle.DashLine))
+
+    def _label(self, bars: tuple[Bar, ...], bases: dict[float, float], levels: bool) -> float:
+        """Totals above the bars, turned where they have no room; how many pixels high they are."""
+        theme = self.theming.theme
+        room = max(1.0, (self.width() - 70) / max(1, len(self._places)))
+        font = self.font()
+        font.setPointSizeF(max(6.5, font.pointSizeF() - 2))
+        widest = max((QFontMetricsF(font).horizontalAdvance(bar.total) for bar in bars), default=0.0)
+        upright = widest + 6 > room
+        while len(self._totals) < len(bars):
+            text = pg.TextItem()
+            self.addItem(text, ignoreBounds=True)
+            self._totals.append(text)
+        for text in self._totals[len(bars) :]:
+            text.setVisible(False)
+        for text, bar in zip(self._totals, bars, strict=False):
+            failed = bar.mark is not None
+            text.setVisible(True)
+            # No level may run through a total.
+            text.textItem.document().setDocumentMargin(1 if levels else 4)
+            text.fill = pg.mkBrush(theme.paper if levels else None)
+            text.setZValue(6 if levels else 0)
+            text.setFont(font)
+            text.setColor(QColor(theme.failed if failed else theme.ink))
+            text.setPlainText("✕" if failed else bar.total)
+            text.setAnchor((0.0, 0.5) if upright and not failed else (0.5, 1.0))
+            text.setAngle(SLANT if upright and not failed else 0)
+            text.setPos(self._places[bar.x], bases[bar.x])
+            text.updateTextPos()
+        return (widest if upright else QFontMetricsF(font).height()) + 10
+
+    def _bar_at(self, x: float) -> Bar | None:
+        assert self.panel is not None
+        return next((bar for bar in self.panel.bars if self._places.get(bar.x) == x), None)
+
+
+def _height(bar: Bar, category: str) -> float:
+    return sum(part.value for part in bar.parts if part.category == category)

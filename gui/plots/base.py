@@ -1,0 +1,204 @@
+"""What line plots and bar plots share: theme, crosshair with read-out, and a view that holds still.
+
+The view is fitted to the data until the user pans or zooms; from then on it stays as the user left it, and a
+double click fits it again. Axes never move for any other reason.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
+from PySide6.QtGui import QHideEvent
+from PySide6.QtWidgets import QWidget
+
+from bench.charts import Panel
+from gui.plots.axes import ScaleAxis
+from gui.shell.theme import Theming
+from gui.widgets.labels import Label
+
+READOUT_WIDTH = 430  # pixels at most; longer lines wrap
+SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t"}
+
+
+class PanelPlot(pg.PlotWidget):
+    """One panel. `picked` carries (series label, batch) of what was clicked."""
+
+    picked = Signal(str, float)
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        self.x_axis, self.y_axis = ScaleAxis("bottom"), ScaleAxis("left")
+        super().__init__(parent, axisItems={"bottom": self.x_axis, "left": self.y_axis})
+        self.theming = theming
+        self.panel: Panel | None = None
+        self.hidden: frozenset[str] = frozenset()
+        self._touched = False
+        self._fitted: tuple[float, float, float, float] | None = None
+        item = self.getPlotItem()
+        item.hideButtons()
+        item.setMenuEnabled(False)
+        item.showGrid(x=True, y=True, alpha=0.25)
+        for axis in (self.x_axis, self.y_axis):
+            axis.setZValue(-1)  # the grid lies below what is drawn, names among it
+        box = item.getViewBox()
+        box.disableAutoRange()
+        box.sigRangeChangedManually.connect(self._on_touched)
+        self.cross = pg.InfiniteLine(angle=90, movable=False)
+        self.cross.setZValue(-5)
+        self.cross.hide()
+        self.addItem(self.cross, ignoreBounds=True)
+        self.readout = Label(parent=self)
+        self.readout.setTextFormat(Qt.TextFormat.RichText)
+        self.readout.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.readout.hide()
+        self.scene().sigMouseMoved.connect(self._on_moved)
+        self.scene().sigMouseClicked.connect(self._on_clicked)
+        self.setMinimumSize(140, 110)
+        self.restyle()
+
+    def sizeHint(self) -> QSize:
+        """Little, so that a row of charts is not higher than one of charts that are still to come."""
+        return self.minimumSize()
+
+    # ------------------------------------------------------------------------------------- for subclasses
+
+    def draw(self) -> None:
+        """Put `self.panel` into the items."""
+        raise NotImplementedError
+
+    def nearest(self, position: QPointF) -> float | None:
+        """The x position of the data nearest to a point of the view."""
+        raise NotImplementedError
+
+    def words_at(self, x: float) -> str:
+        """What to read out there, as HTML; "" for nothing."""
+        raise NotImplementedError
+
+    def pick(self, position: QPointF) -> tuple[str, float] | None:
+        """(series label, batch) nearest to a click."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------ for views
+
+    def show_panel(self, panel: Panel) -> None:
+        self.panel = panel
+        self.draw()
+
+    def set_hidden(self, hidden: frozenset[str]) -> None:
+        """Labels of series, or keys of categories, not to show."""
+        self.hidden = hidden
+        if self.panel is not None:
+            self.draw()
+
+    def restyle(self) -> None:
+        theme = self.theming.theme
+        self.setBackground(theme.paper)
+        self.cross.setPen(pg.mkPen(theme.muted, width=self.pixels(1), style=Qt.PenStyle.DashLine))
+        for axis in (self.x_axis, self.y_axis):
+            axis.setPen(pg.mkPen(theme.muted, width=self.pixels(1)))
+            axis.setTextPen(pg.mkPen(theme.ink))
+            axis.colour_label(theme.muted)
+        self.readout.setStyleSheet(
+            f"background: {theme.window}; color: {theme.ink}; border: 1px solid {theme.line};"
+            "border-radius: 3px; padding: 4px;"
+        )
+        if self.panel is not None:
+            self.draw()
+
+    def fit(self, x0: float, x1: float, y0: float, y1: float, force: bool = False) -> None:
+        """Show these bounds (positions), unless the user has a view of his own."""
+        wanted = (x0, x1, y0, y1)
+        if force:
+            self._touched = False
+        if self._touched or wanted == self._fitted:
+            return
+        self._fitted = wanted
+        self.getPlotItem().getViewBox().setRange(xRange=(x0, x1), yRange=(y0, y1), padding=0)
+
+    def reset_view(self) -> None:
+        """Back to all of the data."""
+        self._touched, self._fitted = False, None
+        if self.panel is not None:
+            self.draw()
+
+    def read_out(self, x: float | None) -> None:
+        """Put the crosshair at a position and say what is there; None takes it away."""
+        text = self.words_at(x) if x is not None else ""
+        if x is None or not text:
+            self.cross.hide()
+            self.readout.hide()
+            return
+        self.cross.setPos(x)
+        self.cross.show()
+        self.readout.setText(text)
+        self._place_readout(x)
+
+    def _place_readout(self, x: float) -> None:
+        """Beside the crosshair, over whatever of the window lies there: a plot may be too small for it."""
+        window = self.window()
+        if self.readout.parent() is not window:
+            self.readout.setParent(window)
+        self.readout.setWordWrap(False)
+        if self.readout.sizeHint().width() > READOUT_WIDTH:
+            self.readout.setWordWrap(True)
+            self.readout.setFixedWidth(READOUT_WIDTH)
+        else:
+            self.readout.setMinimumWidth(0)
+            self.readout.setMaximumWidth(READOUT_WIDTH)
+        self.readout.adjustSize()
+        box = self.getPlotItem().getViewBox()
+        top = box.mapToScene(QPointF(0, 0)).y()
+        at = self.mapTo(window, QPointF(box.mapViewToScene(QPointF(x, 0)).x(), top))
+        left, gap = at.x() + 14, 14
+        if left + self.readout.width() > window.width() - gap:
+            left = at.x() - 14 - self.readout.width()
+        low = window.height() - self.readout.height() - gap
+        self.readout.move(max(gap, round(left)), max(gap, min(round(at.y()), low)))
+        self.readout.show()
+        self.readout.raise_()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self.read_out(None)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.read_out(None)
+
+    def pixels(self, width: float) -> float:
+        """A pen's width: Qt counts a cosmetic pen's in pixels of the device."""
+        return width * self.devicePixelRatioF()
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _on_touched(self, *_: object) -> None:
+        self._touched = True
+
+    def _on_moved(self, at: QPointF) -> None:
+        box = self.getPlotItem().getViewBox()
+        inside = self.panel is not None and box.sceneBoundingRect().contains(at)
+        self.read_out(self.nearest(box.mapSceneToView(at)) if inside else None)
+
+    def _on_clicked(self, event: Any) -> None:
+        if event.button() != Qt.MouseButton.LeftButton or self.panel is None:
+            return
+        if event.double():
+            self.reset_view()
+            return
+        box = self.getPlotItem().getViewBox()
+        if box.sceneBoundingRect().contains(event.scenePos()):
+            found = self.pick(box.mapSceneToView(event.scenePos()))
+            if found is not None:
+                self.picked.emit(*found)
+
+
+def line_of(colour: str, label: str, text: str) -> str:
+    """One line of a read-out."""
+    return f'<div><span style="color:{colour}">■</span> {escape(label)}&nbsp; <b>{escape(text)}</b></div>'
+
+
+def failure_line(colour: str, label: str, disposition: str, reason: str) -> str:
+    words = disposition.replace("_", " ") + (f": {reason}" if reason else "")
+    return f'<div><span style="color:{colour}">✕</span> {escape(label)}&nbsp; {escape(words)}</div>'

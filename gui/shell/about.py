@@ -1,0 +1,117 @@
+"""Help → About: what this is, in which version, on what machine, under what licence; ready to be copied."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+from PySide6.QtCore import Qt, qVersion
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QDialogButtonBox,
+    QPlainTextEdit,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from bench.results.records import Environment
+from bench.words import units
+from bench.words.version import ROOT, version
+from gui.widgets.labels import Label
+
+IDEA = "Is my kernel right, how fast is it beside the reference, and what holds it back?"
+PACKAGES = ("PySide6-Essentials", "pyqtgraph", "matplotlib", "numpy", "msgspec")  # what the window runs on
+
+
+class About(QDialog):
+    """`environment`: of this machine, as a worker told it; None while none has."""
+
+    def __init__(self, environment: Environment | None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("About Kernelscope")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.text = facts(environment)
+        name = Label(f"Kernelscope {version()}".rstrip())
+        font = name.font()
+        font.setPointSizeF(font.pointSizeF() * 1.5)
+        font.setBold(True)
+        name.setFont(font)
+        name.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        idea = Label(IDEA)
+        idea.setProperty("role", "muted")
+        self.tabs = QTabWidget()
+        self.tabs.addTab(_pane(self.text, "Versions and machine"), "&Versions and machine")
+        self.tabs.addTab(_pane(licence(), "Licence"), "&Licence")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        self.copy_button = buttons.addButton("&Copy", QDialogButtonBox.ButtonRole.ActionRole)
+        self.copy_button.setToolTip("Copy versions and machine, for a report of a fault")
+        self.copy_button.clicked.connect(self.copy)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(16, 14, 16, 12)
+        for widget in (name, idea):
+            layout.addWidget(widget)
+        layout.addSpacing(8)
+        layout.addWidget(self.tabs, 1)
+        layout.addWidget(buttons)
+        self.resize(620, 480)
+
+    def copy(self) -> None:
+        QApplication.clipboard().setText(self.text)
+        self.copy_button.setText("Copied")
+
+
+def facts(environment: Environment | None) -> str:
+    """Versions and machine, one a line."""
+    lines = [
+        f"Kernelscope {version()}".rstrip(),
+        f"Python {platform.python_version()}",
+        f"Qt {qVersion()} on {QApplication.platformName()}",
+    ]
+    lines += [f"{name} {found}" for name in PACKAGES if (found := _installed(name))]
+    if environment is None:
+        return "\n".join([*lines, "", "The machine is read by the worker, which has not started yet."])
+    shown = {name.lower() for name in PACKAGES}
+    lines += [f"{name} {v}" for name, v in environment.packages.items() if name.lower() not in shown]
+    machine = (
+        ("machine", environment.machine),
+        ("system", environment.os),
+        ("CPU", f"{environment.cpu} ({environment.cores} cores)" if environment.cores else environment.cpu),
+        ("memory", units.nbytes(environment.memory_nbytes) if environment.memory_nbytes else ""),
+        ("GPU", environment.gpu or "none found"),
+        ("driver", environment.driver),
+        ("CUDA", environment.cuda),
+    )
+    lines += ["", *(f"{name}: {value}" for name, value in machine if value), ""]
+    lines += [f"{backend.name}: {backend.unavailable or 'available'}" for backend in environment.backends]
+    return "\n".join(lines).rstrip()
+
+
+def licence() -> str:
+    """The text of the licence that lies with the program."""
+    try:
+        return (ROOT / "LICENSE").read_text(encoding="utf-8")
+    except OSError:
+        return "The file LICENSE that comes with the program is missing here."
+
+
+def _installed(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _pane(text: str, name: str) -> QPlainTextEdit:
+    pane = QPlainTextEdit(text)
+    pane.setReadOnly(True)
+    pane.setAccessibleName(name)
+    pane.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+    pane.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
+    pane.setTextInteractionFlags(
+        Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+    )
+    return pane

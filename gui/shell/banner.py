@@ -1,0 +1,77 @@
+"""A strip above the pages for what the user should know now: never a dialog, gone by a click. What needs his
+word has a button."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
+
+from gui.widgets.labels import Label
+
+MOST = 3  # messages shown at once; older ones are in the log
+
+
+class Banner(QFrame):
+    """Shows the last few messages; the same one again only counts up."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("role", "banner")
+        self._messages: dict[str, int] = {}
+        self._label = Label()
+        self._label.setWordWrap(True)
+        self._label.setTextFormat(Qt.TextFormat.PlainText)
+        self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        close = QToolButton()
+        close.setText("✕")
+        close.setAutoRaise(True)
+        close.setToolTip("Dismiss (Esc)")
+        close.setAccessibleName("Dismiss the message")
+        close.clicked.connect(self.dismiss)
+        self.button = QPushButton()
+        self.button.clicked.connect(self._agree)
+        self.button.hide()
+        self._agreed: Callable[[], None] | None = None
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(10, 6, 6, 6)
+        layout.addWidget(self._label, 1)
+        layout.addWidget(self.button, 0, Qt.AlignmentFlag.AlignTop)
+        layout.addWidget(close, 0, Qt.AlignmentFlag.AlignTop)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        return self._label.text() if not self.isHidden() else ""
+
+    def show_message(self, text: str) -> None:
+        count = self._messages.pop(text, 0)
+        self._messages[text] = count + 1
+        while len(self._messages) > MOST:
+            del self._messages[next(iter(self._messages))]
+        lines = [t if n == 1 else f"{t} ({n} times)" for t, n in self._messages.items()]
+        self._label.setText("\n".join(lines))
+        self.show()
+
+    def ask(self, text: str, words: str, agreed: Callable[[], None]) -> None:
+        """Show a message with a button of these words, which does what is `agreed` to; of several questions
+        the last."""
+        self.dismiss()
+        self._agreed = agreed
+        self.button.setText(words)
+        self.button.setAccessibleName(words)
+        self.button.show()
+        self.show_message(text)
+
+    def dismiss(self) -> None:
+        self._messages.clear()
+        self._agreed = None
+        self.button.hide()
+        self.hide()
+
+    def _agree(self) -> None:
+        agreed = self._agreed
+        self.dismiss()
+        if agreed is not None:
+            agreed()

@@ -1,0 +1,332 @@
+"""The window: job form, pages, inspector, problems, progress, machine strip; wires them, computes nothing.
+
+What the groups of actions in gui/menus may use: `state`, `session`, `theming`, `settings`, `form`,
+`menu_actions`, `tabs`, `pages`, `redraw`, `tell(sentence)`, `start(job)`.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSettings, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QMainWindow,
+    QMessageBox,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from bench.results import rows
+from bench.results.records import BackendInfo, Hello, Job, Log
+from gui.form.job_form import JobForm
+from gui.shell import faults, splitters
+from gui.shell.actions import Actions
+from gui.shell.banner import Banner
+from gui.shell.docks import Docks
+from gui.shell.machine_strip import MachineStrip
+from gui.shell.page import Page, page_types
+from gui.shell.progress_strip import ProgressStrip
+from gui.shell.redraw import Redraw
+from gui.shell.theme import Theming
+from gui.widgets.inspector import Inspector
+from gui.widgets.problems import Problems
+from gui.work.run_state import RunState
+from gui.work.session import RUNS, Session
+from gui.work.standing import Standing
+from kernels.errors import KernelscopeError
+
+if TYPE_CHECKING:
+    from gui.menus.ladder import LadderActions
+    from gui.menus.timeline import ProfileActions
+
+SIZE = (1500, 940)
+TRUST = "Run these kernels"
+
+
+class MainWindow(QMainWindow):
+    """`command`: another worker than ours (tests). Show it, then `begin`. `closing`: it goes now."""
+
+    closing = Signal()
+
+    def __init__(
+        self,
+        settings: QSettings,
+        theming: Theming,
+        command: Sequence[str] | None = None,
+        runs: Path = RUNS,
+        fault_handler: faults.Faults | None = None,
+    ) -> None:
+        super().__init__()
+        self.setObjectName("main")
+        self.setWindowTitle("Kernelscope")
+        self.setAcceptDrops(True)
+        self.setDockNestingEnabled(False)
+        self.settings = settings
+        self.theming = theming
+        self.backends: tuple[BackendInfo, ...] = ()
+        self.state = RunState(self)
+        self.session = Session(self.state, self, command, runs)
+        self.redraw = Redraw(self.state, self)
+        self._ended = False
+        self._opened_problems = False  # the list of problems came up by itself
+        # Each: what runs, in words, which closing the window would end; "" where nothing does.
+        self.running: list[Callable[[], str]] = [lambda: "A run is active" if self.session.active else ""]
+        self.ladders: LadderActions | None = None  # gui.menus.ladder
+        self.profiles: ProfileActions | None = None  # gui.menus.timeline
+        self._build()
+        self.menu_actions = Actions(self)
+        self.menu_actions.collect()
+        self._connect(fault_handler)
+        self._restore()
+
+    def begin(self) -> None:
+        """Start what runs beside the window: a worker in waiting, the machine's readings."""
+        self.session.warm_up()
+        self.machine.start()
+        # While the user looks at the form there is time to build the page that a run will fill.
+        QTimer.singleShot(200, self, self._prepare_page)
+
+    def tell(self, text: str) -> None:
+        """Say a sentence that the user should read, without stopping him."""
+        faults.log.info("told: %s", text)
+        self.banner.show_message(text)
+
+    def doubt(self, reason: str, run: Callable[[], None]) -> None:
+        """Say why kernels of somebody else's are not run, with a button that runs them."""
+        faults.log.info("doubted: %s", reason)
+        self.banner.ask(f"{reason[:1].upper()}{reason[1:]}. Read them before you run them.", TRUST, run)
+
+    def start(self, job: Job, folder: Path | None = None) -> None:
+        """Run a job; what is wrong with it is told."""
+        if self.session.active:
+            self.tell("A run is active; cancel it or wait for its end.")
+            return
+        try:
+            self.session.start(job, folder)
+        except KernelscopeError as error:
+            self.tell(str(error))
+
+    def open_models(self, paths: Sequence[str] = ()) -> None:
+        """Put .onnx files into the form; without paths, ask for them."""
+        if not paths:
+            paths, _ = QFileDialog.getOpenFileNames(
+                self, "Open models", str(self.settings.value("folder", "")), "ONNX models (*.onnx)"
+            )
+        for path in paths:
+            if path.endswith(".onnx") and Path(path).is_file():
+                self.form.add_model(str(Path(path).absolute()))
+                self.settings.setValue("folder", str(Path(path).parent))
+            else:
+                self.tell(f"{Path(path).name} is no .onnx file; a model has to be one.")
+
+    def end(self) -> None:
+        """Close without asking; what was measured is kept."""
+        self._ended = True
+        self.close()
+
+    @property
+    def page(self) -> Page:
+        """The page in front."""
+        page = self.tabs.currentWidget()
+        assert isinstance(page, Page)
+        return page
+
+    # ------------------------------------------------------------------------------------------ events
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._docks.fit(self.width())
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        running = next(filter(None, (words() for words in self.running)), "")
+        if running and not self._ended and not self._may_end(running):
+            event.ignore()
+            return
+        self._ended = True
+        self._keep()
+        self.closing.emit()
+        self.session.quit()
+        self.machine.stop()
+        event.accept()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if any(url.toLocalFile().endswith(".onnx") for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self.open_models([url.toLocalFile() for url in event.mimeData().urls()])
+        event.acceptProposedAction()
+
+    # ------------------------------------------------------------------------------------------ building
+
+    def _build(self) -> None:
+        self.banner = Banner()
+        self.tabs = QTabWidget()
+        self.tabs.setDocumentMode(True)
+        self.pages = [page(self.state, self.theming) for page in page_types()]
+        for page in self.pages:
+            page.built.connect(functools.partial(splitters.restore, self.settings))
+            self.tabs.addTab(page, page.title)
+        centre = QWidget()
+        layout = QVBoxLayout(centre)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        layout.addWidget(self.banner)
+        layout.addWidget(self.tabs, 1)
+        self.setCentralWidget(centre)
+
+        self.form = JobForm(self.settings)
+        self.inspector = Inspector(self.state, self.theming)
+        self.problems = Problems(self.state)
+        self._docks = docks = Docks(self, self.form, self.inspector, self.problems)
+        self.form_dock, self.inspector_dock, self.problems_dock = docks.form, docks.inspector, docks.problems
+        for dock in (docks.form, docks.inspector, docks.problems):
+            dock.visibilityChanged.connect(self.redraw.wake)
+
+        self.progress = ProgressStrip()
+        self.machine = MachineStrip(self.theming)
+        strip = QWidget()
+        row = QHBoxLayout(strip)
+        row.setContentsMargins(0, 0, 0, 0)
+        divider = QFrame()
+        divider.setFrameShape(QFrame.Shape.VLine)
+        divider.setFrameShadow(QFrame.Shadow.Plain)
+        divider.setProperty("role", "divider")
+        row.addWidget(self.progress, 1)
+        row.addWidget(divider)
+        row.addWidget(self.machine)
+        strip.setMinimumHeight(self.progress.cancel_button.sizeHint().height() + 6)  # also while it is hidden
+        self.statusBar().addWidget(strip, 1)
+        self.statusBar().setSizeGripEnabled(False)
+        self.redraw.add(*self.pages, self.inspector)
+        self.redraw.add(_Always(self.problems))
+
+    def _connect(self, fault_handler: faults.Faults | None) -> None:
+        self.form.run_wanted.connect(self.start)
+        self.form.open_wanted.connect(self.open_models)
+        self.session.stands.connect(self._on_standing)
+        self.session.greeted.connect(self._on_hello)
+        self.session.told.connect(self.tell)
+        self.session.doubted.connect(self.doubt)
+        self.session.logged.connect(self._on_log)
+        self.progress.pause.connect(self.session.pause)
+        self.progress.resume.connect(self.session.resume)
+        self.progress.cancel.connect(self.session.cancel)
+        self.problems.counted.connect(self._on_problems)
+        self.state.replaced.connect(self._on_replaced)
+        self.tabs.currentChanged.connect(lambda _: self.redraw.wake())
+        if fault_handler is not None:
+            fault_handler.raised.connect(self.banner.show_message)
+            fault_handler.listen()
+            self.closing.connect(fault_handler.deafen)
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _restore(self) -> None:
+        self.resize(*SIZE)
+        geometry, layout = self.settings.value("geometry"), self.settings.value("layout")
+        if geometry is not None:
+            self.restoreGeometry(geometry)
+        if layout is not None:
+            self.restoreState(layout)
+            self._docks.folded = str(self.settings.value("folded", "false")).lower() == "true"
+            self.problems_dock.hide()  # there is none yet
+
+    def _keep(self) -> None:
+        self.form.save()
+        self.settings.setValue("geometry", self.saveGeometry())
+        self.settings.setValue("layout", self.saveState())
+        self.settings.setValue("folded", self._docks.folded)
+        splitters.keep(self.settings, self.tabs)
+        self.settings.setValue("theme", self.theming.choice)
+        self.settings.sync()
+
+    def _may_end(self, running: str) -> bool:
+        later = ", and the run can go on later" if self.session.active else ""
+        answer = QMessageBox.question(
+            self,
+            running,
+            f"End it? What was measured is kept{later}.",
+            QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No,
+            QMessageBox.StandardButton.Yes,
+        )
+        return answer == QMessageBox.StandardButton.Yes
+
+    def _prepare_page(self) -> None:
+        if self._ended:
+            return
+        self.page.prepare()
+        early = [step for page in self.pages if page is not self.page for step in page.early()]
+        self._go_through(deque([*self.page.ahead(), rows.warm_up, *early, _settle_memory]))
+
+    def _go_through(self, steps: deque[Callable[[], object]]) -> None:
+        """One step after another, the user's events between them."""
+        if steps and not self._ended:
+            steps.popleft()()
+            QTimer.singleShot(10, self, lambda: self._go_through(steps))
+
+    def _on_standing(self, standing: Standing) -> None:
+        self.progress.show_standing(standing)
+        self.form.set_busy(standing.active)
+        for name, enabled in (
+            ("run", not standing.active),
+            ("pause", standing.active and standing.phase != "cancelling"),
+            ("cancel", standing.active and standing.phase != "cancelling"),
+        ):
+            self.menu_actions.by_name[name].setEnabled(enabled)
+        paused = standing.phase in ("paused", "pausing")
+        self.menu_actions.by_name["pause"].setText("&Go on" if paused else "&Pause")
+
+    def _on_hello(self, hello: Hello) -> None:
+        self.backends = hello.environment.backends
+        self.form.show_backends(self.backends)
+
+    def _on_log(self, message: Log) -> None:
+        faults.log.info("worker %s: %s", message.level, message.text)
+        self.problems.logged(message)
+
+    def _on_problems(self, count: int) -> None:
+        self.problems_dock.setWindowTitle(f"Problems ({count})" if count else "Problems")
+        if count and self.problems_dock.isHidden():
+            self.problems_dock.show()
+            self._opened_problems = True
+        elif not count and self._opened_problems:  # the pages have better use for the room
+            self.problems_dock.hide()
+            self._opened_problems = False
+
+    def _on_replaced(self) -> None:
+        where = f": {self.state.folder.name}" if self.state.folder is not None else ""
+        self.setWindowTitle(f"Kernelscope{where}")
+
+
+def _settle_memory() -> None:
+    # What is loaded by now stays: a full collection that looks through all of it takes 40 ms.
+    gc.collect()
+    gc.freeze()
+
+
+class _Always:
+    """A view that is kept up to date also while it is hidden: the problems decide whether they are shown."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+
+    @property
+    def dirty(self) -> bool:
+        return self._problems.dirty
+
+    def redraw(self) -> None:
+        self._problems.redraw()
+
+    def isVisible(self) -> bool:
+        return True

@@ -1,0 +1,95 @@
+"""Where the run stands: the case in words, how many of how many, the time left; pause and cancel."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
+
+from gui.widgets.labels import Elided, Label
+from gui.work.standing import Ended, Standing
+
+IDLE = "Ready. F5 runs the comparison."
+
+
+class ProgressStrip(QWidget):
+    pause = Signal()
+    resume = Signal()
+    cancel = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._standing = Standing()
+        self.words = Elided(IDLE)
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setFixedWidth(160)
+        self.bar.setMaximumHeight(12)
+        self.numbers = Label()
+        self.left = Label()
+        self.left.setProperty("role", "muted")
+        self.pause_button = QPushButton("Pause")
+        self.pause_button.setToolTip(
+            "Let go of the machine after the pass in progress; its case starts from its beginning later (F6)"
+        )
+        self.cancel_button = QPushButton("Cancel")
+        self.cancel_button.setToolTip("End the run and keep what was measured (Shift+F5)")
+        self.pause_button.clicked.connect(self._on_pause)
+        self.cancel_button.clicked.connect(self.cancel)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(8, 2, 8, 2)
+        layout.addWidget(self.words, 1)
+        for widget in (self.bar, self.numbers, self.left, self.pause_button, self.cancel_button):
+            layout.addWidget(widget)
+        self.show_standing(Standing())
+
+    def show_standing(self, standing: Standing) -> None:
+        self._standing = standing
+        active = standing.active
+        for widget in (self.bar, self.numbers, self.left, self.pause_button, self.cancel_button):
+            widget.setVisible(active)
+        self.words.setText(_words(standing))
+        if not active:
+            return
+        self.bar.setRange(0, standing.total)
+        self.bar.setValue(standing.done)
+        self.numbers.setText(f"{standing.done:,} / {standing.total:,}" if standing.total else "")
+        left = standing.seconds_left
+        self.left.setText(f"about {clock(left)} left" if left is not None else "")
+        paused = standing.phase in ("paused", "pausing")
+        self.pause_button.setText("Go on" if paused else "Pause")
+        self.pause_button.setEnabled(standing.phase != "cancelling")
+        self.cancel_button.setEnabled(standing.phase != "cancelling")
+
+    def _on_pause(self) -> None:
+        (self.resume if self._standing.phase in ("paused", "pausing") else self.pause).emit()
+
+
+def _words(standing: Standing) -> str:
+    match standing.phase:
+        case "idle":
+            return outcome(standing.ended) if standing.ended is not None else IDLE
+        case "pausing":
+            return f"Pausing after this pass: {standing.words}"
+        case "paused":
+            return "Paused. The case in progress starts again when you go on."
+        case "cancelling":
+            return f"Cancelling after this pass: {standing.words}"
+    return standing.words[:1].upper() + standing.words[1:]
+
+
+def outcome(ended: Ended) -> str:
+    """What came of a run: "18 of 18 cases ok in 0:35, run kept in runs/…"."""
+    if not ended.total:
+        return f"Nothing was measured; the run's log is kept in {ended.folder}"
+    counts = dict(ended.counts)
+    ok = counts.pop("ok", 0)
+    rest = "".join(f", {count:,} {name.replace('_', ' ')}" for name, count in counts.items())
+    words = f"{ok:,} of {ended.total:,} cases ok{rest} in {clock(ended.seconds)}, run kept in {ended.folder}"
+    return f"Cancelled: {words}" if ended.cancelled else words
+
+
+def clock(seconds: float) -> str:
+    """Seconds as "1:05", or "2:03:04" from an hour on."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

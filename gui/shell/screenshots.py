@@ -1,0 +1,235 @@
+"""Pictures of the running window, every page in both themes: `python -m gui.shell.screenshots --out DIR`.
+
+It opens the real window on whatever platform Qt has (a display, or QT_QPA_PLATFORM=offscreen), with settings
+and a runs folder of its own, shows a run (the sample, or --run) or measures one (--live), and leaves one PNG
+a page and theme: `compare-light.png`, … With --live also the window in the middle of the run. Its exit code
+is 1 where the window had something to complain about.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QSettings
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication, QWidget
+
+from bench.kinds.summaries import SAMPLE
+from bench.results.records import Measurement
+from bench.results.rows import title
+from bench.results.store import RunFolder
+from gui.shell import faults
+from gui.shell.main_window import MainWindow
+from gui.shell.theme import Theming
+from gui.work.session import RUNS
+
+MAX_NBYTES = 150_000
+SIZE = (1500, 940)
+STEPS = 3  # of a page's showcase: what is there to be shown may have to be planned, then measured
+WAIT_S = 60.0  # for the worker to say what the machine can run: on a first start it compiles
+
+
+class Pictures:
+    """Takes the pictures of one window into a folder; `taken` lists them."""
+
+    def __init__(self, window: MainWindow, out: Path, themes: Sequence[str]) -> None:
+        self._window = window
+        self._out = out
+        self._themes = themes
+        self.taken: list[Path] = []
+
+    def pages(self) -> None:
+        """Every page, in every theme, with something selected."""
+        window = self._window
+        for index, page in enumerate(window.pages):
+            window.tabs.setCurrentIndex(index)
+            settle(window)
+            page.showcase()
+            for _ in range(STEPS):
+                if page.at_rest:
+                    break
+                wait(functools.partial(getattr, page, "at_rest"), WAIT_S)
+                page.showcase()
+            settle(window)
+            self.take(page.title.lower())
+
+    def take(self, name: str) -> None:
+        """The window as it is, in every theme."""
+        for theme in self._themes:
+            self._window.theming.choose(theme)
+            settle(self._window)
+            path = self._out / f"{name}-{theme}.png"
+            write(self._window.grab().toImage(), path)
+            self.taken.append(path)
+
+
+def write(image: QImage, path: Path) -> None:
+    """As a PNG of at most MAX_NBYTES: with a palette, of fewer colours where it has to be."""
+    image = image.convertToFormat(QImage.Format.Format_RGB888)
+    rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
+    pixels = rows[:, : 3 * image.width()].reshape(-1, 3)
+    for colours in (256, 128, 64):
+        palette, indices = reduced(pixels, colours)
+        made = Image.fromarray(indices.reshape(image.height(), image.width()), "P")
+        made.putpalette(palette.tobytes())
+        made.save(path, optimize=True)
+        if path.stat().st_size <= MAX_NBYTES:
+            return
+
+
+def reduced(pixels: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """A palette of at most so many of the colours (n × 3, uint8) and each pixel's place in it (uint8).
+
+    One after another, the colour is taken that is furthest off from those taken, squared and times how many
+    pixels have it: paper, ink and what the charts are drawn in stay what they are; averages would not.
+    """
+    packed = pixels.astype(np.uint32) @ np.array([65536, 256, 1], np.uint32)
+    found, inverse, counts = np.unique(packed, return_inverse=True, return_counts=True)
+    distinct = np.stack([found >> 16, found >> 8 & 255, found & 255], axis=1).astype(np.int32)
+    away = np.full(len(distinct), np.inf)
+    nearest = np.zeros(len(distinct), np.uint8)
+    taken: list[int] = []
+    while len(taken) < most and away.any():
+        at = int((away * counts).argmax()) if taken else int(counts.argmax())
+        off = ((distinct - distinct[at]) ** 2).sum(axis=1)
+        nearest[off < away] = len(taken)
+        away = np.minimum(away, off)
+        taken.append(at)
+    return distinct[taken].astype(np.uint8), nearest[inverse]
+
+
+def wait(until: Callable[[], bool], seconds: float) -> bool:
+    """Let the window live until something holds or the time is over; whether it holds."""
+    end = time.monotonic() + seconds
+    while not until():
+        if time.monotonic() > end:
+            return False
+        QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+        time.sleep(0.005)
+    return True
+
+
+def settle(window: MainWindow, seconds: float = 0.6) -> None:
+    """Until what is on its way is drawn: files are read on threads, charts are laid out in steps."""
+    end = time.monotonic() + seconds
+    wait(lambda: time.monotonic() > end, 10 * seconds)
+    window.redraw.flush()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    QCoreApplication.processEvents()
+
+
+def tells_most(measurements: Sequence[Measurement]) -> Measurement | None:
+    """One whose layers are known, of a backend of ours, at the largest batch size of the first model."""
+    return max(
+        (m for m in measurements if m.disposition == "ok" and m.case.model == measurements[0].case.model),
+        key=lambda m: (bool(m.layers), m.reference not in ("", m.case.backend), m.case.batch),
+        default=None,
+    )
+
+
+def select(window: MainWindow) -> None:
+    """The measurement that tells most, and the layer of it that takes longest."""
+    if (found := tells_most(window.state.measurements)) is not None:
+        slowest = max(found.layers, key=lambda layer: layer.time_ns or 0.0, default=None)
+        window.state.select(found.case, slowest.output if slowest is not None else "")
+
+
+def open_run(window: MainWindow, folder: Path) -> None:
+    """Show a run folder. Raises InputError where it is none."""
+    held = RunFolder.open(folder)
+    window.state.open(held.run, held.path, held.measurements())
+
+
+def measure(window: MainWindow, pictures: Pictures, seconds: float) -> None:
+    """Run the comparison in the form to its end, or for so long; with pictures from the middle of it."""
+    window.form.request_run()
+    end = time.monotonic() + seconds
+
+    def half() -> bool:
+        standing = window.session.standing
+        return not standing.active or (standing.total > 0 and 2 * standing.done >= standing.total)
+
+    if wait(half, seconds) and window.session.active:
+        select(window)
+        pictures.take("running")
+    wait(lambda: not window.session.active, max(0.0, end - time.monotonic()))
+    if window.session.active:
+        window.session.cancel()
+        wait(lambda: not window.session.active, 30)
+
+
+def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m gui.shell.screenshots", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the pictures go")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--run", type=Path, default=SAMPLE, help="a run folder (default: the sample run)")
+    which.add_argument("--live", action="store_true", help="measure the default comparison instead")
+    parser.add_argument("--seconds", type=float, default=400.0, help="the most a live run takes")
+    parser.add_argument("--theme", choices=("light", "dark", "both"), default="both")
+    return parser.parse_args(given)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Take the pictures; 0, or 1 where the window complained or a picture is too large."""
+    asked = _arguments(given)
+    out, run = asked.out.absolute(), asked.run.absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    app = QApplication.instance() or QApplication(sys.argv[:1])
+    assert isinstance(app, QApplication)
+    app.setApplicationDisplayName("Kernelscope")
+    app.setStyle("Fusion")
+    # In a folder of its own: the window shows runs/… as where it keeps runs, on every machine.
+    with tempfile.TemporaryDirectory() as own, contextlib.chdir(own):
+        handler = faults.Faults()
+        handler.install(Path(own) / "window.log")
+        RUNS.mkdir()
+        settings = QSettings(str(Path(own) / "window.ini"), QSettings.Format.IniFormat)
+        theming = Theming("light")
+        theming.apply()
+        window = MainWindow(settings, theming, fault_handler=handler)
+        window.resize(*SIZE)
+        window.show()
+        window.begin()
+        pictures = Pictures(window, out, ("light", "dark") if asked.theme == "both" else (asked.theme,))
+        try:
+            wait(lambda: bool(window.backends), WAIT_S)
+            settle(window, 2.0)  # for some readings of the machine
+            pictures.take("start")
+            if asked.live:
+                measure(window, pictures, asked.seconds)
+            else:
+                # A copy stands in the list of runs, as it would after having been measured here.
+                held = RunFolder.open(run)
+                model = title(held.run.job.models[0])
+                shown = RUNS / (model if run == SAMPLE else run.name)
+                shutil.copytree(run, shown)
+                open_run(window, shown)
+            settle(window)
+            select(window)
+            pictures.pages()
+        finally:
+            complaint = window.banner.text
+            window.end()
+            handler.uninstall()
+            QWidget.deleteLater(window)
+    for path in pictures.taken:
+        print(f"{path}  {path.stat().st_size / 1e3:,.0f} kB")
+    if complaint:
+        print(f"the window says: {complaint}", file=sys.stderr)
+    return int(bool(complaint) or any(path.stat().st_size > MAX_NBYTES for path in pictures.taken))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

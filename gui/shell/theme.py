@@ -1,0 +1,201 @@
+"""Light and dark, following the system unless the user says otherwise; Fusion style, palettes of our own.
+
+Backends and breakdown categories have their colours from bench.words.palette in both themes; what is defined
+here is the paper they are drawn on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication
+
+CHOICES = {"system": "Follow the system", "light": "Light", "dark": "Dark"}
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours by role, "#RRGGBB". paper: plots and lists; ink: text; muted: captions, axes; line: borders."""
+
+    name: str
+    window: str
+    paper: str
+    alternate: str
+    button: str
+    ink: str
+    muted: str
+    line: str
+    grid: str
+    accent: str
+    on_accent: str
+    failed: str
+    warning: str
+    good: str
+
+    @property
+    def dark(self) -> bool:
+        return self.name == "dark"
+
+
+LIGHT = Theme(
+    name="light",
+    window="#F3F4F6",
+    paper="#FFFFFF",
+    alternate="#F7F8FA",
+    button="#FBFBFC",
+    ink="#1F2328",
+    muted="#5F6771",
+    line="#D0D5DB",
+    grid="#E3E5E8",
+    accent="#0B63A5",
+    on_accent="#FFFFFF",
+    failed="#B00020",
+    warning="#8A5A00",
+    good="#0A6B46",
+)
+DARK = Theme(
+    name="dark",
+    window="#1E2126",
+    paper="#25292F",
+    alternate="#2A2F36",
+    button="#31363E",
+    ink="#E8EAED",
+    muted="#A3ABB5",
+    line="#434A54",
+    grid="#3A4049",
+    accent="#4BA3DD",
+    on_accent="#10151B",
+    failed="#FF7B86",
+    warning="#E6B450",
+    good="#5CCB9B",
+)
+
+
+class Theming(QObject):
+    """The theme in use. `changed` after every switch; widgets that paint themselves redraw on it."""
+
+    changed = Signal()
+
+    def __init__(self, choice: str = "system", parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._choice = choice if choice in CHOICES else "system"
+        self.theme = self._wanted()
+        hints = QGuiApplication.styleHints()
+        hints.colorSchemeChanged.connect(self._follow)
+
+    @property
+    def choice(self) -> str:
+        """A key of CHOICES."""
+        return self._choice
+
+    def choose(self, choice: str) -> None:
+        """Take a key of CHOICES; ValueError for anything else."""
+        if choice not in CHOICES:
+            raise ValueError(f"theme {choice!r} is not one of {', '.join(CHOICES)}")
+        self._choice = choice
+        self._follow()
+
+    def apply(self) -> None:
+        """Put the theme on the application."""
+        app = QApplication.instance()
+        if isinstance(app, QApplication):
+            # A style sheet that is set while a palette changes would freeze the old colours in.
+            app.setPalette(palette(self.theme))
+            for name in ("QCheckBox", "QListView"):
+                app.setPalette(_boxes(self.theme), name)  # type: ignore[arg-type]  # it takes str alone
+            app.setStyleSheet(sheet(self.theme))
+
+    def _follow(self, *_: object) -> None:
+        wanted = self._wanted()
+        if wanted != self.theme:
+            self.theme = wanted
+            self.apply()
+            self.changed.emit()
+
+    def _wanted(self) -> Theme:
+        if self._choice == "system":
+            scheme = QGuiApplication.styleHints().colorScheme()
+            return DARK if scheme == Qt.ColorScheme.Dark else LIGHT
+        return DARK if self._choice == "dark" else LIGHT
+
+
+def palette(theme: Theme) -> QPalette:
+    """The Qt palette of a theme, disabled colours included."""
+    made = QPalette()
+    roles = QPalette.ColorRole
+    for role, colour in {
+        roles.Window: theme.window,
+        roles.WindowText: theme.ink,
+        roles.Base: theme.paper,
+        roles.AlternateBase: theme.alternate,
+        roles.Text: theme.ink,
+        roles.Button: theme.button,
+        roles.ButtonText: theme.ink,
+        roles.BrightText: theme.failed,
+        roles.ToolTipBase: theme.paper,
+        roles.ToolTipText: theme.ink,
+        roles.PlaceholderText: theme.muted,
+        roles.Highlight: theme.accent,
+        roles.HighlightedText: theme.on_accent,
+        roles.Link: theme.accent,
+        roles.LinkVisited: theme.accent,
+        roles.Light: theme.paper,
+        roles.Midlight: theme.alternate,
+        roles.Mid: theme.line,
+        roles.Dark: theme.line,
+        roles.Shadow: "#000000" if theme.dark else "#9AA1AA",
+        roles.Accent: theme.accent,
+    }.items():
+        made.setColor(role, QColor(colour))
+    faint = QColor(theme.muted)
+    faint.setAlpha(150)
+    for role in (roles.WindowText, roles.Text, roles.ButtonText):
+        made.setColor(QPalette.ColorGroup.Disabled, role, faint)
+    made.setColor(QPalette.ColorGroup.Disabled, roles.Highlight, QColor(theme.line))
+    return made
+
+
+def _boxes(theme: Theme) -> QPalette:
+    """For what has check boxes: Fusion outlines them by a darker shade of the window's colour, which on a
+    dark window is none."""
+    made = palette(theme)
+    if theme.dark:
+        made.setColor(QPalette.ColorRole.Window, QColor(theme.muted))
+    return made
+
+
+def sheet(theme: Theme) -> str:
+    """What a palette cannot say: borders and the few widgets that have a role of their own by name."""
+    return f"""
+    QToolTip {{ color: {theme.ink}; background: {theme.paper}; border: 1px solid {theme.line};
+        padding: 3px; }}
+    QLabel[role="muted"] {{ color: {theme.muted}; }}
+    QLabel[role="heading"] {{ font-weight: 600; }}
+    QLabel[role="failed"] {{ color: {theme.failed}; }}
+    QLabel[role="warning"] {{ color: {theme.warning}; }}
+    QLabel[role="empty"] {{ color: {theme.muted}; padding: 40px; }}
+    QFrame[role="card"] {{ background: {theme.paper}; border: 1px solid {theme.line}; border-radius: 4px; }}
+    QFrame[role="banner"] {{ background: {theme.paper}; border: 1px solid {theme.failed};
+        border-radius: 4px; }}
+    QPushButton[role="primary"] {{ background: {theme.accent}; color: {theme.on_accent}; font-weight: 600;
+        border: 1px solid {theme.accent}; border-radius: 4px; padding: 5px 14px; }}
+    QPushButton[role="primary"]:disabled {{ background: {theme.line}; color: {theme.muted};
+        border-color: {theme.line}; }}
+    QPushButton[role="primary"]:focus {{ border: 2px solid {theme.ink}; padding: 4px 13px; }}
+    QToolButton[role="legend"] {{ border: none; padding: 1px 4px; }}
+    QToolButton[role="legend"][compact="true"] {{ padding: 1px 0px; }}
+    QToolButton[role="legend"]:!checked {{ color: {theme.muted}; }}
+    QToolButton[role="legend"]:hover {{ background: {theme.alternate}; border-radius: 3px; }}
+    QToolButton[role="legend"]:focus {{ border: 1px solid {theme.accent}; padding: 0px 3px; }}
+    QToolButton[role="legend"][compact="true"]:focus {{ padding: 0px; }}
+    QToolButton[role="switch"] {{ border: none; padding: 1px 4px; color: {theme.muted}; }}
+    QToolButton[role="switch"]:checked {{ color: {theme.ink}; background: {theme.window};
+        border-radius: 3px; }}
+    QToolButton[role="switch"]:hover {{ color: {theme.accent}; }}
+    QToolButton[role="switch"]:focus {{ border: 1px solid {theme.accent}; padding: 0px 3px; }}
+    QMainWindow::separator {{ background: {theme.line}; width: 3px; height: 3px; }}
+    QFrame[role="divider"] {{ color: {theme.line}; }}
+    QStatusBar::item {{ border: none; }}
+    """

@@ -1,0 +1,247 @@
+"""A read-only view of source: line numbers, highlighting, marked lines, and notes after their ends.
+
+What a line looks like is said by role (faulty, removed, added …), so that a change of theme changes colours
+alone. The viewer of one rung and the comparison of two stand on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QRect, QSize, Qt
+from PySide6.QtGui import (
+    QColor,
+    QFontDatabase,
+    QHelpEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QSyntaxHighlighter,
+    QTextBlock,
+    QTextCharFormat,
+    QTextDocument,
+)
+from PySide6.QtWidgets import QPlainTextEdit, QToolTip, QWidget
+
+from gui.shell.theme import Theme, Theming
+from gui.widgets.colour_scale import blend
+from gui.widgets.highlight import Parts
+
+TAB = 4  # columns
+# A line's role → (the theme's colour, how much of it, how much of it on its changed words).
+TINTS = {
+    "error": ("failed", 0.16, 0.3),
+    "removed": ("failed", 0.11, 0.33),
+    "added": ("good", 0.13, 0.36),
+    "absent": ("line", 0.4, 0.4),
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line as it is shown. number: in its file, from 1 (None: a gap that keeps two texts aligned);
+    role: a key of TINTS or ""; spans: (column, length) of the words that differ; sign: before the number;
+    note: after its end; dim: of less interest."""
+
+    text: str
+    number: int | None = None
+    parts: Sequence[tuple] = ()
+    role: str = ""
+    spans: Sequence[tuple[int, int]] = ()
+    sign: str = ""
+    note: str = ""
+    dim: bool = False
+
+
+def tint(theme: Theme, role: str, strong: bool = False) -> QColor:
+    """The background of a line of this role, or of its words; opaque, for what overlaps by a pixel."""
+    name, line, words = TINTS[role]
+    return blend((theme.paper, getattr(theme, name)), words if strong else line)
+
+
+class CodeView(QPlainTextEdit):
+    """`show_lines` fills it."""
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.theming = theming
+        self.lines: tuple[Line, ...] = ()
+        self._gutter = _Gutter(self)
+        self._colours = _Colours(self.document(), self)
+        self.setReadOnly(True)
+        # A caret: the arrows, Page Up and Shift move and select as in an editor.
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.setTabStopDistance(TAB * self.fontMetrics().horizontalAdvance(" "))
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
+        self.setTabChangesFocus(True)
+        self.updateRequest.connect(self._on_update)
+        theming.changed.connect(self.restyle)
+
+    def show_lines(self, lines: Sequence[Line]) -> None:
+        """Show other lines; the view goes to the top."""
+        self.lines = tuple(lines)
+        self._colours.pause = True
+        self.setPlainText("\n".join(line.text for line in self.lines))
+        self._colours.pause = False
+        self._make_room()
+        self.restyle()
+
+    def change_lines(self, lines: Sequence[Line]) -> None:
+        """The same text with other marks: the view stays where it is."""
+        self.lines = tuple(lines)
+        self._make_room()
+        self.restyle()
+
+    def go_to(self, index: int) -> None:
+        """Put the caret on the line of this index (from 0), in the middle of the view where it has to
+        move."""
+        block = self.document().findBlockByNumber(index)
+        if block.isValid():
+            cursor = self.textCursor()
+            cursor.setPosition(block.position())
+            self.setTextCursor(cursor)
+            self.centerCursor()
+            self.horizontalScrollBar().setValue(0)
+
+    def restyle(self) -> None:
+        self._colours.rehighlight()
+        self.viewport().update()
+        self._gutter.update()
+
+    # ------------------------------------------------------------------------------------------- painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self.viewport())
+        for line, rect in self._visible(event.rect()):
+            if line.role:
+                painter.fillRect(rect, tint(self.theming.theme, line.role))
+        painter.end()
+        super().paintEvent(event)
+        painter = QPainter(self.viewport())
+        painter.setFont(self.font())
+        painter.setPen(QColor(self.theming.theme.failed))
+        advance = self.fontMetrics().horizontalAdvance
+        for line, rect in self._visible(event.rect()):
+            if line.note:
+                shown = line.text.expandtabs(TAB)
+                x = advance(shown) + round(self.document().documentMargin()) + 2 * advance("  ")
+                at = rect.adjusted(x - self.horizontalScrollBar().value(), 0, 0, 0)
+                words = self.fontMetrics().elidedText(
+                    line.note.splitlines()[0], Qt.TextElideMode.ElideRight, max(0, at.width() - 4)
+                )
+                painter.drawText(at, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, words)
+
+    def paint_gutter(self, event: QPaintEvent) -> None:
+        theme = self.theming.theme
+        painter = QPainter(self._gutter)
+        painter.fillRect(event.rect(), QColor(theme.alternate))
+        painter.setFont(self.font())
+        wide = self._gutter.width()
+        for line, rect in self._visible(event.rect()):
+            row = QRect(0, rect.top(), wide - 6, rect.height())
+            if line.role:
+                painter.fillRect(QRect(0, rect.top(), wide, rect.height()), tint(theme, line.role))
+            marked = theme.failed if line.role in ("error", "removed") else theme.good
+            if line.sign:
+                painter.setPen(QColor(marked))
+                painter.drawText(row.adjusted(4, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, line.sign)
+            if line.number is not None:
+                painter.setPen(QColor(marked if line.role else theme.muted))
+                flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+                painter.drawText(row, flags, str(line.number))
+
+    def gutter_width(self) -> int:
+        digits = max(3, len(str(max((line.number or 0 for line in self.lines), default=0))))
+        signed = any(line.sign for line in self.lines)
+        return 12 + self.fontMetrics().horizontalAdvance("9") * (digits + 2 * signed)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            index = self.cursorForPosition(event.pos()).blockNumber()
+            note = self.lines[index].note if index < len(self.lines) else ""
+            QToolTip.showText(event.globalPos(), note, self.viewport())
+            return True
+        return super().viewportEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()
+
+    def _visible(self, area: QRect) -> Iterator[tuple[Line, QRect]]:
+        """The lines in an area of the viewport, with the rectangle of each over its whole width."""
+        block: QTextBlock = self.firstVisibleBlock()
+        top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()
+        while block.isValid() and top <= area.bottom():
+            height = self.blockBoundingRect(block).height()
+            if top + height >= area.top() and block.blockNumber() < len(self.lines):
+                rect = QRect(0, round(top), self.viewport().width(), round(top + height) - round(top))
+                yield self.lines[block.blockNumber()], rect
+            top += height
+            block = block.next()
+
+    def _make_room(self) -> None:
+        self.setViewportMargins(self.gutter_width(), 0, 0, 0)
+        self._place()
+
+    def _place(self) -> None:
+        inside = self.contentsRect()
+        self._gutter.setGeometry(inside.left(), inside.top(), self.gutter_width(), inside.height())
+
+    def _on_update(self, rect: QRect, down: int) -> None:
+        if down:
+            self._gutter.scroll(0, down)
+            self.viewport().update()  # bands and notes are ours: Qt scrolls the text's pixels alone
+        else:
+            self._gutter.update(0, rect.y(), self._gutter.width(), rect.height())
+
+
+class _Gutter(QWidget):
+    def __init__(self, view: CodeView) -> None:
+        super().__init__(view)
+        self._view = view
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._view.gutter_width(), 0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        self._view.paint_gutter(event)
+
+
+class _Colours(QSyntaxHighlighter):
+    """Puts the lines' inks into the document; the tokens were found before, over the whole text."""
+
+    def __init__(self, document: QTextDocument, view: CodeView) -> None:
+        super().__init__(document)
+        self._view = view
+        self.pause = False
+
+    def highlightBlock(self, text: str) -> None:
+        index = self.currentBlock().blockNumber()
+        if self.pause or index >= len(self._view.lines):
+            return
+        line, theme = self._view.lines[index], self._view.theming.theme
+        if line.dim:
+            made = QTextCharFormat()
+            made.setForeground(QColor(theme.muted))
+            self.setFormat(0, len(text), made)
+        else:
+            self._ink(line.parts, theme)
+        for start, length in line.spans if line.role else ():
+            for at in range(start, start + length):
+                made = self.format(at)
+                made.setBackground(tint(theme, line.role, strong=True))
+                self.setFormat(at, 1, made)
+
+    def _ink(self, parts: Sequence[tuple] | Parts, theme: Theme) -> None:
+        for start, length, ink in parts:
+            made = QTextCharFormat()
+            made.setForeground(QColor(ink.on(theme)))
+            made.setFontItalic(ink.italic)
+            if ink.bold:
+                made.setFontWeight(600)
+            self.setFormat(start, length, made)

@@ -1,0 +1,137 @@
+"""Exports in child processes: the headless `export` draws, the window only says how it goes.
+
+One after the other; a run that is being measured is exported as far as it is on the disk.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QProcess, Signal
+
+MAIN = Path(__file__).parents[2] / "main.py"
+END_MS = 1500
+
+
+@dataclass(frozen=True)
+class Order:
+    """arguments: of main.py; what: as a sentence names it ("the chart …"); where: the file or folder that
+    comes of it; then: called once it is there (None: it is shown as a result)."""
+
+    arguments: tuple[str, ...]
+    what: str
+    where: Path
+    then: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What goes on: the order in the making, files written so far, orders waiting."""
+
+    order: Order
+    files: int = 0
+    waiting: int = 0
+
+
+class Exporter(QObject):
+    """`stands` carries a Standing while something is made, `made` an Order and its files, `failed` a
+    sentence; `idle` when nothing is left to do."""
+
+    stands = Signal(object)
+    made = Signal(object, object)
+    failed = Signal(str)
+    idle = Signal()
+
+    def __init__(self, parent: QObject | None = None, command: Sequence[str] | None = None) -> None:
+        super().__init__(parent)
+        self._command = list(command) if command else [sys.executable, str(MAIN)]
+        self._orders: deque[Order] = deque()
+        self._order: Order | None = None
+        self._process: QProcess | None = None
+        self._output = b""
+
+    @property
+    def busy(self) -> bool:
+        return self._order is not None
+
+    def start(self, order: Order) -> None:
+        self._orders.append(order)
+        if self._order is None:
+            self._next()
+        else:
+            self._tell()
+
+    def quit(self) -> None:
+        """End what runs; files are whole or not there."""
+        self._orders.clear()
+        process, self._process, self._order = self._process, None, None
+        if process is not None:
+            process.blockSignals(True)
+            process.kill()
+            process.waitForFinished(END_MS)
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _next(self) -> None:
+        self._order = self._orders.popleft()
+        self._output = b""
+        process = self._process = QProcess(self)
+        process.readyReadStandardOutput.connect(self._on_output)
+        process.finished.connect(self._on_finished)
+        process.errorOccurred.connect(self._on_error)
+        process.start(self._command[0], [*self._command[1:], *self._order.arguments])
+        process.closeWriteChannel()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._order is not None:
+            self.stands.emit(Standing(self._order, self._output.count(b"\n"), len(self._orders)))
+
+    def _on_output(self) -> None:
+        if self._process is not None:
+            self._output += bytes(self._process.readAllStandardOutput().data())
+            self._tell()
+
+    def _on_error(self, error: QProcess.ProcessError) -> None:
+        if error == QProcess.ProcessError.FailedToStart and self._process is not None:
+            self._end(f"Could not export {self._what}: {self._process.errorString()}.")
+
+    def _on_finished(self, code: int, status: QProcess.ExitStatus) -> None:
+        process = self._process
+        if process is None:
+            return
+        self._on_output()
+        said = bytes(process.readAllStandardError().data()).decode("utf-8", "replace").strip().splitlines()
+        if status == QProcess.ExitStatus.CrashExit:
+            self._end(f"Could not export {self._what}: the process that drew it was killed.")
+        elif code != 0:
+            reason = said[-1] if said else f"its process ended with exit code {code}"
+            self._end(f"Could not export {self._what}: {reason}.".replace("..", "."))
+        else:
+            self._end("")
+
+    @property
+    def _what(self) -> str:
+        return self._order.what if self._order is not None else ""
+
+    def _end(self, reason: str) -> None:
+        order, self._order = self._order, None
+        process, self._process = self._process, None
+        if process is not None:
+            process.deleteLater()
+        if order is not None:
+            if reason:
+                self.failed.emit(reason)
+            else:
+                files = [Path(line) for line in self._output.decode("utf-8", "replace").splitlines()]
+                self.made.emit(order, files)
+                if order.then is not None:
+                    order.then()
+        if self._order is None and self._orders:
+            self._next()
+        elif self._order is None:
+            self.idle.emit()

@@ -1,0 +1,199 @@
+"""What the window shows: one run, its measurements as they come, and what the user has selected in them.
+
+State is records alone. Statistics of a measurement (its Row: median, interval, speed-up, verdict) cost
+milliseconds, so they are derived a few at a time by `work`, which the redraw timer calls; every page and the
+inspector read the same rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from bench.charts import Chart, model_charts, with_provisional
+from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Provisional, Run
+from bench.results.row_cache import RowCache
+from bench.results.rows import Row, title
+from gui.work.overlay import Overlay
+
+RunData = tuple[Run, Sequence[Measurement]]
+
+
+class RunState(QObject):
+    """One run. `version` grows with every change, so a view that remembers the version it drew knows whether
+    it is dirty."""
+
+    changed = Signal()  # something came or was derived; cheap, may come in floods: wake a timer, do not draw
+    replaced = Signal()  # another run altogether
+    selection_changed = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.run = Run(job=Job(models=(), backends=()), cases=())
+        self.folder: Path | None = None
+        self.version = 0
+        self.case: Case | None = None  # selected
+        self.layer = ""  # selected: the output tensor of a layer of the model
+        self.overlay: Overlay | None = (
+            None  # another run, drawn over this one; it stays when this one changes
+        )
+        self._measurements: dict[str, Measurement] = {}
+        self._rows = RowCache()
+        self._provisional: dict[str, Provisional] = {}
+
+    # ------------------------------------------------------------------------------------------ the run
+
+    @property
+    def empty(self) -> bool:
+        return not self._measurements
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """The last measurement of each case, in the order they came."""
+        return tuple(self._measurements.values())
+
+    def open(self, run: Run, folder: Path | None = None, measurements: Iterable[Measurement] = ()) -> None:
+        """Show another run."""
+        self.run, self.folder = run, folder
+        self._measurements = {}
+        self._rows = RowCache()
+        self._provisional = {}
+        self.case, self.layer = None, ""
+        self._put(measurements)
+        self.version += 1
+        self.replaced.emit()
+        self.selection_changed.emit()
+        self.changed.emit()
+
+    def describe(
+        self,
+        environment: Environment | None = None,
+        model: ModelInfo | None = None,
+        cases: Sequence[Case] = (),
+    ) -> None:
+        """What the worker told of the machine, a model, and the cases that the job means."""
+        run = self.run
+        models = {known.name: known for known in run.models} | ({model.name: model} if model else {})
+        self.run = msgspec.structs.replace(
+            run,
+            environment=environment or run.environment,
+            models=tuple(models.values()),
+            cases=run.cases or tuple(cases),
+        )
+        self._touch()
+
+    def add(self, measurements: Iterable[Measurement]) -> None:
+        """Take measurements; one of a case that was measured before replaces it."""
+        self._put(measurements)
+        self._touch()
+
+    def expect(self, message: Provisional) -> None:
+        """Show what a case takes so far, until its measurement comes or `settle` is called."""
+        self._provisional[message.case.key] = message
+        self._touch()
+
+    def settle(self) -> None:
+        """Nothing is being measured any more."""
+        if self._provisional:
+            self._provisional = {}
+            self._touch()
+
+    def lay_over(self, overlay: Overlay | None) -> None:
+        """Draw another run over this one; None takes it away."""
+        self.overlay = overlay
+        self._touch()
+
+    def measurement(self, case: Case | None) -> Measurement | None:
+        return self._measurements.get(case.key) if case is not None else None
+
+    # ------------------------------------------------------------------------------------ derived from it
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that have measurements, or are getting them, in the order they came."""
+        seen = [m.case for m in self._measurements.values()] + [p.case for p in self._provisional.values()]
+        return tuple(dict.fromkeys(case.model for case in seen))
+
+    def provisional(self, model: str | None = None) -> list[Provisional]:
+        """What was said of cases whose rows are not there yet, of one model or of all."""
+        return [
+            message
+            for message in self._provisional.values()
+            if model in (None, message.case.model) and self._rows.row(message.case) is None
+        ]
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether every measurement has its row."""
+        return self._rows.pending == 0 and (self.overlay is None or self.overlay.pending == 0)
+
+    def work(self, budget_s: float) -> bool:
+        """Derive rows for at most about `budget_s`; whether any came of it."""
+        end, any_made = time.perf_counter() + budget_s, False
+        while self._rows.step() or (self.overlay is not None and self.overlay.step()):
+            any_made = True
+            if time.perf_counter() >= end:
+                break
+        if any_made:
+            self._touch()
+        return any_made
+
+    def rows(self, model: str | None = None) -> list[Row]:
+        """The rows derived so far (see `up_to_date`), of one model or of all, in the order measured."""
+        return [row for row in self._rows.rows() if model is None or row.case.model == model]
+
+    def row(self, case: Case | None) -> Row | None:
+        return self._rows.row(case) if case is not None else None
+
+    def charts(self, model: str) -> list[Chart]:
+        """The charts of a model from the rows derived so far and from what is being measured, the overlay's
+        lines in them."""
+        charts = self._measured_charts(model)
+        shown = next((info.title for info in self.run.models if info.name == model), "") or title(model)
+        references = {info.reference for info in self.run.environment.backends}
+        charts = with_provisional(charts, model, shown, self.provisional(model), references)
+        return self.overlay.over(charts, model) if self.overlay is not None else charts
+
+    def all_charts(self) -> list[Chart]:
+        """The charts of what is measured of every model: those that can be exported."""
+        return [chart for model in self.models for chart in self._measured_charts(model)]
+
+    def _measured_charts(self, model: str) -> list[Chart]:
+        rows = self.rows(model)
+        return model_charts(model, rows, [self.run]) if rows else []
+
+    def planned_batches(self, model: str) -> tuple[int, ...]:
+        """The batch sizes the run will measure on a model, known before they are: axes need not move."""
+        found = {case.batch for case in self.run.cases if case.model == model}
+        found |= {m.case.batch for m in self._measurements.values() if m.case.model == model}
+        return tuple(sorted(found))
+
+    # ------------------------------------------------------------------------------------------ selection
+
+    def select(self, case: Case | None = None, layer: str | None = None) -> None:
+        """Select a case, or a layer of the selected one (None leaves the layer, "" takes it away)."""
+        layer = self.layer if layer is None else layer
+        if (
+            case is not None
+            and self.case is not None
+            and case.model != self.case.model
+            and layer == self.layer
+        ):
+            layer = ""
+        if (case, layer) != (self.case, self.layer):
+            self.case, self.layer = case, layer
+            self.selection_changed.emit()
+
+    def _put(self, measurements: Iterable[Measurement]) -> None:
+        for measurement in measurements:
+            self._measurements.pop(measurement.case.key, None)
+            self._measurements[measurement.case.key] = measurement
+            self._rows.add(measurement)
+
+    def _touch(self) -> None:
+        self.version += 1
+        self.changed.emit()
