@@ -40,20 +40,20 @@ T = TypeVar("T", bound=Closed)
 
 
 def further(
-    count: int, nbytes: int, device: str, room: float, make: Callable[[int], T]
+    count: int, nbytes: int, device: str, room: float, make: Callable[[int], T], quick_s: float = QUICK_S
 ) -> tuple[list[T], str]:
     """Instances 1 to `count` - 1 (0 is there), as many of them as time and memory suffice for, and a sentence
     where these are fewer; where there are to be several and they are made quickly, up to MOST. nbytes: what
     one is known to take; room: passes that the budget has time for, since an instance without a sample is of
-    no use; make: instance of this number, checked. Raises what that raises but for memory that did not
-    suffice; then none is left open."""
+    no use; make: instance of this number, checked; quick_s: what more than `count` may take in all. Raises
+    what `make` raises but for memory that did not suffice; then none is left open."""
     made: list[T] = []
     short = "memory did not suffice"
     began = time.perf_counter()
     try:
         for number in range(1, max(count, MOST) if count > 1 else 1):
             # As long as the next would take as long as those before.
-            if number >= count and (time.perf_counter() - began) * number / (number - 1) > QUICK_S:
+            if number >= count and (time.perf_counter() - began) * number / (number - 1) > quick_s:
                 break
             if number >= room:
                 short = "the budget has no time"

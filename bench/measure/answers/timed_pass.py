@@ -74,17 +74,18 @@ def looks(
     precision: str,
     factor: float = 1.0,
     part: Part | None = None,
+    most: int = LOOKED_AT,
 ) -> Iterator[Look]:
     """Passes that were timed since this was asked last; nothing where none was.
 
     again: an untimed pass of the same session over these inputs, its outputs by name. precision, factor: the
-    bound that the two are held to. part: the rows that `again` gives alone.
+    bound that the two are held to. part: the rows that `again` gives alone. most: passes that are looked at.
     """
     stirring, witnesses = session.stirring, session.witnesses()
     if stirring is None:
         return
-    first, rest = witnesses[:1], witnesses[1:]
-    drawn = secrets.SystemRandom().sample(rest, min(LOOKED_AT - 1, len(rest)))
+    first, rest = (witnesses[:1], witnesses[1:]) if most > 1 else ((), witnesses)
+    drawn = secrets.SystemRandom().sample(rest, min(most - len(first), len(rest)))
     for witness in (*drawn, *first):
         inputs = stirring.inputs_of(witness.number)
         answers = again(inputs)
@@ -120,12 +121,13 @@ def check(
     right: Callable[[Arrays, Arrays], ErrorStats | None],
     precision: str,
     factor: float = 1.0,
+    most: int = LOOKED_AT,
 ) -> ErrorStats | None:
     """Raises Incorrect where a timed pass was wrong; as `looks`. right: inputs and outputs of one pass
     against float64, as far as it is worth it; None where there is nothing to hold it against."""
     found: ErrorStats | None = None
     spent = 0.0
-    for look in looks(session, again, precision, factor):
+    for look in looks(session, again, precision, factor, most=most):
         if look.wrong:
             raise Incorrect(look.stats, WHEN, look.words)
         if found is None or spent < FLOAT64_S:
