@@ -37,7 +37,7 @@ from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError
 
 LAYERS_S = 0.25
 END_TO_END_S = 0.3
-# A timed pass that is looked at takes a batch to be rebuilt and given once more: of large ones there are fewer.
+# A timed pass that is looked at takes a batch to be rebuilt and given once more: of large ones fewer are.
 LARGE_NBYTES = 64 << 20
 
 Progress = Callable[[str, float | None], None]

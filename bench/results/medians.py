@@ -17,6 +17,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+ROUNDING = 1e-12  # of a value, that arithmetic may have changed it by
+
 
 def median_draws(samples: Sequence[float] | np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """`count` draws from the bootstrap distribution of the median of `samples`, float64 (count,), exact.
@@ -59,7 +61,7 @@ def median(samples: Sequence[float] | np.ndarray, tick: float = 0.0) -> float:
     ± tick / 2, and within the tick that holds the middle they are taken to lie evenly."""
     values = np.sort(np.asarray(samples, dtype=np.float64))
     middle = float(values[(values.size - 1) // 2] + values[values.size // 2]) / 2
-    if tick <= 0:
+    if tick <= ROUNDING * abs(middle):  # no clock's, but what arithmetic made of equal samples
         return middle
     nearest = float(values[np.argmin(np.abs(values - middle))])
     low, high = nearest - tick / 2, nearest + tick / 2

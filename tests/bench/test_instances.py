@@ -11,7 +11,7 @@ import pytest
 from bench.measure import instances, runner, timing, unrest
 from bench.measure.cases import check
 from bench.measure.outcomes import Incorrect
-from bench.results import stats
+from bench.results import medians, stats
 from bench.results.records import Job, Run
 from bench.run import command
 from bench.run.bounds import INSTANCES
@@ -287,3 +287,18 @@ def test_a_pass_that_takes_the_whole_budget_is_of_one_instance(fakes):
     found, _ = go(changed(backends=fakes(other), instances=3, budget_s=1e-6))
     assert "timed in 1 instance: the budget has no time for 3" in found["other"].validity.warnings
     assert len(other.made) == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equal_samples_of_instances_that_differ_are_told_of_without_an_error(seed):
+    random = np.random.default_rng(seed)
+    of = [turn % 3 for turn in range(6)]
+    at = [round(100.0 * (1 + number * random.random()), 1) for number in range(3)]
+    samples = [round(at[number] + random.choice([0, 0.1]), 1) for number in of for _ in range(4)]
+    timed = timing.Timing(samples_ns=samples, rounds=list(range(0, 24, 4)), instances=of)
+    assert not unrest.warning(timed).startswith("the machine was unquiet")
+
+
+def test_what_arithmetic_made_of_equal_samples_is_no_tick():
+    samples = [1.0, 1 + 2e-16, 1 - 1e-16, 1.0]
+    assert medians.median(samples, medians.clock_tick(samples)) == pytest.approx(1)
