@@ -47,7 +47,7 @@ app.add_typer(runs.app, name="runs")
 def doctor() -> None:
     """What this machine can run, and for what it cannot, why and what would help."""
     from bench.commands.doctor import doctor
-    from gui.shell import display
+    from gui.base import display
 
     raise typer.Exit(doctor(display.problem()))
 
@@ -57,7 +57,7 @@ def default(context: typer.Context) -> None:
     """Without a command: the window; without a display, the default comparison in the terminal."""
     if context.invoked_subcommand is not None:
         return
-    from gui.shell import display
+    from gui.base import display
 
     if (problem := display.problem()) is None:
         from gui.shell.app import run

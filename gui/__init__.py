@@ -3,7 +3,7 @@
 State comes from records alone, and the GUI thread only ever does a slice of anything.
 `gui.shell.app.run(job, folder) -> int`.
 
-- `gui.work.run_state.RunState`: the run shown, its measurements, the rows derived from them (a few a
+- `gui.sessions.run_state.RunState`: the run shown, its measurements, the rows derived from them (a few a
   tick, each once), and the selection (`case`, `layer`) that pages and inspector share. Whoever changes it
   calls `describe`, `add`, `open` or `select`; `version` grows with every change.
 - `gui.shell.redraw.Redraw`: 25 times a second, while something is dirty: derive rows for 8 ms, then
@@ -24,8 +24,8 @@ State comes from records alone, and the GUI thread only ever does a slice of any
 - `gui.pages.layers.layer_rows`: measurements → layers side by side, columns and edges;
   `gui.pages.layers.graph_layout` places boxes (nothing of Qt), `gui.pages.layers.model_graph.GraphView`
   draws them, `gui.widgets.colour_scale` colours them and draws the legend.
-- The Timeline page: `gui.work.profile_session.ProfileSession` runs `bench.profile.client`'s workers (a
-  process a case), opens profile folders and has events read on a thread; `gui.work.profile_state` holds
+- The Timeline page: `gui.sessions.profile_session.ProfileSession` runs `bench.profile.client`'s workers (a
+  process a case), opens profile folders and has events read on a thread; `gui.sessions.profile_state` holds
   them. `gui.pages.timeline.timeline_lanes` makes lanes of events and `gui.pages.timeline.timeline_axis`
   says what of them is seen, both without Qt; `gui.pages.timeline.timeline_canvas` (`timeline_paint`,
   `timeline_words`) paints only that, what is narrower than two pixels as shades;
@@ -34,30 +34,30 @@ State comes from records alone, and the GUI thread only ever does a slice of any
 - `gui.pages.ladder.rung_source.SourceView` and `gui.pages.ladder.rung_diff.RungDiff` show kernel sources
   on `gui.widgets.code_view` (pygments finds the tokens, `gui.widgets.highlight` colours them in either
   theme; `gui.widgets.text_diff` aligns lines). `gui.pages.ladder.error_map.ErrorMapView` shows a Finding
-  and what `bench.judge.pictures` kept of the answer. `gui.work.kernel_watch.KernelWatch` tells what was
+  and what `bench.judge.pictures` kept of the answer. `gui.sessions.kernel_watch.KernelWatch` tells what was
   saved.
 - `gui.pages.predictions.answers`: reads `bench.results.gallery`'s files on a thread, filters and counts;
   `gui.pages.predictions.answer_grid` draws only what is seen.
 - `gui.shell.docks`: what stands beside the pages; in a narrow window the inspector is a tab beside the
-  form. `gui.shell.splitters` keeps how the user divided the pages, by the splitters' object names.
-  `gui.shell.garbage`: Python's garbage is collected on the GUI thread alone, lest a thread that reads a
+  form. `gui.base.splitters` keeps how the user divided the pages, by the splitters' object names.
+  `gui.base.garbage`: Python's garbage is collected on the GUI thread alone, lest a thread that reads a
   file ends objects of Qt.
 - `gui.shell.actions.Actions`: menus File, Run, View, Help. A group of actions is one module in
   `gui/menus` with `ORDER` and `add_to(window, actions)`. The window offers `state`, `session`, `theming`,
   `settings`, `form`, `tell(sentence)`.
-- `gui.work.session.Session`: job → run folder → worker → measurements in the state.
-  `gui.work.worker_process.WorkerProcess`: the worker as a QProcess, driven by bench.run.supervisor as the
+- `gui.sessions.session.Session`: job → run folder → worker → measurements in the state.
+  `gui.sessions.worker_process.WorkerProcess`: the worker as a QProcess, driven by bench.run.supervisor as the
   headless client is; its output is taken 16 KiB at a time, for at most 8 ms at a stretch.
-  `gui.work.run_writer.RunWriter`: a thread that syncs each measurement to the disk before it is shown.
+  `gui.sessions.run_writer.RunWriter`: a thread that syncs each measurement to the disk before it is shown.
 - The worker starts with the window (`--warm`): it loads its libraries, says Hello (so the form knows the
   backends), rehearses one node so that the first case waits for no import, and waits for a job. A pause
   stops it after its pass; going on starts one with the cases left.
-- `gui.work.library.Library`: the user's folders of runs, ladders and profiles (list, open, drop, delete,
-  sample), read by `gui.shell.background` off the GUI thread. `RunState.overlay` is a second run
-  (`gui.work.overlay`); `RunState.charts(model)` has both runs' lines.
-- `gui.pages.ladder`: `gui.work.ladder_session.LadderSession` asks (`gui.work.ladder_describer`), runs
-  (`WorkerProcess` with the ladder's vocabulary) and reruns what `gui.work.kernel_watch` saw saved
-  (`gui.work.own_kernels`: which rungs that is), into `gui.work.ladder_state.LadderState`; what was
+- `gui.sessions.library.Library`: the user's folders of runs, ladders and profiles (list, open, drop, delete,
+  sample), read by `gui.base.background` off the GUI thread. `RunState.overlay` is a second run
+  (`gui.sessions.overlay`); `RunState.charts(model)` has both runs' lines.
+- `gui.pages.ladder`: `gui.sessions.ladder_session.LadderSession` asks (`gui.sessions.ladder_describer`), runs
+  (`WorkerProcess` with the ladder's vocabulary) and reruns what `gui.sessions.kernel_watch` saw saved
+  (`gui.sessions.own_kernels`: which rungs that is), into `gui.sessions.ladder_state.LadderState`; what was
   measured on one node is kept while others are looked at. The bar (`gui.pages.ladder.ladder_bar`) makes a
   LadderQuestion, the table (`gui.pages.ladder.ladder_table`) and the reader
   (`gui.pages.ladder.ladder_reader`: `rung_source`, `rung_diff`, `error_map`) show the state;
@@ -65,11 +65,11 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   behind tabs. `gui.menus.ladder` joins it to the window. One thing is timed at a time: `Session.blockers`
   and LadderSession's `blocked` say in words why not; what was saved meanwhile is run afterwards.
   `gui.form.rung_choices`: rungs chosen, in the form.
-- `gui.work.export.Exporter`: orders, each a child process `main.py export …` or `main.py runs copy …`;
-  the window draws nothing for paper. `gui.work.export_actions` asks where to and tells the status bar's
+- `gui.sessions.export.Exporter`: orders, each a child process `main.py export …` or `main.py runs copy …`;
+  the window draws nothing for paper. `gui.sessions.export_actions` asks where to and tells the status bar's
   `gui.shell.export_strip`.
-- `gui.shell.theme.Theming`: light and dark palettes; backends have bench.words.palette's colours in both.
-  `gui.shell.faults.Faults`: what a slot raises is logged (rotating file) and shown in the banner; no
+- `gui.base.theme.Theming`: light and dark palettes; backends have bench.words.palette's colours in both.
+  `gui.base.faults.Faults`: what a slot raises is logged (rotating file) and shown in the banner; no
   dialog.
 - `python -m gui.shell.screenshots --out DIR` takes pictures of the window: every page of the registry in
   both themes, with something selected (`Page.showcase`), from the real window and worker, on a screen or

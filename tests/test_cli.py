@@ -189,7 +189,7 @@ def test_the_default_comparison_is_one_run_of_two_models(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake_run(monkeypatch)
-    monkeypatch.setattr("gui.shell.display.problem", lambda: "no window can open: no display")
+    monkeypatch.setattr("gui.base.display.problem", lambda: "no window can open: no display")
     monkeypatch.setattr(compare, "DEFAULT_CHARTS", ())
     assert main.main([]) == 0
     out, err = capsys.readouterr()

@@ -16,9 +16,9 @@ from bench.results.records import Case, Layer, stem
 from bench.run import chosen_rungs, defaults
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
-from gui.work.export import Exporter, Order
-from gui.work.ladder_session import LadderSession
-from gui.work.library import reveal
+from gui.sessions.export import Exporter, Order
+from gui.sessions.ladder_session import LadderSession
+from gui.sessions.library import reveal
 
 if TYPE_CHECKING:
     from gui.shell.actions import Actions

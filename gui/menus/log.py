@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QDialog, QPlainTextEdit, QVBoxLayout
 
-from gui.shell import faults
+from gui.base import faults
 from gui.widgets.labels import Label
 
 if TYPE_CHECKING:

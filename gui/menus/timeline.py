@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QFileDialog
 
 from gui.pages.timeline import TimelinePage
-from gui.work.profile_session import ProfileSession
+from gui.sessions.profile_session import ProfileSession
 
 if TYPE_CHECKING:
     from gui.shell.actions import Actions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QAction, QActionGroup
 
-from gui.shell.theme import CHOICES
+from gui.base.theme import CHOICES
 
 if TYPE_CHECKING:
     from gui.shell.actions import Actions

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QWidget
 
 from bench.charts import Bar, Category
 from bench.charts.definitions import Baseline
+from gui.base.theme import Theming
 from gui.plots.base import PanelPlot, failure_line, line_of
-from gui.shell.theme import Theming
 
 THICK = 0.74  # of the distance between two bars
 SLANT = 90  # degrees by which totals are turned where they have no room

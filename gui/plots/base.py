@@ -15,8 +15,8 @@ from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QWidget
 
 from bench.charts import Panel
+from gui.base.theme import Theming
 from gui.plots.axes import ScaleAxis
-from gui.shell.theme import Theming
 from gui.widgets.labels import Label
 
 READOUT_WIDTH = 430  # pixels at most; longer lines wrap

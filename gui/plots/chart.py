@@ -24,11 +24,11 @@ from PySide6.QtWidgets import (
 )
 
 from bench.charts import Chart, Panel
+from gui.base.theme import Theming
 from gui.plots.bars import BarPlot
 from gui.plots.base import PanelPlot
 from gui.plots.legend import Legend, entries
 from gui.plots.lines import LinePlot
-from gui.shell.theme import Theming
 from gui.widgets.labels import Elided, Label, Lines, as_tip
 
 PANEL_WIDTH = 250  # pixels a panel wants beside another

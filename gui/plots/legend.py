@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from bench.charts import Chart
 from bench.charts.doubts import LEGEND, has_rings
-from gui.shell.theme import Theming
+from gui.base.theme import Theming
 from gui.widgets.labels import as_tip
 
 ICON = QSize(26, 14)

@@ -12,10 +12,10 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QWidget
 
 from bench.charts import Mark, Panel, Point, Series
+from gui.base.theme import Theming
 from gui.plots.axes import place
 from gui.plots.base import SYMBOLS, PanelPlot, failure_line, line_of
 from gui.plots.names import PointNames, Wanted
-from gui.shell.theme import Theming
 
 _DASHES = {"tf32": Qt.PenStyle.DashDotLine, "fp16": Qt.PenStyle.DotLine, "floor": Qt.PenStyle.DotLine}
 

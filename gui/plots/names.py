@@ -13,7 +13,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from gui.shell.theme import Theme
+from gui.base.theme import Theme
 
 LEADER = 22  # pixels from a point to its label
 NEAR = 5  # pixels from a point to where the thin line begins

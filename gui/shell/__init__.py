@@ -1,1 +1,1 @@
-"""The window itself: application, main window, menus' actions, theme, strips and what goes wrong."""
+"""The window itself: application, main window, the menus' actions, docks, strips, and how it redraws."""

@@ -11,9 +11,9 @@ from PySide6.QtCore import QSettings, QTimer
 from PySide6.QtWidgets import QApplication
 
 from bench.results.records import Job
-from gui.shell import faults
-from gui.shell.garbage import Collector
-from gui.shell.theme import Theming
+from gui.base import faults
+from gui.base.garbage import Collector
+from gui.base.theme import Theming
 
 
 def settings() -> QSettings:
@@ -24,7 +24,7 @@ def settings() -> QSettings:
 
 def run(job: Job | None = None, folder: Path | None = None) -> int:
     """Open the window and stay until it is closed; the exit code. `job` fills the form in; `folder` is a run
-    to show. Call `gui.shell.display.problem` before: without a display Qt ends the process."""
+    to show. Call `gui.base.display.problem` before: without a display Qt ends the process."""
     app = QApplication.instance() or QApplication(sys.argv[:1])
     assert isinstance(app, QApplication)
     app.setApplicationName("kernelscope")

@@ -8,8 +8,8 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QToolButton, QWidget
 
+from gui.sessions.export import Order, Standing
 from gui.widgets.labels import Label
-from gui.work.export import Order, Standing
 
 
 class ExportStrip(QWidget):

@@ -8,8 +8,8 @@ from PySide6.QtCore import QSettings, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
+from gui.sessions.run_state import RunState
 from gui.widgets.labels import Label
-from gui.work.run_state import RunState
 
 _DISMISSED = "hint/dismissed"
 

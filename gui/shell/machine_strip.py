@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from bench.run import nvml
 from bench.words import units
-from gui.shell.theme import Theming
+from gui.base.theme import Theming
 from gui.widgets.labels import Elided, Label
 
 PERIOD_S = 0.5

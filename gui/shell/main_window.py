@@ -28,8 +28,12 @@ from PySide6.QtWidgets import (
 
 from bench.results import rows
 from bench.results.records import BackendInfo, Hello, Job, Log
+from gui.base import faults, splitters
+from gui.base.theme import Theming
 from gui.form.job_form import JobForm
-from gui.shell import faults, splitters
+from gui.sessions.run_state import RunState
+from gui.sessions.session import RUNS, Session
+from gui.sessions.standing import Standing
 from gui.shell.actions import Actions
 from gui.shell.banner import Banner
 from gui.shell.docks import Docks
@@ -37,12 +41,8 @@ from gui.shell.machine_strip import MachineStrip
 from gui.shell.page import Page, page_types
 from gui.shell.progress_strip import ProgressStrip
 from gui.shell.redraw import Redraw
-from gui.shell.theme import Theming
 from gui.widgets.inspector import Inspector
 from gui.widgets.problems import Problems
-from gui.work.run_state import RunState
-from gui.work.session import RUNS, Session
-from gui.work.standing import Standing
 from kernels.errors import KernelscopeError
 
 if TYPE_CHECKING:

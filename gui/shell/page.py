@@ -14,9 +14,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QStackedLayout, QWidget
 
-from gui.shell.theme import Theming
+from gui.base.theme import Theming
+from gui.sessions.run_state import RunState
 from gui.widgets.labels import Label
-from gui.work.run_state import RunState
 
 
 class Page(QWidget):

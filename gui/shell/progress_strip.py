@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
 
+from gui.sessions.standing import Ended, Standing
 from gui.widgets.labels import Elided, Label
-from gui.work.standing import Ended, Standing
 
 IDLE = "Ready. F5 runs the comparison."
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer
 
-from gui.work.run_state import RunState
+from gui.sessions.run_state import RunState
 
 PERIOD_MS = 40
 DERIVE_S = 0.008  # of each period, for rows

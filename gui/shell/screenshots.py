@@ -28,10 +28,10 @@ from bench.kinds.summaries import SAMPLE
 from bench.results.records import Measurement
 from bench.results.rows import title
 from bench.results.store import RunFolder
-from gui.shell import faults
+from gui.base import faults
+from gui.base.theme import Theming
+from gui.sessions.session import RUNS
 from gui.shell.main_window import MainWindow
-from gui.shell.theme import Theming
-from gui.work.session import RUNS
 
 MAX_NBYTES = 150_000
 SIZE = (1500, 940)

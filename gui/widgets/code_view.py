@@ -24,7 +24,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QPlainTextEdit, QToolTip, QWidget
 
-from gui.shell.theme import Theme, Theming
+from gui.base.theme import Theme, Theming
 from gui.widgets.colour_scale import blend
 from gui.widgets.highlight import Parts
 

@@ -15,7 +15,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from gui.shell.theme import Theme
+from gui.base.theme import Theme
 
 # From little to much, on light paper and on dark: yellow-brown for times, violet for errors.
 RAMPS = {

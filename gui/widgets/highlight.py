@@ -9,7 +9,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import CudaLexer, PythonLexer, TextLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Token, _TokenType
 
-from gui.shell.theme import Theme
+from gui.base.theme import Theme
 
 
 @dataclass(frozen=True)

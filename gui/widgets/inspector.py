@@ -13,8 +13,8 @@ from bench.results.records import PREPARE_PHASES, RUN_PHASES, ErrorStats, Layer,
 from bench.results.rows import Row, label
 from bench.show.tables import WORDS
 from bench.words import palette, units
-from gui.shell.theme import Theme, Theming
-from gui.work.run_state import RunState
+from gui.base.theme import Theme, Theming
+from gui.sessions.run_state import RunState
 
 Fact = tuple[str, str]
 CHOSEN = {

@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
-from gui.shell.theme import Theme
+from gui.base.theme import Theme
 from gui.widgets.colour_scale import Scale, ScaleLegend, blend
 from gui.widgets.labels import Label
 

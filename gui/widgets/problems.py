@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QApplication, QHeaderView, QTreeWidget, QTreeWidge
 from bench.results.records import Case, Log, Measurement
 from bench.results.rows import FAILURES
 from bench.show.tables import WORDS
+from gui.sessions.run_state import RunState
+from gui.sessions.standing import case_words
 from gui.widgets.labels import as_tip
-from gui.work.run_state import RunState
-from gui.work.standing import case_words
 
 MOST_LOGGED = 200
 

@@ -9,7 +9,7 @@ import pytest
 from bench.measure import environment
 from bench.results.records import BackendInfo
 from bench.run import doctor
-from gui.shell import display
+from gui.base import display
 
 
 def by_name(found: list[doctor.Check]) -> dict[str, doctor.Check]:

@@ -17,8 +17,8 @@ from PySide6.QtCore import QSettings, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from bench.results.records import Job
+from gui.base.theme import Theming
 from gui.shell.main_window import MainWindow
-from gui.shell.theme import Theming
 
 FAKE = Path(__file__).parent / "fake_worker.py"
 JOB = Job(

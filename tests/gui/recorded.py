@@ -4,9 +4,9 @@ import shutil
 from pathlib import Path
 
 from bench.results.store import RunFolder
+from gui.base.theme import Theming
+from gui.sessions.run_state import RunState
 from gui.shell.redraw import Redraw
-from gui.shell.theme import Theming
-from gui.work.run_state import RunState
 
 RECORDED = Path(__file__).parents[1] / "data" / "two_models"
 

@@ -9,8 +9,8 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QWidget
 
 from bench.results.store import RunFolder
+from gui.sessions.library import Library
 from gui.shell.hint import FirstStart
-from gui.work.library import Library
 from tests.gui.recorded import RECORDED
 from tests.gui.test_runs_page import settle
 
@@ -233,7 +233,7 @@ def test_pages_docks_and_the_table_answer_to_keys(qtbot, active):
 
 
 def test_the_theme_is_chosen_in_the_menu(active):
-    from gui.shell.theme import DARK
+    from gui.base.theme import DARK
 
     window = active("ok", begin=False)
     choose: QAction = window.menu_actions.by_name["theme-dark"]
@@ -244,7 +244,7 @@ def test_the_theme_is_chosen_in_the_menu(active):
 
 
 def test_the_theme_follows_the_system_until_one_is_chosen(monkeypatch, qtbot):
-    from gui.shell import theme
+    from gui.base import theme
 
     class System(QObject):
         colorSchemeChanged = Signal(Qt.ColorScheme)

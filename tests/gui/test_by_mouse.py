@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolTip
 
 from bench.results.store import RunFolder
 from bench.run import nvml
+from gui.sessions.export_actions import FORMATS, ExportActions
+from gui.sessions.library import Library
 from gui.shell.machine_strip import gpu_reading
-from gui.work.export_actions import FORMATS, ExportActions
-from gui.work.library import Library
 from tests.gui.mouse import move
 from tests.gui.recorded import RECORDED
 from tests.gui.test_runs_page import settle
@@ -276,7 +276,7 @@ from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel
 app = QApplication([]); app.setStyle("Fusion")
 from gui.shell.main_window import MainWindow
-from gui.shell.theme import Theming
+from gui.base.theme import Theming
 from gui.shell import screenshots
 from bench.kinds.summaries import SAMPLE
 from pathlib import Path

@@ -187,7 +187,7 @@ def test_the_table_sorts_by_value_and_copies(page):
 
 
 def test_both_themes_restyle_the_plots(page):
-    from gui.shell.theme import DARK
+    from gui.base.theme import DARK
 
     window = page.window()
     window.theming.choose("dark")

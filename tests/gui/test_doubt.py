@@ -10,10 +10,10 @@ from bench.charts.doubts import LEGEND
 from bench.ladder.show.rows import rows as ladder_rows
 from bench.results import doubt
 from bench.results.records import Validity
+from gui.base.theme import Theming
 from gui.pages.ladder.ladder_reader import standing
 from gui.pages.ladder.ladder_table import LadderModel, shown_rows
 from gui.pages.layers.layer_rows import columns
-from gui.shell.theme import Theming
 from gui.widgets.inspector import page as inspector_page
 from tests.bench import synthetic
 from tests.ladder.test_ladder import example, measured

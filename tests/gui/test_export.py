@@ -13,9 +13,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from bench.results.store import RunFolder
-from gui.work.export import Exporter, Order
-from gui.work.export_actions import ExportActions
-from gui.work.library import Library
+from gui.sessions.export import Exporter, Order
+from gui.sessions.export_actions import ExportActions
+from gui.sessions.library import Library
 from tests.bench import synthetic
 from tests.bench.test_thin import saved
 from tests.gui.test_runs_page import settle

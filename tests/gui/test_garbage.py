@@ -3,7 +3,7 @@
 import gc
 import threading
 
-from gui.shell.garbage import Collector
+from gui.base.garbage import Collector
 
 
 def cycles(count):

@@ -12,11 +12,11 @@ from bench.charts import ladder as ladder_charts
 from bench.ladder.records import REFERENCE, Ladder, LadderJob, Limits, RungCase, RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.results.records import Environment
+from gui.base.theme import Theming
 from gui.plots.axes import place
 from gui.plots.chart import ChartView
 from gui.plots.legend import entries
 from gui.plots.names import spread
-from gui.shell.theme import Theming
 
 BEST = {
     "fp32": "20 rung_20",

@@ -4,11 +4,11 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QSplitter
 
+from gui.base.theme import Theming
 from gui.pages.ladder.ladder_panes import LadderPanes
 from gui.pages.ladder.ladder_reader import LadderReader
 from gui.pages.ladder.ladder_table import LadderTable
 from gui.plots.chart import ChartView
-from gui.shell.theme import Theming
 from tests.gui.test_ladder_charts import long_ladder
 
 # Of the panes, what a window of 1920×1080, 1366×768, 1000×650 and 800×600 leaves them.

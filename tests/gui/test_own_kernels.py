@@ -4,8 +4,8 @@ from pathlib import Path
 
 from bench.ladder.questions import KernelProblem, LadderAnswer, RungInfo
 from bench.ladder.records import RungCase
-from gui.work.own_kernels import OwnKernels
-from gui.work.standing import RunClock
+from gui.sessions.own_kernels import OwnKernels
+from gui.sessions.standing import RunClock
 
 OURS = RungInfo(RungCase(rung="ours", number=1), "1_ours.py", "ours")
 

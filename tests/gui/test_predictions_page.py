@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QStyleOptionViewItem
 from bench.results import gallery
 from bench.results.gallery import Answers, Images
 from bench.results.records import Case
+from gui.base.theme import DARK
 from gui.pages.predictions import PredictionsPage
 from gui.pages.predictions.answer_grid import picture, words
 from gui.pages.predictions.answers import Answered, Filter, read
-from gui.shell.theme import DARK
 from tests.gui.recorded import Shown, copied
 
 

@@ -10,12 +10,12 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 
 from bench.ladder.records import Finding
+from gui.base.theme import DARK, LIGHT, Theming
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.pages.ladder.rung_diff import RungDiff
 from gui.pages.ladder.rung_source import SourceView
-from gui.shell.theme import DARK, LIGHT, Theming
+from gui.sessions.kernel_watch import KernelWatch
 from gui.widgets.text_diff import changes, pairs
-from gui.work.kernel_watch import KernelWatch
 from kernels import includes, registry
 from tests.gui.mouse import move
 

@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from bench.kinds.summaries import SAMPLE
 from bench.ladder.store import LADDER_FILE
+from gui.sessions import library
+from gui.sessions.library import Library
 from gui.shell.hint import FirstStart
-from gui.work import library
-from gui.work.library import Library
 from tests.bench import synthetic
 from tests.bench.test_thin import saved
 from tests.gui import profiled

@@ -216,7 +216,7 @@ def test_closing_while_a_ladder_or_a_profile_runs_asks_once(
 
 
 def test_a_slot_that_raises_is_shown_and_logged(make_window, fault_handler, tmp_path):
-    from gui.shell import faults
+    from gui.base import faults
 
     window = make_window("ok")
     faults.start_log(tmp_path / "window.log")

@@ -11,13 +11,13 @@ from PySide6.QtWidgets import QApplication
 
 from bench.charts.profile_common import PARTS
 from bench.profile.events import ApiCall, Interval, Mark
+from gui.base.theme import Theming
 from gui.pages.timeline import timeline_axis, timeline_lanes
 from gui.pages.timeline.timeline_axis import TimeAxis
 from gui.pages.timeline.timeline_lanes import FIRST_PASS, PROCESS, STEADY
 from gui.pages.timeline.timeline_paint import TICKS, TITLES
 from gui.pages.timeline.timeline_view import TimelineView
 from gui.pages.timeline.timeline_words import colour, facts
-from gui.shell.theme import Theming
 from tests.gui import profiled
 
 US = 1_000

@@ -17,7 +17,7 @@ from bench.profile.store import ProfileFolder
 from bench.results.records import BackendInfo
 from gui.pages.timeline import TimelinePage, parts_view
 from gui.pages.timeline.timeline_lanes import PROCESS
-from gui.work.profile_session import ProfileSession
+from gui.sessions.profile_session import ProfileSession
 from tests.gui import profiled
 from tests.gui.recorded import Shown
 from tests.gui.test_runs_page import drop

@@ -13,11 +13,11 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 from bench.charts.ladder import name
 from bench.charts.ladder_live import charts
 from bench.ladder.records import RungCase
+from gui.base.theme import Theming
+from gui.sessions.ladder_session import LadderSession, LadderStanding
+from gui.sessions.run_state import RunState
 from gui.shell.page import Page
-from gui.shell.theme import Theming
 from gui.widgets.labels import Lines
-from gui.work.ladder_session import LadderSession, LadderStanding
-from gui.work.run_state import RunState
 
 ORDER = 30
 

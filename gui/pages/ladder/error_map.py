@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QVBoxLayout, 
 
 from bench.ladder.records import Finding
 from bench.words import units
+from gui.base.theme import Theming
 from gui.pages.ladder.error_pictures import ErrorPictures, read
-from gui.shell.theme import Theming
 from gui.widgets.colour_scale import Scale
 from gui.widgets.flow_layout import FlowLayout
 from gui.widgets.labels import Label

@@ -24,11 +24,11 @@ from bench.ladder.records import RungCase, RungMeasurement
 from bench.ladder.show.tables import WORDS
 from bench.results import doubt
 from bench.words import units
+from gui.base.theme import Theming
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.pages.ladder.ladder_table import Shown
 from gui.pages.ladder.rung_diff import RungDiff
 from gui.pages.ladder.rung_source import SourceView
-from gui.shell.theme import Theming
 from gui.widgets.labels import Label, Lines
 
 SOURCE, DIFFERENCE, FINDING = "&Source", "&Difference", "Findin&g"

@@ -16,7 +16,7 @@ from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import RungRow
 from bench.results import doubt
 from bench.words import units
-from gui.shell.theme import Theming
+from gui.base.theme import Theming
 from gui.widgets.labels import as_tip
 
 Index = QModelIndex | QPersistentModelIndex

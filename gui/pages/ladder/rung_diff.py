@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QScrollBar, QSplitter, QToolButton, QVBoxLayout, QWidget
 
-from gui.shell.theme import Theming
+from gui.base.theme import Theming
 from gui.widgets.code_view import CodeView, Line
 from gui.widgets.highlight import highlighted
 from gui.widgets.labels import Elided

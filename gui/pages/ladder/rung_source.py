@@ -9,7 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
-from gui.shell.theme import Theming
+from gui.base.theme import Theming
 from gui.widgets.code_view import CodeView, Line
 from gui.widgets.find_bar import FindBar
 from gui.widgets.highlight import header_lines, highlighted

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
-from gui.shell.theme import Theme
+from gui.base.theme import Theme
 from gui.widgets.colour_scale import ink_on
 from gui.widgets.labels import as_tip
 

@@ -10,8 +10,8 @@ from PySide6.QtGui import QAction, QColor, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
 from bench.words import palette
+from gui.base.theme import Theme
 from gui.pages.layers.layer_rows import LayerColumn, LayerRow, tip, to_csv, to_markdown
-from gui.shell.theme import Theme
 from gui.widgets.labels import as_tip
 
 Index = QModelIndex | QPersistentModelIndex

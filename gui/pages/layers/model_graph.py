@@ -12,9 +12,9 @@ from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QGraphicsScene, QGraphicsView, QWidget
 
+from gui.base.theme import Theme
 from gui.pages.layers.graph_items import ArrowItem, Box, BoxItem, Fonts, Look
 from gui.pages.layers.graph_layout import layout
-from gui.shell.theme import Theme
 
 LEAST_ZOOM, MOST_ZOOM = 0.05, 4.0
 READABLE = 0.85  # a large graph opens no smaller than this

@@ -9,9 +9,9 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from bench.words import palette, units
+from gui.base.theme import Theme
 from gui.pages.predictions.answer_grid import picture
 from gui.pages.predictions.answers import Answered
-from gui.shell.theme import Theme
 from gui.widgets.labels import Label
 
 SIDE = 160  # of the image, in logical pixels

@@ -26,8 +26,8 @@ from PySide6.QtWidgets import (
 )
 
 from bench.words import palette, units
+from gui.base.theme import Theme
 from gui.pages.predictions.answers import Answered
-from gui.shell.theme import Theme
 from gui.widgets.labels import as_tip
 
 Index = QModelIndex | QPersistentModelIndex

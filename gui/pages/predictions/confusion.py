@@ -10,8 +10,8 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QTableView, QWidget
 
+from gui.base.theme import Theme
 from gui.pages.predictions.answers import Answered
-from gui.shell.theme import Theme
 from gui.widgets.colour_scale import blend, ink_on
 from gui.widgets.labels import as_tip
 

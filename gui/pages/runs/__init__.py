@@ -11,16 +11,16 @@ from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
 from bench.kinds.summaries import Summary
+from gui.base.theme import Theming
+from gui.sessions.run_state import RunState
 from gui.shell.page import Page
-from gui.shell.theme import Theming
 from gui.widgets.labels import Label
-from gui.work.run_state import RunState
 
 ORDER = 90
 
 
 class RunsPage(Page):
-    """Knows what to show and what the user wants; gui.work.library does it."""
+    """Knows what to show and what the user wants; gui.sessions.library does it."""
 
     title = "Runs"
     list_wanted = Signal()

@@ -19,13 +19,13 @@ from PySide6.QtWidgets import (
 from bench.profile.events import Event
 from bench.profile.records import CaseProfile
 from bench.results.records import BackendInfo
+from gui.base.theme import Theming
 from gui.pages.timeline.timeline_lanes import FIRST_PASS, PASS, PROCESS, STEADY
+from gui.sessions.profile_session import ProfileSession, ProfileStanding
+from gui.sessions.profile_state import Read
+from gui.sessions.run_state import RunState
 from gui.shell.page import Page
-from gui.shell.theme import Theming
 from gui.widgets.labels import Label
-from gui.work.profile_session import ProfileSession, ProfileStanding
-from gui.work.profile_state import Read
-from gui.work.run_state import RunState
 
 ORDER = 40
 EMPTY = (

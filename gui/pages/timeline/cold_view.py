@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from bench.profile.events import Mark
 from bench.profile.records import CaseProfile
 from bench.words import palette, units
+from gui.base.theme import Theming
 from gui.pages.timeline.timeline_lanes import MARK
 from gui.pages.timeline.timeline_words import colour
-from gui.shell.theme import Theming
 
 LINE, HEAD, NAMES = 20, 26, 200
 

@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from bench.profile import parts as profile_parts
 from bench.profile.records import CaseProfile
 from bench.words import palette, units
+from gui.base.theme import Theming
 from gui.pages.timeline.timeline_words import colour
-from gui.shell.theme import Theming
 from gui.widgets.colour_scale import ink_on
 
 LINE = 30  # of a case

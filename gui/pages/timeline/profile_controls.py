@@ -24,9 +24,9 @@ from bench.profile.records import ProfileJob
 from bench.results.records import BackendInfo
 from bench.run import bounds
 from gui.form.job_fields import numbers
+from gui.sessions.profile_session import ProfileStanding
 from gui.widgets.flow_layout import FlowLayout
 from gui.widgets.labels import Label
-from gui.work.profile_session import ProfileStanding
 from kernels.errors import InputError
 
 BATCHES = {

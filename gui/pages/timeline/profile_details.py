@@ -23,15 +23,15 @@ from bench.profile.show import findings as profile_findings
 from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import tables as profile_tables
 from bench.profile.show.tables import Table
+from gui.base.background import Background
+from gui.base.theme import Theming
 from gui.pages.timeline.cold_view import ColdView
 from gui.pages.timeline.parts_view import PartsView
 from gui.pages.timeline.profile_table import ProfileTable
 from gui.pages.timeline.profile_tables_view import ProfileTables
 from gui.plots.chart import ChartView
-from gui.shell.background import Background
-from gui.shell.theme import Theming
+from gui.sessions.profile_state import Read
 from gui.widgets.labels import Label
-from gui.work.profile_state import Read
 
 SCALES = {"shares of the pass": True, "time": False}
 

@@ -15,7 +15,7 @@ from bench.profile.show import names as profile_names
 from bench.profile.show import output as profile_output
 from bench.profile.show.lines import MOST
 from bench.profile.show.tables import Column, Table
-from gui.shell.theme import Theme, Theming
+from gui.base.theme import Theme, Theming
 from gui.widgets.labels import as_tip
 
 Index = QModelIndex | QPersistentModelIndex

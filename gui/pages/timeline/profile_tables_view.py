@@ -24,11 +24,11 @@ from bench.profile.events import Event
 from bench.profile.show import lines as profile_lines
 from bench.profile.show import tables as profile_tables
 from bench.profile.show.tables import Table
+from gui.base.background import Background
+from gui.base.theme import Theming
 from gui.pages.timeline.profile_table import ProfileTable
-from gui.shell.background import Background
-from gui.shell.theme import Theming
+from gui.sessions.profile_state import Read
 from gui.widgets.labels import Elided, Label
-from gui.work.profile_state import Read
 
 GROUPS = {"name": "name", "operator": "operator", "node": "node"}
 TYPING_MS = 200

@@ -12,11 +12,11 @@ from PySide6.QtGui import QColor, QFocusEvent, QPainter, QPaintEvent, QResizeEve
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from bench.profile.events import Activity, ApiCall, Event
+from gui.base.theme import Theming
 from gui.pages.timeline.timeline_axis import TimeAxis, at_pixel
 from gui.pages.timeline.timeline_lanes import STEADY, Group, Row, Span
 from gui.pages.timeline.timeline_paint import TICKS, TITLES, Layout, Painter, Place
 from gui.pages.timeline.timeline_words import facts, full_name
-from gui.shell.theme import Theming
 
 MOST_ARROWS = 200  # of a call that started a whole graph
 

@@ -10,10 +10,10 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QPainter, QPen
 
 from bench.words import palette
+from gui.base.theme import Theme
 from gui.pages.timeline.timeline_axis import TimeAxis, drawn, length_text
 from gui.pages.timeline.timeline_lanes import Group, Lane, Row
 from gui.pages.timeline.timeline_words import colour, short
-from gui.shell.theme import Theme
 from gui.widgets.colour_scale import ink_on
 
 TITLES = 176  # pixels of the column on the left

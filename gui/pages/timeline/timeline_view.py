@@ -13,10 +13,10 @@ from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
+from gui.base.theme import Theming
 from gui.pages.timeline.timeline_canvas import TimelineCanvas
 from gui.pages.timeline.timeline_paint import TICKS, TITLES
 from gui.pages.timeline.timeline_words import html
-from gui.shell.theme import Theming
 from gui.widgets.labels import Label
 
 STEP = 60  # pixels that an arrow moves

@@ -12,8 +12,8 @@ from bench.profile import parts as profile_parts
 from bench.profile.events import Activity, ApiCall, Counters, Event, Interval, Mark
 from bench.profile.show import names as profile_names
 from bench.words import palette, units
+from gui.base.theme import Theme
 from gui.pages.timeline.timeline_lanes import CALL, MARK
-from gui.shell.theme import Theme
 from gui.widgets.colour_scale import blend
 
 # Operators → the categories that every chart has them in; what is not named is "other".

@@ -28,12 +28,12 @@ from bench.profile.records import (
 from bench.profile.store import ProfileFolder
 from bench.results.records import Hello, Log, Progress, stem
 from bench.run.supervisor import Supervisor
-from gui.shell.background import Background
-from gui.work.export import Exporter, Order
-from gui.work.profile_state import ProfileState, Read, read_cases
-from gui.work.run_writer import RunWriter
-from gui.work.session import RUNS
-from gui.work.worker_process import WorkerProcess
+from gui.base.background import Background
+from gui.sessions.export import Exporter, Order
+from gui.sessions.profile_state import ProfileState, Read, read_cases
+from gui.sessions.run_writer import RunWriter
+from gui.sessions.session import RUNS
+from gui.sessions.worker_process import WorkerProcess
 from kernels.errors import InputError
 
 STAGES = {"prepare": "starting cold", "time": "timing, without a profiler", "profile": "profiling"}

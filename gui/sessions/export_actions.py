@@ -1,4 +1,6 @@
-"""What can be exported of the run shown, asked for from the menu or on a chart; gui.work.export does it."""
+"""What can be exported of the run shown, asked for from the menu or on a chart; gui.sessions.export does
+it.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QMenu
 
 from bench.charts import Chart
+from gui.sessions.export import Exporter, Order
+from gui.sessions.library import reveal
 from gui.shell.export_strip import ExportStrip
-from gui.work.export import Exporter, Order
-from gui.work.library import reveal
 
 if TYPE_CHECKING:
     from gui.shell.main_window import MainWindow

@@ -18,7 +18,7 @@ from bench.charts import Chart, model_charts, with_provisional
 from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Provisional, Run
 from bench.results.row_cache import RowCache
 from bench.results.rows import Row, title
-from gui.work.overlay import Overlay
+from gui.sessions.overlay import Overlay
 
 RunData = tuple[Run, Sequence[Measurement]]
 

@@ -21,7 +21,7 @@ from bench.ladder.records import Ladder, LadderJob, LimitsMeasured, RungCase, Ru
 from bench.ladder.show.rows import RungRow, rows
 from bench.results.inside import inside
 from bench.results.records import Environment, Hello
-from gui.shell.background import Background
+from gui.base.background import Background
 from kernels.errors import InputError
 
 

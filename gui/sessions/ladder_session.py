@@ -31,14 +31,14 @@ from bench.ladder.store import LadderFolder
 from bench.results import trust
 from bench.results.records import Hello, Log, Progress
 from bench.run.supervisor import Supervisor
-from gui.shell.background import Background
-from gui.work.kernel_watch import KernelWatch
-from gui.work.ladder_describer import LadderDescriber
-from gui.work.ladder_state import LadderState
-from gui.work.own_kernels import OwnKernels
-from gui.work.run_writer import RunWriter
-from gui.work.session import RUNS, new_folder
-from gui.work.worker_process import WorkerProcess
+from gui.base.background import Background
+from gui.sessions.kernel_watch import KernelWatch
+from gui.sessions.ladder_describer import LadderDescriber
+from gui.sessions.ladder_state import LadderState
+from gui.sessions.own_kernels import OwnKernels
+from gui.sessions.run_writer import RunWriter
+from gui.sessions.session import RUNS, new_folder
+from gui.sessions.worker_process import WorkerProcess
 from kernels.errors import InputError
 
 STAGES = {"prepare": "preparing", "check": "checking", "time": "timing"}

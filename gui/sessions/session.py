@@ -32,10 +32,10 @@ from bench.results.rows import title
 from bench.results.store import RunFolder
 from bench.run.command import command_line
 from bench.run.supervisor import Supervisor
-from gui.work.run_state import RunState
-from gui.work.run_writer import RunWriter
-from gui.work.standing import Ended, RunClock, Standing, case_words
-from gui.work.worker_process import WorkerProcess
+from gui.sessions.run_state import RunState
+from gui.sessions.run_writer import RunWriter
+from gui.sessions.standing import Ended, RunClock, Standing, case_words
+from gui.sessions.worker_process import WorkerProcess
 from kernels.errors import InputError
 
 RUNS = Path("runs")

@@ -18,11 +18,11 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox
 from bench.kinds.summaries import OWN, SAMPLE, Summary, kind_of, listed, summaries
 from bench.results.records import Measurement, Run
 from bench.results.store import RunFolder
+from gui.base.background import Background
 from gui.pages.runs import RunsPage, same
-from gui.shell.background import Background
+from gui.sessions.overlay import Overlay
+from gui.sessions.session import RUNS
 from gui.widgets.labels import as_tip
-from gui.work.overlay import Overlay
-from gui.work.session import RUNS
 from kernels.errors import InputError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from bench.ladder.questions import DESCRIBE, LadderAnswer, LadderQuestion
 from bench.results.records import Done
 from bench.run.client import worker_command, worker_environment
 from bench.run.supervisor import exit_words, last_line
-from gui.work.worker_process import own_session
+from gui.sessions.worker_process import own_session
 
 _Said = LadderAnswer | Done
 END_MS = 1000

@@ -1,0 +1,3 @@
+"""What goes on behind the window: comparisons, ladders and profiles, their state, and the processes that do
+them.
+"""
