@@ -56,7 +56,7 @@ class Row:
         who = f"the reference {label(self.against.case.backend, self.against.case.precision)}"
         relative = None
         if self.speedup and self.speedup_low is not None and self.speedup_high is not None:
-            relative = max(self.speedup_high - self.speedup, self.speedup - self.speedup_low) / self.speedup
+            relative = stats.Interval(self.speedup, self.speedup_low, self.speedup_high).relative
         return doubt.of_ratio(self.own_doubts, who, doubt.own(self.against), relative, stats.UNQUIET)
 
     @property
