@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 
 import msgspec
 import numpy as np
@@ -170,7 +171,8 @@ def test_a_comparison_from_hello_to_done(tmp_path):
     assert sorted(m.case.backend for m in soon) == ["engine-cpu", "ort-cpu"], "once a case, to draw it early"
     assert all(m.median_ns > 0 for m in soon)
     assert messages.index(soon[-1]) < next(i for i, m in enumerate(messages) if isinstance(m, Measured))
-    assert len(turns) >= 4, "each turn says whose it is, so that a crash is put down to the right one"
+    each = {name: len(one.rounds) for name, one in found.items()}
+    assert Counter(turns) == each, "each turn says whose it is, so that a crash is put down to the right one"
 
 
 def test_the_reference_is_asked_where_it_is_not_among_the_cases():
