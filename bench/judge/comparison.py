@@ -44,7 +44,7 @@ def compare(got: np.ndarray, sample: Sample, precision: str) -> Comparison:
     beside its answers.
     """
     bound = bound_of(sample.params, precision)
-    largest = float(np.abs(sample.expected).max(initial=0.0)) or 1.0
+    largest = max(float(np.abs(sample.expected).max(initial=0.0)), sample.typical) or 1.0
     squares = reference = total = worst = 0.0
     wrong = 0
     index: tuple[int, ...] = ()
@@ -57,7 +57,7 @@ def compare(got: np.ndarray, sample: Sample, precision: str) -> Comparison:
         total += piece.total
         reference += piece.reference
         worst = max(worst, piece.worst)
-    norm = math.sqrt(reference) or math.sqrt(max(1, got.size))
+    norm = max(math.sqrt(reference), sample.typical * math.sqrt(got.size)) or math.sqrt(max(1, got.size))
     rel_l2 = math.sqrt(squares) / norm
     reason = ""
     if broken:

@@ -3,6 +3,7 @@ of a batch are looked at where not all are."""
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +12,8 @@ import numpy as np
 
 from bench.measure.answers import one_node, oracle
 from engine.rung_rows import Given, Rows, has_rows, of_rows, rows_of
-from engine.rung_session import data_inputs, input_shapes, output_rows
-from kernels.params import Cast, Conv, ConvPool, Lrn, LrnPool, Params, Pool
+from engine.rung_session import data_inputs, input_shapes, output_rows, output_shape
+from kernels.params import Cast, Conv, ConvPool, Gemm, Lrn, LrnPool, Params, Pool
 
 # An oracle's evaluation is kept below this (at about a GFLOP/s); a batch beyond repeats the images that it
 # had.
@@ -21,6 +22,7 @@ REPEATED = 4  # rows of a sample that is the same at every batch size
 KEPT_NBYTES = 1 << 30  # of such samples, in memory
 # Elements of four bytes at which an index or an offset of 32 bits, with a sign or without, may overflow.
 OVERFLOWS = (1 << 29, 1 << 30, 1 << 31, 1 << 32)
+FEW = 64  # values of a row; fewer may all come out near 0 by chance
 
 Images = Conv | Pool | Lrn | LrnPool | ConvPool  # operators whose first axis is the batch
 
@@ -28,12 +30,15 @@ Images = Conv | Pool | Lrn | LrnPool | ConvPool  # operators whose first axis is
 @dataclass(frozen=True)
 class Sample:
     """Inputs and what they should give. params: of the distinct images; rows: which of them lies at each
-    place of the batch (None: each once, in order). inputs: of the distinct images; expected: float64."""
+    place of the batch (None: each once, in order). inputs: of the distinct images; expected: float64.
+    typical: what an element of the answer is in the root mean square, which errors are held against at
+    least; 0 where the answer itself tells it."""
 
     params: Params
     inputs: tuple[np.ndarray, ...]
     expected: np.ndarray
     rows: np.ndarray | None = None
+    typical: float = 0.0
 
     def whole(self, array: np.ndarray) -> np.ndarray:
         """An input or the answer at the full batch."""
@@ -83,7 +88,30 @@ def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] =
         rows[: few.n] = np.arange(few.n)
     made = one_node.graph(few, inputs)
     answer = oracle.run(made, {f"in{i}": inputs[i] for i in data}, [one_node.OUTPUT])[one_node.OUTPUT]
-    return Sample(few, inputs, _as_held(few, answer), rows)
+    return Sample(few, inputs, _as_held(few, answer), rows, typical(few, inputs))
+
+
+def typical(p: Params, inputs: Sequence[np.ndarray]) -> float:
+    """The root mean square of an answer of few sums, were the signs random: the variance of a sum is then the
+    sum of its terms' squares. A sum whose terms happened to cancel is near 0, its rounding errors are not.
+    0 for answers of many values, or of no sums."""
+    row = p if rows_of(p) is None else of_rows(p, 1)
+    if not isinstance(p, Conv | ConvPool | Gemm) or math.prod(output_shape(row)) >= FEW:
+        return 0.0
+    squares = [np.square(array, dtype=np.float32) for array in inputs]
+    made = one_node.graph(_of_squares(p), squares)
+    data = {f"in{i}": squares[i] for i in data_inputs(p, len(inputs))}
+    answer = oracle.run(made, data, [one_node.OUTPUT])[one_node.OUTPUT]
+    return math.sqrt(float(np.mean(answer)))
+
+
+def _of_squares(p: Conv | ConvPool | Gemm) -> Conv | ConvPool | Gemm:
+    if isinstance(p, ConvPool):
+        conv, pool = replace(p.conv, activation=None), replace(p.pool, activation=None)
+        return ConvPool(replace(conv, dtype="float32"), replace(pool, dtype="float32"))
+    if isinstance(p, Gemm):
+        p = replace(p, alpha=p.alpha**2, beta=p.beta**2)
+    return replace(p, activation=None, dtype="float32")
 
 
 def _as_held(p: Params, answer: np.ndarray) -> np.ndarray:
@@ -118,7 +146,8 @@ def _kept(few: Params, seed: int) -> Sample:
         data = {f"in{i}": inputs[i] for i in data_inputs(few, len(inputs))}
         answer = oracle.answered(one_node.graph(few, inputs), data, [one_node.OUTPUT])[one_node.OUTPUT]
         shape = output_rows(few) if rows_of(few) is not None else answer.shape
-        _repeated[key] = Sample(few, inputs, _as_held(few, answer).reshape(shape))
+        expected = _as_held(few, answer).reshape(shape)
+        _repeated[key] = Sample(few, inputs, expected, typical=typical(few, inputs))
     _repeated.move_to_end(key)
     while len(_repeated) > 1 and sum(map(_nbytes, _repeated.values())) > KEPT_NBYTES:
         _repeated.popitem(last=False)

@@ -211,7 +211,8 @@ class Trial:
             return {"output": self.session.output(rows) if count else self.session.output()}
 
         left = timed_pass.FLOAT64_S if thorough else 0.0
-        for number, look in enumerate(timed_pass.looks(session, again, self.precision, part=part)):
+        looks = timed_pass.looks(session, again, self.precision, part=part, typical=self._sample.typical)
+        for number, look in enumerate(looks):
             if not look.wrong and (number == 0 or left > 0):
                 started = time.perf_counter()
                 stats = self._row_right(look, rows)
@@ -241,7 +242,8 @@ class Trial:
             return None
         made = one_node.graph(p, [data.get(i, array) for i, array in enumerate(self._sample.inputs)])
         answer = oracle.run(made, {f"in{i}": array for i, array in data.items()}, [one_node.OUTPUT])
-        return accuracy.judged(got, answer[one_node.OUTPUT].reshape(got.shape), self.precision)
+        right = answer[one_node.OUTPUT].reshape(got.shape)
+        return accuracy.judged(got, right, self.precision, typical=self._sample.typical)
 
     def _fail_timed(self, when: str, look: timed_pass.Look) -> Failure:
         shape = output_shape(self.params)

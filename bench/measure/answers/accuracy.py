@@ -32,12 +32,14 @@ def error_stats(
     factor: float = 1.0,
     ratio: float | None = None,
     moved: np.ndarray | None = None,
+    typical: float = 0.0,
 ) -> ErrorStats:
     """How far `actual` is from `expected` (float64, of the same shape), judged by the bound of `precision`.
 
     `factor` widens the bound (PROPAGATED_FACTOR for tensors that carry earlier layers' errors); `ratio` is
     kept as it is (see `ratio` below). moved: how far the right answer itself moves, element by element, when
     its inputs move by one rounding (bench.measure.answers.oracle.moved); the bound is widened by that.
+    typical: the root mean square of such tensors, which errors are held against where this one's is less.
     Integers and Booleans are exact, but where they move so. A reference that is 0 everywhere has no relative
     error: the absolute errors are then held against the bound. Raises ValueError where the shapes differ.
     """
@@ -58,8 +60,9 @@ def error_stats(
     if values.size == 0:
         return ErrorStats(rel_l2=0.0, max_abs=0.0, mean_abs=0.0, max_rel=0.0, bound=bound, ok=True)
     difference = np.abs(values - reference)
-    norm = float(np.linalg.norm(reference)) or float(np.sqrt(values.size))
-    largest = float(np.abs(reference).max()) or 1.0
+    root = float(np.sqrt(values.size))
+    norm = max(float(np.linalg.norm(reference)), typical * root) or root
+    largest = max(float(np.abs(reference).max()), typical) or 1.0
     rel_l2 = float(np.linalg.norm(difference)) / norm
     max_abs = float(difference.max())
     allowed = ELEMENT_FACTOR * bound * largest
@@ -101,13 +104,14 @@ def judged(
     precision: str,
     factor: float = 1.0,
     moved: np.ndarray | None = None,
+    typical: float = 0.0,
 ) -> ErrorStats:
     """As `error_stats`; an answer of another shape is a wrong one."""
     if actual.shape != expected.shape:
         return _failure(
             BOUNDS[precision] * factor, f"the shape is {actual.shape} and should be {expected.shape}"
         )
-    return error_stats(actual, expected, precision, factor=factor, moved=moved)
+    return error_stats(actual, expected, precision, factor=factor, moved=moved, typical=typical)
 
 
 def _failure(bound: float, reason: str) -> ErrorStats:

@@ -75,11 +75,13 @@ def looks(
     factor: float = 1.0,
     part: Part | None = None,
     most: int = LOOKED_AT,
+    typical: float = 0.0,
 ) -> Iterator[Look]:
     """Passes that were timed since this was asked last; nothing where none was.
 
     again: an untimed pass of the same session over these inputs, its outputs by name. precision, factor: the
-    bound that the two are held to. part: the rows that `again` gives alone. most: passes that are looked at.
+    bound that the two are held to, typical: as accuracy.error_stats. part: the rows that `again` gives alone.
+    most: passes that are looked at.
     """
     stirring, witnesses = session.stirring, session.witnesses()
     if stirring is None:
@@ -89,7 +91,7 @@ def looks(
     for witness in (*drawn, *first):
         inputs = stirring.inputs_of(witness.number)
         answers = again(inputs)
-        yield _look(inputs, answers, witness.outputs, precision, factor, part)
+        yield _look(inputs, answers, witness.outputs, precision, factor, part, typical)
 
 
 def _look(
@@ -99,6 +101,7 @@ def _look(
     precision: str,
     factor: float,
     part: Part | None,
+    typical: float,
 ) -> Look:
     for name, (places, found) in left.items():
         lying = places
@@ -106,7 +109,7 @@ def _look(
             places, found, lying = part.among(places, found)
         values = found.astype(np.float32)  # as answers are fetched
         expected = np.asarray(answers[name]).reshape(-1)[lying].astype(np.float64)
-        stats = accuracy.judged(values, expected, precision, factor)
+        stats = accuracy.judged(values, expected, precision, factor, typical=typical)
         if not stats.ok:
             off = np.abs(values - expected)
             worst = int(np.where(np.isfinite(off), off, np.inf).argmax())
