@@ -27,6 +27,7 @@ import numpy as np
 
 from bench.measure import stopping
 from bench.results.records import StopReason
+from engine.apart.client import rest
 from engine.backend import Session
 
 # Rounds after the first few take this part of the seconds spent so far: the interval is that of rounds, of
@@ -35,6 +36,9 @@ GROWTH = 0.125
 # The first rounds take half of the samples allowed at most, and this many later ones share the other half:
 # passes of microseconds would else have taken them all within a second, in rounds too few to tell anything.
 LATER = 40
+# No pass of ours or of ONNX Runtime's is shorter. Where what is taken off a train (its trigger) was nearly
+# all of it in the warm-up, samples would be of minutes.
+LEAST_NS = 200.0
 # A throttled device is given this long to cool before a turn is taken again.
 COOL_S = 2.0
 
@@ -115,7 +119,7 @@ def warm_up(
         # Trains that grow: a short net is warm in its train as it will be timed, a long one is not run for
         # longer than need be.
         left = max(0, end - clock())
-        per_run = max(1.0, min(times))
+        per_run = max(LEAST_NS, min(times))
         count = max(1, min(2 * count, runs - done if left == 0 else math.ceil(left / per_run)))
         times.append(session.time_runs(count) / count)
     return statistics.median(times[len(times) // 2 :])
@@ -210,6 +214,7 @@ class _Sampler:
             raise Stopped
         instance = turn % len(instances)
         session = instances[instance]
+        rest()
         if turn == 0:
             per_run = warm_up(session, rules.warmup_runs, rules.warmup_s, self._clock)
             timing.runs_per_sample = self._train(key, per_run)
@@ -241,7 +246,7 @@ class _Sampler:
         on_host = self._devices.get(key, "cpu") == "cpu"
         target = rules.sample_ns_host if on_host else rules.sample_ns_device
         # 20 % more: the warm-up's passes may have been slower than those to come.
-        return max(1, math.ceil(1.2 * target / max(per_run_ns, 1.0)))
+        return max(1, math.ceil(1.2 * target / max(per_run_ns, LEAST_NS)))
 
     def _share(self, timing: Timing, turn: int) -> _Share:
         rules = self._rules

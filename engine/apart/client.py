@@ -18,7 +18,7 @@ import msgspec
 import kernels.errors
 from engine.apart import arrays, channel
 from engine.apart.memory import NAMELESS, Block
-from engine.apart.words import TRAIN, Call, Error
+from engine.apart.words import TOOK, TRAIN, Call, Error
 from kernels import ends
 from kernels.errors import CrashedError, KernelError, KernelscopeError
 
@@ -26,12 +26,18 @@ ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
 
 
+_awake: list[Child] = []  # at most one
+
+
 class Child:
     """A process apart. what: the sessions that it is for, in words; kind: what it loads before it is asked.
-    It runs only while it is asked."""
+    It runs only while it is asked; one that stays awake until another is asked, or `rest`: stopped and woken,
+    its threads may all be put on one core, and a train of microseconds is over before the system has moved
+    them apart. That is for what no user wrote."""
 
-    def __init__(self, what: str, kind: str = "") -> None:
+    def __init__(self, what: str, kind: str = "", stays: bool = False) -> None:
         self.what = what
+        self.stays = stays
         self.lost: str | None = None  # why it is there no more
         self._numbers = itertools.count(1)
         self._known: set[int] = set()  # blocks that it has
@@ -81,13 +87,13 @@ class Child:
         fds = [arrays.SHELF.blocks[n].fd for n in blocks] if NAMELESS else []
         if memory is not None and NAMELESS:
             fds.append(memory.fd)
-        ends.resume(self.pid)
+        self._wake()
         try:
             self._end.send(channel.CALL, pickle.dumps(asked), fds)
             kind, body, _ = self._end.receive()
         except channel.Closed as error:
             raise self._gone(error) from error
-        ends.halt(self.pid)
+        self._done()
         if kind != channel.CALL:
             raise self._error(kind, body)
         if answers not in self._decoders:
@@ -97,24 +103,35 @@ class Child:
         except msgspec.DecodeError as error:
             raise self._gone(channel.Closed(f"what is no answer ({error})")) from error
 
-    def train(self, number: int, count: int) -> int:
-        """Nanoseconds by our clock from asking for passes over the first `count` slots until they are
-        done."""
-        message = TRAIN.pack(number, count)
+    def train(self, number: int, count: int, ahead: int = 0) -> int:
+        """Nanoseconds of passes over the first `count` slots, by our clock from asking to the answer. Of a
+        process that stays awake by its own, after `ahead` untimed passes over the last slot."""
+        message = TRAIN.pack(number, ahead, count, self.stays)
         with self._lock:
             self._alive()
             started = time.perf_counter_ns()
-            ends.resume(self.pid)
+            self._wake()
             try:
                 self._end.send(channel.TRAIN, message)
                 kind, body, _ = self._end.receive()
                 taken = time.perf_counter_ns() - started
             except channel.Closed as error:
                 raise self._gone(error) from error
-            ends.halt(self.pid)
-            if kind != channel.TRAIN or body:
+            self._done()
+            if kind != channel.TRAIN or len(body) != (TOOK.size if self.stays else 0):
                 raise self._error(kind, body)
-            return taken
+            return min(taken, TOOK.unpack(body)[0]) if self.stays else taken
+
+    def _wake(self) -> None:
+        if self not in _awake:
+            rest()
+            ends.resume(self.pid)
+
+    def _done(self) -> None:
+        if not self.stays:
+            ends.halt(self.pid)
+        elif self not in _awake:
+            _awake.append(self)
 
     # ------------------------------------------------------------------------------------------ how it ends
 
@@ -163,6 +180,12 @@ class Child:
         if told.kind == "MemoryError":
             return kernels.errors.OutOfMemoryError(f"memory did not suffice for {self.what}: {told.text}")
         return KernelError(f"{self.what} failed: {told.kind}: {told.text}")
+
+
+def rest() -> None:
+    """Stop what stayed awake: what is timed next has the machine to itself."""
+    while _awake:
+        ends.halt(_awake.pop().pid)
 
 
 def _listed(numbers: list[int]) -> tuple[tuple[int, str, int], ...]:

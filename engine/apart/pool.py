@@ -9,6 +9,7 @@ from collections import OrderedDict
 
 from engine.apart.client import Child
 
+STAYS = ("ort", "empty awake")  # kinds that are not stopped between two trains: see engine.apart.client
 ALONE = {"ort": 6}  # kinds whose sessions have a process each, as long as there are no more than so many
 IDLE = 3  # processes of the user's kernels that are kept beside the others
 
@@ -26,7 +27,7 @@ def child(kind: str, what: str, own: object = None) -> Child:
         _drop(key)
         found = None
     if found is None:
-        found = _children[key] = Child(what, kind) if own is None else _fresh(what)
+        found = _children[key] = _started(kind, what) if own is None else _fresh(what)
     _children.move_to_end(key)
     _used[id(found)] = _used.get(id(found), 0) + 1
     _trim()
@@ -47,7 +48,11 @@ def ahead(*kinds: str, alive: int = 1) -> None:
         for number in range(min(alive, ALONE.get(kind, 1))):
             key = (_numbered(kind, number), None)
             if key not in _children:
-                _children[key] = Child(WHAT[kind], kind)
+                _children[key] = _started(kind, WHAT[kind])
+
+
+def _started(kind: str, what: str) -> Child:
+    return Child(what, kind.split()[0], kind in STAYS)
 
 
 def _free(kind: str) -> str:
@@ -66,6 +71,7 @@ WHAT = {
     "ort": "ONNX Runtime on the CPU",
     "rung": "our CPU rungs",
     "empty": "passes without a kernel",
+    "empty awake": "passes without a kernel",
 }
 
 

@@ -35,7 +35,7 @@ class Renewed:
             few = np.random.Generator(np.random.SFC64([train, number, CHANGED]))
             for name, array in self.slots.given.items():
                 tensor = self._stirring.inputs[name]
-                values, flat = tensor.values, array.reshape(self.slots.count, -1)[k]
+                values, flat = tensor.values, array.reshape(self.slots.rows, -1)[k]
                 if not flat.size:
                     continue
                 picked = drawn.integers(0, len(values), flat.size, np.uint16)

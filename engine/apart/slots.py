@@ -48,14 +48,18 @@ def views(held: np.ndarray, specs: Mapping[str, Spec], count: int) -> dict[str, 
 
 
 class Slots:
-    """The parent's side. specs: of inputs and outputs; a name may be in both."""
+    """The parent's side. specs: of inputs and outputs; a name may be in both. ahead: whether there is one
+    more behind the `count`, for passes that go before the timed ones."""
 
-    def __init__(self, inputs: Mapping[str, Spec], outputs: Mapping[str, Spec], count: int) -> None:
+    def __init__(
+        self, inputs: Mapping[str, Spec], outputs: Mapping[str, Spec], count: int, ahead: bool = False
+    ) -> None:
         self.count = count
+        self.rows = count + ahead
         self._inputs, self._outputs = dict(inputs), dict(outputs)
         self.specs = told(inputs, outputs)
-        self.block = Block(nbytes(list(self.specs.values()), count))
-        held = views(self.block.bytes, self.specs, count)
+        self.block = Block(nbytes(list(self.specs.values()), self.rows))
+        held = views(self.block.bytes, self.specs, self.rows)
         self.given = {name: held[f"in {name}"] for name in inputs}
         self.left = {name: held[f"out {name}"] for name in outputs}
         self.stirring: Stirring | None = None
@@ -80,7 +84,7 @@ class Slots:
         rows = np.arange(count)[:, None]
         self._numbers[:count] = numbers
         for name, bound in self._bound.items():
-            flat = self.given[name].reshape(self.count, -1)
+            flat = self.given[name].reshape(self.rows, -1)
             before = self._changed.get(name)
             if before is None:
                 before = self._changed[name] = np.zeros((self.count, 0), np.int64)
@@ -98,7 +102,7 @@ class Slots:
         numbers = np.arange(first, first + count, dtype=np.uint64)
         rows = np.arange(count)[:, None]
         for name, left in self.left.items():
-            flat = left.reshape(self.count, -1)
+            flat = left.reshape(self.rows, -1)
             at = self.stirring.places(self.stirring.outputs[name], numbers, POISONED)
             flat[rows, at] = np.frombuffer(bytes([POISON]) * flat.itemsize, flat.dtype)[0]
 

@@ -67,14 +67,14 @@ class Trains:
         self._renewed = self._last = None
 
     def time(self, count: int, cold: bool = False) -> int:
-        """Nanoseconds of `count` passes, by our clock, without what triggering and copying takes."""
+        """Nanoseconds of `count` passes without what triggering and copying takes."""
         slots = self._ready()
         left, taken = count, 0.0
         while left > 0:
             now = min(left, slots.count)
-            overhead = empty.train_ns(self._inputs, self._outputs, now, slots.count, cold)
+            overhead = empty.train_ns(self._inputs, self._outputs, now, slots.count, cold, self._child.stays)
             idle = time.perf_counter_ns() - self._ended
-            untimed = min(now, int(WARM_NS / self._pass_ns)) if idle > IDLE_NS else 0
+            untimed = min(now, int(WARM_NS / self._pass_ns)) if idle > IDLE_NS or self._child.stays else 0
             whole = timed.train_ns(
                 self._child, self._number, slots, self._next, now, untimed=untimed, cold=cold
             )
@@ -129,11 +129,7 @@ class Trains:
         if self._bound is None:
             self._bound = {name: np.zeros(s.shape, s.dtype) for name, s in self._inputs.items()}
         if self._slots is None:
-            self._slots = Slots(self._inputs, self._outputs, self._most)
-            self._child.call(
-                "hold", self._number, self._inputs, self._outputs, self._most, True, memory=self._slots.block
-            )
-            self._slots.close()
+            self._slots = timed.held(self._child, self._number, self._inputs, self._outputs, self._most)
         if self._stale:
             self._slots.bind(self._bound)
             self._stale = False

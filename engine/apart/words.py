@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-# Run passes: of which session, over how many of its slots.
-TRAIN = struct.Struct("<II")
+# Run passes: of which session; how many over its last slot, untimed; over how many of its first; whether to
+# answer what those took.
+TRAIN = struct.Struct("<III?")
+TOOK = struct.Struct("<Q")  # nanoseconds
 
 
 @dataclass(frozen=True)

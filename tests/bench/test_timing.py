@@ -62,6 +62,12 @@ def test_one_sample_is_long_enough_for_its_clock(device, target):
     assert result.samples_ns[0] == 7_000.0
 
 
+def test_a_pass_that_seems_to_take_nothing_does_not_make_samples_of_minutes():
+    """What is taken off a train was all of it while the machine was busy."""
+    result = time_together({"a": FakeSession(lambda s: 1.0)}, QUICK)["a"]
+    assert result.runs_per_sample <= 2 * QUICK.sample_ns_host / 200
+
+
 def test_a_wild_contender_goes_on_until_its_budget_and_no_further():
     wild = random.Random(1)
     rules = Rules(warmup_s=0.001, rewarm_s=0.001, min_s=0.01, budget_s=0.2)

@@ -25,6 +25,7 @@ from bench.run.client import run
 from bench.run.supervisor import COMPARISON, RESTART_LIMIT, RESTART_STATUS, Launch, Result, Supervisor
 from engine import backends
 from engine.apart import pool
+from engine.apart.client import rest
 from engine.backend import Options, Witnessed
 from engine.graph import importer
 from engine.rung_session import prepare
@@ -167,6 +168,53 @@ def test_a_process_runs_only_while_it_is_asked(tmp_path: Path) -> None:
     time.sleep(0.1)
     assert held.cpu_times() == before
     assert session._child is not pool.child("rung", "ours")  # type: ignore[attr-defined]
+    session.close()
+
+
+@LINUX
+def test_onnx_runtimes_process_stays_awake_until_another_is_asked() -> None:
+    """Stopped and woken before each train its threads would often meet on one core."""
+    graph = importer.load(catalogue.path("lenet5-digits"))
+    reference, ours = (backends.get(name).prepare(graph, 1) for name in ("ort-cpu", "engine-cpu"))
+    held = psutil.Process(reference._child.pid)  # type: ignore[attr-defined]
+    image = {info.name: np.zeros((1, *info.shape[1:]), np.float32) for info in graph.inputs}
+    for session in (reference, ours):
+        session.bind(image)
+
+    def stops() -> bool:
+        until = time.monotonic() + 10
+        while (stopped := held.status() == psutil.STATUS_STOPPED) is False and time.monotonic() < until:
+            time.sleep(0.01)
+        return stopped
+
+    try:
+        assert reference.time_runs(3) > 0
+        assert held.status() != psutil.STATUS_STOPPED
+        assert ours.time_runs(3) > 0
+        assert stops()
+        assert reference.time_runs(3) > 0
+        assert held.status() != psutil.STATUS_STOPPED
+        rest()
+        assert stops()
+    finally:
+        reference.close()
+        ours.close()
+
+
+def test_the_clock_of_a_process_with_a_users_kernel_is_not_asked(tmp_path: Path) -> None:
+    """What says how long it took, where nobody asks, is understood no more."""
+    body = """
+        server = sys.modules["__main__"]
+        server._timed = lambda held, ahead, count: 1
+        server.TRAIN = type("T", (), {"unpack": lambda self, body: (1, 0, 1, True)})()
+        work(x, y)
+    """
+    cheats_cpu.write(tmp_path, "tells_a_time", body)
+    rung = registry.find("cpu", "unary", "tells_a_time", [tmp_path])
+    session = prepare(rung, Unary("tanh", 64), [np.zeros(64, np.float32)], 1)
+    session.run()
+    with pytest.raises(CrashedError, match="said what was not asked"):
+        session.time_runs(1)
     session.close()
 
 
