@@ -171,9 +171,9 @@ _FIELDS = {
 
 def default(output: Output | None = None) -> int:
     """The default comparison; the exit code."""
-    from bench.run.defaults import JOB
+    from bench.run import defaults
 
-    return run_jobs([(JOB, None)], output or Output())
+    return run_jobs([(defaults.job(), None)], output or Output())
 
 
 def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:

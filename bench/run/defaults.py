@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from bench.results.records import Job
+from bench.run import nvml
 
 # A LeNet over batch sizes and an AlexNet, sized to end within half a minute on two cores; with a GPU beside
-# them, whose kernels were chosen before, in no more. That is why two instances suffice where they take long
-# to make, as AlexNet's do.
+# them, whose kernels were chosen before, in no more. Two instances suffice where they take long to make, as
+# AlexNet's do.
 JOB = Job(
     models=("lenet5-digits", "alexnet-digits"),
     backends=(),
@@ -16,3 +19,10 @@ JOB = Job(
     budget_s=0.15,
     instances=2,
 )
+# Without a GPU there are half as many cases, in processes of their own that two cores have to share.
+BUDGET_WITHOUT_GPU_S = 0.6
+
+
+def job() -> Job:
+    """The default comparison on this machine."""
+    return JOB if nvml.Gpu.first() else msgspec.structs.replace(JOB, budget_s=BUDGET_WITHOUT_GPU_S)

@@ -21,7 +21,6 @@ from gui.shell.progress_strip import clock
 from kernels.errors import InputError
 from models import names
 
-DEFAULT = defaults.JOB
 MOST_RECENT = 8
 MODEL_ROWS = 11
 
@@ -38,7 +37,8 @@ class JobForm(JobFields):
         self._settings = settings
         self._infos: tuple[BackendInfo, ...] = ()
         self._variants: tuple[BackendInfo, ...] = ()
-        self._kept = DEFAULT  # what the form has no field for
+        default = defaults.job()
+        self._kept = default  # what the form has no field for
         self._busy = False
         self._left_out: set[str] = set()  # backends the user does not want
         self._fill_models()
@@ -46,7 +46,7 @@ class JobForm(JobFields):
             self.backends.put(name, name, checked=True, refused="Asking this machine what it can run …")
         self.backends.fit(6)
         self.precisions.put("fp32", checked=True)
-        self.set_job(self._stored() or DEFAULT)
+        self.set_job(self._stored() or default)
         self._connect()
         self._update()
 

@@ -10,14 +10,14 @@ from PySide6.QtWidgets import QApplication
 
 from bench.commands import compare
 from bench.results.records import BackendInfo, Job
+from bench.run import defaults
 from bench.run.command import arguments
-from gui.form.job_form import DEFAULT
 from kernels.errors import InputError
 
 
 def test_it_is_ready_on_the_default_comparison(make_window):
     form = make_window("ok").form
-    assert form.job() == DEFAULT
+    assert form.job() == defaults.job()
     assert form.run_button.isEnabled()
     assert form.batches.text == "1,16,256; alexnet-digits: 1"
     assert form.images.text == "alexnet-digits: 16"
