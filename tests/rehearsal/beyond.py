@@ -12,7 +12,7 @@ from engine.graph import importer
 from kernels import registry
 from kernels.params import OPS
 from models import catalogue, names
-from tests.rehearsal import material, reading
+from tests.rehearsal import material, reading, small
 from tests.rehearsal.machine import OFFSCREEN, Machine
 from tests.rehearsal.steps import PYTHON, Expect, Step, Use
 
@@ -60,7 +60,7 @@ def _models(machine: Machine) -> list[Step]:
                 f"compare {name}",
                 "every model, in every precision",
                 *("compare", name, *_backends(machine), "--batch", "4"),
-                *("--precision", ",".join(machine.precisions), "--images", IMAGES, *QUICK),
+                *("--precision", ",".join(machine.precisions), "--images", IMAGES, *QUICK, *small.ONE),
                 machine=machine,
             )
         )

@@ -11,6 +11,7 @@ LARGEST_BATCH, MOST_BATCHES, IMAGES = 16, 2, 100
 FEW_IMAGES = 16  # of the large models, whose float64 answers take long
 BUDGETS = {"compare": "0.1", "profile": "0.1", "ladder": "0.05", "selfcheck": "0.1"}
 TIMES = "4"
+ONE = ("--instances", "1")  # several are what the default comparison and each operator's ladder are timed in
 
 
 def small(words: list[str]) -> tuple[list[str], str]:
@@ -45,6 +46,8 @@ def small(words: list[str]) -> tuple[list[str], str]:
         added += ["--times", TIMES]
     if command == "selfcheck" and "--backend" not in words:
         added += ["--backend", "engine-cpu"]
+    if command in ("compare", "ladder") and ONE[0] not in words:
+        added += ONE
     if "--budget" not in words:
         added += ["--budget", BUDGETS[command]]
     if added:

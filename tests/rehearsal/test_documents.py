@@ -125,8 +125,8 @@ def test_a_command_for_a_gpu_is_skipped_in_words_where_there_is_none():
         ),
         (
             "compare a b --batch 1..8 --batch b=1,64,512 --images 1000 --budget 9",
-            "compare a b --batch 1,8 --batch b=1,16 --images 100 --budget 9",
-            "--batch 1,8 for 1..8; --batch b=1,16 for b=1,64,512; --images 100 for 1000",
+            "compare a b --batch 1,8 --batch b=1,16 --images 100 --budget 9 --instances 1",
+            "--batch 1,8 for 1..8; --batch b=1,16 for b=1,64,512; --images 100 for 1000; with --instances 1",
         ),
         ("compare --resume run", "compare --resume run", ""),
         ("doctor", "doctor", ""),
