@@ -7,11 +7,10 @@ the fp32 row. ONNX Runtime falls back to the CPU in silence; here that is an err
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,13 @@ from engine.backend import OpTime, Options, Witness
 from engine.cpu import host
 from engine.cuda import driver as cuda_driver
 from engine.cuda import runtime as cuda_runtime
-from engine.cuda.stirring import TRAIN, CudaStirring, Placed, refusal
+from engine.cuda.stirring import Placed
 from engine.graph.graph import Graph
 from engine.ort import sessions as ort
 from engine.ort.configuration import Configuration
 from engine.ort.fused_conv import fused
 from engine.ort.precision import to_fp16
+from engine.ort.trains import Trains
 from engine.stirring import Stirring
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
 
@@ -33,7 +33,6 @@ PROVIDER = "CUDAExecutionProvider"
 _ASYNC = "disable_synchronize_execution_providers"
 _GRAPH_ID = "gpu_graph_id"
 _NO_CAPTURE = "-1"
-_HOST_BOUND = 0.9  # of a train that the host's loop takes where it is what the train waits for
 _CUDA_EXTRA = "install the extra cuda (cuda12 for drivers older than 580)"
 
 
@@ -70,10 +69,7 @@ class OrtCudaSession:
         self._options = options
         self._configured = options.ort or Configuration()
         self._facts: dict[str, str] = {}
-        self._cold: cuda_runtime.ColdCache | None = None
         self._bound: dict[str, np.ndarray] = {}
-        self._stirring: CudaStirring | None = None
-        self._stir_host_ns = math.inf  # of launching one stirring
         self._phases = {"load": 0, "alloc": 0, "compile": 0}
         with ort.translated(self._what):
             free_before = self._cupy.cuda.runtime.memGetInfo()[0]
@@ -172,6 +168,7 @@ class OrtCudaSession:
             self._session.run_with_iobinding(self._binding, self._run_options)
             self._stream.synchronize()
         self._phases["compile"] = time.perf_counter_ns() - allocated
+        self._trains = self._trains_of(self._session, self._binding, self._run_options)
         self._facts |= {
             "provider": self._session.get_providers()[0],
             "onnxruntime": self._ort.__version__,
@@ -180,6 +177,19 @@ class OrtCudaSession:
             **{name: str(value) for name, value in self._options.provider_options.items()},
             **({"configuration": self._configured.words} if self._options.ort else {}),
         }
+
+    def _trains_of(self, session: Any, binding: Any, options: Any) -> Trains:
+        inputs, outputs = (
+            {name: Placed(buffer.pointer, buffer.shape, buffer.dtype) for name, buffer in buffers.items()}
+            for buffers in (self._inputs, self._outputs)
+        )
+        launch = partial(session.run_with_iobinding, binding, options)
+        trains = Trains(
+            self._cupy, self._pool, self._stream, self._staging, launch, inputs, outputs, lambda: self._bound
+        )
+        if trains.refusal:
+            self._facts["stirring"] = f"no: {trains.refusal}"
+        return trains
 
     def _check_placement(self) -> None:
         providers = self._session.get_providers()
@@ -232,8 +242,7 @@ class OrtCudaSession:
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
         ort.check_inputs(inputs, self._expected)
-        if self._stirring is not None:
-            self._stirring.forget()
+        self._trains.forget()
         self._bound = {
             name: np.ascontiguousarray(array, self._inputs[name].dtype) for name, array in inputs.items()
         }
@@ -260,105 +269,26 @@ class OrtCudaSession:
         return found
 
     def time_runs(self, count: int, cold: bool = False) -> int:
-        """What stirring takes is taken off. Where the train is bound by the host (its loop takes as long as
-        the train, or nearly), that is what launching it takes the host, else what it takes the device."""
-        if cold and count != 1:
-            raise ValueError(f"a cold run is timed on its own, not {count} of them")
-        return self._timed(count, cold)
+        """See engine.ort.trains for what stirring takes."""
+        with ort.translated(self._what):
+            return self._trains.time(count, cold)
 
     def time_queued(self, count: int) -> int:
-        return self._timed(count, queued=True)
-
-    def _timed(self, count: int, cold: bool = False, queued: bool = False) -> int:
-        run, binding, options = self._session.run_with_iobinding, self._binding, self._run_options
         with ort.translated(self._what):
-            stirring = self._ready()
-            if stirring is not None:
-                stirring.took(count)
-            if cold:
-                if stirring is not None:
-                    with self._stream:
-                        stirring.stir()
-                self._cold = self._cold or cuda_runtime.ColdCache(self._cupy, self._pool)
-                self._cold.overwrite(self._stream)
-
-            def runs() -> None:
-                for _ in range(count):
-                    if stirring is not None and not cold:
-                        stirring.stir()
-                    run(binding, options)
-
-            elapsed, host_ns = self._elapsed(runs, queued)
-            if stirring is None:
-                return round(elapsed)
-            with self._stream:
-                stirring.settle()
-            self._stream.synchronize()
-            if cold:
-                return stirring.own_ns(elapsed, count, 0.0)
-            bound_by_host = not queued and host_ns >= _HOST_BOUND * elapsed
-            return stirring.own_ns(elapsed, count, self._stir_host_ns if bound_by_host else None)
-
-    def _elapsed(self, work: Callable[[], None], queued: bool) -> tuple[float, int]:
-        """Nanoseconds between two events round what is put on the stream, and of putting it there. queued:
-        nothing of it starts before all is there."""
-        start, stop = self._cupy.cuda.Event(), self._cupy.cuda.Event()
-        held = cuda_runtime.held_back(self._stream) if queued else contextlib.nullcontext()
-        with self._stream, held:
-            start.record(self._stream)
-            began = time.perf_counter_ns()
-            work()
-            host_ns = time.perf_counter_ns() - began
-            stop.record(self._stream)
-        stop.synchronize()
-        return float(self._cupy.cuda.get_elapsed_time(start, stop)) * 1e6, host_ns
-
-    def _ready(self) -> CudaStirring | None:
-        """What changes the inputs that are bound; None where they are of a type that it cannot."""
-        inputs, outputs = (
-            {name: Placed(buffer.pointer, buffer.shape, buffer.dtype) for name, buffer in buffers.items()}
-            for buffers in (self._inputs, self._outputs)
-        )
-        if reason := refusal({**inputs, **outputs}):
-            self._facts["stirring"] = f"no: {reason}"
-            return None
-        self._stirring = self._stirring or CudaStirring(self._cupy, self._pool, inputs, outputs)
-        if self._stirring.stirring is None:
-            bound = self._bound or {name: np.zeros(it.shape, it.dtype) for name, it in inputs.items()}
-            self._stirring.begin(bound, self._staging)
-            self._stream.synchronize()
-            if self._stirring.cost_ns is None:
-                self._stirring.measure(self._stirrings)
-                with self._stream:
-                    self._stirring.settle()
-                self._stirring.begin(bound, self._staging)  # so that the first pass is number 0
-                self._stream.synchronize()
-        return self._stirring
-
-    def _stirrings(self) -> float:
-        """As many as their cost is measured on, on the device; that of the host is kept."""
-
-        def stirrings() -> None:
-            assert self._stirring is not None
-            for _ in range(TRAIN):
-                self._stirring.stir()
-
-        elapsed, host_ns = self._elapsed(stirrings, queued=True)
-        self._stir_host_ns = min(self._stir_host_ns, host_ns / TRAIN)
-        return elapsed
+            return self._trains.time(count, queued=True)
 
     @property
     def stirring(self) -> Stirring | None:
-        return self._stirring.stirring if self._stirring is not None else None
+        return self._trains.stirring
 
     @property
     def stirring_ns(self) -> float:
         """Of the device."""
-        return (self._stirring.cost_ns or 0.0) if self._stirring is not None else 0.0
+        return self._trains.stirring_ns
 
     def witnesses(self) -> tuple[Witness, ...]:
         with ort.translated(f"the outputs of {self._what}"):
-            return self._stirring.witnesses(self._staging) if self._stirring is not None else ()
+            return self._trains.witnesses()
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         """(): the pip build's profile holds host times alone; bench.measure.answers.layers times each group
@@ -368,7 +298,7 @@ class OrtCudaSession:
 
     def _release(self) -> None:
         # The session goes first: its graph reads the buffers and runs on the stream.
-        for name in ("_binding", "_session", "_inputs", "_outputs", "_staging", "_stream"):
+        for name in ("_trains", "_binding", "_session", "_inputs", "_outputs", "_staging", "_stream"):
             self.__dict__.pop(name, None)
         self._pool.free_all_blocks()
 
@@ -376,7 +306,6 @@ class OrtCudaSession:
         if cuda_runtime.lost(self._cupy):
             cuda_runtime.keep(self)
             return
-        self._cold = self._stirring = None
         self._bound = {}
         self._release()
 

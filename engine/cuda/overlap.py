@@ -8,17 +8,23 @@ nothing. It takes compute capability 9.0; CuPy has no such launch, so this calls
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from engine.cuda.stream import Stream
 from kernels.launch import Stage
 
 CAPABILITY = (9, 0)
 Begun = frozenset[int]  # the steps of a plan that begin early
 _ROUNDS = 2  # what one step gains may depend on those beside it
 _GAIN = 0.005  # of a pass, below which a difference is noise
+_LONG_NS = 2_000_000  # a pass so long that a few µs at its kernels' starts do not show
+_TRAIN_NS = 500_000  # passes in a row last about so long
+_BESIDE = 5  # rounds of ways to replay that are measured beside each other
+T = TypeVar("T")
 _TYPES: dict[type, type[Any]] = {
     np.uint64: ctypes.c_uint64,
     np.int64: ctypes.c_int64,
@@ -65,6 +71,46 @@ def fastest(can: Sequence[int], time: Callable[..., Sequence[float]]) -> Begun:
         if best == before:
             break
     return best
+
+
+def with_early(plain: Sequence[T], early: Sequence[T], begun: Begun) -> list[T]:
+    """Launches, those of `begun` the ones that begin early."""
+    return [early[i] if i in begun else call for i, call in enumerate(plain)]
+
+
+def replayed(
+    stream: Stream, plain: Sequence[T], early: Sequence[T], graph: Any, capture: Callable[[list[T]], Any]
+) -> tuple[Begun, Any]:
+    """Which steps begin early in the fastest replay, and its graph: blocks that wait take room, and only
+    trying tells what that costs. plain, early: every step's launches, the same where it cannot; graph: of the
+    plain ones; capture: launches as a graph, None where it fails."""
+    can = [i for i, (one, other) in enumerate(zip(plain, early, strict=True)) if other is not one]
+    graphs: dict[Begun, Any] = {frozenset(): graph}
+
+    def replays(graph: Any, count: int) -> float:
+        def work() -> None:
+            for _ in range(count):
+                graph.launch(stream.on)
+
+        return stream.elapsed_ns(work)
+
+    once = min(replays(graph, 1) for _ in range(3))
+    if once > _LONG_NS:
+        return frozenset(), graph
+    count = math.ceil(_TRAIN_NS / once)
+
+    def measured(*ways: Begun) -> list[float]:
+        for begun in ways:
+            if begun not in graphs:
+                graphs[begun] = capture(with_early(plain, early, begun))
+        rounds = [
+            [replays(graphs[begun], count) if graphs[begun] is not None else math.inf for begun in ways]
+            for _ in range(_BESIDE)
+        ]
+        return [min(column) for column in zip(*rounds, strict=True)]
+
+    begun = fastest(can, measured)
+    return begun, graphs[begun]
 
 
 def _better(known: Begun, other: Begun, time: Callable[..., Sequence[float]]) -> Begun:

@@ -21,7 +21,7 @@ from engine.backend import OpTime, Options, Witness
 from engine.cuda import overlap as cuda_overlap
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
-from engine.cuda.stages import Library, starts
+from engine.cuda.stages import Launches, Library, starts
 from engine.cuda.stirring import Placed
 from engine.cuda.stream import Stream
 from engine.cuda.trains import Trains
@@ -31,14 +31,11 @@ from engine.graph.graph import Graph
 from engine.graph.memory import ALIGNMENT
 from engine.graph.plan import Plan, Step
 from engine.stirring import Stirring
-from kernels import launch, nvrtc, registry
+from kernels import nvrtc
 from kernels.errors import InputError
-from kernels.params import Params
 
 _TRAIN_NS = 500_000  # a train of launches of one step lasts about so long, far above the clock's resolution
 _LONGEST_TRAIN = 100
-_LONG_NS = 2_000_000  # a pass so long that a few µs at its kernels' starts do not show
-_ROUNDS = 5  # of ways to replay that are measured beside each other
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ class EngineCudaSession:
         started = clock()
         capability = capability_of(cupy)
         choose = planner.ladder_choice(options, capability, self.precision)
-        launches = _Launches(options)
+        launches = Launches(options)
         self._plan = planner.plan(
             graph, self.batch, "cuda", self.precision, options, choose=choose, workspace=launches.workspace
         )
@@ -234,39 +231,11 @@ class EngineCudaSession:
     def _begin_early(self, calls: list[_Call]) -> None:
         """Replay with those of these kernels beginning before the one in front has ended that make a pass
         faster by doing so: blocks that wait take room, and only trying tells what that costs."""
-        can = [
-            i for i, (plain, early) in enumerate(zip(self._calls, calls, strict=True)) if early is not plain
-        ]
-        graphs: dict[cuda_overlap.Begun, Any] = {frozenset(): self._graph}
-
-        def launches(begun: cuda_overlap.Begun) -> list[_Call]:
-            return [calls[i] if i in begun else plain for i, plain in enumerate(self._calls)]
-
-        def replays(graph: Any, count: int) -> float:
-            def work() -> None:
-                for _ in range(count):
-                    graph.launch(self._stream.on)
-
-            return self._stream.elapsed_ns(work)
-
-        once = min(replays(self._graph, 1) for _ in range(3))
-        if once > _LONG_NS:
-            return
-        count = math.ceil(_TRAIN_NS / once)
-
-        def measured(*ways: cuda_overlap.Begun) -> list[float]:
-            for begun in ways:
-                if begun not in graphs:
-                    graphs[begun] = self._capture(launches(begun))[0]
-            rounds = [
-                [replays(graphs[begun], count) if graphs[begun] is not None else math.inf for begun in ways]
-                for _ in range(_ROUNDS)
-            ]
-            return [min(column) for column in zip(*rounds, strict=True)]
-
-        begun = cuda_overlap.fastest(can, measured)
+        begun, graph = cuda_overlap.replayed(
+            self._stream, self._calls, calls, self._graph, lambda chosen: self._capture(chosen)[0]
+        )
         if begun:
-            self._graph, self._calls = graphs[begun], launches(begun)
+            self._graph, self._calls = graph, cuda_overlap.with_early(self._calls, calls, begun)
             self._facts["cuda_graph"] = f"yes, {len(begun)} of its {len(calls)} steps begin early"
 
     # --------------------------------------------------------------------------------------------- running
@@ -420,21 +389,3 @@ class EngineCudaSession:
         if self._pool is not None:
             self._pool.free_all_blocks()
             self._pool = None
-
-
-class _Launches:
-    """The launch of each step, worked out once: planning asks for its scratch memory, preparing for all."""
-
-    def __init__(self, options: Options) -> None:
-        self._dirs = options.kernel_dirs
-        self._found: dict[tuple[Params, str], tuple[registry.Rung, launch.Launch]] = {}
-
-    def of(self, params: Params, name: str) -> tuple[registry.Rung, launch.Launch]:
-        if (params, name) not in self._found:
-            rung = registry.find("cuda", params.op, name, self._dirs)
-            self._found[params, name] = rung, launch.launch(params, rung)
-        return self._found[params, name]
-
-    def workspace(self, device: str, params: Params, name: str) -> int:
-        """Bytes of scratch memory, as planner.Workspace."""
-        return self.of(params, name)[1].workspace_nbytes or 0

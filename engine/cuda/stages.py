@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from engine.backend import Options
 from engine.cuda.cublas import Cublas
 from engine.cuda.overlap import overlapping
+from kernels import launch, registry
 from kernels.errors import KernelError
 from kernels.launch import Launch, Product, Stage
+from kernels.params import Params
 from kernels.registry import Rung
 
 _ON_DEVICE = 3  # cudaMemcpyKind
@@ -98,3 +101,21 @@ def _launch(kernel: Any, stage: Stage, arguments: tuple[Any, ...]) -> Callable[[
         kernel(stage.grid, stage.block, arguments, shared_mem=stage.shared_nbytes)
 
     return start
+
+
+class Launches:
+    """The launch of each step, worked out once: planning asks for its scratch memory, preparing for all."""
+
+    def __init__(self, options: Options) -> None:
+        self._dirs = options.kernel_dirs
+        self._found: dict[tuple[Params, str], tuple[Rung, Launch]] = {}
+
+    def of(self, params: Params, name: str) -> tuple[Rung, Launch]:
+        if (params, name) not in self._found:
+            rung = registry.find("cuda", params.op, name, self._dirs)
+            self._found[params, name] = rung, launch.launch(params, rung)
+        return self._found[params, name]
+
+    def workspace(self, device: str, params: Params, name: str) -> int:
+        """Bytes of scratch memory, as planner.Workspace."""
+        return self.of(params, name)[1].workspace_nbytes or 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -225,7 +226,7 @@ class _Memory:
         self.ptr, self.size = self.block.address, nbytes
 
     def __del__(self) -> None:
-        if "block" in self.__dict__:
+        if "block" in self.__dict__ and not sys.is_finalizing():
             self._device.finish()
             self._device.memory.free(self.block)
 

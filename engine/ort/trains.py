@@ -1,0 +1,139 @@
+"""Passes of an ONNX Runtime session on the CUDA provider in a row, timed, no two of them given the same.
+
+ONNX Runtime launches its own graph, so stirring and passes go to its stream one after the other, and a train
+may be bound by the host. What stirring takes is taken off: where the host's loop takes as long as the train,
+or nearly, what launching it takes the host, else what it takes the device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from engine.cuda import runtime as cuda_runtime
+from engine.cuda.stirring import TRAIN, CudaStirring, Placed, refusal
+from engine.stirring import Stirring
+from engine.witness import Witness
+
+_HOST_BOUND = 0.9  # of a train that the host's loop takes where it is what the train waits for
+
+
+class Trains:
+    """Of passes that `launch` puts on `stream`. bound: the inputs, as they lie on the device; none are zeros.
+    refusal: why inputs cannot be stirred, or None."""
+
+    def __init__(
+        self,
+        cupy: Any,
+        pool: Any,
+        stream: Any,
+        staging: cuda_runtime.Staging,
+        launch: Callable[[], object],
+        inputs: Mapping[str, Placed],
+        outputs: Mapping[str, Placed],
+        bound: Callable[[], Mapping[str, np.ndarray]],
+    ) -> None:
+        self._cupy, self._pool, self._stream, self._staging = cupy, pool, stream, staging
+        self._launch, self._inputs, self._outputs, self._bound = launch, inputs, outputs, bound
+        self._cold: cuda_runtime.ColdCache | None = None
+        self._stirring: CudaStirring | None = None
+        self._stir_host_ns = math.inf  # of launching one stirring
+        self.refusal = refusal({**inputs, **outputs})
+
+    def time(self, count: int, cold: bool = False, queued: bool = False) -> int:
+        """Nanoseconds of so many passes. cold: of one, after the L2 cache was overwritten, and what is
+        stirred was stirred before; queued: nothing starts before all is launched."""
+        if cold and count != 1:
+            raise ValueError(f"a cold run is timed on its own, not {count} of them")
+        stirring = self._ready()
+        if stirring is not None:
+            stirring.took(count)
+        if cold:
+            if stirring is not None:
+                with self._stream:
+                    stirring.stir()
+            self._cold = self._cold or cuda_runtime.ColdCache(self._cupy, self._pool)
+            self._cold.overwrite(self._stream)
+        launch = self._launch
+
+        def runs() -> None:
+            for _ in range(count):
+                if stirring is not None and not cold:
+                    stirring.stir()
+                launch()
+
+        elapsed, host_ns = self._elapsed(runs, queued)
+        if stirring is None:
+            return round(elapsed)
+        with self._stream:
+            stirring.settle()
+        self._stream.synchronize()
+        if cold:
+            return stirring.own_ns(elapsed, count, 0.0)
+        bound_by_host = not queued and host_ns >= _HOST_BOUND * elapsed
+        return stirring.own_ns(elapsed, count, self._stir_host_ns if bound_by_host else None)
+
+    def forget(self) -> None:
+        """Other inputs are bound."""
+        if self._stirring is not None:
+            self._stirring.forget()
+
+    @property
+    def stirring(self) -> Stirring | None:
+        return self._stirring.stirring if self._stirring is not None else None
+
+    @property
+    def stirring_ns(self) -> float:
+        """What the device takes for stirring one pass; 0 before the first was timed."""
+        return (self._stirring.cost_ns or 0.0) if self._stirring is not None else 0.0
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        return self._stirring.witnesses(self._staging) if self._stirring is not None else ()
+
+    def _elapsed(self, work: Callable[[], None], queued: bool) -> tuple[float, int]:
+        """Nanoseconds between two events round what is put on the stream, and of putting it there."""
+        start, stop = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+        held = cuda_runtime.held_back(self._stream) if queued else contextlib.nullcontext()
+        with self._stream, held:
+            start.record(self._stream)
+            began = time.perf_counter_ns()
+            work()
+            host_ns = time.perf_counter_ns() - began
+            stop.record(self._stream)
+        stop.synchronize()
+        return float(self._cupy.cuda.get_elapsed_time(start, stop)) * 1e6, host_ns
+
+    def _ready(self) -> CudaStirring | None:
+        """What changes the inputs that are bound; None where they are of a type that it cannot."""
+        if self.refusal is not None:
+            return None
+        self._stirring = self._stirring or CudaStirring(self._cupy, self._pool, self._inputs, self._outputs)
+        if self._stirring.stirring is None:
+            zeros = {name: np.zeros(it.shape, it.dtype) for name, it in self._inputs.items()}
+            bound = self._bound() or zeros
+            self._stirring.begin(bound, self._staging)
+            self._stream.synchronize()
+            if self._stirring.cost_ns is None:
+                self._stirring.measure(self._stirrings)
+                with self._stream:
+                    self._stirring.settle()
+                self._stirring.begin(bound, self._staging)  # so that the first pass is number 0
+                self._stream.synchronize()
+        return self._stirring
+
+    def _stirrings(self) -> float:
+        """As many as their cost is measured on, on the device; that of the host is kept."""
+
+        def stirrings() -> None:
+            assert self._stirring is not None
+            for _ in range(TRAIN):
+                self._stirring.stir()
+
+        elapsed, host_ns = self._elapsed(stirrings, queued=True)
+        self._stir_host_ns = min(self._stir_host_ns, host_ns / TRAIN)
+        return elapsed
