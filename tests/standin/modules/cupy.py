@@ -225,8 +225,8 @@ class _Memory:
         self._device = device
         self.ptr, self.size = self.block.address, nbytes
 
-    def __del__(self) -> None:
-        if "block" in self.__dict__ and not sys.is_finalizing():
+    def __del__(self, over: Any = sys.is_finalizing) -> None:
+        if "block" in self.__dict__ and not over():
             self._device.finish()
             self._device.memory.free(self.block)
 
