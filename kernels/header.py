@@ -38,16 +38,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kernels.errors import KernelError
-from kernels.params import (
-    ACTIVATIONS,
-    BINARY_KINDS,
-    ITEMSIZE,
-    OPS,
-    PAD_MODES,
-    PRECISIONS,
-    UNARY_KINDS,
-    Params,
-)
+from kernels.ops import ACTIVATIONS, ITEMSIZE, OPS, PRECISIONS, Params
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CAPABILITY = re.compile(r"(\d+)\.(\d+)")
@@ -66,11 +57,20 @@ _HEADER_KEYS = {
     "needs": dict,
 }
 
+
+def _enumerated() -> dict[str, tuple[str, ...]]:
+    """What a field that holds one of several words may hold, of any operator."""
+    found: dict[str, tuple[str, ...]] = {}
+    for record in OPS.values():
+        for name, (_, words) in record.enumerated.items():
+            found[name] = (*found.get(name, ()), *words)
+    return found
+
+
 _ONE_OF: dict[str, tuple[str, ...]] = {
     "dtype": tuple(ITEMSIZE),
     "to": tuple(ITEMSIZE),
-    "kind": ("max", "average", *UNARY_KINDS, *BINARY_KINDS),
-    "mode": PAD_MODES,
+    **_enumerated(),
     "activation": ("none", *ACTIVATIONS),
 }
 _EXACTLY: dict[str, tuple[str, ...]] = {

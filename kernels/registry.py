@@ -3,12 +3,12 @@
 A rung is one file, `<device>/<op>/NN_name.cu` or `.py`; `ls` is the table of contents. Its header is TOML:
 in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the leading lines behind `#`:
 
-    op = "conv"                  # one of kernels.params.OPS, the folder's name
+    op = "conv"                  # one of kernels.ops.OPS, the folder's name
     rung = 4                     # the number in the file's name
     name = "shared_tiles"        # the name in the file's name
     idea = "One sentence: what this rung does that the one below does not."
     launch = "conv_tiles"        # .cu only, required: the name of a launch shape of kernels.launch
-    precision = "tf32"           # what it computes in, of kernels.params.PRECISIONS; fp32 where absent
+    precision = "tf32"           # what it computes in, of kernels.ops.PRECISIONS; fp32 where absent
     side = true                  # beside the ladder: never taken but named, or timed to be the fastest
     yardstick = true             # a library does the work: a side rung that is taken only where it is named
     packs = true                 # .cu only: its launch shape lays the weights out anew, once (Launch.packed)
@@ -36,7 +36,7 @@ from typing import Any
 
 from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, nearest, parse, unmet
-from kernels.params import OPS, PRECISIONS, Params
+from kernels.ops import OPS, PRECISIONS, Params
 
 __all__ = [
     "NEEDS",

@@ -33,7 +33,7 @@ from engine.graph.plan import Plan, Step
 from engine.stirring import Stirring
 from kernels import launch, nvrtc, registry
 from kernels.errors import InputError
-from kernels.params import Params
+from kernels.ops import Params
 
 _TRAIN_NS = 500_000  # a train of launches of one step lasts about so long, far above the clock's resolution
 _LONGEST_TRAIN = 100

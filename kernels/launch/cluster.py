@@ -10,9 +10,8 @@ from typing import NamedTuple
 from kernels.fitted_device import MULTIPROCESSORS, RESIDENT, SCHEDULERS, THREADS_RESIDENT
 from kernels.launch.core import Launch, ceil, shape
 from kernels.occupancy import MOST_REGISTERS_A_THREAD, REGISTERS, WARP
-from kernels.params import Gemm
+from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
-from kernels.scalars import SCALARS
 
 _FOUR = 4  # steps of the sum that a thread takes at a time
 _ROWS, _COLUMNS = (4, 8, 13, 16), (4, 8)
@@ -36,7 +35,7 @@ def gemm_cluster(params: Gemm, rung: Rung) -> Launch:
     spread = fit(params.m, params.n, params.k)
     grid = (ceil(params.n, spread.columns) * spread.parts, ceil(params.m, spread.rows), 1)
     defines = {name.upper(): value for name, value in spread._asdict().items()} | {"LENGTH": params.k}
-    return Launch(grid, (spread.threads, 1, 1), SCALARS["gemm"](params), defines=defines)
+    return Launch(grid, (spread.threads, 1, 1), params.scalars(), defines=defines)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kernels import packing
 from kernels.fitted_device import MULTIPROCESSORS
 from kernels.launch.core import SHARED_NBYTES, Launch, Pack, ceil, in_parts, shape
-from kernels.params import Gemm
+from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
 
 _WEIGHT = 1  # the place of the weights among the inputs

@@ -5,9 +5,9 @@ from __future__ import annotations
 from kernels import packing, tensor_tiles
 from kernels.errors import KernelError
 from kernels.launch.core import MAX_X, Launch, Pack, ceil, define, in_parts, shape
-from kernels.params import Conv, Gemm
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
-from kernels.scalars import SCALARS
 from kernels.tensor_tiles import TensorTile
 
 _WEIGHT = 1  # the place of the weights among the inputs
@@ -80,7 +80,7 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     grid = (ceil(groups * warps, block // 32), 1, 1)
     defines = {"ROWS": params.m, "WARPS": warps}
     packed = {_WEIGHT: Pack(packing.half_rows, (params.trans_b,))}
-    return Launch(grid, (block, 1, 1), SCALARS["gemm"](params), defines=defines, packed=packed)
+    return Launch(grid, (block, 1, 1), params.scalars(), defines=defines, packed=packed)
 
 
 # --- helpers ---

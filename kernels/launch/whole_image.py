@@ -15,11 +15,12 @@ from kernels.errors import UnsupportedError
 from kernels.fitted_device import MULTIPROCESSORS, RESIDENT, SCHEDULERS, THREADS_RESIDENT
 from kernels.launch.core import MAX_X, SHARED_NBYTES, Launch, Pack, ceil, shape
 from kernels.launch.direct import shapes
-from kernels.nvrtc import Define, code
+from kernels.nvrtc import Define
 from kernels.occupancy import REGISTERS, WARP
-from kernels.params import Conv, ConvPool
+from kernels.ops import Scalar, code
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
 from kernels.registry import Rung
-from kernels.scalars import SCALARS, Scalar
 
 _FOUR = 4  # maps a thread: as many weights as one load from shared memory brings
 _MOST_SUMS = 64  # a thread: more would not stay in registers
@@ -68,7 +69,7 @@ def conv_whole_image(params: Conv, rung: Rung) -> Launch:
     each, and SHARES threads share the channels of a sum. grid = (images, groups · parts of the maps, bands);
     the weights are packed as (group, part, taps, MAPS)."""
     curves = Curves(params.activation in _CURVED, False)
-    return _launch(rung, params, Cell(1, 1), curves, SCALARS["conv"](params), {})
+    return _launch(rung, params, Cell(1, 1), curves, params.scalars(), {})
 
 
 @shape
@@ -99,7 +100,7 @@ def conv_pool_whole_image(params: ConvPool, rung: Rung) -> Launch:
         "OUT_W": pool.out_w,
     }
     curves = Curves(conv.activation in _CURVED and pool.kind != "max", pool.activation in _CURVED)
-    return _launch(rung, conv, cell, curves, SCALARS["conv_pool"](params), defines)
+    return _launch(rung, conv, cell, curves, params.scalars(), defines)
 
 
 def _launch(

@@ -7,10 +7,11 @@ from dataclasses import fields, replace
 
 import pytest
 
-from bench.judge.suite import sized, small_shapes
-from engine.rung_session import input_shapes, output_shape
+from bench.judge.suite import small_shapes
 from kernels import registry
-from kernels.params import OPS, PAD_MODES, Pad, Pool
+from kernels.ops import OPS, sized
+from kernels.ops.pad import PAD_MODES, Pad
+from kernels.ops.pool import Pool
 from tests.judge.planting import TIMED
 
 SMALL = 1 << 16
@@ -25,7 +26,7 @@ def test_every_operator_has_small_shapes_and_more_than_one(op: str) -> None:
     assert len({shape.params for shape in shapes}) == len(shapes)
     for shape in shapes:
         assert type(shape.params) is OPS[op]
-        assert max(map(math.prod, (output_shape(shape.params), *input_shapes(shape.params)))) <= SMALL
+        assert max(map(math.prod, (shape.params.output_shape, *shape.params.input_shapes))) <= SMALL
     assert 1 <= len(small_shapes(first, TIMED[op], quick=True)) <= len(shapes)
 
 

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from kernels import includes, launch, nvrtc, params, registry, tensor_tiles
+from kernels import includes, launch, nvrtc, registry, tensor_tiles
 from kernels.errors import KernelError
 from kernels.launch import cluster, products, sliced, tensor
-from kernels.params import Gemm
+from kernels.ops import OPS
+from kernels.ops.gemm import Gemm
 from tests.kernels import cuda_cases
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
 # Of which no text asks, so that what is compiled for them is what is compiled for sm_80: by turns.
 BETWEEN = ("sm_86", "sm_89")
-RUNGS = [rung for op in params.OPS for rung in registry.rungs("cuda", op)]
+RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
 EVERY = [
     (rung, arch)
     for number, rung in enumerate(RUNGS)

@@ -9,7 +9,15 @@ import pytest
 
 from kernels import registry
 from kernels.errors import InputError, KernelError
-from kernels.params import OPS, Cast, Conv, Gemm, Lrn, Pool, Softmax, Transpose, Unary
+from kernels.ops import OPS
+from kernels.ops.cast import Cast
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
+from kernels.ops.lrn import Lrn
+from kernels.ops.pool import Pool
+from kernels.ops.softmax import Softmax
+from kernels.ops.transpose import Transpose
+from kernels.ops.unary import Unary
 
 CPU = """# op = "unary"
 # rung = {number}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from kernels.params import Params
+from kernels.ops import Params
 
 # fault (of bench.ladder.records.Fault), words, and its answer
 Mistake = tuple[str, str, Callable[[], np.ndarray]]
