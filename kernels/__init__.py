@@ -3,8 +3,9 @@
 The lowest layer: it imports nothing of the project but itself.
 
 - `kernels.errors`: the exception tree; every error a user can meet is one sentence.
-- `kernels.params`: one frozen record an operator (`Conv`, `Gemm`, …): what a kernel is told. Shared by
-  all devices.
+- `kernels.ops`: one file an operator, with its record (`Conv`, `Gemm`, …): what a kernel is told, on all
+  devices, and all that the engine and the judge have to know of the operator: shapes, weights, rows,
+  arguments, how it divides among threads, small shapes (`kernels.ops.Params` says what).
 - `kernels.header`: the closed vocabulary of a rung's header.
 - `kernels.registry`: reads the folders. `rungs(device, op, extra_dirs=()) -> tuple[Rung, ...]` in rung
   order; `find(device, op, name_or_number, extra_dirs=()) -> Rung`; `Rung` = device, op, number, name
@@ -36,8 +37,7 @@ The lowest layer: it imports nothing of the project but itself.
   can be shared out in many ways (`whole_image.Share`, `cluster.Spread`, `sliced.SlicedTile`), an estimate
   of the time picks one, its constants fitted to timed launches: a line above them says to which; the
   device they were timed on is `kernels.fitted_device`.
-- `kernels.scalars`: the order of each operator's arguments, and axes that can be walked as one.
-  `kernels.tiles`: which tile a tiled product takes and into how many parts its sum is cut, by an estimate
+- `kernels.tiles`: which tile a tiled product takes and into how many parts its sum is cut, by an estimate
   fitted to measured launches. `kernels.occupancy`: how many blocks fit a multiprocessor.
 - `kernels/cuda/mma.cuh`: products on tensor cores (`mma.sync`), and how their operands lie in shared
   memory. `kernels.packing`: weights laid out for it, once; `kernels.tensor_tiles`: their tiles and parts,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from types import MappingProxyType, ModuleType
 
 from kernels.ops._base import (
@@ -59,9 +60,9 @@ def _record(module: ModuleType) -> type[Params]:
     if len(records) != 1:
         raise TypeError(f"{module.__file__} defines {len(records)} records of an operator, and one is wanted")
     (record,) = records
-    known = vars(record).get("__dataclass_fields__")
-    if known is None:
+    if "__dataclass_fields__" not in vars(record):
         raise TypeError(f"{module.__file__}: {record.__name__} is no dataclass")
+    known = {field.name for field in fields(record)}
     lacking = sorted(record.__abstractmethods__)
     lacking += [name for name in ("op", "dtype") if not hasattr(record, name) and name not in known]
     if lacking:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -24,6 +24,7 @@ class ConvPool(Params):
     op: ClassVar[str] = "conv_pool"
     most_inputs: ClassVar[int] = 3
     weight_inputs: ClassVar[tuple[int, ...]] = (1, 2)
+    enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = Pool.enumerated
     axes: ClassVar[tuple[str, ...]] = Conv.axes
     images: ClassVar[bool] = True
 

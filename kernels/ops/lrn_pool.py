@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ class LrnPool(Params):
     """
 
     op: ClassVar[str] = "lrn_pool"
+    enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = Pool.enumerated
     axes: ClassVar[tuple[str, ...]] = Pool.axes
     images: ClassVar[bool] = True
 
