@@ -26,10 +26,10 @@ The lowest layer: it imports nothing of the project but itself.
   that are weights, None for the others; `bind` is then given the packed arrays). `kernels.cpu.load(rung)
   -> CpuKernel` gives these functions with the optional ones filled in. A step may be divided: `workspace`
   and `bind` are then told of a part (`kernels.cpu.split`), `pack` of the whole.
-- `registry.default(device, params, capability=None) -> Rung`: the highest rung of ours that applies. A
-  rung whose header says `side = true` stands beside the ladder: it is shown, and taken only where it is
-  named or was timed to be the fastest (`registry.beside`); a library's (`yardstick`) only where it is
-  named.
+- `registry.default(device, params, capability=None) -> Rung`: the first of ours that
+  applies, from the highest `priority` of a header down (its number where there is none). A rung whose
+  header says `side = true` stands beside the ladder: it is shown, and taken only where it is named or was
+  timed to be the fastest (`registry.beside`); a library's (`yardstick`) only where it is named.
 - `kernels.launch`: launch shapes by name: params → (grid, block, shared bytes, arguments). A launch may
   have further stages and scratch memory (`Launch.stages`, `.workspace_nbytes`, `.arguments`); a stage may
   be told of some images of the batch alone, or be a `Product`, which a library does for a yardstick

@@ -48,6 +48,7 @@ _HEADER_KEYS = {
     "name": str,
     "idea": str,
     "launch": str,
+    "priority": int,
     "side": bool,
     "yardstick": bool,
     "precision": str,
