@@ -33,15 +33,13 @@ The lowest layer: it imports nothing of the project but itself.
 - `kernels.launch`: launch shapes by name: params → (grid, block, shared bytes, arguments). A launch may
   have further stages and scratch memory (`Launch.stages`, `.workspace_nbytes`, `.arguments`); a stage may
   be told of some images of the batch alone, or be a `Product`, which a library does for a yardstick
-  (`engine.cuda.cublas`). `engine.cuda.stages.starts` makes a launch ready on the device. Where the work
-  can be shared out in many ways (`whole_image.Share`, `cluster.Spread`, `sliced.SlicedTile`), an estimate
-  of the time picks one, its constants fitted to timed launches: a line above them says to which; the
-  device they were timed on is `kernels.fitted_device`.
-- `kernels.tiles`: which tile a tiled product takes and into how many parts its sum is cut, by an estimate
-  fitted to measured launches. `kernels.occupancy`: how many blocks fit a multiprocessor.
+  (`engine.cuda.cublas`). `engine.cuda.stages.starts` makes a launch ready on the device.
+- `kernels.estimates`: where the work of a launch can be shared out in many ways (tiles and parts of a sum,
+  `whole_image.Share`, `cluster.Spread`, `sliced.SlicedTile`), an estimate of the time picks one, its
+  constants fitted to timed launches: a line above them says to which; the device they were timed on is
+  `kernels.estimates.fitted_device`. `kernels.occupancy`: how many blocks fit a multiprocessor.
 - `kernels/cuda/mma.cuh`: products on tensor cores (`mma.sync`), and how their operands lie in shared
-  memory. `kernels.packing`: weights laid out for it, once; `kernels.tensor_tiles`: their tiles and parts,
-  by an estimate of their own.
+  memory. `kernels.packing`: weights laid out for it, once.
 - `kernels.nvrtc`: `compile_rung(rung, arch, defines) -> Path` of a cubin in the disk cache, through
   `cuda.bindings.nvrtc`, which needs no GPU; compile errors raise KernelError with the compiler's message
   and the line of the rung's file.

@@ -11,12 +11,12 @@ import numpy as np
 
 from kernels.errors import KernelError, UnsupportedError
 from kernels.nvrtc import Define
+from kernels.occupancy import ceil
 from kernels.ops import OPS, Params, Scalar
 from kernels.registry import Rung
 
 POINTERS = {op: record.most_inputs for op, record in OPS.items()}
 MAX_X, MAX_YZ = 2**31 - 1, 65535
-SHARED_NBYTES = 48 << 10  # of a block, without asking the device for more
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,3 @@ def define(rung: Rung, name: str, default: int | None = None) -> int:
             f"{rung.path}: the launch shape {rung.launch} needs the define {name}, a whole number above 0"
         )
     return value
-
-
-def ceil(a: int, b: int) -> int:
-    return -(-a // b)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from kernels.launch.core import MAX_X, Launch, ceil, define, shape
+from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
+from kernels.occupancy import ceil
 from kernels.ops import MAX_RANK, Params
 from kernels.ops.binary import Binary
 from kernels.ops.transpose import Transpose

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kernels.errors import KernelError
+from kernels.estimates.tiles import LARGE_CONV_TILES
 from kernels.launch import products
-from kernels.launch.core import MAX_X, MAX_YZ, Launch, Matrix, Product, Stage, ceil, define, shape
+from kernels.launch.core import MAX_X, MAX_YZ, Launch, Matrix, Product, Stage, define, shape
+from kernels.occupancy import ceil
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
-from kernels.tiles import LARGE_CONV_TILES
 
 _THREADS = 256  # of a block that writes patches or finishes sums
 _TAPS = 8  # of one pixel that a thread writes

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernels.errors import KernelError
-from kernels.launch.core import MAX_X, MAX_YZ, Launch, ceil, define, in_parts, shape
+from kernels.estimates.tiles import (
+    CONV_TILES,
+    GEMM_TILES,
+    LARGE_CONV_TILES,
+    LARGE_GEMM_TILES,
+    PARTS,
+    Tile,
+    fit,
+)
+from kernels.launch.core import MAX_X, MAX_YZ, Launch, define, in_parts, shape
+from kernels.occupancy import ceil
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
-from kernels.tiles import CONV_TILES, GEMM_TILES, LARGE_CONV_TILES, LARGE_GEMM_TILES, PARTS, Tile, fit
 
 _FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kernels.launch.core import MAX_X, Launch, ceil, define, shape
+from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
+from kernels.occupancy import ceil
 from kernels.ops.softmax import Softmax
 from kernels.registry import Rung
 

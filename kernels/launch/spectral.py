@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.errors import KernelError
+from kernels.estimates.tiles import LARGE_CONV_TILES
 from kernels.launch import products
-from kernels.launch.core import Launch, Pack, Product, Stage, ceil, shape
+from kernels.launch.core import Launch, Pack, Product, Stage, shape
 from kernels.launch.library import images_at_once, parts, row
 from kernels.nvrtc import Define
+from kernels.occupancy import ceil
 from kernels.ops.conv import Conv
 from kernels.registry import Rung
-from kernels.tiles import LARGE_CONV_TILES
 
 _THREADS = 256  # of a block that transforms with a thread a tile
 

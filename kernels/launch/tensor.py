@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from kernels import packing, tensor_tiles
+from kernels import packing
 from kernels.errors import KernelError
-from kernels.launch.core import MAX_X, Launch, Pack, ceil, define, in_parts, shape
+from kernels.estimates import tensor_tiles
+from kernels.estimates.tensor_tiles import TensorTile
+from kernels.launch.core import MAX_X, Launch, Pack, define, in_parts, shape
+from kernels.occupancy import ceil
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
-from kernels.tensor_tiles import TensorTile
 
 _WEIGHT = 1  # the place of the weights among the inputs
 _FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen

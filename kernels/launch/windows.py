@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kernels.errors import KernelError
-from kernels.launch.core import MAX_X, Launch, ceil, define, shape
+from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
+from kernels.occupancy import ceil
 from kernels.ops import code
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool

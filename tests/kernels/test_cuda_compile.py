@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kernels import includes, launch, nvrtc, registry, tensor_tiles
+from kernels import includes, launch, nvrtc, registry
 from kernels.errors import KernelError
-from kernels.launch import cluster, products, sliced, tensor
+from kernels.estimates import cluster, tensor_tiles
+from kernels.launch import products, sliced, tensor
 from kernels.ops import OPS
 from kernels.ops.gemm import Gemm
 from tests.kernels import cuda_cases

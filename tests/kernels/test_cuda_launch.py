@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import includes, launch, registry, tiles
+from kernels import includes, launch, registry
 from kernels.errors import KernelError
+from kernels.estimates import tiles
 from kernels.launch import products, sliced
 from kernels.ops import ITEMSIZE, OPS, Params, code, codes
 from kernels.ops._axes import merge_axes

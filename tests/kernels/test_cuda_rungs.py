@@ -10,7 +10,8 @@ import pytest
 
 from bench.measure.answers.accuracy import BOUNDS
 from engine.backends.engine_cuda import BACKEND
-from kernels import launch, registry, tensor_tiles
+from kernels import launch, registry
+from kernels.estimates import tensor_tiles
 from kernels.launch import products, sliced, tensor
 from kernels.ops import OPS
 from kernels.ops.conv import Conv

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import launch, registry, tensor_tiles
+from kernels import launch, registry
 from kernels.errors import KernelError
+from kernels.estimates import tensor_tiles
 from kernels.launch import tensor
 from kernels.ops import OPS, PRECISIONS
 from kernels.ops.conv import Conv

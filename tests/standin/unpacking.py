@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernels import packing
-from kernels.launch.core import ceil
+from kernels.occupancy import ceil
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
