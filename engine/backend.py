@@ -18,7 +18,7 @@ from engine.graph.graph import Graph
 from engine.graph.plan import Plan
 from engine.ort.configuration import Configuration
 from engine.witness import Witness, Witnessed
-from kernels.params import PRECISIONS
+from kernels.ops import PRECISIONS
 
 __all__ = [
     "PRECISIONS",

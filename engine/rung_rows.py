@@ -9,53 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kernels.params import Binary, Conv, ConvPool, Gemm, Lrn, LrnPool, Params, Pool, Softmax
-
 CHUNK_NBYTES = 1 << 20  # compared at once: little enough to stay in the caches
-
-
-def rows_of(p: Params) -> int | None:
-    """How many rows of the params do not touch each other; None where there is no telling."""
-    match p:
-        case Conv() | Pool() | Lrn() | LrnPool() | ConvPool():
-            return p.n
-        case Softmax():
-            return p.outer
-        case Gemm() if p.batch == 1 and not p.trans_a and not (p.bias and p.bias_stride_m):
-            return p.m
-        case Binary() if len(p.shape) > 1 and (p.strides_a[0] or p.strides_b[0]):
-            return p.shape[0]
-    return None
-
-
-def of_rows(p: Params, count: int) -> Params:
-    """The same of so many rows. Raises ValueError where `rows_of` is None."""
-    if rows_of(p) is None:
-        raise ValueError(f"{p} has no rows that stand alone")
-    match p:
-        case ConvPool():
-            return p.of_images(count)
-        case Conv() | Pool() | Lrn() | LrnPool():
-            return replace(p, n=count)
-        case Softmax():
-            return replace(p, outer=count)
-        case Gemm():
-            return replace(p, m=count)
-        case Binary():
-            return replace(p, shape=(count, *p.shape[1:]))
-    raise AssertionError(f"rows_of and of_rows differ about {p.op}")
-
-
-def has_rows(p: Params, place: int) -> bool:
-    """Whether this input has a row for each of the params' rows; weights, and what is broadcast, have not."""
-    if isinstance(p, Binary):
-        return bool((p.strides_a, p.strides_b)[place][0])
-    return place == 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,13 +1,12 @@
 """One rung alone on one params record: a session of a single step, with sentinels round everything it
 touches.
 
-What the ladder checks and times. Its inputs' values are the caller's; the weights among them (see WEIGHTS)
-are given once, as an engine knows them when it prepares a model.
+What the ladder checks and times. Its inputs' values are the caller's; the weights among them are given
+once, as an engine knows them when it prepares a model.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,11 +14,9 @@ from typing import Protocol
 import numpy as np
 
 from engine.rung_rows import Given
-from kernels.params import Binary, Conv, ConvPool, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax, Transpose
+from kernels.ops import Params
 from kernels.registry import Rung
 
-# Inputs that are constants of a model, by their place: packed and uploaded when a session is prepared.
-WEIGHTS = {"conv": (1, 2), "gemm": (1, 2), "conv_pool": (1, 2)}
 GUARD_NBYTES = 1 << 16  # of sentinels in front of and behind every buffer
 # Bytes that buffers are filled with. As float32: a guard is −1.7e38, so that whoever reads one shows it; the
 # first poison is a NaN, the second 1.3e36: what depends on the poison was never written.
@@ -83,7 +80,7 @@ class RungSession(Protocol):
         """Wait for every started pass; errors of the device surface here."""
 
     def output(self, rows: Picked = None) -> np.ndarray:
-        """A copy of the output, (output_shape(params)), or of these of its rows (output_rows) alone."""
+        """A copy of the output, (params.output_shape), or of these of its rows (params.output_rows) alone."""
 
     def strays(self, whole: bool = True) -> tuple[Stray, ...]:
         """What was written since it was prepared beside the output and the workspace: all that lies round
@@ -112,69 +109,6 @@ def prepare(rung: Rung, params: Params, inputs: Sequence[Given], threads: int | 
     from engine.cuda.rung import CudaRungSession
 
     return CudaRungSession(rung, params, inputs)
-
-
-def data_inputs(params: Params, count: int) -> tuple[int, ...]:
-    """The places of the inputs that are no weights."""
-    return tuple(i for i in range(count) if i not in WEIGHTS.get(params.op, ()))
-
-
-def input_shapes(p: Params) -> tuple[tuple[int, ...], ...]:
-    """Shapes of the inputs, in the order of the params' docstring."""
-    match p:
-        case Conv():
-            bias = ((p.m,),) if p.bias else ()
-            return ((p.n, p.c, p.h, p.w), (p.m, p.c // p.group, p.kh, p.kw), *bias)
-        case Gemm():
-            a = (p.k, p.m) if p.trans_a else (p.m, p.k)
-            b = (p.n, p.k) if p.trans_b else (p.k, p.n)
-            shift = (p.m if p.bias_stride_m else 1, p.n if p.bias_stride_n else 1)
-            bias = (shift,) if p.bias else ()  # type: ignore[assignment]
-            return ((p.batch if p.stride_a else 1, *a), (p.batch if p.stride_b else 1, *b), *bias)
-        case Pool() | LrnPool():
-            return ((p.n, p.c, p.h, p.w),)
-        case ConvPool():
-            return input_shapes(p.conv)
-        case Lrn():
-            return ((p.n, p.c, 1, p.inner),)
-        case Softmax():
-            return ((p.outer, p.axis, p.inner),)
-        case Binary():
-            return tuple(
-                tuple(d if s else 1 for d, s in zip(p.shape, strides, strict=True))
-                for strides in (p.strides_a, p.strides_b)
-            )
-        case Transpose() | Pad():
-            return (p.shape,)
-        case _:
-            return ((p.size,),)
-
-
-def output_shape(p: Params) -> tuple[int, ...]:
-    """Shape of the output."""
-    match p:
-        case Conv():
-            return (p.n, p.m, p.out_h, p.out_w)
-        case Gemm():
-            return (p.batch, p.m, p.n)
-        case Pool() | LrnPool():
-            return (p.n, p.c, p.out_h, p.out_w)
-        case ConvPool():
-            return output_shape(p.pool)
-        case Binary():
-            return p.shape
-        case Transpose():
-            return tuple(p.shape[axis] for axis in p.perm)
-        case Pad():
-            return p.out_shape
-        case _:
-            return input_shapes(p)[0]
-
-
-def output_rows(p: Params) -> tuple[int, ...]:
-    """Shape of the output as rows: of one matrix product without the axis of its batch."""
-    shape = output_shape(p)
-    return shape[1:] if isinstance(p, Gemm) and p.batch == 1 else shape
 
 
 @dataclass(frozen=True)
@@ -210,8 +144,8 @@ def layout(p: Params, inputs: Sequence[Given], workspace_nbytes: int) -> Layout:
     """An arena for inputs, output and workspace, every buffer on 256 bytes with guards at both sides. The
     end of a buffer is exact: the first byte behind it is a sentinel."""
     sizes = {f"input {i}": array.nbytes for i, array in enumerate(inputs)}
-    itemsize = np.dtype(getattr(p, "to", p.dtype)).itemsize
-    sizes["output"] = math.prod(output_shape(p)) * itemsize
+    itemsize = np.dtype(p.out_dtype).itemsize
+    sizes["output"] = p.outputs * itemsize
     if workspace_nbytes:
         sizes["workspace"] = workspace_nbytes
     places, end = {}, GUARD_NBYTES

@@ -3,8 +3,9 @@
 The lowest layer: it imports nothing of the project but itself.
 
 - `kernels.errors`: the exception tree; every error a user can meet is one sentence.
-- `kernels.params`: one frozen record an operator (`Conv`, `Gemm`, …): what a kernel is told. Shared by
-  all devices.
+- `kernels.ops`: one file an operator, with its record (`Conv`, `Gemm`, …): what a kernel is told, on all
+  devices, and all that the engine and the judge have to know of the operator: shapes, weights, rows,
+  arguments, how it divides among threads, small shapes (`kernels.ops.Params` says what).
 - `kernels.header`: the closed vocabulary of a rung's header.
 - `kernels.registry`: reads the folders. `rungs(device, op, extra_dirs=()) -> tuple[Rung, ...]` in rung
   order; `find(device, op, name_or_number, extra_dirs=()) -> Rung`; `Rung` = device, op, number, name
@@ -25,23 +26,20 @@ The lowest layer: it imports nothing of the project but itself.
   that are weights, None for the others; `bind` is then given the packed arrays). `kernels.cpu.load(rung)
   -> CpuKernel` gives these functions with the optional ones filled in. A step may be divided: `workspace`
   and `bind` are then told of a part (`kernels.cpu.split`), `pack` of the whole.
-- `registry.default(device, params, capability=None) -> Rung`: the highest rung of ours that applies. A
-  rung whose header says `side = true` stands beside the ladder: it is shown, and taken only where it is
-  named or was timed to be the fastest (`registry.beside`); a library's (`yardstick`) only where it is
-  named.
+- `registry.default(device, params, capability=None) -> Rung`: the first of ours that
+  applies, from the highest `priority` of a header down (its number where there is none). A rung whose
+  header says `side = true` stands beside the ladder: it is shown, and taken only where it is named or was
+  timed to be the fastest (`registry.beside`); a library's (`yardstick`) only where it is named.
 - `kernels.launch`: launch shapes by name: params → (grid, block, shared bytes, arguments). A launch may
   have further stages and scratch memory (`Launch.stages`, `.workspace_nbytes`, `.arguments`); a stage may
   be told of some images of the batch alone, or be a `Product`, which a library does for a yardstick
-  (`engine.cuda.cublas`). `engine.cuda.stages.starts` makes a launch ready on the device. Where the work
-  can be shared out in many ways (`whole_image.Share`, `cluster.Spread`, `sliced.SlicedTile`), an estimate
-  of the time picks one, its constants fitted to timed launches: a line above them says to which; the
-  device they were timed on is `kernels.fitted_device`.
-- `kernels.scalars`: the order of each operator's arguments, and axes that can be walked as one.
-  `kernels.tiles`: which tile a tiled product takes and into how many parts its sum is cut, by an estimate
-  fitted to measured launches. `kernels.occupancy`: how many blocks fit a multiprocessor.
+  (`engine.cuda.cublas`). `engine.cuda.stages.starts` makes a launch ready on the device.
+- `kernels.estimates`: where the work of a launch can be shared out in many ways (tiles and parts of a sum,
+  `whole_image.Share`, `cluster.Spread`, `sliced.SlicedTile`), an estimate of the time picks one, its
+  constants fitted to timed launches: a line above them says to which; the device they were timed on is
+  `kernels.estimates.fitted_device`. `kernels.occupancy`: how many blocks fit a multiprocessor.
 - `kernels/cuda/mma.cuh`: products on tensor cores (`mma.sync`), and how their operands lie in shared
-  memory. `kernels.packing`: weights laid out for it, once; `kernels.tensor_tiles`: their tiles and parts,
-  by an estimate of their own.
+  memory. `kernels.packing`: weights laid out for it, once.
 - `kernels.nvrtc`: `compile_rung(rung, arch, defines) -> Path` of a cubin in the disk cache, through
   `cuda.bindings.nvrtc`, which needs no GPU; compile errors raise KernelError with the compiler's message
   and the line of the rung's file.

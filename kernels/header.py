@@ -38,16 +38,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kernels.errors import KernelError
-from kernels.params import (
-    ACTIVATIONS,
-    BINARY_KINDS,
-    ITEMSIZE,
-    OPS,
-    PAD_MODES,
-    PRECISIONS,
-    UNARY_KINDS,
-    Params,
-)
+from kernels.ops import ACTIVATIONS, ITEMSIZE, OPS, PRECISIONS, Params
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CAPABILITY = re.compile(r"(\d+)\.(\d+)")
@@ -57,6 +48,7 @@ _HEADER_KEYS = {
     "name": str,
     "idea": str,
     "launch": str,
+    "priority": int,
     "side": bool,
     "yardstick": bool,
     "precision": str,
@@ -66,11 +58,12 @@ _HEADER_KEYS = {
     "needs": dict,
 }
 
+
+# Fields that hold one of several words; _words_of says which an operator has.
 _ONE_OF: dict[str, tuple[str, ...]] = {
     "dtype": tuple(ITEMSIZE),
     "to": tuple(ITEMSIZE),
-    "kind": ("max", "average", *UNARY_KINDS, *BINARY_KINDS),
-    "mode": PAD_MODES,
+    **{name: words for record in OPS.values() for name, (_, words) in record.enumerated.items()},
     "activation": ("none", *ACTIVATIONS),
 }
 _EXACTLY: dict[str, tuple[str, ...]] = {
@@ -222,9 +215,9 @@ def _checked_needs(path: Path, device: str, op: str, needs: Mapping[str, Any]) -
         if key not in NEEDS[op] or (key == "compute_capability" and device != "cuda"):
             hint = nearest(key, NEEDS[op])
             raise KernelError(f"{path}: unknown need {key!r} for {op} on {device}{hint}")
-        bad = KernelError(f"{path}: need {key} = {value!r} is not {_expected(key)}")
+        bad = KernelError(f"{path}: need {key} = {value!r} is not {_expected(op, key)}")
         if key in _ONE_OF:
-            if not isinstance(value, list) or not value or any(v not in _ONE_OF[key] for v in value):
+            if not isinstance(value, list) or not value or any(v not in _words_of(op, key) for v in value):
                 raise bad
         elif key == "multiple_of":
             names = {name for name, kind in _types(op).items() if kind == "int"}
@@ -242,9 +235,14 @@ def _checked_needs(path: Path, device: str, op: str, needs: Mapping[str, Any]) -
     return checked
 
 
-def _expected(key: str) -> str:
+def _words_of(op: str, key: str) -> tuple[str, ...]:
+    """What a field of this operator may hold; a pool has other kinds than a sum."""
+    return OPS[op].enumerated[key][1] if key in OPS[op].enumerated else _ONE_OF[key]
+
+
+def _expected(op: str, key: str) -> str:
     if key in _ONE_OF:
-        return f"a list out of {', '.join(_ONE_OF[key])}"
+        return f"a list out of {', '.join(_words_of(op, key))}"
     if key == "multiple_of":
         return "a table of fields of the op's params and the numbers that divide them"
     if key == "compute_capability":

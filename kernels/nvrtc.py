@@ -24,10 +24,9 @@ import platformdirs
 from kernels import registry
 from kernels.errors import KernelError, UnavailableError
 from kernels.includes import HEADERS, headers
-from kernels.params import ACTIVATIONS, BINARY_KINDS, ITEMSIZE, PAD_MODES, UNARY_KINDS
+from kernels.ops import codes
 
 OPTIONS = ("-std=c++17", "-default-device", "--ptxas-options=-v")
-POOL_KINDS = ("max", "average")
 Define = int | float | str | bool
 
 _ERROR = re.compile(
@@ -54,25 +53,6 @@ class Resources:
     shared_nbytes: int
     stack_nbytes: int
     spill_nbytes: int
-
-
-def codes() -> dict[str, int]:
-    """The numbers by which a kernel is told of an enumerated parameter, as defines: ACTIVATION_NONE = 0,
-    ACTIVATION_RELU = 1, …, UNARY_RELU, BINARY_ADD, POOL_MAX, PAD_CONSTANT, DTYPE_FLOAT32."""
-    words = {
-        "ACTIVATION": ("none", *ACTIVATIONS),
-        "UNARY": UNARY_KINDS,
-        "BINARY": BINARY_KINDS,
-        "POOL": POOL_KINDS,
-        "PAD": PAD_MODES,
-        "DTYPE": tuple(ITEMSIZE),
-    }
-    return {f"{group}_{w.upper()}": i for group, names in words.items() for i, w in enumerate(names)}
-
-
-def code(group: str, word: str | None) -> int:
-    """The number of one word: code("ACTIVATION", None) is 0."""
-    return codes()[f"{group}_{(word or 'none').upper()}"]
 
 
 def unavailable() -> str | None:

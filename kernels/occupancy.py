@@ -14,6 +14,7 @@ WARP = 32
 REGISTERS = 65536  # of a multiprocessor, on every compute capability below
 REGISTER_UNIT = 256  # a warp
 MOST_REGISTERS_A_THREAD = 255
+SHARED_NBYTES = 48 << 10  # of a block, without asking the device for more
 
 
 @dataclass(frozen=True)
@@ -61,5 +62,10 @@ def theoretical(
     return min(1.0, blocks * warps / machine.warps)
 
 
+def ceil(a: int, b: int) -> int:
+    """How many of b hold a."""
+    return -(-a // b)
+
+
 def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
+    return ceil(value, unit) * unit

@@ -3,12 +3,13 @@
 A rung is one file, `<device>/<op>/NN_name.cu` or `.py`; `ls` is the table of contents. Its header is TOML:
 in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the leading lines behind `#`:
 
-    op = "conv"                  # one of kernels.params.OPS, the folder's name
+    op = "conv"                  # one of kernels.ops.OPS, the folder's name
     rung = 4                     # the number in the file's name
     name = "shared_tiles"        # the name in the file's name
     idea = "One sentence: what this rung does that the one below does not."
     launch = "conv_tiles"        # .cu only, required: the name of a launch shape of kernels.launch
-    precision = "tf32"           # what it computes in, of kernels.params.PRECISIONS; fp32 where absent
+    precision = "tf32"           # what it computes in, of kernels.ops.PRECISIONS; fp32 where absent
+    priority = 17                # whose turn it is by default, the highest first; `rung` where absent
     side = true                  # beside the ladder: never taken but named, or timed to be the fastest
     yardstick = true             # a library does the work: a side rung that is taken only where it is named
     packs = true                 # .cu only: its launch shape lays the weights out anew, once (Launch.packed)
@@ -36,7 +37,7 @@ from typing import Any
 
 from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, nearest, parse, unmet
-from kernels.params import OPS, PRECISIONS, Params
+from kernels.ops import OPS, PRECISIONS, Params
 
 __all__ = [
     "NEEDS",
@@ -63,7 +64,8 @@ class Rung:
     names a launch shape of kernels.launch ("" on the CPU). `side`: it stands beside the ladder. `user`: it
     comes from the user's own folder. `precision`: what it computes in. `yardstick`: a library's kernels do
     the work. `packs`: it wants weights that are known when a model is prepared. `overlaps`: its kernels wait
-    themselves for the one in front."""
+    themselves for the one in front. `number` is its place in the story, `priority` whose turn it is by
+    default."""
 
     device: str
     op: str
@@ -81,6 +83,7 @@ class Rung:
     yardstick: bool = False
     packs: bool = False
     overlaps: bool = False
+    priority: int = 0
 
     @property
     def label(self) -> str:
@@ -179,8 +182,8 @@ def candidates(
     device: str, op: str, precision: str = PRECISIONS[0], weights_known: bool = True
 ) -> tuple[Rung, ...]:
     """What an engine may take of its own accord, best guess first: rungs of ours that compute in this
-    precision from the highest down, then those of fp32; no side rungs. weights_known: whether the weights are
-    constants, which rungs that pack them ask for."""
+    precision from the highest priority down, then those of fp32; no side rungs. weights_known: whether the
+    weights are constants, which rungs that pack them ask for."""
     return _fitting([r for r in rungs(device, op) if r.by_default], precision, weights_known)
 
 
@@ -194,7 +197,8 @@ def beside(
 
 
 def _fitting(ours: Sequence[Rung], precision: str, weights_known: bool) -> tuple[Rung, ...]:
-    fit = [rung for rung in reversed(ours) if weights_known or not rung.packs]
+    first = sorted(ours, key=lambda rung: (rung.priority, rung.number), reverse=True)
+    fit = [rung for rung in first if weights_known or not rung.packs]
     exact = [rung for rung in fit if rung.precision == precision]
     return (*exact, *(rung for rung in fit if rung.precision == PRECISIONS[0] != precision))
 
@@ -305,4 +309,5 @@ def _read(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: 
         yardstick=header.get("yardstick", False),
         packs=header.get("packs", False),
         overlaps=header.get("overlaps", False),
+        priority=header.get("priority", header["rung"]),
     )

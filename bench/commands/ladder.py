@@ -14,7 +14,7 @@ import typer
 if TYPE_CHECKING:
     from bench.ladder.records import LadderJob, RungMeasurement
     from bench.ladder.store import LadderFolder
-    from kernels.params import Params
+    from kernels.ops import Params
 
 RUNS = Path("runs")
 CANCELLED = 130

@@ -17,10 +17,10 @@ import numpy as np
 from bench.judge import diagnosis, places
 from bench.judge.pictures import pictures
 from bench.judge.samples import Sample
-from bench.judge.suite import Shape, small_shapes
+from bench.judge.suite import small_shapes
 from bench.judge.trial import Failure, Trial
 from bench.ladder.records import Finding
-from kernels.params import Params
+from kernels.ops import Params, Shape
 from kernels.registry import Rung
 
 __all__ = ["Failure", "Trial", "Wrong", "examine"]

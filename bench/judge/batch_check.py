@@ -14,9 +14,9 @@ import numpy as np
 
 from bench.judge.comparison import compare
 from bench.judge.samples import Sample, looked_at
-from engine.rung_rows import has_rows, same
-from engine.rung_session import POISONS, RungSession, input_shapes, output_rows
-from kernels.params import Params
+from engine.rung_rows import same
+from engine.rung_session import POISONS, RungSession
+from kernels.ops import Params
 
 LOOKED_NBYTES = 8 << 20  # of an answer that is compared where not all of it is,
 FEWEST = 8  # and at least so many rows
@@ -36,11 +36,11 @@ class BatchCheck:
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
 
     def __post_init__(self) -> None:
-        shape = output_rows(self.params)
-        dtype = np.dtype(getattr(self.params, "to", self.params.dtype))
+        shape = self.params.output_rows
+        dtype = np.dtype(self.params.out_dtype)
         self._itemsize = np.dtype(self.params.dtype).itemsize
         self._a_row = max(1, math.prod(shape[1:]) * dtype.itemsize)
-        shapes = [s for i, s in enumerate(input_shapes(self.params)) if has_rows(self.params, i)]
+        shapes = [s for i, s in enumerate(self.params.input_shapes) if self.params.has_rows(i)]
         self._elements = [math.prod(s) // max(1, shape[0]) for s in (shape, *shapes)]
 
     def somewhere(self, session: RungSession) -> str:
@@ -61,7 +61,7 @@ class BatchCheck:
         for rows in self._pieces():
             if reason := self._wrong(session, rows, proved):
                 return reason
-        held = sum(math.prod(shape) for shape in input_shapes(self.params)) * self._itemsize
+        held = sum(math.prod(shape) for shape in self.params.input_shapes) * self._itemsize
         return _strays(session, whole=held <= INPUT_NBYTES)
 
     def _pass(self, session: RungSession, byte: int) -> None:

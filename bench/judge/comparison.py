@@ -14,7 +14,7 @@ from bench.measure.answers.accuracy import BOUNDS, ELEMENT_FACTOR
 from bench.results.records import ErrorStats
 from engine.cpu import host
 from engine.rung_rows import raw
-from kernels.params import Params
+from kernels.ops import Params
 
 CHUNK_NBYTES = 8 << 20  # of float64 compared at once: little enough to stay in the caches
 COMPARING = 8  # threads at most

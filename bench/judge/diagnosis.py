@@ -20,7 +20,7 @@ from bench.judge.comparison import bound_of
 from bench.judge.mistakes import Mistake, common
 from bench.judge.samples import Sample
 from bench.judge.trial import Failure
-from kernels.params import Params
+from kernels.ops import Params
 
 MOST_OUTPUTS = 1 << 20  # of an answer that is looked into,
 MOST_FLOPS = 5e8  # and of the work that each mistake's answer is

@@ -15,7 +15,10 @@ import numpy as np
 from bench.judge.diagnosis import Case, Explanation
 from bench.judge.mistakes.names import axis_names, one_and_many
 from bench.judge.mistakes.windows import reaches_beyond
-from kernels.params import Conv, LrnPool, Params, Pool
+from kernels.ops import Params
+from kernels.ops.conv import Conv
+from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pool import Pool
 
 Indices = Callable[[int], range]
 

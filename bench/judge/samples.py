@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.measure.answers import one_node, oracle
-from engine.rung_rows import Given, Rows, has_rows, of_rows, rows_of
-from engine.rung_session import data_inputs, input_shapes, output_rows, output_shape
-from kernels.params import Cast, Conv, ConvPool, Gemm, Lrn, LrnPool, Params, Pool
+from engine.rung_rows import Given, Rows
+from kernels.ops import Params
+from kernels.ops.cast import Cast
 
 # An oracle's evaluation is kept below this (at about a GFLOP/s); a batch beyond repeats the images that it
 # had.
@@ -23,8 +23,6 @@ KEPT_NBYTES = 1 << 30  # of such samples, in memory
 # Elements of four bytes at which an index or an offset of 32 bits, with a sign or without, may overflow.
 OVERFLOWS = (1 << 29, 1 << 30, 1 << 31, 1 << 32)
 FEW = 64  # values of a row; fewer may all come out near 0 by chance
-
-Images = Conv | Pool | Lrn | LrnPool | ConvPool  # operators whose first axis is the batch
 
 
 @dataclass(frozen=True)
@@ -51,28 +49,28 @@ class Sample:
     @property
     def whole_inputs(self) -> list[np.ndarray]:
         """All inputs at the full batch, weights among them."""
-        data = data_inputs(self.params, len(self.inputs))
+        data = self.params.data_inputs
         return [self.whole(a) if i in data else a for i, a in enumerate(self.inputs)]
 
     def given(self, p: Params) -> list[Given]:
         """The inputs as a rung's session is given them for `p`, the params of the full batch."""
         if self.rows is None:
             return list(self.inputs)
-        few = rows_of(self.params) or 1
+        few = self.params.rows or 1
         return [
-            Rows(array.reshape(few, -1), self.rows, shape) if has_rows(p, i) else array
-            for i, (array, shape) in enumerate(zip(self.inputs, input_shapes(p), strict=True))
+            Rows(array.reshape(few, -1), self.rows, shape) if p.has_rows(i) else array
+            for i, (array, shape) in enumerate(zip(self.inputs, p.input_shapes, strict=True))
         ]
 
 
 def distinct(p: Params) -> Params:
     """The params of the images that the oracle answers for; a batch beyond repeats them."""
-    return of_rows(p, min(p.n, _few(p, oracle.MAX_IMAGES))) if isinstance(p, Images) else p
+    return p.of_rows(min(p.rows, _few(p, oracle.MAX_IMAGES))) if p.images and p.rows else p
 
 
 def _few(p: Params, most: int) -> int:
     """How many rows the oracle answers for, at least two."""
-    return max(2, min(most, int(ORACLE_FLOPS / max(1, of_rows(p, 1).flops))))
+    return max(2, min(most, int(ORACLE_FLOPS / max(1, p.of_rows(1).flops))))
 
 
 def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] = ()) -> Sample:
@@ -80,12 +78,12 @@ def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] =
     taken."""
     few = distinct(p)
     drawn = one_node.draw(few, random)
-    data = data_inputs(few, len(drawn))
+    data = few.data_inputs
     inputs = tuple(a if i in data or not weights else weights[i] for i, a in enumerate(drawn))
     rows = None
-    if isinstance(p, Images) and isinstance(few, Images) and few.n < p.n:
-        rows = random.integers(0, few.n, p.n)
-        rows[: few.n] = np.arange(few.n)
+    if few.rows and p.rows and few.rows < p.rows:
+        rows = random.integers(0, few.rows, p.rows)
+        rows[: few.rows] = np.arange(few.rows)
     made = one_node.graph(few, inputs)
     answer = oracle.run(made, {f"in{i}": inputs[i] for i in data}, [one_node.OUTPUT])[one_node.OUTPUT]
     return Sample(few, inputs, _as_held(few, answer), rows, typical(few, inputs))
@@ -95,23 +93,15 @@ def typical(p: Params, inputs: Sequence[np.ndarray]) -> float:
     """The root mean square of an answer of few sums, were the signs random: the variance of a sum is then the
     sum of its terms' squares. A sum whose terms happened to cancel is near 0, its rounding errors are not.
     0 for answers of many values, or of no sums."""
-    row = p if rows_of(p) is None else of_rows(p, 1)
-    if not isinstance(p, Conv | ConvPool | Gemm) or math.prod(output_shape(row)) >= FEW:
+    row = p if p.rows is None else p.of_rows(1)
+    of_squares = p.of_squares()
+    if of_squares is None or row.outputs >= FEW:
         return 0.0
     squares = [np.square(array, dtype=np.float32) for array in inputs]
-    made = one_node.graph(_of_squares(p), squares)
-    data = {f"in{i}": squares[i] for i in data_inputs(p, len(inputs))}
+    made = one_node.graph(of_squares, squares)
+    data = {f"in{i}": squares[i] for i in p.data_inputs}
     answer = oracle.run(made, data, [one_node.OUTPUT])[one_node.OUTPUT]
     return math.sqrt(float(np.mean(answer)))
-
-
-def _of_squares(p: Conv | ConvPool | Gemm) -> Conv | ConvPool | Gemm:
-    if isinstance(p, ConvPool):
-        conv, pool = replace(p.conv, activation=None), replace(p.pool, activation=None)
-        return ConvPool(replace(conv, dtype="float32"), replace(pool, dtype="float32"))
-    if isinstance(p, Gemm):
-        p = replace(p, alpha=p.alpha**2, beta=p.beta**2)
-    return replace(p, activation=None, dtype="float32")
 
 
 def _as_held(p: Params, answer: np.ndarray) -> np.ndarray:
@@ -130,22 +120,22 @@ def repeated(p: Params, seed: int = 0) -> Sample:
     """Inputs for `p` and their answer that are the same whatever the batch size: worked out once, and kept in
     memory and in the oracle's cache. Which row lies where is drawn for each batch size, such that neighbours
     differ where there are more than two. `expected` is of rows, as rung_session.output_rows has them."""
-    count = rows_of(p)
+    count = p.rows
     if count is None:
         return _kept(p, seed)
     kinds = _few(p, REPEATED)
     steps = np.random.default_rng((seed, count)).integers(min(1, kinds - 2), kinds, count)
     steps[:kinds] = 1
-    return replace(_kept(of_rows(p, kinds), seed), rows=(np.cumsum(steps) - 1) % kinds)
+    return replace(_kept(p.of_rows(kinds), seed), rows=(np.cumsum(steps) - 1) % kinds)
 
 
 def _kept(few: Params, seed: int) -> Sample:
     key = (few, seed)
     if key not in _repeated:
         inputs = one_node.draw(few, np.random.default_rng(seed))
-        data = {f"in{i}": inputs[i] for i in data_inputs(few, len(inputs))}
+        data = {f"in{i}": inputs[i] for i in few.data_inputs}
         answer = oracle.answered(one_node.graph(few, inputs), data, [one_node.OUTPUT])[one_node.OUTPUT]
-        shape = output_rows(few) if rows_of(few) is not None else answer.shape
+        shape = few.output_rows if few.rows is not None else answer.shape
         expected = _as_held(few, answer).reshape(shape)
         _repeated[key] = Sample(few, inputs, expected, typical=typical(few, inputs))
     _repeated.move_to_end(key)

@@ -15,21 +15,13 @@ import numpy as np
 from bench.judge import poison, renewed
 from bench.judge.comparison import Comparison, compare, error_map, first_difference, value_at
 from bench.judge.samples import ORACLE_FLOPS, Sample, distinct, draw, looked_at
-from bench.judge.suite import words
 from bench.ladder.records import Finding
 from bench.measure.answers import accuracy, one_node, oracle, timed_pass
 from bench.results.records import ErrorStats
-from engine.rung_rows import has_rows, of_rows, raw, rows_of
-from engine.rung_session import (
-    POISONS,
-    RungSession,
-    data_inputs,
-    input_shapes,
-    output_shape,
-    prepare,
-)
+from engine.rung_rows import raw
+from engine.rung_session import POISONS, RungSession, prepare
 from engine.witness import Renewable, Witnessed
-from kernels.params import Params
+from kernels.ops import Params
 from kernels.registry import Rung
 
 # An output beyond this is looked at as a whole once a check, and otherwise in some of its images.
@@ -92,7 +84,7 @@ class Trial:
         self._sample: Sample = of._sample if of else self.fresh()
         self._other: Sample | None = None
         self.pass_s = 0.0  # of the last pass that was checked
-        self._data = data_inputs(self.params, len(self._sample.inputs))
+        self._data = self.params.data_inputs
         given = self._sample.given(self.params)
         self.session: RungSession = prepare(self.rung, self.params, given, self.threads)
 
@@ -178,7 +170,7 @@ class Trial:
     def check_new(self, when: str) -> Failure | None:
         """Whether it is faster where few of its inputs changed, and right where all did. What does not say
         that it is wrong is a warning."""
-        shapes, item = input_shapes(self.params), np.dtype(self.params.dtype).itemsize
+        shapes, item = self.params.input_shapes, np.dtype(self.params.dtype).itemsize
         nbytes = item * sum(math.prod(shapes[i]) for i in self._data)
         if not isinstance(self.session, Renewable) or nbytes > renewed.MOST_NBYTES:
             return None
@@ -189,7 +181,7 @@ class Trial:
             if stats is not None and not stats.ok:
                 return self._fail_timed(when, replace(look, wrong="output", stats=stats))
         if told is not None and told.remembers:
-            finding = Finding(fault="remembers", reason=told.words, when=when, params=words(self.params))
+            finding = Finding(fault="remembers", reason=told.words, when=when, params=self.params.words)
             self._write(self._sample)
             self.failure = Failure(finding, self.params, self._sample, self._pass(POISONS[0]))
             return self.failure
@@ -203,7 +195,7 @@ class Trial:
         """Some timed passes, each beside an untimed one over the same inputs. rows: those that are looked at
         where not all are."""
         count = len(rows) if rows is not None else 0
-        part = None if rows is None else timed_pass.Part(rows, math.prod(output_shape(self.params)[1:]))
+        part = None if rows is None else timed_pass.Part(rows, math.prod(self.params.output_shape[1:]))
 
         def again(inputs: timed_pass.Arrays) -> timed_pass.Arrays:
             self.session.write([inputs[f"input {i}"] for i in self._data])
@@ -226,18 +218,18 @@ class Trial:
     def _row_right(self, look: timed_pass.Look, rows: np.ndarray | None) -> ErrorStats | None:
         """One row of a batch, or all of what has no rows, against float64; None where that takes long. rows:
         those that the answer is of, where it is not of all."""
-        p, count = self.params, rows_of(self.params)
+        p, count = self.params, self.params.rows
         data = {i: look.inputs[f"input {i}"] for i in self._data}
         got = look.answers["output"]
         if count is not None:
             place = secrets.randbelow(count if rows is None else len(rows))
             row = place if rows is None else int(rows[place])
-            p = of_rows(p, 1)
-            shapes = input_shapes(p)
+            p = p.of_rows(1)
+            shapes = p.input_shapes
             for i, array in data.items():
-                if has_rows(self.params, i):
+                if self.params.has_rows(i):
                     data[i] = array.reshape(count, -1)[row].reshape(shapes[i])
-            got = got.reshape(count if rows is None else len(rows), -1)[place].reshape(output_shape(p))
+            got = got.reshape(count if rows is None else len(rows), -1)[place].reshape(p.output_shape)
         if p.flops > ORACLE_FLOPS:
             return None
         made = one_node.graph(p, [data.get(i, array) for i, array in enumerate(self._sample.inputs)])
@@ -246,12 +238,12 @@ class Trial:
         return accuracy.judged(got, right, self.precision, typical=self._sample.typical)
 
     def _fail_timed(self, when: str, look: timed_pass.Look) -> Failure:
-        shape = output_shape(self.params)
+        shape = self.params.output_shape
         finding = Finding(
             fault="unwritten" if look.unwritten else "wrong",
             reason=look.words,
             when=when,
-            params=words(self.params),
+            params=self.params.words,
             index=tuple(int(i) for i in np.unravel_index(look.place, shape)),
             expected=f"{look.expected:.6g}",
             got=f"{look.got:.6g}",
@@ -291,8 +283,8 @@ class Trial:
 
     def _part(self, sample: Sample) -> np.ndarray | None:
         """Rows of a large output that are looked at where not all of it is; None of one that is not large."""
-        count = output_shape(self.params)[0]
-        a_row = math.prod(output_shape(self.params)[1:])
+        count = self.params.output_shape[0]
+        a_row = math.prod(self.params.output_shape[1:])
         if sample.rows is None or count * 4 * a_row <= LARGE_NBYTES:
             return None
         read = math.prod(sample.inputs[0].shape[1:])
@@ -410,7 +402,7 @@ class Trial:
             fault=fault,
             reason=reason,
             when=when,
-            params=words(self.params),
+            params=self.params.words,
             index=place,
             expected=f"{value_at(sample, place):.6g}" if place else "",
             got=f"{got[place]:.6g}" if place else "",

@@ -5,16 +5,15 @@ worker.
 
 - `engine.rung_session`: `prepare(rung, params, inputs, threads) -> RungSession`: one rung alone, guard
   bytes round every buffer; `write`, `poison`, `run`, `output`, `strays`, `time_runs`. One module a device
-  (`rung_cpu`, `rung_cuda` with `rung_memory`). `engine.rung_rows`: which params are rows that stand alone
-  (images, rows of a product), and `Rows`, a batch held as the few rows that it repeats: those alone go to
-  the device, which lays out the rest.
+  (`rung_cpu`, `rung_cuda` with `rung_memory`). `engine.rung_rows`: `Rows`, a batch held as the few rows
+  (images, rows of a product) that it repeats: those alone go to the device, which lays out the rest.
 - `bench.measure.answers.one_node`: params → an ONNX model of one node, for the oracle and the reference.
   `bench.judge`: `examine(rung, params) -> Trial`, or `Wrong` with a `Finding` (which fault, where,
-  expected, got) and an error map; the small shapes are in `suite`. `diagnosis` names the mistake that
-  explains every failing shape: one of `mistakes/` (one file an operator, found by its name: each mistake
-  with the answer that it gives), or a factor, an amount, a rounding (`patterns`); where none does,
-  `places` says where it is wrong. `tests/judge`: mistakes planted, with what is said of them (`python -m
-  tests.judge.mistakes`), and right rungs, none of which may be accused (`… .honest`).
+  expected, got) and an error map; the small shapes are those of the operator's params. `diagnosis` names
+  the mistake that explains every failing shape: one of `mistakes/` (one file an operator, found by its
+  name: each mistake with the answer that it gives), or a factor, an amount, a rounding (`patterns`); where
+  none does, `places` says where it is wrong. `tests/judge`: mistakes planted, with what is said of them
+  (`python -m tests.judge.mistakes`), and right rungs, none of which may be accused (`… .honest`).
 - `bench.ladder.records` (LadderJob, RungCase, RungMeasurement, Ladder, messages; reaches nothing but
   msgspec), `bench.ladder.plan` (what was typed → job and cases), `bench.ladder.measure.runner` (in the
   worker, `--ladder`; `entrants`: a case made ready to be timed), `bench.ladder.client` (drives it:

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from bench.judge.suite import sized, words
 from bench.ladder.measure.entrants import ENGINES, params_of
 from bench.ladder.records import REFERENCE, Ladder, LadderJob, RungCase, compared_in
 from bench.measure import cases as comparison
@@ -26,7 +25,8 @@ from engine.graph.plan import Step
 from kernels import registry
 from kernels.errors import InputError, KernelError
 from kernels.header import nearest
-from kernels.params import ACTIVATIONS, OPS, Conv, Params
+from kernels.ops import ACTIVATIONS, OPS, Params, sized
+from kernels.ops.conv import Conv
 from kernels.registry import Rung
 
 DEVICES = tuple(ENGINES)
@@ -159,7 +159,7 @@ def job_of(params: Params, device: str, **fields: Any) -> LadderJob:
     if job.whole_model and not job.model:
         raise InputError("--whole-model needs --model and --node")
     where = f"{Path(job.model).stem} {job.node}, batch {job.batch}: " if job.model else ""
-    return msgspec.structs.replace(job, title=where + words(params))
+    return msgspec.structs.replace(job, title=where + params.words)
 
 
 def plan(job: LadderJob, broken: list[KernelError] | None = None) -> Ladder:

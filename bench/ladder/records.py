@@ -62,7 +62,7 @@ Fault = Literal[
 
 
 class LadderJob(Record, frozen=True):
-    """What the user asked for. op: of kernels.params.OPS; params: the fields of its record. title: what the
+    """What the user asked for. op: of kernels.ops.OPS; params: the fields of its record. title: what the
     params are, in words. model, node: where they come from ("" for a shape given by hand). rungs: by name;
     () all that there are. precision: only fp32's rungs and this one's ("": of every precision that there is).
     whole_model: also run the model with each rung in it. budget_s: the most seconds

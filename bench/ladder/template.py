@@ -17,7 +17,7 @@ from kernels import registry
 from kernels.errors import InputError, KernelscopeError
 from kernels.header import NEEDS, parse
 from kernels.launch import SHAPES
-from kernels.params import OPS
+from kernels.ops import OPS
 from kernels.registry import SUFFIX, Rung
 
 FIRST = 90  # numbers from here on are the user's; the ladder's own stay below
@@ -42,7 +42,7 @@ _OPENING = {
 _WIDTH = 100
 _CPU_GUIDE = '''"""bind(p, inputs, output, workspace) is called once and returns a function, one pass.
 
-p is the record {record} of kernels/params.py; inputs are NumPy arrays in the order of its docstring:
+p is the record {record} of kernels/ops/{op}.py; inputs are NumPy arrays in the order of its docstring:
 {order}
 The pass writes all of `output` in place and nothing else. workspace(p), where there is one, says how many
 bytes of float32 scratch it wants; pack(p, inputs), where there is one, lays out the weights once.
@@ -117,7 +117,7 @@ def text(first: Rung, number: int, name: str, file: str) -> str:
     while lines and lines[0].startswith("#"):
         lines.pop(0)
     body = re.sub(r'\A\s*""".*?"""\n', "", "".join(lines), count=1, flags=re.DOTALL)
-    return header + _CPU_GUIDE.format(record=record, order=order) + body
+    return header + _CPU_GUIDE.format(record=record, op=op, order=order) + body
 
 
 def _plain(first: Rung) -> Rung:

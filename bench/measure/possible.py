@@ -21,8 +21,8 @@ from bench.ladder.records import Limits, RungMeasurement
 from bench.results.records import Measurement
 from bench.words import units
 from engine.graph.graph import Graph
-from engine.rung_session import data_inputs, input_shapes, output_shape
-from kernels.params import Conv, ConvPool, Gemm, LrnPool, Pad, Params, Pool
+from kernels.ops import Params
+from kernels.ops.gemm import Gemm
 
 MARGIN = 0.9  # of the bound: what is faster is invalid
 # Reads alone are faster than the copies that were measured, which on a CPU also fetch what they overwrite; a
@@ -51,12 +51,8 @@ class Work:
 
 def of_params(p: Params, precision: str = "fp32") -> Work:
     """Of one operator. Weights count nothing: they may lie packed, or in another precision."""
-    shapes, item = input_shapes(p), np.dtype(p.dtype).itemsize
-    data = data_inputs(p, len(shapes))
-    read = 0 if isinstance(p, Pad) else sum(math.prod(shapes[i]) * item for i in data)
-    if (window := _window(p)) is not None:
-        read = _touched(window) * item
-    written = math.prod(output_shape(p)) * np.dtype(getattr(p, "to", p.dtype)).itemsize
+    read = p.least_read() * np.dtype(p.dtype).itemsize
+    written = p.outputs * np.dtype(p.out_dtype).itemsize
     products = 2 * p.m * p.n * p.k * p.batch if isinstance(p, Gemm) else 0
     return Work(read, written, products, precision)
 
@@ -129,19 +125,6 @@ def _product_rate(limits: Limits, precision: str) -> float:
     fastest = WGMMA * max(limits.matrix_flops_per_s.values())
     # Three products of a lower precision make one of float32.
     return max(plain, fastest / 3) if precision in ("fp32", "fp32-tc") else max(plain, fastest)
-
-
-def _window(p: Params) -> Conv | Pool | None:
-    if isinstance(p, ConvPool):
-        return p.conv
-    return p.pool if isinstance(p, LrnPool) else p if isinstance(p, Conv | Pool) else None
-
-
-def _touched(p: Conv | Pool) -> int:
-    """Elements of the input that windows reach at least: strides beyond the window leave some out."""
-    rows = min(p.h, p.out_h * min(p.kh, p.stride_h)) - p.pad_top - p.pad_bottom
-    columns = min(p.w, p.out_w * min(p.kw, p.stride_w)) - p.pad_left - p.pad_right
-    return p.n * p.c * max(0, rows) * max(0, columns)
 
 
 def _image(graph: Graph) -> bool:

@@ -15,7 +15,7 @@ from engine.graph.graph import Graph
 from kernels import registry
 from kernels.errors import InputError, KernelError, UnsupportedError
 from kernels.header import nearest
-from kernels.params import OPS
+from kernels.ops import OPS
 from models import names
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import numpy as np
 from engine.apart.slots import Copies, copied
 from engine.cpu.steps import Blas, divided, in_order
 from engine.graph.plan import Step
-from engine.rung_session import Layout, output_shape
+from engine.rung_session import Layout
 from kernels.cpu import Bound, line_in, load
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
-from kernels.params import Params
+from kernels.ops import Params
 from kernels.registry import Rung
 
 
@@ -71,8 +71,8 @@ class RungHere:
             view if array is None or (array.shape == view.shape and np.array_equal(array, view)) else array
             for view, array in zip(views, self._packed, strict=True)
         ]
-        dtype = np.dtype(getattr(self._params, "to", self._params.dtype))
-        self._output = held("output", output_shape(self._params), dtype.str)
+        dtype = np.dtype(self._params.out_dtype)
+        self._output = held("output", self._params.output_shape, dtype.str)
         workspace = np.empty(0, np.uint8)
         if "workspace" in layout.places:
             workspace = held("workspace", (layout.places["workspace"][1],), "uint8")

@@ -18,20 +18,9 @@ from engine.apart.trains import Trains
 from engine.apart.words import Opened
 from engine.cpu import host
 from engine.rung_rows import Given, blocks, changed, raw
-from engine.rung_session import (
-    BLOCK_NBYTES,
-    GUARD,
-    LOOKED_AT,
-    WEIGHTS,
-    Picked,
-    Stray,
-    data_inputs,
-    layout,
-    output_rows,
-    output_shape,
-)
+from engine.rung_session import BLOCK_NBYTES, GUARD, LOOKED_AT, Picked, Stray, layout
 from kernels.errors import KernelError
-from kernels.params import Params
+from kernels.ops import Params
 from kernels.registry import Rung
 
 MOST_WORKSPACE_NBYTES = 1 << 40
@@ -55,8 +44,7 @@ class CpuRungSession(Held):
         self.compiled: Mapping[str, float] = {}
 
     def _prepare(self, params: Params, inputs: Sequence[Given], threads: int) -> None:
-        weights = WEIGHTS.get(params.op, ())
-        given = [np.asarray(array) if i in weights else None for i, array in enumerate(inputs)]
+        given = [np.asarray(array) if i in params.weight_inputs else None for i, array in enumerate(inputs)]
         self._number = self._child.number()
         opened = self._asked("open", "rung", self._rung, params, given, threads, answers=Opened)
         workspace = opened.memory.get("workspace", 0)
@@ -72,10 +60,10 @@ class CpuRungSession(Held):
             np.copyto(view, np.asarray(array))
         self._expected = list(inputs)
         self._random = np.random.default_rng()
-        self._data = data_inputs(params, len(inputs))
-        shape, dtype = output_shape(params), np.dtype(getattr(params, "to", params.dtype))
+        self._data = params.data_inputs
+        shape, dtype = params.output_shape, np.dtype(params.out_dtype)
         self._output = self._bytes("output").view(dtype).reshape(shape)
-        self._rows = self._output.reshape(output_rows(params))
+        self._rows = self._output.reshape(params.output_rows)
         self._workspace = self._bytes("workspace") if workspace else np.empty(0, np.uint8)
         shapes = [(view.shape, view.dtype.str) for view in self._inputs]
         self._asked("place", self._layout, shapes, self._data, memory=block)

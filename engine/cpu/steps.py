@@ -15,7 +15,7 @@ from engine.cpu.team import team
 from engine.graph.plan import Step
 from kernels.cpu import Bound, CpuKernel
 from kernels.cpu.split import Part, parts, ranged, whole
-from kernels.params import Gemm
+from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
 
 ALIGNMENT = 256  # bytes; the plan's placements count on it

@@ -21,7 +21,7 @@ from engine.stirring import Stirring
 from engine.witness import Witness
 from kernels import launch, nvrtc, occupancy
 from kernels.errors import UnavailableError
-from kernels.params import Params
+from kernels.ops import Params
 from kernels.registry import Rung
 
 PACKED_NBYTES = 512 << 20  # of packed weights that are kept for the next session that asks for them

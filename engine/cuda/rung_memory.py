@@ -13,19 +13,8 @@ from engine.cuda.runtime import Staging
 from engine.cuda.stirring import Placed
 from engine.cuda.stream import Stream
 from engine.rung_rows import Given, Rows, blocks, changed, picked
-from engine.rung_session import (
-    BLOCK_NBYTES,
-    GUARD,
-    GUARD_NBYTES,
-    LOOKED_AT,
-    Picked,
-    Stray,
-    data_inputs,
-    layout,
-    output_rows,
-    output_shape,
-)
-from kernels.params import Params
+from engine.rung_session import BLOCK_NBYTES, GUARD, GUARD_NBYTES, LOOKED_AT, Picked, Stray, layout
+from kernels.ops import Params
 
 ON_DEVICE = 3  # cudaMemcpyKind
 # Page-locked memory takes long to be had, a session is opened for moments, and pieces of this size fill the
@@ -48,9 +37,9 @@ class RungMemory:
         largest = max(size for _, size in self.layout.places.values())
         self.staging = Staging(cupy, stream.on, min(PIECE_NBYTES, max(largest, GUARD_NBYTES)))
         self._given = [_in_order(array) for array in inputs]
-        self._data = data_inputs(params, len(inputs))
-        dtype = np.dtype(getattr(params, "to", params.dtype))
-        self._result, self._rows = (output_shape(params), dtype), output_rows(params)
+        self._data = params.data_inputs
+        dtype = np.dtype(params.out_dtype)
+        self._result, self._rows = (params.output_shape, dtype), params.output_rows
         self._random = np.random.default_rng()
         for place in range(len(inputs)):
             self._upload(place)

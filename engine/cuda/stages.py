@@ -12,7 +12,7 @@ from engine.cuda.overlap import overlapping
 from kernels import launch, registry
 from kernels.errors import KernelError
 from kernels.launch import Launch, Product, Stage
-from kernels.params import Params
+from kernels.ops import Params
 from kernels.registry import Rung
 
 _ON_DEVICE = 3  # cudaMemcpyKind

@@ -18,10 +18,9 @@ import numpy as np
 from engine import tuned_store
 from engine.cpu import host
 from engine.cuda import driver as cuda_driver
-from engine.rung_rows import of_rows, rows_of
 from engine.tuned_store import Key
 from kernels import launch, registry
-from kernels.params import Params
+from kernels.ops import Params
 from kernels.registry import ROOT, Rung
 
 KIND = "rungs"
@@ -30,8 +29,8 @@ MOST_BATCHES = 32  # of which those are kept
 NEARBY = 4.0  # a batch size so many times as large or small says something of this one
 # What else than its own file makes a rung's time: headers, launch shapes, how work is divided.
 _SHARED = {
-    "cuda": ("cuda/*.cuh", "launch/*.py", "tiles.py", "tensor_tiles.py", "fitted_device.py", "packing.py"),
-    "cpu": ("cpu/common.py", "cpu/split.py"),
+    "cuda": ("cuda/*.cuh", "launch/*.py", "estimates/*.py", "packing.py"),
+    "cpu": ("cpu/common.py", "cpu/split.py", "ops/*.py"),
 }
 
 
@@ -131,7 +130,7 @@ def nearby(
 ) -> dict[str, float]:
     """How many times as long as the fastest each of these rungs took, as they are now, at the batch size
     nearest to that of the params; nothing where none is near. A hint of what to try first and no more."""
-    key, rows = _pace_key(device, params, precision, threads), rows_of(params)
+    key, rows = _pace_key(device, params, precision, threads), params.rows
     known = None if key is None else tuned_store.read(PACES, key, Paces)
     if known is None or not rows:
         return {}
@@ -152,7 +151,7 @@ def remember(
     paces: dict[str, float],
 ) -> None:
     """Keep them for `nearby`, by the rungs' names. Raises KernelError where the cache cannot be written."""
-    key, rows = _pace_key(device, params, precision, threads), rows_of(params)
+    key, rows = _pace_key(device, params, precision, threads), params.rows
     if key is None or not rows:
         return
     known = tuned_store.read(PACES, key, Paces)
@@ -169,9 +168,9 @@ def _text(device: str, rung: Rung) -> str:
 
 def _pace_key(device: str, params: Params, precision: str, threads: int | None) -> Key | None:
     machine = _machine(device, threads)
-    if machine is None or rows_of(params) is None:
+    if machine is None or params.rows is None:
         return None
-    return {**machine, "params": _encoded(of_rows(params, 1)), "precision": precision}
+    return {**machine, "params": _encoded(params.of_rows(1)), "precision": precision}
 
 
 def key_of(

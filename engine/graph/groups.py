@@ -35,7 +35,7 @@ class Group:
 
     nodes: ONNX names, in order. op_type: of all together (`together`). inputs: the tensors it reads that are
     neither constant nor its own. output: its last tensor, of `shape` at the batch size. parameters: elements
-    of the constants it reads. flops, nbytes: as `kernels.params` counts them; 0 for what is only another view
+    of the constants it reads. flops, nbytes: as `kernels.ops` counts them; 0 for what is only another view
     of bytes, and for a node that the engine cannot run.
     """
 

@@ -1,4 +1,4 @@
-"""Where two operators that follow each other are one step (kernels.params.LrnPool, ConvPool)."""
+"""Where two operators that follow each other are one step (kernels.ops: LrnPool, ConvPool)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from engine.backend import Options
 from engine.ops import Kernel
 from engine.passes import Joins
 from kernels import launch, registry
-from kernels.params import PRECISIONS, Conv, ConvPool, Lrn, LrnPool, Pool
+from kernels.ops import PRECISIONS
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.lrn import Lrn
+from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pool import Pool
 
 # Products that a sum of a joined convolution may have. So long ones were timed (300, in ece408-2conv); longer
 # ones are what tiles are for, and nobody has looked which is faster.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.params import Params
+from kernels.ops import Params
 
 # More than any memory holds: sizes beyond it are a fault of the model.
 MOST_ELEMENTS = 2**40

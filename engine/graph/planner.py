@@ -18,9 +18,10 @@ from engine.graph.memory import lives, place
 from engine.graph.plan import Plan, Step, TensorSpec
 from engine.ops import Kernel, View
 from engine.passes import Program, program
-from kernels import launch, params, registry
+from kernels import launch, registry
 from kernels.errors import InputError, UnsupportedError
-from kernels.params import PRECISIONS
+from kernels.ops import PRECISIONS, Params
+from kernels.ops.unary import Unary
 
 
 class Chosen(NamedTuple):
@@ -31,11 +32,11 @@ class Chosen(NamedTuple):
     by: str = "ladder"
 
 
-Choose = Callable[[str, params.Params, str, bool], Chosen]
+Choose = Callable[[str, Params, str, bool], Chosen]
 """(device, params, ONNX node name, whether its weights are constants) → the rung. Raises UnsupportedError
 with the reason."""
 
-Workspace = Callable[[str, params.Params, str], int]
+Workspace = Callable[[str, Params, str], int]
 """(device, params, rung name) → bytes of scratch memory that a launch needs."""
 
 
@@ -54,7 +55,7 @@ def plan(
 
     choose: picks the rung of a step (default: `ladder_choice`). workspace: bytes of scratch a step needs
     (default: none); the plan keeps the largest, which the steps share. joined: whether operators that have
-    ladders of their own become one step of a joint one (kernels.params.LrnPool, ConvPool): None, where the
+    ladders of their own become one step of a joint one (kernels.ops: LrnPool, ConvPool): None, where the
     device is better off so (engine.graph.joints); True, wherever they can; False, never.
     Raises InputError (batch size, precision or a node of options.rungs unknown) and UnsupportedError (a node,
     a batch size or a precision that is refused, with the reason).
@@ -136,7 +137,7 @@ def ladder_choice(
     computes in, or fp32, which is as good as any.
     """
 
-    def choose(device: str, wanted: params.Params, node: str, weights_known: bool) -> Chosen:
+    def choose(device: str, wanted: Params, node: str, weights_known: bool) -> Chosen:
         extra = options.kernel_dirs
         if node in options.rungs:
             rung = registry.find(device, wanted.op, options.rungs[node], extra)
@@ -217,7 +218,7 @@ def _with_outputs_placed(
                 aliases[name] = source
             continue
         spec = specs[name]
-        copy = params.Unary(kind="identity", size=math.prod(spec.shape), dtype=spec.dtype)
+        copy = Unary(kind="identity", size=math.prod(spec.shape), dtype=spec.dtype)
         copies.append(Kernel(copy, (held,), name, covers.get(name, (name,))))
     # First, because other steps may read the copy.
     kernels = copies + kernels

@@ -11,7 +11,7 @@ import numpy as np
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
 from kernels.errors import UnsupportedError
-from kernels.params import Params
+from kernels.ops import Params
 
 # What lists of axes, sizes and pads may hold: two for each axis that NumPy knows.
 MOST_INTEGERS = 128

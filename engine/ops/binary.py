@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, contiguous_strides, kernel
-from kernels import params
+from kernels.ops.binary import Binary
 
 OP_TYPES = ("Add", "Div", "Mul", "Sub")
 
@@ -30,7 +30,7 @@ def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 def binary_params(
     kind: str, shape_a: tuple[int, ...], shape_b: tuple[int, ...], shape: tuple[int, ...], dtype: str
-) -> params.Binary:
+) -> Binary:
     """Params with as few axes as can be: neighbouring axes that both operands walk evenly are one, so that
     equal shapes are one axis and a channel vector over (n, c, h, w) is (n, c, h · w)."""
     strides_a, strides_b = _broadcast_strides(shape_a, shape), _broadcast_strides(shape_b, shape)
@@ -47,7 +47,7 @@ def binary_params(
     if not merged:
         merged = [(1, 1, 1)]
     sizes, first, second = zip(*merged, strict=True)
-    return params.Binary(kind=kind, shape=sizes, strides_a=first, strides_b=second, dtype=dtype)
+    return Binary(kind=kind, shape=sizes, strides_a=first, strides_b=second, dtype=dtype)
 
 
 def _broadcast_strides(operand: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:

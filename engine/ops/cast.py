@@ -8,7 +8,8 @@ import onnx
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel, view
-from kernels import params
+from kernels.ops import ITEMSIZE
+from kernels.ops.cast import Cast
 
 OP_TYPES = ("Cast",)
 
@@ -20,6 +21,6 @@ def lower(node: Node, scope: Scope) -> Lowered:
     to = onnx.helper.tensor_dtype_to_np_dtype(int(node.attributes["to"])).name
     if to == dtype:
         return view(node, scope, shape)
-    if to not in params.ITEMSIZE or dtype not in params.ITEMSIZE:
-        raise Refused(f"{dtype} to {to} is not supported; the element types are {', '.join(params.ITEMSIZE)}")
-    return kernel(node, params.Cast(size=math.prod(shape), dtype=dtype, to=to), (x,), shape, to)
+    if to not in ITEMSIZE or dtype not in ITEMSIZE:
+        raise Refused(f"{dtype} to {to} is not supported; the element types are {', '.join(ITEMSIZE)}")
+    return kernel(node, Cast(size=math.prod(shape), dtype=dtype, to=to), (x,), shape, to)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel, optional_input
 from engine.ops._window import resolve
-from kernels import params
+from kernels.ops.conv import Conv
 
 OP_TYPES = ("Conv",)
 
@@ -28,7 +28,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
         raise Refused(f"its bias has shape {scope.shape(bias)} and should have ({m},)")
     height, width = resolve(node, shape[2:], kernel_shape)
     dtype = scope.spec(x).dtype
-    conv = params.Conv(
+    conv = Conv(
         n=n,
         c=c,
         h=height.size,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel, optional_input
-from kernels import params
+from kernels.ops.gemm import Gemm
 
 OP_TYPES = ("Gemm",)
 
@@ -28,7 +28,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     if bias:
         stride_m, stride_n = bias_strides(scope.shape(bias), m, n)
     dtype = scope.spec(a).dtype
-    gemm = params.Gemm(
+    gemm = Gemm(
         m=m,
         n=n,
         k=k,

@@ -6,7 +6,7 @@ import math
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel
-from kernels import params
+from kernels.ops.pool import Pool
 
 OP_TYPES = ("GlobalAveragePool", "GlobalMaxPool")
 
@@ -18,7 +18,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     if len(shape) < 3:
         raise Refused(f"its input {shape} has no spatial axes")
     h, w = shape[2:] if len(shape) == 4 else (1, math.prod(shape[2:]))
-    pool = params.Pool(
+    pool = Pool(
         kind="max" if node.op_type == "GlobalMaxPool" else "average",
         n=shape[0],
         c=shape[1],

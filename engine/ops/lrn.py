@@ -6,7 +6,7 @@ import math
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel
-from kernels import params
+from kernels.ops.lrn import Lrn
 
 OP_TYPES = ("LRN",)
 
@@ -20,7 +20,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
         raise Refused(
             f"an input of shape {shape} and a size of {size} do not make a normalisation over channels"
         )
-    lrn = params.Lrn(
+    lrn = Lrn(
         n=shape[0],
         c=shape[1],
         inner=math.prod(shape[2:]),

@@ -7,7 +7,7 @@ import math
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel
 from engine.ops.binary import broadcast
-from kernels import params
+from kernels.ops.gemm import Gemm
 
 OP_TYPES = ("MatMul",)
 
@@ -28,9 +28,9 @@ def lower(node: Node, scope: Scope) -> Lowered:
     dtype = scope.spec(a).dtype
     if batch_b == 1:
         # One b for all: the rows of every a are the rows of one product.
-        gemm = params.Gemm(m=batch * m, n=n, k=k, dtype=dtype)
+        gemm = Gemm(m=batch * m, n=n, k=k, dtype=dtype)
     elif batch_a in (1, batch) and batch_b == batch:
-        gemm = params.Gemm(
+        gemm = Gemm(
             m=m, n=n, k=k, batch=batch, stride_a=m * k if batch_a > 1 else 0, stride_b=k * n, dtype=dtype
         )
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel, normal_axis, view
-from kernels import params
+from kernels.ops.pad import PAD_MODES, Pad
 
 OP_TYPES = ("Pad",)
 
@@ -15,8 +15,8 @@ def lower(node: Node, scope: Scope) -> Lowered:
     shape, dtype = scope.shape(x), scope.spec(x).dtype
     rank = len(shape)
     mode = node.attributes.get("mode", "constant")
-    if mode not in params.PAD_MODES:
-        raise Refused(f"its mode is {mode!r}, and {', '.join(params.PAD_MODES)} are supported")
+    if mode not in PAD_MODES:
+        raise Refused(f"its mode is {mode!r}, and {', '.join(PAD_MODES)} are supported")
     axes = list(range(rank))
     value = 0.0
     if scope.opset < 11:
@@ -45,7 +45,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     if not any(begin) and not any(end):
         return view(node, scope, shape)
     sizes, begins, ends = merge_axes(shape, begin, end)
-    pad = params.Pad(shape=sizes, begin=begins, end=ends, mode=mode, value=value, dtype=dtype)
+    pad = Pad(shape=sizes, begin=begins, end=ends, mode=mode, value=value, dtype=dtype)
     return kernel(node, pad, (x,), out, dtype)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel
 from engine.ops._window import resolve
-from kernels import params
+from kernels.ops.pool import Pool
 
 OP_TYPES = ("AveragePool", "MaxPool")
 
@@ -25,7 +25,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
         if max(axis.pad_begin, axis.pad_end) > (axis.kernel - 1) * axis.dilation:
             raise Refused(f"its pads of {axis.pad_begin} and {axis.pad_end} reach beyond its kernel")
     dtype = scope.spec(x).dtype
-    pool = params.Pool(
+    pool = Pool(
         kind="max" if node.op_type == "MaxPool" else "average",
         n=shape[0],
         c=shape[1],

@@ -6,7 +6,7 @@ import math
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Scope, kernel, normal_axis
-from kernels import params
+from kernels.ops.softmax import Softmax
 
 OP_TYPES = ("LogSoftmax", "Softmax")
 
@@ -26,7 +26,5 @@ def lower(node: Node, scope: Scope) -> Lowered:
     else:
         axis = normal_axis(int(node.attributes.get("axis", -1)), len(shape))
         outer, along, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
-    softmax = params.Softmax(
-        outer=outer, axis=along, inner=inner, log=node.op_type == "LogSoftmax", dtype=dtype
-    )
+    softmax = Softmax(outer=outer, axis=along, inner=inner, log=node.op_type == "LogSoftmax", dtype=dtype)
     return kernel(node, softmax, (x,), shape, dtype)

@@ -7,7 +7,7 @@ import math
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel, view
-from kernels import params
+from kernels.ops.transpose import Transpose
 
 OP_TYPES = ("Transpose",)
 
@@ -23,7 +23,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     sizes, order = merge_axes(shape, perm)
     if order == tuple(range(len(order))):
         return view(node, scope, out)
-    return kernel(node, params.Transpose(shape=sizes, perm=order, dtype=dtype), (x,), out, dtype)
+    return kernel(node, Transpose(shape=sizes, perm=order, dtype=dtype), (x,), out, dtype)
 
 
 def merge_axes(shape: tuple[int, ...], perm: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -17,7 +17,12 @@ import numpy as np
 from engine.graph.plan import TensorSpec
 from engine.ops import Kernel, View
 from engine.passes.trace import Program
-from kernels import params
+from kernels.ops import ACTIVATIONS
+from kernels.ops.binary import Binary
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
+from kernels.ops.pool import Pool
+from kernels.ops.unary import Unary
 
 
 def fuse(program: Program) -> Program:
@@ -81,9 +86,9 @@ class _Fuser:
 
     def _activated(self, producer: Kernel, item: Kernel) -> Kernel | None:
         before, after = producer.params, item.params
-        if not isinstance(after, params.Unary) or after.kind not in params.ACTIVATIONS:
+        if not isinstance(after, Unary) or after.kind not in ACTIVATIONS:
             return None
-        if not isinstance(before, params.Conv | params.Gemm | params.Pool | params.Binary):
+        if not isinstance(before, Conv | Gemm | Pool | Binary):
             return None
         if before.activation is not None:
             return None
@@ -91,13 +96,13 @@ class _Fuser:
 
     def _scaled(self, producer: Kernel, item: Kernel, source: str) -> Kernel | None:
         before = producer.params
-        if not isinstance(before, params.Conv | params.Gemm) or before.activation is not None:
+        if not isinstance(before, Conv | Gemm) or before.activation is not None:
             return None
         shape = self.specs[source].shape
-        axis = 1 if isinstance(before, params.Conv) else len(shape) - 1
+        axis = 1 if isinstance(before, Conv) else len(shape) - 1
         if self.specs[item.output].shape != shape:
             return None
-        if isinstance(before, params.Gemm) and (not shape or shape[axis] != before.n):
+        if isinstance(before, Gemm) and (not shape or shape[axis] != before.n):
             return None
         affine = self._affine(item, source, shape, axis)
         if affine is None:
@@ -107,7 +112,7 @@ class _Fuser:
     def _affine(self, item: Kernel, source: str, shape: tuple[int, ...], axis: int) -> _Affine | None:
         """`item` as a scale or shift of `source`, if its other operand is one constant a channel."""
         arithmetic = item.params
-        if not isinstance(arithmetic, params.Binary) or arithmetic.activation is not None:
+        if not isinstance(arithmetic, Binary) or arithmetic.activation is not None:
             return None
         first, second = item.inputs
         other = second if first == source else first
@@ -127,7 +132,7 @@ class _Fuser:
         return None
 
     def _with_affine(
-        self, producer: Kernel, before: params.Conv | params.Gemm, affine: _Affine, output: str
+        self, producer: Kernel, before: Conv | Gemm, affine: _Affine, output: str
     ) -> Kernel | None:
         names = list(producer.inputs)
         bias = self._bias(producer, before)
@@ -144,20 +149,20 @@ class _Fuser:
             bias = None if bias is None else bias * affine.scale
         if affine.shift is not None:
             bias = affine.shift if bias is None else bias + affine.shift
-        after: params.Conv | params.Gemm = before
+        after: Conv | Gemm = before
         if bias is not None:
             names[2:] = [self._constant(f"{output}:bias", bias, before.dtype)]
             after = replace(before, bias=True)
-            if isinstance(after, params.Gemm):
+            if isinstance(after, Gemm):
                 after = replace(after, beta=1.0, bias_stride_m=0, bias_stride_n=1)
         return replace(producer, params=after, inputs=tuple(names))
 
-    def _bias(self, producer: Kernel, before: params.Conv | params.Gemm) -> np.ndarray | None:
+    def _bias(self, producer: Kernel, before: Conv | Gemm) -> np.ndarray | None:
         """The constant bias a channel that the producer has, beta included; None where it has none such."""
         value = self.constants.get(producer.inputs[2]) if before.bias else None
         if value is None:
             return None
-        if isinstance(before, params.Conv):
+        if isinstance(before, Conv):
             return value.astype(np.float64)
         if before.bias_stride_m:
             return None
@@ -179,12 +184,10 @@ def _channels(value: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarra
     return np.broadcast_to(value.reshape(-1).astype(np.float64), (shape[axis],))
 
 
-def _scale_weight(
-    weight: np.ndarray, scale: np.ndarray, before: params.Conv | params.Gemm
-) -> np.ndarray | None:
+def _scale_weight(weight: np.ndarray, scale: np.ndarray, before: Conv | Gemm) -> np.ndarray | None:
     """float64 weight with the scale of each output channel (Conv) or column (Gemm) multiplied in."""
     wide = weight.astype(np.float64)
-    if isinstance(before, params.Conv):
+    if isinstance(before, Conv):
         return wide * scale.reshape(-1, *(1,) * (weight.ndim - 1))
     if weight.ndim == 1:
         return None

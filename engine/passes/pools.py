@@ -19,7 +19,12 @@ from dataclasses import replace
 
 from engine.ops import Kernel, View
 from engine.passes.trace import Program
-from kernels import params
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.lrn import Lrn
+from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pool import Pool
+from kernels.ops.unary import Unary
 
 # Windows that are looked at one by one; no pool that is worth a thought has more beyond the image's edge.
 _MOST_WINDOWS = 10_000
@@ -70,12 +75,12 @@ def join(program: Program, joins: Joins) -> Program:
     return replace(program, items=tuple(item for item in items if item.output not in gone))
 
 
-def _postponed(before: Kernel, after: Kernel) -> params.Pool | None:
+def _postponed(before: Kernel, after: Kernel) -> Pool | None:
     """`after` with the activation that it may do in place of `before`, or None."""
     unary, pool = before.params, after.params
-    if not isinstance(unary, params.Unary) or unary.kind not in NEVER_FALLING:
+    if not isinstance(unary, Unary) or unary.kind not in NEVER_FALLING:
         return None
-    if not isinstance(pool, params.Pool) or pool.kind != "max" or pool.activation is not None:
+    if not isinstance(pool, Pool) or pool.kind != "max" or pool.activation is not None:
         return None
     if pool.dtype != unary.dtype or pool.out_h * pool.out_w >= pool.h * pool.w:
         return None
@@ -101,13 +106,13 @@ def _sees(out: int, stride: int, pad: int, kernel: int, dilation: int, size: int
 def _joined(before: Kernel, after: Kernel) -> Kernel | None:
     """Both in one, or None where there is no kernel for that."""
     first, pool = before.params, after.params
-    if not isinstance(pool, params.Pool) or pool.dtype != first.dtype:
+    if not isinstance(pool, Pool) or pool.dtype != first.dtype:
         return None
-    made: params.LrnPool | params.ConvPool
-    if isinstance(first, params.Conv):
-        made = params.ConvPool(first, pool)
-    elif isinstance(first, params.Lrn) and pool.activation is None:
-        made = params.LrnPool.of(first, pool)
+    made: LrnPool | ConvPool
+    if isinstance(first, Conv):
+        made = ConvPool(first, pool)
+    elif isinstance(first, Lrn) and pool.activation is None:
+        made = LrnPool.of(first, pool)
     else:
         return None
     nodes, parameters = before.nodes + after.nodes, before.parameters + after.parameters

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from kernels.errors import KernelError
-from kernels.params import Params
+from kernels.ops import Params
 from kernels.registry import Rung
 
 Array = np.ndarray[Any, np.dtype[Any]]

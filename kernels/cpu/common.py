@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from kernels.params import Conv, Pool
+from kernels.ops.conv import Conv
+from kernels.ops.pool import Pool
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _ALIGN = 16  # float32 elements: one cache line, and the widest vector register

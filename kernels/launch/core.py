@@ -11,13 +11,12 @@ import numpy as np
 
 from kernels.errors import KernelError, UnsupportedError
 from kernels.nvrtc import Define
-from kernels.params import OPS, Conv, ConvPool, Gemm, Lrn, LrnPool, Pad, Params, Pool, Softmax, Transpose
+from kernels.occupancy import ceil
+from kernels.ops import OPS, Params, Scalar
 from kernels.registry import Rung
-from kernels.scalars import SCALARS, Scalar
 
-POINTERS = {op: 3 if op in ("conv", "gemm", "conv_pool") else 2 if op == "binary" else 1 for op in OPS}
+POINTERS = {op: record.most_inputs for op, record in OPS.items()}
 MAX_X, MAX_YZ = 2**31 - 1, 65535
-SHARED_NBYTES = 48 << 10  # of a block, without asking the device for more
 
 
 @dataclass(frozen=True)
@@ -173,28 +172,6 @@ def refusal(params: Params, rung: Rung) -> str | None:
 # --- what the shapes share ---
 
 
-def outputs(p: Params) -> int:
-    match p:
-        case Conv():
-            return p.n * p.m * p.out_h * p.out_w
-        case Gemm():
-            return p.batch * p.m * p.n
-        case Pool() | LrnPool():
-            return p.n * p.c * p.out_h * p.out_w
-        case ConvPool():
-            return p.outputs
-        case Lrn():
-            return p.n * p.c * p.inner
-        case Softmax():
-            return p.outer * p.axis * p.inner
-        case Transpose():
-            return math.prod(p.shape)
-        case Pad():
-            return math.prod(p.out_shape)
-        case _:
-            return p.size
-
-
 def in_parts(
     p: Params,
     grid: tuple[int, int, int],
@@ -206,12 +183,12 @@ def in_parts(
 ) -> Launch:
     """A launch whose blocks each sum one of `parts` parts, compiled in as PARTS, into scratch memory, and the
     stage `<op>_reduce` that adds them, `each` outputs a block of 128 threads. With one part there is none."""
-    total = outputs(p)
+    total = p.outputs
     adding = Stage(f"{p.op}_reduce", (min(ceil(total, each), MAX_X), 1, 1), (128, 1, 1))
     return Launch(
         grid,
         (threads, 1, 1),
-        SCALARS[p.op](p),
+        p.scalars(),
         defines={**defines, "PARTS": parts},
         workspace_nbytes=4 * parts * total if parts > 1 else 0,
         then=(adding,) if parts > 1 else (),
@@ -226,7 +203,3 @@ def define(rung: Rung, name: str, default: int | None = None) -> int:
             f"{rung.path}: the launch shape {rung.launch} needs the define {name}, a whole number above 0"
         )
     return value
-
-
-def ceil(a: int, b: int) -> int:
-    return -(-a // b)

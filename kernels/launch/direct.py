@@ -6,11 +6,11 @@ import math
 from dataclasses import replace
 
 from kernels.errors import KernelError
-from kernels.launch.core import MAX_X, SHARED_NBYTES, Launch, ceil, define, shape
+from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
-from kernels.params import Conv
+from kernels.occupancy import SHARED_NBYTES, ceil
+from kernels.ops.conv import Conv
 from kernels.registry import Rung
-from kernels.scalars import SCALARS
 
 _THREADS = 1024
 _SHARED_FLOATS = SHARED_NBYTES // 4
@@ -75,11 +75,11 @@ def conv_several_maps(params: Conv, rung: Rung) -> Launch:
 
 def _blocks(p: Conv, rung: Rung, grid: tuple[int, int, int]) -> Launch:
     _check(p, rung)
-    return Launch(grid, (define(rung, "BLOCK_X"), define(rung, "BLOCK_Y"), 1), SCALARS["conv"](p))
+    return Launch(grid, (define(rung, "BLOCK_X"), define(rung, "BLOCK_Y"), 1), p.scalars())
 
 
 def _tile_launch(p: Conv, grid: tuple[int, int, int], defines: dict[str, Define]) -> Launch:
-    return Launch(grid, (int(defines["THREADS"]), 1, 1), SCALARS["conv"](p), defines=defines)
+    return Launch(grid, (int(defines["THREADS"]), 1, 1), p.scalars(), defines=defines)
 
 
 def _tiled(p: Conv, rung: Rung, beside: int) -> tuple[int, dict[str, Define]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
-from kernels.launch.core import MAX_X, Launch, ceil, define, outputs, shape
+from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
-from kernels.params import Binary, Params, Transpose, Unary
+from kernels.occupancy import ceil
+from kernels.ops import MAX_RANK, Params
+from kernels.ops.binary import Binary
+from kernels.ops.transpose import Transpose
+from kernels.ops.unary import Unary
 from kernels.registry import Rung
-from kernels.scalars import MAX_RANK, SCALARS, merge_axes, walks
 
 _WORTH_TURNING = 8  # elements along both axes below which a tile would stay almost empty
 _TILE = 32
@@ -18,7 +21,7 @@ _TILE = 32
 def one_thread_an_output(params: Params, rung: Rung) -> Launch:
     """Blocks of BLOCK threads, an output a thread; where the outputs are more than a grid of 2³¹ − 1 threads,
     a thread takes several (a grid-stride loop)."""
-    return _strided(params, rung, outputs(params), {})
+    return _strided(params, rung, params.outputs, {})
 
 
 @shape
@@ -31,7 +34,7 @@ def unary_quads(params: Unary, rung: Rung) -> Launch:
 def binary_quads(params: Binary, rung: Rung) -> Launch:
     """VECTOR outputs a thread, with the same loop: four where both operands can be read so. RANK: the axes
     after merging; STEP_A, STEP_B: what the operands walk along the last of them."""
-    dims, (a, b) = merge_axes(params.shape, (params.strides_a, params.strides_b))
+    dims, a, b = params.walks()
     steps = [walk[-1] if walk else 0 for walk in (a, b)]
     # A row of an operand begins on 16 bytes where all its other strides are multiples of four elements.
     aligned = all(stride % 4 == 0 for walk in (a, b) if walk and walk[-1] for stride in walk[:-1])
@@ -46,17 +49,17 @@ def binary_quads(params: Binary, rung: Rung) -> Launch:
 def transpose_tiles(params: Transpose, rung: Rung) -> Launch:
     """A block of 256 threads a tile of 32×32 elements of the last axis of y and that of x, which is axis
     TURNED of y's six; 5 where it is the same axis, or either is too short: then an element a thread."""
-    dims, source = walks(params)
+    dims, source = params.walks()
     sizes, strides = [1] * (MAX_RANK - len(dims)) + dims, [0] * (MAX_RANK - len(dims)) + source
     turned = next((axis for axis in range(MAX_RANK) if strides[axis] == 1), MAX_RANK - 1)
     if min(sizes[turned], sizes[-1]) < _WORTH_TURNING:
         turned = MAX_RANK - 1
-    defines: dict[str, Define] = {"TURNED": turned, "WIDE": _wide(outputs(params))}
+    defines: dict[str, Define] = {"TURNED": turned, "WIDE": _wide(params.outputs)}
     if turned == MAX_RANK - 1:
-        return _strided(params, rung, outputs(params), defines)
+        return _strided(params, rung, params.outputs, defines)
     others = math.prod(sizes) // (sizes[turned] * sizes[-1])
     tiles = ceil(sizes[turned], _TILE) * ceil(sizes[-1], _TILE) * others
-    return Launch((tiles, 1, 1), (256, 1, 1), SCALARS["transpose"](params), defines=defines)
+    return Launch((tiles, 1, 1), (256, 1, 1), params.scalars(), defines=defines)
 
 
 # --- helpers ----------------------------------------------------------------------------------------------
@@ -66,7 +69,7 @@ def _strided(params: Params, rung: Rung, units: int, defines: dict[str, Define])
     """Blocks of BLOCK threads, a unit of work a thread, several where the grid would be too long."""
     block = define(rung, "BLOCK", 256)
     grid = min(ceil(max(1, units), block), MAX_X // block)
-    return Launch((grid, 1, 1), (block, 1, 1), SCALARS[params.op](params), defines=defines)
+    return Launch((grid, 1, 1), (block, 1, 1), params.scalars(), defines=defines)
 
 
 def _wide(total: int) -> int:

@@ -10,23 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kernels.errors import KernelError
+from kernels.estimates.tiles import LARGE_CONV_TILES
 from kernels.launch import products
-from kernels.launch.core import (
-    MAX_X,
-    MAX_YZ,
-    Launch,
-    Matrix,
-    Product,
-    Stage,
-    ceil,
-    define,
-    outputs,
-    shape,
-)
-from kernels.params import Conv, Gemm
+from kernels.launch.core import MAX_X, MAX_YZ, Launch, Matrix, Product, Stage, define, shape
+from kernels.occupancy import ceil
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
-from kernels.scalars import SCALARS
-from kernels.tiles import LARGE_CONV_TILES
 
 _THREADS = 256  # of a block that writes patches or finishes sums
 _TAPS = 8  # of one pixel that a thread writes
@@ -51,14 +41,14 @@ def conv_im2col(params: Conv, rung: Rung) -> Launch:
                 "conv_product",
                 grid,
                 (tile.threads, 1, 1),
-                scalars=SCALARS["conv"](part),
+                scalars=part.scalars(),
                 output_offset=output_offset,
             )
         )
     return Launch(
         (0, 1, 1),
         (_THREADS, 1, 1),
-        SCALARS["conv"](p),
+        p.scalars(),
         defines=tile.defines | {"VECTOR_W": 1 if taps % 4 else 4},
         workspace_nbytes=4 * p.group * taps * row(most),
         then=tuple(stages),
@@ -93,14 +83,14 @@ def conv_im2col_cublas(params: Conv, rung: Rung) -> Launch:
                 "conv_finish",
                 (ceil(part.n * area, _THREADS), min(p.m, MAX_YZ), 1),
                 (_THREADS, 1, 1),
-                scalars=SCALARS["conv"](part),
+                scalars=part.scalars(),
                 output_offset=output_offset,
             )
         )
     return Launch(
         (0, 1, 1),
         (_THREADS, 1, 1),
-        SCALARS["conv"](p),
+        p.scalars(),
         workspace_nbytes=4 * (p.group * taps + p.m) * row(images * area),
         then=tuple(stages),
     )
@@ -122,8 +112,8 @@ def gemm_cublas(params: Gemm, rung: Rung) -> Launch:
         alpha=p.alpha,
     )
     to_finish = p.bias or p.activation is not None
-    grid = min(ceil(outputs(p), block), MAX_X // block) if to_finish else 0
-    return Launch((grid, 1, 1), (block, 1, 1), SCALARS["gemm"](p), before=(product,))
+    grid = min(ceil(p.outputs, block), MAX_X // block) if to_finish else 0
+    return Launch((grid, 1, 1), (block, 1, 1), p.scalars(), before=(product,))
 
 
 # --- some images at a time ---
@@ -155,5 +145,5 @@ def row(elements: int) -> int:
 def _patches(part: Conv, input_offset: int) -> Stage:
     """The kernel `conv`, which writes the patches of these images: a thread a pixel and TAPS taps."""
     grid = (ceil(part.n * part.out_h * part.out_w, _THREADS), ceil(part.c * part.kh * part.kw, _TAPS), 1)
-    scalars = SCALARS["conv"](part)
+    scalars = part.scalars()
     return Stage(part.op, grid, (_THREADS, 1, 1), scalars=scalars, input_offset=input_offset)

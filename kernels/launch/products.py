@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernels.errors import KernelError
-from kernels.launch.core import MAX_X, MAX_YZ, Launch, ceil, define, in_parts, shape
-from kernels.params import Conv, Gemm
+from kernels.estimates.tiles import (
+    CONV_TILES,
+    GEMM_TILES,
+    LARGE_CONV_TILES,
+    LARGE_GEMM_TILES,
+    PARTS,
+    Tile,
+    fit,
+)
+from kernels.launch.core import MAX_X, MAX_YZ, Launch, define, in_parts, shape
+from kernels.occupancy import ceil
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
-from kernels.scalars import SCALARS
-from kernels.tiles import CONV_TILES, GEMM_TILES, LARGE_CONV_TILES, LARGE_GEMM_TILES, PARTS, Tile, fit
 
 _FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
 
@@ -29,7 +38,7 @@ def gemm_tiles(params: Gemm, rung: Rung) -> Launch:
     """A block of (TILE_M / ROWS) · TILE_N threads a TILE_M × TILE_N tile of y, ROWS rows a thread. Tiles in
     grid.x, column first; matrices of a batch in grid.z, several a block beyond 65,535."""
     m, n, rows = (define(rung, name) for name in ("TILE_M", "TILE_N", "ROWS"))
-    return Launch(_gemm_grid(params, m, n), (m // rows * n, 1, 1), SCALARS["gemm"](params))
+    return Launch(_gemm_grid(params, m, n), (m // rows * n, 1, 1), params.scalars())
 
 
 @shape
@@ -41,7 +50,7 @@ def gemm_fitted(params: Gemm, rung: Rung) -> Launch:
         raise KernelError(f"{rung.label} counts the elements of a tile's rows in 32 bits; {params} has more")
     defines = tile.defines | _lies(params)
     grid = _gemm_grid(params, tile.m, tile.n)
-    return Launch(grid, (tile.threads, 1, 1), SCALARS["gemm"](params), defines=defines)
+    return Launch(grid, (tile.threads, 1, 1), params.scalars(), defines=defines)
 
 
 @shape
@@ -50,7 +59,7 @@ def gemm_large(params: Gemm, rung: Rung) -> Launch:
     tile, _ = fit(LARGE_GEMM_TILES, params.m, params.n, params.k, params.batch)
     defines = tile.defines | _lies(params) | _wide_reads(params)
     grid = _gemm_grid(params, tile.m, tile.n)
-    return Launch(grid, (tile.threads, 1, 1), SCALARS["gemm"](params), defines=defines)
+    return Launch(grid, (tile.threads, 1, 1), params.scalars(), defines=defines)
 
 
 @shape
@@ -74,7 +83,7 @@ def gemm_warp_a_column(params: Gemm, rung: Rung) -> Launch:
         warps *= 2
     grid = (ceil(params.n * warps, block // 32), 1, 1)
     defines = {"ROWS": params.m, "WARPS": warps}
-    return Launch(grid, (block, 1, 1), SCALARS["gemm"](params), defines=defines)
+    return Launch(grid, (block, 1, 1), params.scalars(), defines=defines)
 
 
 @shape
@@ -86,7 +95,7 @@ def gemm_warp_a_few(params: Gemm, rung: Rung) -> Launch:
     if ceil(params.m, rows) * params.n < _FEW_WARPS:
         columns = 1
     grid = (ceil(ceil(params.n, columns), block // 32), ceil(params.m, rows), 1)
-    return Launch(grid, (block, 1, 1), SCALARS["gemm"](params), defines={"ROWS": rows, "COLUMNS": columns})
+    return Launch(grid, (block, 1, 1), params.scalars(), defines={"ROWS": rows, "COLUMNS": columns})
 
 
 @shape
@@ -95,7 +104,7 @@ def conv_tiles(params: Conv, rung: Rung) -> Launch:
     (TILE_M / ROWS) · TILE_N threads a tile of TILE_M channels × TILE_N pixels, ROWS channels a thread.
     grid = (pixel tiles, channel tiles of a group, groups)."""
     m, n, rows = (define(rung, name) for name in ("TILE_M", "TILE_N", "ROWS"))
-    return Launch(_conv_grid(params, rung, m, n), (m // rows * n, 1, 1), SCALARS["conv"](params))
+    return Launch(_conv_grid(params, rung, m, n), (m // rows * n, 1, 1), params.scalars())
 
 
 @shape
@@ -103,7 +112,7 @@ def conv_fitted(params: Conv, rung: Rung) -> Launch:
     """As conv_tiles, the tile chosen out of CONV_TILES, THREAD_M × THREAD_N outputs a thread."""
     tile, _ = fit(CONV_TILES, *_conv_product(params))
     grid = _conv_grid(params, rung, tile.m, tile.n)
-    return Launch(grid, (tile.threads, 1, 1), SCALARS["conv"](params), defines=tile.defines)
+    return Launch(grid, (tile.threads, 1, 1), params.scalars(), defines=tile.defines)
 
 
 @shape
@@ -112,7 +121,7 @@ def conv_large(params: Conv, rung: Rung) -> Launch:
     tile, _ = fit(LARGE_CONV_TILES, *_conv_product(params))
     grid = _conv_grid(params, rung, tile.m, tile.n)
     defines = tile.defines | {"VECTOR_W": _wide(_conv_product(params)[2])}
-    return Launch(grid, (tile.threads, 1, 1), SCALARS["conv"](params), defines=defines)
+    return Launch(grid, (tile.threads, 1, 1), params.scalars(), defines=defines)
 
 
 @shape

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kernels.launch.core import MAX_X, Launch, ceil, define, shape
+from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
-from kernels.params import Softmax
+from kernels.occupancy import ceil
+from kernels.ops.softmax import Softmax
 from kernels.registry import Rung
-from kernels.scalars import SCALARS
 
 _MOST_VALUES = 16  # of a row in the registers of a thread
 _FEW_VALUES = 4
@@ -35,7 +35,7 @@ def softmax_lanes(params: Softmax, rung: Rung) -> Launch:
     defines: dict[str, Define] = {"LANES": lanes, "VALUES": ceil(params.axis, lanes)}
     block = define(rung, "BLOCK", 256)
     grid = ceil(params.outer * params.inner * lanes, block)
-    return Launch((grid, 1, 1), (block, 1, 1), SCALARS["softmax"](params), defines=defines)
+    return Launch((grid, 1, 1), (block, 1, 1), params.scalars(), defines=defines)
 
 
 @shape
@@ -54,13 +54,13 @@ def softmax_fitted(params: Softmax, rung: Rung) -> Launch:
     defines: dict[str, Define] = {"LANES": lanes, "ROWS": rows, "ACROSS": across}
     defines["VALUES"] = ceil(params.axis, lanes)
     grid = ceil(params.outer * params.inner, rows)
-    return Launch((grid, 1, 1), (lanes * rows, 1, 1), SCALARS["softmax"](params), defines=defines)
+    return Launch((grid, 1, 1), (lanes * rows, 1, 1), params.scalars(), defines=defines)
 
 
 def _lanes(params: Softmax, rung: Rung, lanes: int, defines: dict[str, Define]) -> Launch:
     block = define(rung, "BLOCK", 256)
     grid = min(ceil(max(1, params.outer * params.inner), block // lanes), MAX_X // block)
-    return Launch((grid, 1, 1), (block, 1, 1), SCALARS["softmax"](params), defines=defines)
+    return Launch((grid, 1, 1), (block, 1, 1), params.scalars(), defines=defines)
 
 
 def _power_of_two(count: int) -> int:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.errors import KernelError
+from kernels.estimates.tiles import LARGE_CONV_TILES
 from kernels.launch import products
-from kernels.launch.core import Launch, Pack, Product, Stage, ceil, shape
+from kernels.launch.core import Launch, Pack, Product, Stage, shape
 from kernels.launch.library import images_at_once, parts, row
 from kernels.nvrtc import Define
-from kernels.params import Conv
+from kernels.occupancy import ceil
+from kernels.ops.conv import Conv
 from kernels.registry import Rung
-from kernels.scalars import SCALARS
-from kernels.tiles import LARGE_CONV_TILES
 
 _THREADS = 256  # of a block that transforms with a thread a tile
 
@@ -114,7 +114,7 @@ def _three(
     tile, _ = products.fit(LARGE_CONV_TILES, maps, images * tiles, channels, count * p.group)
     stages: list[Stage | Product] = []
     for part, input_offset, output_offset in parts(p, images):
-        scalars, columns = SCALARS["conv"](part), part.n * tiles
+        scalars, columns = part.scalars(), part.n * tiles
         across, block = ceil(columns, together), (threads, 1, 1)
         stages += [
             Stage("conv", (across, p.c, 1), block, scalars=scalars, input_offset=input_offset),
@@ -129,7 +129,7 @@ def _three(
     return Launch(
         (0, 1, 1),
         (threads, 1, 1),
-        SCALARS["conv"](p),
+        p.scalars(),
         defines=tile.defines | defines | {"VECTOR_W": 1 if channels % 4 else 4},
         workspace_nbytes=4 * count * (p.c + p.m) * row(images * tiles),
         then=tuple(stages),

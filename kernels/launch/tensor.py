@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from kernels import packing, tensor_tiles
+from kernels import packing
 from kernels.errors import KernelError
-from kernels.launch.core import MAX_X, Launch, Pack, ceil, define, in_parts, shape
-from kernels.params import Conv, Gemm
+from kernels.estimates import tensor_tiles
+from kernels.estimates.tensor_tiles import TensorTile
+from kernels.launch.core import MAX_X, Launch, Pack, define, in_parts, shape
+from kernels.occupancy import ceil
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
-from kernels.scalars import SCALARS
-from kernels.tensor_tiles import TensorTile
 
 _WEIGHT = 1  # the place of the weights among the inputs
 _FEW_WARPS = 2048  # on a large device each multiprocessor runs a few dozen
@@ -80,7 +82,7 @@ def gemm_half_columns(params: Gemm, rung: Rung) -> Launch:
     grid = (ceil(groups * warps, block // 32), 1, 1)
     defines = {"ROWS": params.m, "WARPS": warps}
     packed = {_WEIGHT: Pack(packing.half_rows, (params.trans_b,))}
-    return Launch(grid, (block, 1, 1), SCALARS["gemm"](params), defines=defines, packed=packed)
+    return Launch(grid, (block, 1, 1), params.scalars(), defines=defines, packed=packed)
 
 
 # --- helpers ---

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from kernels.errors import KernelError
-from kernels.launch.core import MAX_X, Launch, ceil, define, outputs, shape
-from kernels.nvrtc import Define, code
-from kernels.params import Lrn, LrnPool, Pool
+from kernels.launch.core import MAX_X, Launch, define, shape
+from kernels.nvrtc import Define
+from kernels.occupancy import ceil
+from kernels.ops import code
+from kernels.ops.lrn import Lrn
+from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pool import Pool
 from kernels.registry import Rung
-from kernels.scalars import SCALARS
 
 _ENOUGH_WARPS = 2048  # on a large device each multiprocessor runs a few dozen at once
 _WARP = 32
@@ -23,14 +26,14 @@ def lrn_runs(params: Lrn, rung: Rung) -> Launch:
     block, run, pixels = define(rung, "BLOCK", 128), define(rung, "RUN"), define(rung, "PIXELS", 1)
     units = params.n * ceil(params.inner, pixels)
     grid = ceil(max(1, units), block) * ceil(params.c, run)
-    return Launch((grid, 1, 1), (block, 1, 1), SCALARS["lrn"](params), defines={"SIZE": params.size})
+    return Launch((grid, 1, 1), (block, 1, 1), params.scalars(), defines={"SIZE": params.size})
 
 
 @shape
 def pool_compiled(params: Pool, rung: Rung) -> Launch:
     """An output a thread in blocks of BLOCK; kind, activation (AFTER), sizes, strides, padding and dilation
     are compiled in under their names in capitals. WIDE: there are more outputs than 32 bits count."""
-    return _pool_launch(params, rung, outputs(params), {})
+    return _pool_launch(params, rung, params.outputs, {})
 
 
 @shape
@@ -38,7 +41,7 @@ def pool_runs(params: Pool, rung: Rung) -> Launch:
     """As pool_compiled, but RUN outputs below each other a thread, fewer where threads would be few."""
     p = params
     run = min(define(rung, "RUN"), p.out_h)
-    while run > 1 and outputs(p) < _ENOUGH_WARPS * _WARP * run:
+    while run > 1 and p.outputs < _ENOUGH_WARPS * _WARP * run:
         run //= 2
     return _pool_launch(p, rung, p.n * p.c * ceil(p.out_h, run) * p.out_w, {"RUN": run})
 
@@ -71,7 +74,7 @@ def lrn_pool_bands(params: LrnPool, rung: Rung) -> Launch:
     defines = _window(p.pool) | {"C": p.c, "SIZE": p.size, "RUN": run, "OUTS": outs}
     defines |= {"UNITS": units, "TILE": tile}
     block = min(_BAND_THREADS, _WARP * ceil(units * span, _WARP))
-    return Launch((ceil(total, units), 1, 1), (block, 1, 1), SCALARS["lrn_pool"](p), defines=defines)
+    return Launch((ceil(total, units), 1, 1), (block, 1, 1), p.scalars(), defines=defines)
 
 
 # --- helpers ----------------------------------------------------------------------------------------------
@@ -83,9 +86,9 @@ def _pool_launch(p: Pool, rung: Rung, units: int, defines: dict[str, Define]) ->
     block = define(rung, "BLOCK", 256)
     defines = _window(p) | defines
     defines |= {"DILATION_H": p.dilation_h, "DILATION_W": p.dilation_w}
-    defines |= {"AFTER": code("ACTIVATION", p.activation), "WIDE": int(outputs(p) > MAX_X - 1024)}
+    defines |= {"AFTER": code("ACTIVATION", p.activation), "WIDE": int(p.outputs > MAX_X - 1024)}
     grid = ceil(max(1, units), block)
-    return Launch((grid, 1, 1), (block, 1, 1), SCALARS["pool"](p), defines=defines)
+    return Launch((grid, 1, 1), (block, 1, 1), p.scalars(), defines=defines)
 
 
 def _window(p: Pool) -> dict[str, Define]:

@@ -28,7 +28,8 @@ from engine.graph.planner import plan
 from kernels import registry
 from kernels.cpu import load
 from kernels.errors import InputError, KernelError, OutOfMemoryError, UnsupportedError
-from kernels.params import Conv, Gemm
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 from tests.engine.harness import make_model, random
 from tests.kernels.drawn import DRAWN, inputs_for, output_shape
 

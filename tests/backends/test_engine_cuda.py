@@ -19,7 +19,7 @@ from engine.graph import importer, planner
 from engine.graph.graph import Graph
 from kernels import launch, nvrtc, registry
 from kernels.errors import InputError, OutOfMemoryError, UnavailableError
-from kernels.params import PRECISIONS
+from kernels.ops import PRECISIONS
 
 WIDTH = 28
 

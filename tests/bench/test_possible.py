@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bench.judge.suite import sized
 from bench.ladder import plan
 from bench.ladder.measure import runner
 from bench.ladder.records import LadderStart, Limits, RungCase, RungMeasured, RungMeasurement
@@ -14,7 +13,11 @@ from bench.measure import possible
 from bench.results.records import Case, Measurement
 from bench.results.rows import FAILURES
 from engine import probe
-from kernels.params import Conv, Gemm, Pool, Unary
+from kernels.ops import sized
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
+from kernels.ops.pool import Pool
+from kernels.ops.unary import Unary
 
 GPU = Limits(
     device="cuda", bytes_per_s=4e12, flops_per_s=6e13, copied_by="", multiplied_by="", measured_on="",

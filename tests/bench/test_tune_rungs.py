@@ -29,7 +29,8 @@ from engine.graph.planner import plan
 from engine.rung_session import Stray
 from kernels import registry
 from kernels.errors import KernelError, OutOfMemoryError
-from kernels.params import Conv, Transpose
+from kernels.ops.conv import Conv
+from kernels.ops.transpose import Transpose
 from tests.backends.nets import small_net
 
 QUICK = functools.partial(timing.Rules, warmup_s=0.002, rewarm_s=0.001, min_s=0.003, budget_s=0.01)

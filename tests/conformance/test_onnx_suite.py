@@ -17,7 +17,7 @@ from tests.conformance.onnx_suite import Case, cases
 EVERYWHERE = {
     r"_(u?int8|u?int16|uint32|uint64)$": "arithmetic on these integers is no part of the nets in view",
     r"(AvgPool|Conv|MaxPool)3d|(average|max)pool_3d": "images have one or two spatial axes, not three",
-    r"cast_.*(BFLOAT16|FLOAT8|FLOAT4|INT[24])": "the element types are those of kernels.params",
+    r"cast_.*(BFLOAT16|FLOAT8|FLOAT4|INT[24])": "the element types are those of kernels.ops",
     r"training_dropout": "only inference is run",
     r"dropout_default_mask|argmax": "a second output (mask, indices) has no use in inference",
     r"matmul_bcast": "leading axes that broadcast against each other occur in no net in view",

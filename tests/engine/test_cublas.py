@@ -12,13 +12,15 @@ import pytest
 
 from engine.cuda import cublas
 from engine.cuda.stages import Library, starts
-from kernels import params, registry
+from kernels import registry
 from kernels.errors import UnavailableError
 from kernels.launch import Product, launch
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 from tests.kernels import cuda_cases, interpreted
 from tests.standin.modules.cublas import FakeCublas
 
-ALEXNET = params.Conv(5, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, bias=True)
+ALEXNET = Conv(5, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, bias=True)
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def test_a_product_that_fails_and_a_missing_library_are_told_in_words(
     fake: FakeCublas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handle = cublas.Cublas(_cupy())
-    product = launch(params.Gemm(3, 5, 7), registry.find("cuda", "gemm", "cublas")).before[0]
+    product = launch(Gemm(3, 5, 7), registry.find("cuda", "gemm", "cublas")).before[0]
     assert isinstance(product, Product)
     monkeypatch.setattr(fake, "cublasSgemmStridedBatched_64", lambda *_: 13, raising=False)
     with pytest.raises(RuntimeError, match="cuBLAS failed at the product of 3 × 7 by 7 × 5: out of"):

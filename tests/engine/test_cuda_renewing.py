@@ -18,7 +18,7 @@ from engine.rung_session import prepare
 from engine.stirring import POISONED, places
 from engine.witness import SAME, Renewable
 from kernels import nvrtc, registry
-from kernels.params import Unary
+from kernels.ops.unary import Unary
 from tests.engine.test_cuda_stirring import OnDevice
 from tests.judge import on_the_host
 from tests.standin.device import Device

@@ -18,10 +18,12 @@ from engine.backend import Options, Queued, Witnessed
 from engine.cuda import stirring as cuda_stirring
 from engine.cuda.runtime import Staging, import_cupy
 from engine.cuda.stirring import RING, CudaStirring, Placed, refusal
-from engine.rung_session import data_inputs, input_shapes, prepare
+from engine.rung_session import prepare
 from engine.stirring import LOOKED_AT, POISONED
 from kernels import nvrtc, registry
-from kernels.params import Cast, Gemm, Unary
+from kernels.ops.cast import Cast
+from kernels.ops.gemm import Gemm
+from kernels.ops.unary import Unary
 from tests.backends.nets import small_net
 from tests.engine.harness import run_ort
 from tests.standin.device import Device, Work
@@ -231,7 +233,7 @@ def test_every_timed_pass_of_a_rung_answers_what_it_was_given(params: Any) -> No
     dtype = np.dtype(getattr(params, "dtype", "float32"))
     given = [
         (np.random.default_rng(i).standard_normal(shape) * 9).astype(dtype)
-        for i, shape in enumerate(input_shapes(params))
+        for i, shape in enumerate(params.input_shapes)
     ]
     session = prepare(rung, params, given)
     assert isinstance(session, Witnessed)
@@ -244,7 +246,7 @@ def test_every_timed_pass_of_a_rung_answers_what_it_was_given(params: Any) -> No
 
     witnessed(session, answer)
     assert session.strays() == ()
-    session.write([given[i] for i in data_inputs(params, len(given))])
+    session.write([given[i] for i in params.data_inputs])
     assert session.stirring is None
     witnessed(session, answer)
     session.close()

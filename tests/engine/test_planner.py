@@ -18,8 +18,8 @@ from engine.graph.groups import groups
 from engine.graph.importer import from_proto
 from engine.graph.memory import Life, place
 from engine.graph.planner import Chosen, plan
-from kernels import params
 from kernels.errors import InputError, UnsupportedError
+from kernels.ops.binary import Binary
 from tests.engine.harness import agree, bare, check_memory, make_model, random, run_plan
 
 CHANNELS = 3
@@ -287,7 +287,7 @@ def test_tensors_alive_together_never_share_bytes(drawn: list[tuple[int, int, in
 def test_binary_axes_are_merged() -> None:
     node = helper.make_node("Add", ["x", "column"], ["y"])
     graph = from_proto(make_model([node], {"x": SHAPE}, ["y"], CONSTANTS, ranks={"y": 4}))
-    assert bare(graph, 2).steps[0].params == params.Binary("add", (2, 3, 20), (60, 20, 1), (0, 1, 0))
+    assert bare(graph, 2).steps[0].params == Binary("add", (2, 3, 20), (60, 20, 1), (0, 1, 0))
 
 
 def test_the_course_net_by_path(data_dir: Path) -> None:

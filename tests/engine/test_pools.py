@@ -15,7 +15,8 @@ from engine.graph.groups import groups
 from engine.graph.importer import from_proto
 from engine.graph.plan import Plan
 from engine.graph.planner import plan
-from kernels import params, registry
+from kernels import registry
+from kernels.ops.conv_pool import ConvPool
 from tests.engine.harness import agree, make_model, random, run_ort, run_plan
 
 BATCH = 2
@@ -173,7 +174,7 @@ def test_a_convolution_and_its_pool_are_one_step_on_the_gpu_and_one_group_everyw
     assert step.op == "conv_pool"
     assert set(step.nodes) == {"conv", "act", "pool"}
     assert (step.inputs, step.output) == (("x", "w"), "y")
-    assert isinstance(step.params, params.ConvPool)
+    assert isinstance(step.params, ConvPool)
     behind = activation == "Tanh" and pool == "MaxPool"
     kind = activation.lower()
     activated = (step.params.conv.activation, step.params.pool.activation)

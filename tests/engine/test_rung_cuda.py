@@ -12,9 +12,9 @@ from engine.cuda import rung_memory
 from engine.cuda.rung import CudaRungSession
 from engine.cuda.rung_memory import ON_DEVICE
 from engine.rung_rows import Rows
-from engine.rung_session import GUARD, input_shapes
+from engine.rung_session import GUARD
 from kernels import launch, nvrtc, registry
-from kernels.params import Gemm
+from kernels.ops.gemm import Gemm
 from tests.engine.fake_cupy import FakeCupy
 
 pytestmark = pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
@@ -25,7 +25,7 @@ PRODUCT = Gemm(5, 7, 3000, trans_b=True)
 def prepared(monkeypatch: pytest.MonkeyPatch) -> Callable[..., CudaRungSession]:
     def prepare(cupy: FakeCupy, rung: str = "split_sum") -> CudaRungSession:
         monkeypatch.setattr(rung_cuda, "import_cupy", lambda: cupy)
-        inputs = [np.ones(shape, np.float32) for shape in input_shapes(PRODUCT)]
+        inputs = [np.ones(shape, np.float32) for shape in PRODUCT.input_shapes]
         return CudaRungSession(registry.find("cuda", "gemm", rung), PRODUCT, inputs)
 
     return prepare

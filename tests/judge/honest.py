@@ -21,11 +21,13 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from bench import judge
-from bench.judge.suite import sized, words
 from engine.cuda import driver as cuda_driver
 from kernels import launch, registry
 from kernels.errors import KernelError, UnsupportedError
-from kernels.params import OPS, Conv, ConvPool, Params, Pool
+from kernels.ops import OPS, Params, sized
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.pool import Pool
 from kernels.registry import Rung
 from tests.kernels.drawn import DRAWN
 
@@ -68,7 +70,7 @@ def _said(rung: Rung, params: Params, number: int) -> str:
             if failure is not None:
                 return f"{failure.finding.fault}: {failure.finding.reason} (on {failure.finding.params})"
             for told in trial.warnings:
-                print(f"{rung.label}, seed {number}, {words(params)}: {told}", file=sys.stderr)
+                print(f"{rung.label}, seed {number}, {params.words}: {told}", file=sys.stderr)
     except judge.Wrong as wrong:
         return f"{wrong.finding.fault}: {wrong.finding.reason} (on {wrong.finding.params})"
     except UnsupportedError:
@@ -183,7 +185,7 @@ def main() -> int:
         if one.said:
             accused += 1
             print(
-                f"{one.rung.label}, seed {one.seed}, {words(one.params)}: {one.said}\n  {one.params!r}",
+                f"{one.rung.label}, seed {one.seed}, {one.params.words}: {one.said}\n  {one.params!r}",
                 flush=True,
             )
     fewest, most = min(counts.values()), max(counts.values())

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.judge.suite import sized
-from kernels.params import Conv, Gemm, Params, Unary
+from kernels.ops import Params, sized
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
+from kernels.ops.unary import Unary
 
 WORK_S = 0.008
 

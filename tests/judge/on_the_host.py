@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from kernels import nvrtc
 from kernels.includes import HEADERS
+from kernels.ops import codes
 from kernels.registry import Rung
 from tests.standin.device import Device, Launched, Work
 from tests.standin.modules.cupy import Cupy
@@ -73,7 +73,7 @@ class Hosted(Cupy):
         self._found: dict[str, Any] = {}
 
     def compiled(self, rung: Rung, arch: str, defines: Mapping[str, Any] | None = None) -> Path:
-        wanted = {**nvrtc.codes(), **rung.defines, **(defines or {})}
+        wanted = {**codes(), **rung.defines, **(defines or {})}
         path = self._folder / f"{rung.name}-{len(self._wanted)}.so"
         known = next((at for at, it in self._wanted.items() if it == (rung, wanted)), None)
         self._wanted[known or str(path)] = rung, wanted

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.params import Conv
+from kernels.ops.conv import Conv
 from tests.judge import right
 from tests.judge.planting import CONV, answers, planted
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.cpu.common import windows
-from kernels.params import Conv, Pool
+from kernels.ops.conv import Conv
+from kernels.ops.pool import Pool
 from tests.judge import right
 from tests.judge.planting import APART, CONV, answers
 

@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kernels.params import Binary, Cast, Pad, Softmax, Unary
+from kernels.ops.binary import Binary
+from kernels.ops.cast import Cast
+from kernels.ops.pad import Pad
+from kernels.ops.softmax import Softmax
+from kernels.ops.unary import Unary
 from tests.judge import right
 from tests.judge.planting import TIMED, answers
 

@@ -11,23 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from engine.rung_session import input_shapes, output_shape
 from kernels import registry
-from kernels.params import (
-    Binary,
-    Cast,
-    Conv,
-    ConvPool,
-    Gemm,
-    Lrn,
-    LrnPool,
-    Pad,
-    Params,
-    Pool,
-    Softmax,
-    Transpose,
-    Unary,
-)
+from kernels.ops import Params
+from kernels.ops.binary import Binary
+from kernels.ops.cast import Cast
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gemm import Gemm
+from kernels.ops.lrn import Lrn
+from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pad import Pad
+from kernels.ops.pool import Pool
+from kernels.ops.softmax import Softmax
+from kernels.ops.transpose import Transpose
+from kernels.ops.unary import Unary
 
 FIRST = 101  # the first planted rung's number
 
@@ -101,8 +98,8 @@ def answers(
 
 def bound(name: str, p: Params, inputs: Sequence[np.ndarray], output: np.ndarray) -> Callable[[], None]:
     """What a planted rung's `bind` returns."""
-    shaped = [array.reshape(shape) for array, shape in zip(inputs, input_shapes(p), strict=True)]
-    y = output.reshape(output_shape(p))
+    shaped = [array.reshape(shape) for array, shape in zip(inputs, p.input_shapes, strict=True)]
+    y = output.reshape(p.output_shape)
     wrong = (ALL | APART)[name].wrong
 
     def run() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from kernels.cpu.common import counts, padded_hw, windows
-from kernels.params import Conv, Pool
+from kernels.ops.conv import Conv
+from kernels.ops.pool import Pool
 
 UNARY: dict[str | None, Callable[[np.ndarray], np.ndarray]] = {
     None: lambda y: y,

@@ -31,7 +31,8 @@ from engine.graph import importer
 from engine.rung_session import prepare
 from kernels import registry
 from kernels.errors import CrashedError, KernelError
-from kernels.params import Softmax, Unary
+from kernels.ops.softmax import Softmax
+from kernels.ops.unary import Unary
 from models import catalogue
 from tests.judge import cheats_cpu
 from tests.judge.cheats_cpu import HONEST, RUNS, WORK_S

@@ -12,7 +12,7 @@ from bench.judge import Trial, Wrong
 from bench.measure.outcomes import outcome
 from kernels import registry
 from kernels.errors import KernelscopeError
-from kernels.params import Unary
+from kernels.ops.unary import Unary
 from tests.judge import cheats_cpu
 from tests.judge.cheats_cpu import RUNS, WORK_S, WORKS
 

@@ -13,7 +13,6 @@ from rich.table import Table
 
 from bench import judge
 from bench.judge import suite
-from bench.judge.suite import sized
 from bench.judge.trial import Trial
 from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
@@ -21,7 +20,13 @@ from bench.ladder.store import LadderFolder
 from engine import backends
 from engine.cuda import rung as rung_cuda
 from kernels import nvrtc, registry
-from kernels.params import OPS, Conv, Gemm, Lrn, Params, Pool, Softmax, Unary
+from kernels.ops import OPS, Params, sized
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
+from kernels.ops.lrn import Lrn
+from kernels.ops.pool import Pool
+from kernels.ops.softmax import Softmax
+from kernels.ops.unary import Unary
 from tests.judge import on_the_host
 from tests.ladder.test_judge_cuda import DEADLY
 

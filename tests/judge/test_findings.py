@@ -11,7 +11,7 @@ from bench.judge import diagnosis, suite
 from bench.judge.mistakes import common, of
 from bench.judge.samples import draw
 from kernels import registry
-from kernels.params import OPS
+from kernels.ops import OPS
 from tests.judge import mistakes, planting
 from tests.judge.planting import TIMED
 

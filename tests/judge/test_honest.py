@@ -8,7 +8,8 @@ import pytest
 from bench import judge
 from bench.judge import comparison, samples
 from kernels import registry
-from kernels.params import OPS, Conv
+from kernels.ops import OPS
+from kernels.ops.conv import Conv
 from tests.judge.honest import judged
 
 COUNT = 60

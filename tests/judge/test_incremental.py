@@ -19,7 +19,7 @@ from bench.ladder.records import LadderStart, RungMeasured, RungMeasurement
 from engine.cpu.rung import CpuRungSession
 from engine.witness import SAME, Renewable
 from kernels import registry
-from kernels.params import Unary
+from kernels.ops.unary import Unary
 from tests.judge import incremental
 
 TRIES = 5  # of a machine that is busy with something else: what is found must be found in one of them

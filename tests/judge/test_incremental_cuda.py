@@ -9,13 +9,15 @@ import pytest
 
 from bench import judge
 from bench.judge import renewed
-from bench.judge.suite import sized
 from bench.judge.trial import Trial
 from engine import backends
 from engine.cuda import rung as rung_cuda
 from engine.witness import Renewable
 from kernels import nvrtc, registry
-from kernels.params import Conv, Gemm, Params, Unary
+from kernels.ops import Params, sized
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
+from kernels.ops.unary import Unary
 from tests.judge import on_the_host
 
 PLANTED = Path(__file__).parent / "incremental_cuda"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
-from bench.judge.suite import sized, small_shapes
-from engine.rung_session import input_shapes, output_shape
+from bench import judge
+from bench.judge.suite import small_shapes
 from kernels import registry
-from kernels.params import OPS, PAD_MODES, Pad, Pool
+from kernels.ops import OPS, sized
+from kernels.ops.pad import PAD_MODES, Pad
+from kernels.ops.pool import Pool
 from tests.judge.planting import TIMED
 
 SMALL = 1 << 16
@@ -25,7 +28,7 @@ def test_every_operator_has_small_shapes_and_more_than_one(op: str) -> None:
     assert len({shape.params for shape in shapes}) == len(shapes)
     for shape in shapes:
         assert type(shape.params) is OPS[op]
-        assert max(map(math.prod, (output_shape(shape.params), *input_shapes(shape.params)))) <= SMALL
+        assert max(map(math.prod, (shape.params.output_shape, *shape.params.input_shapes))) <= SMALL
     assert 1 <= len(small_shapes(first, TIMED[op], quick=True)) <= len(shapes)
 
 
@@ -65,3 +68,39 @@ def test_a_field_of_a_convolution_is_turned_on_somewhere() -> None:
             assert len({getattr(p, field.name) for p in tried}) > 1, field.name
     assert any(p.dilation_h != p.dilation_w for p in tried)
     assert any(p.pad_top != p.pad_left for p in tried)
+
+
+_RIGHT_WHERE_TIMED = """\
+# op = "{op}"
+# rung = 101
+# name = "memorised"
+# idea = "Planted: right on the timed shape alone."
+{needs}
+from kernels import cpu, registry
+from tests.judge.planting import TIMED
+
+RIGHT = cpu.load(registry.find("cpu", "{op}", 1))
+workspace = RIGHT.workspace
+
+
+def bind(p, inputs, output, workspace):
+    run = RIGHT.bind(p, inputs, output, workspace)
+
+    def wrong():
+        run()
+        output.reshape(-1)[-1] += 3
+
+    return run if p == TIMED["{op}"] else wrong
+"""
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_a_rung_that_is_right_on_the_timed_shape_alone_is_caught(op: str, tmp_path: Path) -> None:
+    needs = '# [needs]\n# to = ["int32"]' if op == "cast" else ""
+    (tmp_path / "101_memorised.py").write_text(
+        _RIGHT_WHERE_TIMED.format(op=op, needs=needs), encoding="utf-8"
+    )
+    rung = registry.find("cpu", op, 101, [tmp_path])
+    with pytest.raises(judge.Wrong) as caught:
+        judge.examine(rung, TIMED[op], threads=1)
+    assert TIMED[op].words != caught.value.finding.params

@@ -18,12 +18,24 @@ from onnx.reference import ReferenceEvaluator
 
 from bench.measure.answers.accuracy import BOUNDS
 from kernels import launch
-from kernels import params as p
+from kernels.ops import ACTIVATIONS, ITEMSIZE, Params
+from kernels.ops.binary import BINARY_KINDS, Binary
+from kernels.ops.cast import Cast
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gemm import Gemm
+from kernels.ops.lrn import Lrn
+from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pad import PAD_MODES, Pad
+from kernels.ops.pool import Pool
+from kernels.ops.softmax import Softmax
+from kernels.ops.transpose import Transpose
+from kernels.ops.unary import UNARY_KINDS, Unary
 from kernels.registry import Rung
 
 Array = np.ndarray
 OPSET = 19
-ACTIVATIONS = (None, *p.ACTIVATIONS)
+ACTIVATIONS = (None, *ACTIVATIONS)
 FEW = 4
 
 
@@ -32,7 +44,7 @@ class Case:
     """Inputs in the params' order (None: an absent bias) and the float64 answer, exact where nothing is
     computed."""
 
-    params: p.Params
+    params: Params
     inputs: tuple[Array | None, ...]
     expected: Array
 
@@ -46,7 +58,7 @@ def cases(op: str, seed: int = 0) -> Iterator[Case]:
     return _MAKERS[op](np.random.default_rng([seed, *op.encode()]))
 
 
-def takes(rung: Rung, params: p.Params, capability: tuple[int, int] | None = None) -> bool:
+def takes(rung: Rung, params: Params, capability: tuple[int, int] | None = None) -> bool:
     """Whether a rung can be run on these params, by its header and by its launch shape."""
     return rung.refusal(params, capability) is None and launch.refusal(params, rung) is None
 
@@ -116,26 +128,26 @@ def _pick(rng: np.random.Generator, *values: int) -> int:
 
 
 def _conv(rng: np.random.Generator) -> Iterator[Case]:
-    plain = p.Conv(1, 1, 28, 28, 6, 5, 5, 24, 24, bias=True, activation="tanh")  # LeNet-5's first
+    plain = Conv(1, 1, 28, 28, 6, 5, 5, 24, 24, bias=True, activation="tanh")  # LeNet-5's first
     yield _conv_case(rng, plain)
     yield _conv_case(rng, replace(plain, n=7, pad_top=2, pad_left=2, pad_bottom=2, pad_right=2, m=50))
-    yield _conv_case(rng, p.Conv(3, 6, 14, 14, 16, 5, 5, 0, 0, bias=True, activation="relu"))
+    yield _conv_case(rng, Conv(3, 6, 14, 14, 16, 5, 5, 0, 0, bias=True, activation="relu"))
     # AlexNet's first three, fewer pixels
-    yield _conv_case(rng, p.Conv(2, 3, 59, 59, 96, 11, 11, 0, 0, 4, 4, bias=True, activation="relu"))
-    yield _conv_case(rng, p.Conv(2, 96, 13, 13, 256, 5, 5, 0, 0, 1, 1, 2, 2, 2, 2, group=2, bias=True))
-    yield _conv_case(rng, p.Conv(1, 256, 6, 6, 384, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, bias=True))
-    yield _conv_case(rng, p.Conv(1, 24, 9, 9, 24, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=24))  # depthwise
-    yield _conv_case(rng, p.Conv(5, 70, 5, 3, 65, 1, 1, 0, 0))  # one step past the tiles
-    yield _conv_case(rng, p.Conv(1, 1, 1, 1, 1, 1, 1, 0, 0, bias=True, activation="sigmoid"))
+    yield _conv_case(rng, Conv(2, 3, 59, 59, 96, 11, 11, 0, 0, 4, 4, bias=True, activation="relu"))
+    yield _conv_case(rng, Conv(2, 96, 13, 13, 256, 5, 5, 0, 0, 1, 1, 2, 2, 2, 2, group=2, bias=True))
+    yield _conv_case(rng, Conv(1, 256, 6, 6, 384, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, bias=True))
+    yield _conv_case(rng, Conv(1, 24, 9, 9, 24, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=24))  # depthwise
+    yield _conv_case(rng, Conv(5, 70, 5, 3, 65, 1, 1, 0, 0))  # one step past the tiles
+    yield _conv_case(rng, Conv(1, 1, 1, 1, 1, 1, 1, 0, 0, bias=True, activation="sigmoid"))
     # Long sums of few outputs: taps that no tile divides, groups, one tap a channel with a stride
-    yield _conv_case(rng, p.Conv(1, 75, 6, 5, 17, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, bias=True, activation="relu"))
-    yield _conv_case(rng, p.Conv(2, 128, 5, 5, 6, 3, 2, 0, 0, 1, 1, 0, 1, 1, 0, group=2, bias=True))
-    yield _conv_case(rng, p.Conv(1, 516, 9, 9, 33, 1, 1, 0, 0, 2, 2, activation="tanh"))
+    yield _conv_case(rng, Conv(1, 75, 6, 5, 17, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, bias=True, activation="relu"))
+    yield _conv_case(rng, Conv(2, 128, 5, 5, 6, 3, 2, 0, 0, 1, 1, 0, 1, 1, 0, group=2, bias=True))
+    yield _conv_case(rng, Conv(1, 516, 9, 9, 33, 1, 1, 0, 0, 2, 2, activation="tanh"))
     for _ in range(24):
         group = _pick(rng, 1, 1, 1, 2, 3)
         kh, kw = _pick(rng, 1, 2, 3, 5), _pick(rng, 1, 2, 3, 7)
         dilation_h, dilation_w = _pick(rng, 1, 1, 2), _pick(rng, 1, 1, 3)
-        drawn = p.Conv(
+        drawn = Conv(
             n=_pick(rng, 1, 2, 5),
             c=group * _pick(rng, 1, 3, 8, 17),
             h=(kh - 1) * dilation_h + _pick(rng, 1, 2, 9, 20),
@@ -159,10 +171,10 @@ def _conv(rng: np.random.Generator) -> Iterator[Case]:
         )
         yield _conv_case(rng, drawn)
     # Windows that move by one pixel, as transforms of tiles want them: tiles that end within the image
-    yield _conv_case(rng, p.Conv(5, 40, 15, 14, 70, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=2, bias=True))
+    yield _conv_case(rng, Conv(5, 40, 15, 14, 70, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=2, bias=True))
     for _ in range(12):
         group, kh = _pick(rng, 1, 1, 2, 3), _pick(rng, 3, 3, 3, 5, 8, 11, 16)
-        drawn = p.Conv(
+        drawn = Conv(
             n=_pick(rng, 1, 3),
             c=group * _pick(rng, 1, 4, 9),
             h=kh + _pick(rng, 0, 1, 6, 17),
@@ -183,7 +195,7 @@ def _conv(rng: np.random.Generator) -> Iterator[Case]:
         yield _conv_case(rng, drawn)
 
 
-def _conv_case(rng: np.random.Generator, q: p.Conv) -> Case:
+def _conv_case(rng: np.random.Generator, q: Conv) -> Case:
     out_h = (q.h + q.pad_top + q.pad_bottom - (q.kh - 1) * q.dilation_h - 1) // q.stride_h + 1
     out_w = (q.w + q.pad_left + q.pad_right - (q.kw - 1) * q.dilation_w - 1) // q.stride_w + 1
     q = replace(q, out_h=out_h, out_w=out_w)
@@ -209,27 +221,25 @@ def _conv_case(rng: np.random.Generator, q: p.Conv) -> Case:
 
 
 def _gemm(rng: np.random.Generator) -> Iterator[Case]:
-    yield _gemm_case(rng, p.Gemm(1, 4096, 300, trans_b=True, bias=True, activation="relu"))
+    yield _gemm_case(rng, Gemm(1, 4096, 300, trans_b=True, bias=True, activation="relu"))
     for m in range(1, 9):
-        yield _gemm_case(rng, p.Gemm(m, 84, 120, trans_b=True, bias=True, activation="tanh"))
-    yield _gemm_case(rng, p.Gemm(3, 10, 33, trans_b=True, bias=True))  # k is no multiple of four
-    yield _gemm_case(rng, p.Gemm(257, 10, 84, trans_b=True, bias=True))
-    yield _gemm_case(rng, p.Gemm(130, 129, 67))
+        yield _gemm_case(rng, Gemm(m, 84, 120, trans_b=True, bias=True, activation="tanh"))
+    yield _gemm_case(rng, Gemm(3, 10, 33, trans_b=True, bias=True))  # k is no multiple of four
+    yield _gemm_case(rng, Gemm(257, 10, 84, trans_b=True, bias=True))
+    yield _gemm_case(rng, Gemm(130, 129, 67))
     # Long sums of few outputs
-    yield _gemm_case(rng, p.Gemm(16, 128, 1800, trans_b=True, bias=True, activation="relu"))
-    yield _gemm_case(
-        rng, p.Gemm(9, 33, 1001, trans_b=True, bias=True, alpha=0.5, beta=2.0, activation="tanh")
-    )
-    yield _gemm_case(rng, p.Gemm(17, 20, 640, trans_a=True, batch=2, stride_a=640 * 17, stride_b=640 * 20))
-    yield _gemm_case(rng, p.Gemm(2, 5, 2052, trans_b=True, bias=True))
-    yield _gemm_case(rng, p.Gemm(1, 1, 1))
-    yield _gemm_case(rng, p.Gemm(5, 6, 7, batch=70_000, stride_a=35, stride_b=0))  # more than grid.z holds
+    yield _gemm_case(rng, Gemm(16, 128, 1800, trans_b=True, bias=True, activation="relu"))
+    yield _gemm_case(rng, Gemm(9, 33, 1001, trans_b=True, bias=True, alpha=0.5, beta=2.0, activation="tanh"))
+    yield _gemm_case(rng, Gemm(17, 20, 640, trans_a=True, batch=2, stride_a=640 * 17, stride_b=640 * 20))
+    yield _gemm_case(rng, Gemm(2, 5, 2052, trans_b=True, bias=True))
+    yield _gemm_case(rng, Gemm(1, 1, 1))
+    yield _gemm_case(rng, Gemm(5, 6, 7, batch=70_000, stride_a=35, stride_b=0))  # more than grid.z holds
     for _ in range(24):
         m, n, k = (_pick(rng, 1, 2, 9, 16, 31, 64, 100) for _ in range(3))
         batch = _pick(rng, 1, 1, 3)
         shared = bool(rng.integers(2))
         bias_m, bias_n = [(0, 1), (1, 0), (n, 1), (0, 0)][rng.integers(4)]
-        drawn = p.Gemm(
+        drawn = Gemm(
             m=m,
             n=n,
             k=k,
@@ -248,7 +258,7 @@ def _gemm(rng: np.random.Generator) -> Iterator[Case]:
         yield _gemm_case(rng, drawn)
 
 
-def _gemm_case(rng: np.random.Generator, q: p.Gemm) -> Case:
+def _gemm_case(rng: np.random.Generator, q: Gemm) -> Case:
     a = _normal(rng, q.batch if q.stride_a else 1, *((q.k, q.m) if q.trans_a else (q.m, q.k)))
     b = _normal(rng, q.batch if q.stride_b else 1, *((q.n, q.k) if q.trans_b else (q.k, q.n)))
     left = (a.swapaxes(1, 2) if q.trans_a else a).astype(np.float64)
@@ -266,20 +276,20 @@ def _gemm_case(rng: np.random.Generator, q: p.Gemm) -> Case:
 
 
 def _pool(rng: np.random.Generator) -> Iterator[Case]:
-    yield _pool_case(rng, p.Pool("max", 2, 96, 55, 55, 3, 3, 0, 0, 2, 2), False)
-    yield _pool_case(rng, p.Pool("average", 3, 6, 24, 24, 2, 2, 0, 0, 2, 2), False)
-    yield _pool_case(rng, p.Pool("average", 2, 5, 7, 9, 7, 9, 0, 0), False)  # global
+    yield _pool_case(rng, Pool("max", 2, 96, 55, 55, 3, 3, 0, 0, 2, 2), False)
+    yield _pool_case(rng, Pool("average", 3, 6, 24, 24, 2, 2, 0, 0, 2, 2), False)
+    yield _pool_case(rng, Pool("average", 2, 5, 7, 9, 7, 9, 0, 0), False)  # global
     # Windows side by side: rows of two and four pixels in one access, rows and images that end in between
     for activation in (None, "tanh", "sigmoid"):
-        yield _pool_case(rng, p.Pool("max", 3, 6, 28, 28, 2, 2, 0, 0, 2, 2, activation=activation), False)
-    yield _pool_case(rng, p.Pool("max", 2, 3, 13, 20, 4, 4, 0, 0, 4, 4, activation="relu"), False)
-    yield _pool_case(rng, p.Pool("average", 2, 3, 13, 20, 3, 4, 0, 0, 2, 4), True)
-    yield _pool_case(rng, p.Pool("max", 65, 96, 13, 12, 3, 2, 0, 0, 2, 2), False)  # whole runs of outputs
-    yield _pool_case(rng, p.Pool("max", 1, 2, 40, 40, 9, 9, 0, 0, 1, 1, 4, 4, 4, 4), False)
+        yield _pool_case(rng, Pool("max", 3, 6, 28, 28, 2, 2, 0, 0, 2, 2, activation=activation), False)
+    yield _pool_case(rng, Pool("max", 2, 3, 13, 20, 4, 4, 0, 0, 4, 4, activation="relu"), False)
+    yield _pool_case(rng, Pool("average", 2, 3, 13, 20, 3, 4, 0, 0, 2, 4), True)
+    yield _pool_case(rng, Pool("max", 65, 96, 13, 12, 3, 2, 0, 0, 2, 2), False)  # whole runs of outputs
+    yield _pool_case(rng, Pool("max", 1, 2, 40, 40, 9, 9, 0, 0, 1, 1, 4, 4, 4, 4), False)
     for _ in range(24):
         kind = str(rng.choice(["max", "average"]))
         kh, kw = _pick(rng, 1, 2, 3), _pick(rng, 2, 3, 4)
-        drawn = p.Pool(
+        drawn = Pool(
             kind=kind,
             n=_pick(rng, 1, 3),
             c=_pick(rng, 1, 5),
@@ -303,13 +313,13 @@ def _pool(rng: np.random.Generator) -> Iterator[Case]:
         yield _pool_case(rng, drawn, bool(rng.integers(2)))
 
 
-def _pool_case(rng: np.random.Generator, q: p.Pool, ceil_mode: bool) -> Case:
+def _pool_case(rng: np.random.Generator, q: Pool, ceil_mode: bool) -> Case:
     x = _normal(rng, q.n, q.c, q.h, q.w)
     y = _pooled(q, x, ceil_mode)
     return Case(replace(q, out_h=y.shape[2], out_w=y.shape[3]), (x,), activate(y, q.activation))
 
 
-def _pooled(q: p.Pool, x: Array, ceil_mode: bool) -> Array:
+def _pooled(q: Pool, x: Array, ceil_mode: bool) -> Array:
     """ONNX Runtime's pool of x, float64, before any activation."""
     attributes: dict[str, object] = {
         "kernel_shape": [q.kh, q.kw],
@@ -336,7 +346,7 @@ def _lrn(rng: np.random.Generator) -> Iterator[Case]:
         alpha, bias = float(rng.choice([1e-4, 0.5])), float(rng.choice([1.0, 2.0]))
         beta = 0.6 if size == 3 else 0.75
         x = 3 * _normal(rng, n, c, h, w)
-        q = p.Lrn(n, c, h * w, size, alpha, beta, bias)
+        q = Lrn(n, c, h * w, size, alpha, beta, bias)
         # ONNX Runtime takes odd sizes alone: an even one is checked against the formula of the specification.
         if size % 2:
             y = _onnxruntime("LRN", x, size=size, alpha=alpha, beta=beta, bias=bias)
@@ -345,7 +355,7 @@ def _lrn(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(q, (x.reshape(n, c, h * w),), y.reshape(n, c, h * w))
 
 
-def _normalised(q: p.Lrn, x: Array) -> Array:
+def _normalised(q: Lrn, x: Array) -> Array:
     """LRN of x (n, c, h, w) in float64 by the formula of the specification."""
     wide = x.astype(np.float64)
     squares = np.pad(wide**2, ((0, 0), ((q.size - 1) // 2, q.size // 2), (0, 0), (0, 0)))
@@ -354,7 +364,7 @@ def _normalised(q: p.Lrn, x: Array) -> Array:
 
 
 def _lrn_pool(rng: np.random.Generator) -> Iterator[Case]:
-    plain = p.LrnPool(5, "max", 2, 96, 55, 55, 3, 3, 0, 0, 2, 2, alpha=5e-4, bias=2.0)  # AlexNet's first
+    plain = LrnPool(5, "max", 2, 96, 55, 55, 3, 3, 0, 0, 2, 2, alpha=5e-4, bias=2.0)  # AlexNet's first
     yield _lrn_pool_case(rng, plain, False)
     yield _lrn_pool_case(rng, replace(plain, n=3, c=20, h=27, w=27, alpha=0.5), False)
     yield _lrn_pool_case(rng, replace(plain, n=70, c=50, h=27, w=27), False)  # whole bands
@@ -363,7 +373,7 @@ def _lrn_pool(rng: np.random.Generator) -> Iterator[Case]:
     for _ in range(20):
         kind = str(rng.choice(["max", "average"]))
         kh, kw = _pick(rng, 1, 2, 3), _pick(rng, 2, 3, 4)
-        drawn = p.LrnPool(
+        drawn = LrnPool(
             size=_pick(rng, 1, 3, 4, 5, 9),
             kind=kind,
             n=_pick(rng, 1, 3),
@@ -390,7 +400,7 @@ def _lrn_pool(rng: np.random.Generator) -> Iterator[Case]:
         yield _lrn_pool_case(rng, drawn, bool(rng.integers(2)))
 
 
-def _lrn_pool_case(rng: np.random.Generator, q: p.LrnPool, ceil_mode: bool) -> Case:
+def _lrn_pool_case(rng: np.random.Generator, q: LrnPool, ceil_mode: bool) -> Case:
     x = 3 * _normal(rng, q.n, q.c, q.h, q.w)
     # What is pooled is rounded to float32 first, which is far below what is tolerated.
     y = _pooled(q.pool, _normalised(q.lrn, x).astype(np.float32), ceil_mode)
@@ -398,10 +408,10 @@ def _lrn_pool_case(rng: np.random.Generator, q: p.LrnPool, ceil_mode: bool) -> C
 
 
 def _conv_pool(rng: np.random.Generator) -> Iterator[Case]:
-    lenet = p.Conv(1, 1, 28, 28, 6, 5, 5, 0, 0, bias=True, activation="tanh")
+    lenet = Conv(1, 1, 28, 28, 6, 5, 5, 0, 0, bias=True, activation="tanh")
     second = replace(lenet, n=3, c=6, h=12, w=12, m=16)
-    halves = p.Pool("average", 0, 0, 0, 0, 2, 2, 0, 0, 2, 2)
-    largest, thirds = replace(halves, kind="max"), p.Pool("max", 0, 0, 0, 0, 3, 3, 0, 0, 3, 3)
+    halves = Pool("average", 0, 0, 0, 0, 2, 2, 0, 0, 2, 2)
+    largest, thirds = replace(halves, kind="max"), Pool("max", 0, 0, 0, 0, 3, 3, 0, 0, 3, 3)
     overlapping = replace(thirds, stride_h=2, stride_w=2)
     postponed = replace(largest, activation="tanh")
     ece408 = replace(lenet, n=70, m=50, activation="relu")
@@ -436,7 +446,7 @@ def _conv_pool(rng: np.random.Generator) -> Iterator[Case]:
         kh, kw, dilation_h, dilation_w = (
             _pick(rng, *sizes) for sizes in ((1, 3, 5), (2, 3, 7), *[(1, 1, 2)] * 2)
         )
-        conv = p.Conv(
+        conv = Conv(
             n=_pick(rng, 1, 2, 5),
             c=group * _pick(rng, 1, 3, 8),
             h=(kh - 1) * dilation_h + _pick(rng, 9, 12, 20),
@@ -476,16 +486,16 @@ def _conv_pool(rng: np.random.Generator) -> Iterator[Case]:
         yield _conv_pool_case(rng, conv, pool, bool(rng.integers(2)))
 
 
-def _conv_pool_case(rng: np.random.Generator, conv: p.Conv, pool: p.Pool, ceil_mode: bool) -> Case:
+def _conv_pool_case(rng: np.random.Generator, conv: Conv, pool: Pool, ceil_mode: bool) -> Case:
     """`pool`: its window alone is looked at."""
     below = _conv_case(rng, conv)
     made = below.params
-    assert isinstance(made, p.Conv)
+    assert isinstance(made, Conv)
     over = replace(pool, n=made.n, c=made.m, h=made.out_h, w=made.out_w)
     # What is pooled is rounded to float32 first, which is far below what is tolerated.
     y = _pooled(over, below.expected.astype(np.float32), ceil_mode)
     over = replace(over, out_h=y.shape[2], out_w=y.shape[3])
-    return Case(p.ConvPool(made, over), below.inputs, activate(y, over.activation))
+    return Case(ConvPool(made, over), below.inputs, activate(y, over.activation))
 
 
 def _softmax(rng: np.random.Generator) -> Iterator[Case]:
@@ -495,17 +505,17 @@ def _softmax(rng: np.random.Generator) -> Iterator[Case]:
             x = 20 * _normal(rng, outer, axis, inner)
             wide = x.astype(np.float64) - x.max(axis=1, keepdims=True)
             y = wide - np.log(np.exp(wide).sum(axis=1, keepdims=True))
-            yield Case(p.Softmax(outer, axis, inner, log), (x,), y if log else np.exp(y))
+            yield Case(Softmax(outer, axis, inner, log), (x,), y if log else np.exp(y))
 
 
 # --- element by element -----------------------------------------------------------------------------------
 
 
 def _unary(rng: np.random.Generator) -> Iterator[Case]:
-    for kind in p.UNARY_KINDS:
+    for kind in UNARY_KINDS:
         for size in (1, 3, 4, 1023, 100_003):
             x = 4 * _normal(rng, size)
-            yield Case(p.Unary(kind, size), (x,), activate(x.astype(np.float64), kind))
+            yield Case(Unary(kind, size), (x,), activate(x.astype(np.float64), kind))
 
 
 _BROADCASTS = (
@@ -527,12 +537,12 @@ _BROADCASTS = (
 def _binary(rng: np.random.Generator) -> Iterator[Case]:
     arithmetic = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
     for i, (shape, shape_a, shape_b) in enumerate(_BROADCASTS):
-        for j, kind in enumerate(p.BINARY_KINDS):
+        for j, kind in enumerate(BINARY_KINDS):
             a, b = _normal(rng, *shape_a), _normal(rng, *shape_b)
             b = np.where(np.abs(b) < 0.1, np.float32(1), b).astype(np.float32)
             activation = ACTIVATIONS[(i + j) % len(ACTIVATIONS)]
             y = arithmetic[kind](a.astype(np.float64), b.astype(np.float64))
-            q = p.Binary(kind, shape, _strides(shape_a, shape), _strides(shape_b, shape), activation)
+            q = Binary(kind, shape, _strides(shape_a, shape), _strides(shape_b, shape), activation)
             yield Case(q, (a, b), activate(y, activation))
 
 
@@ -556,7 +566,7 @@ def _transpose(rng: np.random.Generator) -> Iterator[Case]:
         ((2, 1, 3, 1, 2, 1, 3, 1), (7, 6, 5, 4, 3, 2, 1, 0)),
     ):
         x = _normal(rng, *shape)
-        yield Case(p.Transpose(shape, perm), (x,), np.ascontiguousarray(x.transpose(perm)))
+        yield Case(Transpose(shape, perm), (x,), np.ascontiguousarray(x.transpose(perm)))
 
 
 def _pad(rng: np.random.Generator) -> Iterator[Case]:
@@ -568,7 +578,7 @@ def _pad(rng: np.random.Generator) -> Iterator[Case]:
         ((3, 2, 3, 2, 3, 4), (1, 0, 1, 0, 1, 0), (0, 1, 0, 1, 0, 1)),
         ((2, 1, 2, 3, 2, 3, 4), (0, 0, 1, 0, 1, 0, 1), (0, 0, 0, 1, 0, 1, 0)),
     ):
-        for mode in p.PAD_MODES:
+        for mode in PAD_MODES:
             x = _normal(rng, *shape)
             kept = x[
                 tuple(slice(max(0, -b), d + min(0, e)) for d, b, e in zip(shape, begin, end, strict=True))
@@ -577,11 +587,11 @@ def _pad(rng: np.random.Generator) -> Iterator[Case]:
             if min(begin + end) < 0 and mode != "constant":
                 continue  # ONNX leaves open whether what is cut away is still reflected
             options = {"constant_values": np.float32(0.25)} if mode == "constant" else {}
-            yield Case(p.Pad(shape, begin, end, mode, 0.25), (x,), np.pad(kept, widths, mode=mode, **options))
+            yield Case(Pad(shape, begin, end, mode, 0.25), (x,), np.pad(kept, widths, mode=mode, **options))
 
 
 def _cast(rng: np.random.Generator) -> Iterator[Case]:
-    names = list(p.ITEMSIZE)
+    names = list(ITEMSIZE)
     for source in names:
         for target in names:
             x = np.array([0, 1, 2, 3, 7, 100, 127, 5, 0, 64], np.int64).repeat(31)
@@ -589,7 +599,7 @@ def _cast(rng: np.random.Generator) -> Iterator[Case]:
                 fractions = rng.uniform(-0.5, 0.5, x.size) if np.dtype(target).kind == "f" else 0.25
                 x = (x + fractions).astype(source)
             x = x.astype(source)
-            yield Case(p.Cast(x.size, source, target), (x,), x.astype(target))
+            yield Case(Cast(x.size, source, target), (x,), x.astype(target))
 
 
 _MAKERS = {

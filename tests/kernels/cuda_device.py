@@ -12,7 +12,7 @@ from engine.cuda.runtime import import_cupy
 from engine.cuda.stages import Library, starts
 from kernels import nvrtc
 from kernels.launch import launch
-from kernels.params import Params
+from kernels.ops import Params
 from kernels.registry import Rung
 
 _GUARD = 4096  # bytes in front of and behind an output

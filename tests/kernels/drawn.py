@@ -12,24 +12,19 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from kernels.params import (
-    ACTIVATIONS,
-    BINARY_KINDS,
-    UNARY_KINDS,
-    Binary,
-    Cast,
-    Conv,
-    ConvPool,
-    Gemm,
-    Lrn,
-    LrnPool,
-    Pad,
-    Params,
-    Pool,
-    Softmax,
-    Transpose,
-    Unary,
-)
+from kernels.ops import ACTIVATIONS, Params
+from kernels.ops.binary import BINARY_KINDS, Binary
+from kernels.ops.cast import Cast
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gemm import Gemm
+from kernels.ops.lrn import Lrn
+from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pad import Pad
+from kernels.ops.pool import Pool
+from kernels.ops.softmax import Softmax
+from kernels.ops.transpose import Transpose
+from kernels.ops.unary import UNARY_KINDS, Unary
 
 ONNX_UNARY = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid", "identity": "Identity"}
 ONNX_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kernels import params
 from kernels.launch import Matrix, Product
+from kernels.ops.gemm import Gemm
 from tests.kernels import cuda_cases
 
 
@@ -46,7 +46,7 @@ def buffers(case: cuda_cases.Case, workspace_nbytes: int) -> dict[str, np.ndarra
     return given | {name: np.full(size, np.nan, np.float32) for name, size in nan.items()}
 
 
-def finished_gemm(q: params.Gemm, sums: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+def finished_gemm(q: Gemm, sums: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     """alpha · a · b with bias and activation, float64."""
     y = sums.reshape(q.batch, q.m, q.n).astype(np.float64)
     if bias is not None:

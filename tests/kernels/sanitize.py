@@ -23,11 +23,10 @@ from typing import Protocol
 
 import numpy as np
 
-from bench.judge.suite import words
 from engine.backends.engine_cuda import BACKEND
 from engine.cuda.runtime import import_cupy
-from kernels import params, registry
-from kernels.params import Params
+from kernels import registry
+from kernels.ops import OPS, Params
 from kernels.registry import Rung
 from tests.kernels import cuda_cases
 
@@ -82,7 +81,7 @@ def check(rungs: Sequence[Rung], device: Launcher, say: Callable[[str], None]) -
         except Exception as error:  # after a kernel's fault every later call fails as well: all are told
             problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         wrong += bool(problem)
-        say(f"{rung.label}: {f'WRONG, {problem}' if problem else 'right'} on {words(case.params)}")
+        say(f"{rung.label}: {f'WRONG, {problem}' if problem else 'right'} on {case.params.words}")
     return wrong
 
 
@@ -141,7 +140,7 @@ def under(tools: Sequence[str], arguments: Sequence[str], say: Callable[[str], N
 
 def main(arguments: Sequence[str] | None = None, device: Launcher | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--op", action="append", choices=sorted(params.OPS), help="only this operator")
+    parser.add_argument("--op", action="append", choices=sorted(OPS), help="only this operator")
     parser.add_argument(
         "--kernels", action="append", type=Path, default=[], help="a folder of your own kernels"
     )
@@ -168,7 +167,7 @@ def main(arguments: Sequence[str] | None = None, device: Launcher | None = None)
         from tests.kernels.cuda_device import Device
 
         device = Device()
-    rungs = ladder(asked.op or list(params.OPS), not asked.no_libraries, asked.kernels)
+    rungs = ladder(asked.op or list(OPS), not asked.no_libraries, asked.kernels)
     if asked.no_libraries:
         say("rungs that call a library are left out: its kernels are not ours to mend")
     wrong = check(rungs, device, say)

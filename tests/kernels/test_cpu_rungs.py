@@ -16,24 +16,18 @@ from onnx.reference import ReferenceEvaluator
 from kernels import registry
 from kernels.cpu import load
 from kernels.errors import KernelError
-from kernels.params import (
-    ACTIVATIONS,
-    BINARY_KINDS,
-    OPS,
-    UNARY_KINDS,
-    Binary,
-    Conv,
-    ConvPool,
-    Gemm,
-    Lrn,
-    LrnPool,
-    Pad,
-    Params,
-    Pool,
-    Softmax,
-    Transpose,
-    Unary,
-)
+from kernels.ops import ACTIVATIONS, OPS, Params
+from kernels.ops.binary import BINARY_KINDS, Binary
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gemm import Gemm
+from kernels.ops.lrn import Lrn
+from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pad import Pad
+from kernels.ops.pool import Pool
+from kernels.ops.softmax import Softmax
+from kernels.ops.transpose import Transpose
+from kernels.ops.unary import UNARY_KINDS, Unary
 from kernels.registry import Rung
 from tests.kernels.drawn import DRAWN, inputs_for, model, output_shape
 

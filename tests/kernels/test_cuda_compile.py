@@ -9,16 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from kernels import includes, launch, nvrtc, params, registry, tensor_tiles
+from kernels import includes, launch, nvrtc, registry
 from kernels.errors import KernelError
-from kernels.launch import cluster, products, sliced, tensor
-from kernels.params import Gemm
+from kernels.estimates import cluster, tensor_tiles
+from kernels.launch import products, sliced, tensor
+from kernels.ops import OPS
+from kernels.ops.gemm import Gemm
 from tests.kernels import cuda_cases
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
 # No text asks for 8.6 or 8.9, so that what is compiled for them is what is compiled for 8.0: by turns.
 ALIKE = ("sm_80", "sm_86", "sm_89")
-RUNGS = [rung for op in params.OPS for rung in registry.rungs("cuda", op)]
+RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
 EVERY = [
     (rung, arch)
     for number, rung in enumerate(RUNGS)

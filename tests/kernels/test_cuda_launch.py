@@ -12,27 +12,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import includes, launch, nvrtc, params, registry, scalars, tiles
+from kernels import includes, launch, registry
 from kernels.errors import KernelError
+from kernels.estimates import tiles
 from kernels.launch import products, sliced
+from kernels.ops import ITEMSIZE, OPS, Params, code, codes
+from kernels.ops._axes import merge_axes
+from kernels.ops.binary import Binary
+from kernels.ops.cast import Cast
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gemm import Gemm
+from kernels.ops.lrn import Lrn
+from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pad import Pad
+from kernels.ops.pool import Pool
+from kernels.ops.softmax import Softmax
+from kernels.ops.transpose import Transpose
+from kernels.ops.unary import Unary
 
-RUNGS = [rung for op in params.OPS for rung in registry.rungs("cuda", op)]
-EXAMPLES: dict[str, params.Params] = {
-    "conv": params.Conv(2, 4, 9, 9, 6, 3, 3, 7, 7, group=2, bias=True),
-    "gemm": params.Gemm(3, 5, 7, trans_b=True),
-    "pool": params.Pool("max", 1, 2, 4, 4, 2, 2, 2, 2, 2, 2),
-    "lrn": params.Lrn(2, 3, 4, 5),
-    "lrn_pool": params.LrnPool(5, "max", 2, 3, 8, 9, 3, 3, 3, 4, 2, 2),
-    "conv_pool": params.ConvPool(
-        params.Conv(2, 4, 9, 9, 6, 3, 3, 7, 7, group=2, bias=True),
-        params.Pool("max", 2, 6, 7, 7, 2, 2, 3, 3, 2, 2),
+RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
+EXAMPLES: dict[str, Params] = {
+    "conv": Conv(2, 4, 9, 9, 6, 3, 3, 7, 7, group=2, bias=True),
+    "gemm": Gemm(3, 5, 7, trans_b=True),
+    "pool": Pool("max", 1, 2, 4, 4, 2, 2, 2, 2, 2, 2),
+    "lrn": Lrn(2, 3, 4, 5),
+    "lrn_pool": LrnPool(5, "max", 2, 3, 8, 9, 3, 3, 3, 4, 2, 2),
+    "conv_pool": ConvPool(
+        Conv(2, 4, 9, 9, 6, 3, 3, 7, 7, group=2, bias=True),
+        Pool("max", 2, 6, 7, 7, 2, 2, 3, 3, 2, 2),
     ),
-    "softmax": params.Softmax(2, 3, 4),
-    "unary": params.Unary("relu", 7),
-    "binary": params.Binary("add", (2, 3), (3, 1), (0, 1)),
-    "transpose": params.Transpose((2, 3), (1, 0)),
-    "pad": params.Pad((2, 3), (0, 1), (1, 0)),
-    "cast": params.Cast(3, "int64", "float32"),
+    "softmax": Softmax(2, 3, 4),
+    "unary": Unary("relu", 7),
+    "binary": Binary("add", (2, 3), (3, 1), (0, 1)),
+    "transpose": Transpose((2, 3), (1, 0)),
+    "pad": Pad((2, 3), (0, 1), (1, 0)),
+    "cast": Cast(3, "int64", "float32"),
 }
 C_TYPES = {"int": np.int32, "index_t": np.int64, "float": np.float32}
 
@@ -56,10 +71,10 @@ def test_scalars_fit_the_kernel_argument_by_argument(rung: registry.Rung) -> Non
 
 
 def test_every_operator_has_a_plain_kernel() -> None:
-    assert {rung.op for rung in RUNGS if rung.number == 1} == set(params.OPS)
+    assert {rung.op for rung in RUNGS if rung.number == 1} == set(OPS)
 
 
-@pytest.mark.parametrize("op", list(params.OPS))
+@pytest.mark.parametrize("op", list(OPS))
 def test_rungs_of_an_operator_take_the_same_parameters(op: str) -> None:
     taken = [_parameters(rung) for rung in RUNGS if rung.op == op]
     assert len({tuple(part for part in parts if "workspace" not in part) for parts in taken}) == 1
@@ -88,7 +103,7 @@ def test_a_sum_in_parts_has_room_and_a_second_stage(
 
 def test_a_sliced_sum_fills_the_device_and_fits_its_weights_into_whole_tiles() -> None:
     rung = registry.find("cuda", "gemm", "sliced_sum")
-    product = params.Gemm(100, 128, 7200, trans_b=True, bias=True)
+    product = Gemm(100, 128, 7200, trans_b=True, bias=True)
     how = launch.launch(product, rung)
     assert how.grid[0] * how.grid[1] > 100
     assert how.workspace_nbytes == 4 * how.grid[1] * 100 * 128
@@ -106,10 +121,10 @@ def test_a_sliced_sum_fills_the_device_and_fits_its_weights_into_whole_tiles() -
 
 
 def test_codes_cover_every_word_of_the_parameters() -> None:
-    codes = nvrtc.codes()
-    assert codes["ACTIVATION_NONE"] == nvrtc.code("ACTIVATION", None) == 0
-    assert len({v for k, v in codes.items() if k.startswith("DTYPE_")}) == len(params.ITEMSIZE)
-    assert nvrtc.code("PAD", "edge") == codes["PAD_EDGE"]
+    known = codes()
+    assert known["ACTIVATION_NONE"] == code("ACTIVATION", None) == 0
+    assert len({v for k, v in known.items() if k.startswith("DTYPE_")}) == len(ITEMSIZE)
+    assert code("PAD", "edge") == known["PAD_EDGE"]
 
 
 @given(st.data())
@@ -117,7 +132,7 @@ def test_merged_axes_walk_the_same_elements(data: st.DataObject) -> None:
     dims = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=6))
     strides = [data.draw(st.sampled_from([0, math.prod(dims[i + 1 :])])) for i in range(len(dims))]
     other = [math.prod(dims[i + 1 :]) for i in range(len(dims))]
-    merged, (a, b) = scalars.merge_axes(dims, (strides, other))
+    merged, (a, b) = merge_axes(dims, (strides, other))
 
     def offsets(sizes: list[int], steps: list[int]) -> list[int]:
         places = np.indices(sizes).reshape(len(sizes), -1) if sizes else np.zeros((0, 1), int)
@@ -146,27 +161,27 @@ def test_a_long_sum_of_few_outputs_is_cut_and_a_large_product_is_not() -> None:
 
 def test_constant_weights_are_copied_before_and_refused_beyond_64_kb() -> None:
     rung = registry.find("cuda", "conv", "constant_weights")
-    small = params.Conv(2, 4, 9, 9, 6, 3, 3, 7, 7, group=2)
+    small = Conv(2, 4, 9, 9, 6, 3, 3, 7, 7, group=2)
     assert launch.launch(small, rung).constant == ("filters", 1, 4 * 6 * 2 * 9)
     large = replace(small, c=384, m=384)
     assert "takes weights up to 16384, not 663552" in str(rung.refusal(large))
 
 
 def test_a_window_larger_than_shared_memory_is_refused_in_words() -> None:
-    wide = params.Conv(1, 1, 300, 300, 1, 150, 150, 151, 151)
+    wide = Conv(1, 1, 300, 300, 1, 150, 150, 151, 151)
     with pytest.raises(KernelError, match="keeps a window in 48 KB of shared memory"):
         launch.launch(wide, registry.find("cuda", "conv", "shared_image"))
 
 
 def test_grids_stay_within_what_cuda_launches() -> None:
     rung = registry.find("cuda", "gemm", 2)
-    how = launch.launch(params.Gemm(5, 6, 7, batch=10**6, stride_a=35, stride_b=42), rung)
+    how = launch.launch(Gemm(5, 6, 7, batch=10**6, stride_a=35, stride_b=42), rung)
     assert how.grid[2] == 65535
-    big = launch.launch(params.Unary("relu", 2**45), registry.find("cuda", "unary", 1))
+    big = launch.launch(Unary("relu", 2**45), registry.find("cuda", "unary", 1))
     assert big.grid[0] * big.block[0] < 2**31
     with pytest.raises(KernelError, match="32 bits"):
         launch.launch(replace(EXAMPLES["conv"], n=2**26), registry.find("cuda", "conv", "register_tiles"))
-    wide = params.Conv(1, 70_000, 3, 3, 70_000, 3, 3, 1, 1, group=70_000)
+    wide = Conv(1, 70_000, 3, 3, 70_000, 3, 3, 1, 1, group=70_000)
     with pytest.raises(KernelError, match="more than CUDA launches"):
         launch.launch(wide, registry.find("cuda", "conv", "shared_tiles"))
 
@@ -174,7 +189,7 @@ def test_grids_stay_within_what_cuda_launches() -> None:
 def test_too_many_axes_are_refused_in_words() -> None:
     shape = (2,) * 8
     with pytest.raises(KernelError, match="8 axes after merging"):
-        launch.launch(params.Transpose(shape, tuple(range(7, -1, -1))), registry.find("cuda", "transpose", 1))
+        launch.launch(Transpose(shape, tuple(range(7, -1, -1))), registry.find("cuda", "transpose", 1))
 
 
 def test_an_unknown_launch_shape_names_the_file(tmp_path: Path) -> None:

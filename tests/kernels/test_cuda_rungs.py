@@ -10,12 +10,16 @@ import pytest
 
 from bench.measure.answers.accuracy import BOUNDS
 from engine.backends.engine_cuda import BACKEND
-from kernels import launch, params, registry, tensor_tiles
+from kernels import launch, registry
+from kernels.estimates import tensor_tiles
 from kernels.launch import products, sliced, tensor
+from kernels.ops import OPS
+from kernels.ops.conv import Conv
+from kernels.ops.unary import Unary
 from tests.kernels import cuda_cases
 from tests.kernels.cuda_device import Device
 
-RUNGS = [rung for op in params.OPS for rung in registry.rungs("cuda", op)]
+RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
 TILED = [
     (rung, tile)
     for rung in RUNGS
@@ -119,7 +123,7 @@ def test_naive_kernels_agree_past_two_to_the_31_elements(device: Device) -> None
         pytest.skip("takes 26 GB of device memory")
     from kernels import nvrtc
 
-    given = params.Unary("relu", size)
+    given = Unary("relu", size)
     rung = registry.find("cuda", "unary", 1)
     how = launch.launch(given, rung)
     kernel = cupy.RawModule(path=str(nvrtc.compile_rung(rung, device.arch, how.defines))).get_function(
@@ -138,8 +142,8 @@ def test_naive_kernels_agree_past_two_to_the_31_elements(device: Device) -> None
 def test_large_batches_agree_with_the_plain_kernel(device: Device) -> None:
     # LeNet-5's first layer at 10,000 images and AlexNet's second at 64, past one wave of blocks and grid.y.
     rng = np.random.default_rng(5)
-    first = params.Conv(10_000, 1, 28, 28, 6, 5, 5, 24, 24, bias=True, activation="tanh")
-    second = params.Conv(64, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, bias=True)
+    first = Conv(10_000, 1, 28, 28, 6, 5, 5, 24, 24, bias=True, activation="tanh")
+    second = Conv(64, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, bias=True)
     for given in (first, replace(second, activation="relu")):
         x = rng.standard_normal((given.n, given.c, given.h, given.w), np.float32)
         weight = rng.standard_normal((given.m, given.c // given.group, given.kh, given.kw), np.float32)

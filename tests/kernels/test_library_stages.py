@@ -10,9 +10,11 @@ import pytest
 from engine.backend import Options
 from engine.backends.engine_cuda import BACKEND
 from engine.cuda import rung as rung_cuda
-from kernels import nvrtc, params, registry
+from kernels import nvrtc, registry
 from kernels.errors import KernelError
 from kernels.launch import Product, Stage, launch, library, spectral
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 from tests.backends import nets
 from tests.kernels import cuda_cases, interpreted
 from tests.kernels.cuda_device import Device
@@ -20,8 +22,8 @@ from tests.kernels.cuda_device import Device
 IN_TURNS = [
     rung for op in ("conv", "gemm") for rung in registry.rungs("cuda", op) if "SCRATCH_MIB" in rung.defines
 ]
-ALEXNET = params.Conv(5, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, bias=True)
-SQUARE = params.Conv(5, 64, 56, 56, 64, 3, 3, 56, 56, 1, 1, 1, 1, 1, 1, bias=True, activation="relu")
+ALEXNET = Conv(5, 96, 27, 27, 256, 5, 5, 27, 27, 1, 1, 2, 2, 2, 2, group=2, bias=True)
+SQUARE = Conv(5, 64, 56, 56, 64, 3, 3, 56, 56, 1, 1, 1, 1, 1, 1, bias=True, activation="relu")
 
 
 # --- what is described ------------------------------------------------------------------------------------
@@ -58,7 +60,7 @@ def test_patches_are_multiplied_group_by_group_and_finished(
         assert not (problem := cuda_cases.differs(actual, case)), f"{case.params}: {problem}"
 
 
-def _kernel(whole: params.Conv, stage: Stage, buffers: dict[str, np.ndarray]) -> None:
+def _kernel(whole: Conv, stage: Stage, buffers: dict[str, np.ndarray]) -> None:
     """What the kernels `conv` and `conv_finish` do for the images that this stage is told of."""
     assert stage.scalars is not None
     q = replace(whole, n=int(stage.scalars[0]))
@@ -92,7 +94,7 @@ def _kernel(whole: params.Conv, stage: Stage, buffers: dict[str, np.ndarray]) ->
     [(rung, given) for rung in IN_TURNS for given in (ALEXNET, SQUARE) if not rung.refusal(given)],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_images_take_turns_in_a_bounded_scratch_memory(rung: registry.Rung, given: params.Conv) -> None:
+def test_images_take_turns_in_a_bounded_scratch_memory(rung: registry.Rung, given: Conv) -> None:
     together = launch(given, rung)
     assert (together.workspace_nbytes or 0) <= 256 << 20
     assert len(together.stages("conv")) == len(together.kernels("conv")) + ("cublas" in rung.name)
@@ -116,7 +118,7 @@ def test_images_take_turns_in_a_bounded_scratch_memory(rung: registry.Rung, give
 
 
 def test_what_is_beyond_32_bits_is_refused_in_words() -> None:
-    huge = params.Conv(1, 64, 9000, 9000, 64, 3, 3, 8998, 8998)
+    huge = Conv(1, 64, 9000, 9000, 64, 3, 3, 8998, 8998)
     for rung in IN_TURNS:
         with pytest.raises(KernelError, match="32 bits"):
             launch(huge, rung)
@@ -194,7 +196,7 @@ def test_compiled_facts_are_of_the_kernel_that_fills_the_device_least() -> None:
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 def test_nothing_is_claimed_of_a_library_s_kernels() -> None:
     rung = registry.find("cuda", "gemm", "cublas")
-    plain = launch(params.Gemm(3, 5, 7), rung)
+    plain = launch(Gemm(3, 5, 7), rung)
     cubin = nvrtc.compile_rung(rung, "sm_90", plain.defines)
     assert rung_cuda.compiled_facts(cubin, plain, "gemm", "90") == (None, {})
     assert rung_cuda.shown(plain, "gemm", None) == {"stages": "cuBLAS"}

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from engine.cuda import overlap as cuda_overlap
-from kernels import includes, params, registry
+from kernels import includes, registry
+from kernels.ops import OPS
 
-RUNGS = [rung for op in params.OPS for rung in registry.rungs("cuda", op) if rung.overlaps]
+RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if rung.overlaps]
 
 
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernels import launch, packing, params, registry
+from kernels import launch, packing, registry
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 
 RUNGS = [rung for op in ("conv", "gemm") for rung in registry.rungs("cuda", op) if rung.packs]
 TENSOR = [rung for rung in RUNGS if rung.precision != "fp32"]
@@ -87,8 +89,8 @@ def test_halves_of_finite_numbers_are_finite() -> None:
 @pytest.mark.parametrize("rung", TENSOR, ids=lambda rung: rung.label.replace(" ", "-"))
 def test_a_launch_packs_its_weights_and_equal_ones_alike(rung: registry.Rung) -> None:
     given = {
-        "conv": params.Conv(2, 16, 9, 9, 24, 3, 3, 7, 7, bias=True),
-        "gemm": params.Gemm(8 if "m_max" in rung.needs else 64, 40, 100, trans_b=True),
+        "conv": Conv(2, 16, 9, 9, 24, 3, 3, 7, 7, bias=True),
+        "gemm": Gemm(8 if "m_max" in rung.needs else 64, 40, 100, trans_b=True),
     }[rung.op]
     how = launch.launch(given, rung)
     assert set(how.packed) == {1}

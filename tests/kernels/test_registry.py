@@ -9,7 +9,15 @@ import pytest
 
 from kernels import registry
 from kernels.errors import InputError, KernelError
-from kernels.params import OPS, Cast, Conv, Gemm, Lrn, Pool, Softmax, Transpose, Unary
+from kernels.ops import OPS, PRECISIONS
+from kernels.ops.cast import Cast
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
+from kernels.ops.lrn import Lrn
+from kernels.ops.pool import Pool
+from kernels.ops.softmax import Softmax
+from kernels.ops.transpose import Transpose
+from kernels.ops.unary import Unary
 
 CPU = """# op = "unary"
 # rung = {number}
@@ -152,7 +160,8 @@ def test_two_files_with_one_number_or_one_name(tmp_path: Path) -> None:
         ("# [needs]\n# groups = 1", "unknown need 'groups' for unary on cpu"),
         ("# [needs]\n# group = 1", "unknown need 'group' for unary on cpu"),
         ("# [needs]\n# kinds = 1", "unknown need 'kinds' for unary on cpu; did you mean 'kind'"),
-        ('# [needs]\n# kind = "relu"', r"need kind = 'relu' is not a list out of max, average"),
+        ('# [needs]\n# kind = "relu"', r"need kind = 'relu' is not a list out of relu, tanh"),
+        ('# [needs]\n# kind = ["max"]', r"need kind = .* is not a list out of relu, tanh"),
         ('# [needs]\n# dtype = ["float31"]', "need dtype = .* is not a list out of float32"),
         ("# [needs]\n# multiple_of = {sise = 4}", "need multiple_of = .* is not a table"),
         ('# [needs]\n# compute_capability = "8.0"', "unknown need 'compute_capability' for unary on cpu"),
@@ -257,6 +266,37 @@ def test_needs_fit_their_operator() -> None:
 def test_the_default_is_the_highest_rung_that_applies(params: object) -> None:
     rung = registry.default("cpu", params)  # type: ignore[arg-type]
     assert rung == [r for r in registry.rungs("cpu", rung.op) if not r.side][-1]
+
+
+@pytest.mark.parametrize("device", registry.SUFFIX)
+@pytest.mark.parametrize("op", OPS)
+def test_without_a_priority_later_rungs_are_taken_first(device: str, op: str) -> None:
+    """Exact in the precision asked for, then those of fp32."""
+    for rung in registry.rungs(device, op):
+        assert rung.priority == rung.number or "priority = " in rung.source
+    for precision in PRECISIONS:
+        for taken in (registry.candidates(device, op, precision), registry.beside(device, op, precision)):
+            exact = [rung.precision == precision for rung in taken]
+            assert exact == sorted(exact, reverse=True)
+            for same in (True, False):
+                turns = [(r.priority, r.number) for r, hit in zip(taken, exact, strict=True) if hit is same]
+                assert turns == sorted(turns, reverse=True)
+
+
+def test_a_priority_puts_a_rung_before_later_ones_and_leaves_the_story_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "ROOT", tmp_path)
+    for number, more in ((1, ""), (2, "# priority = 4"), (3, ""), (4, ""), (5, "# priority = 0")):
+        write(tmp_path / "cpu" / "unary", number, f"rung_{number}", more)
+    assert [rung.number for rung in registry.rungs("cpu", "unary")] == [1, 2, 3, 4, 5]
+    assert [rung.number for rung in registry.candidates("cpu", "unary")] == [4, 2, 3, 1, 5]
+    assert registry.default("cpu", Unary("relu", 3)).number == 4
+    write(tmp_path / "cpu" / "unary", 2, "rung_2", "# priority = 40")
+    assert registry.default("cpu", Unary("relu", 3)).number == 2
+    write(tmp_path / "cpu" / "unary", 2, "rung_2", '# priority = "high"')
+    with pytest.raises(KernelError, match="priority must be a whole number, not 'high'"):
+        registry.candidates("cpu", "unary")
 
 
 def test_no_rung_that_applies() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernels import params
-from kernels.params import Params
+from kernels.ops import OPS, Params
 from kernels.registry import Rung
 from tests.kernels import sanitize
 
@@ -74,8 +73,8 @@ def test_a_wrong_answer_or_a_fault_is_told_and_the_rest_goes_on(
 
 
 def test_rungs_that_call_a_library_can_be_left_out() -> None:
-    everything = sanitize.ladder(list(params.OPS))
-    assert [r for r in everything if not r.yardstick] == sanitize.ladder(list(params.OPS), libraries=False)
+    everything = sanitize.ladder(list(OPS))
+    assert [r for r in everything if not r.yardstick] == sanitize.ladder(list(OPS), libraries=False)
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

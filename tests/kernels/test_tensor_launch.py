@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import launch, params, registry, tensor_tiles
+from kernels import launch, registry
 from kernels.errors import KernelError
+from kernels.estimates import tensor_tiles
 from kernels.launch import tensor
-from kernels.params import Conv, Gemm
+from kernels.ops import OPS, PRECISIONS
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 
-TENSOR = [rung for op in params.OPS for rung in registry.rungs("cuda", op) if tensor.tiles(rung)]
+TENSOR = [rung for op in OPS for rung in registry.rungs("cuda", op) if tensor.tiles(rung)]
 CONV = Conv(2, 64, 9, 9, 6, 3, 3, 7, 7, group=2, bias=True)
 GEMM = Gemm(33, 50, 400, trans_b=True)
 
@@ -68,7 +71,7 @@ def test_few_rows_of_a_product_are_left_to_float32() -> None:
 
 
 def test_a_device_without_the_instructions_falls_back_to_float32() -> None:
-    for precision in params.PRECISIONS[1:]:
+    for precision in PRECISIONS[1:]:
         assert registry.default("cuda", CONV, (7, 5), precision).precision == "fp32"
         assert registry.default("cuda", CONV, (8, 0), precision).precision == precision
         assert registry.default("cuda", CONV, (8, 0), precision, weights_known=False).precision == "fp32"

@@ -14,10 +14,18 @@ from bench.judge.batch_check import BatchCheck
 from bench.judge.samples import looked_at, repeated
 from bench.measure.answers import oracle
 from engine.cpu import rung as rung_cpu
-from engine.rung_rows import of_rows, rows_of
-from engine.rung_session import RungSession, input_shapes, output_shape, prepare
+from engine.rung_session import RungSession, prepare
 from kernels import registry
-from kernels.params import Binary, ConvPool, Gemm, Lrn, LrnPool, Params, Pool, Softmax, Transpose, Unary
+from kernels.ops import Params
+from kernels.ops.binary import Binary
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gemm import Gemm
+from kernels.ops.lrn import Lrn
+from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pool import Pool
+from kernels.ops.softmax import Softmax
+from kernels.ops.transpose import Transpose
+from kernels.ops.unary import Unary
 from tests.ladder.test_judge import CONV, PLANTED, sized
 
 IMAGES = 120
@@ -159,15 +167,15 @@ EVERY: list[Params] = [
 @pytest.mark.parametrize("p", EVERY, ids=repr)
 def test_a_sample_is_of_the_shape_that_was_asked_for_and_our_rungs_answer_it(p: Params) -> None:
     given = repeated(p).given(p)
-    assert tuple(array.shape for array in given) == input_shapes(p)
+    assert tuple(array.shape for array in given) == p.input_shapes
     assert all(np.asarray(array).nbytes == array.nbytes for array in given)
     check, session = opened(p, registry.default("cpu", p))
     assert check.somewhere(session) == check.everywhere(session) == ""
-    if rows_of(p) is not None:
-        assert rows_of(of_rows(p, 3)) == 3
+    if p.rows is not None:
+        assert p.of_rows(3).rows == 3
         kinds = repeated(p).rows
         assert kinds is not None
-        assert output_shape(p)[-len(session.output([0]).shape[1:]) :] == session.output([0]).shape[1:]
+        assert p.output_shape[-len(session.output([0]).shape[1:]) :] == session.output([0]).shape[1:]
 
 
 def test_the_oracle_is_asked_once_for_all_batch_sizes_and_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from bench.ladder.questions import LadderQuestion
 from bench.results.records import Done
 from kernels import registry
 from kernels.errors import InputError
-from kernels.params import OPS
+from kernels.ops import OPS
 from tests.backends.nets import small_net
 
 MODEL = "lenet5-digits"

@@ -10,12 +10,21 @@ import numpy as np
 import pytest
 
 from bench import judge
-from bench.judge import Wrong, suite
-from bench.judge.suite import sized, small_shapes
+from bench.judge import Wrong
+from bench.judge.suite import small_shapes
 from bench.ladder.measure.entrants import params_of
 from engine.rung_session import GUARD_NBYTES
 from kernels import registry
-from kernels.params import Conv, ConvPool, Gemm, Lrn, Pad, Params, Pool, Softmax, Transpose, Unary
+from kernels.ops import Params, sized
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gemm import Gemm
+from kernels.ops.lrn import Lrn
+from kernels.ops.pad import Pad
+from kernels.ops.pool import Pool
+from kernels.ops.softmax import Softmax
+from kernels.ops.transpose import Transpose
+from kernels.ops.unary import Unary
 
 PLANTED = Path(__file__).parent / "planted"
 CONV = sized(Conv(4, 6, 14, 17, 8, 3, 3, 0, 0, 2, 1, 1, 1, 1, 1, group=2, bias=True, activation="relu"))
@@ -155,7 +164,7 @@ def test_two_operators_in_one_are_tried_on_what_either_is_tried_on_and_read_back
     assert any(s.params.pool.activation for s in shapes)
     told = msgspec.json.decode(msgspec.json.encode(asdict(p)))
     assert params_of("conv_pool", told) == p
-    assert suite.words(p) == (
+    assert p.words == (
         "4×6×14×17 → 8×7×17, kernel 3×3, stride 2×1, pad 1, group 2, bias, relu; then → 3×8, max of 3×2, "
         "stride 2, tanh"
     )

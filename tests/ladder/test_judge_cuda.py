@@ -15,7 +15,8 @@ from bench.ladder.records import RungMeasurement
 from bench.ladder.store import LadderFolder
 from engine import backends
 from kernels import nvrtc, registry
-from kernels.params import Gemm, Params
+from kernels.ops import Params
+from kernels.ops.gemm import Gemm
 from tests.ladder.test_judge import CONV, NAMES, PLANTED
 
 DEADLY = {"illegal": "crashed", "endless": "timed_out"}

@@ -12,7 +12,7 @@ from bench.judge import comparison
 from bench.judge import trial as trials
 from bench.judge.trial import Trial
 from kernels import registry
-from kernels.params import Conv
+from kernels.ops.conv import Conv
 from tests.ladder.test_judge import CONV, PLANTED
 
 IMAGES = replace(CONV, n=600)

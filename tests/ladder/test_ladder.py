@@ -31,7 +31,8 @@ from bench.show import draw
 from engine import probe
 from kernels import nvrtc, occupancy, registry
 from kernels.errors import InputError
-from kernels.params import OPS, Conv
+from kernels.ops import OPS
+from kernels.ops.conv import Conv
 from models.names import DEFAULT_MODEL
 from tests.ladder.test_judge import CONV, PLANTED
 

@@ -10,7 +10,8 @@ import pytest
 from bench import judge
 from bench.judge import Wrong, pictures
 from kernels import registry
-from kernels.params import Conv, Gemm
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
 
 PLANTED = Path(__file__).parent / "planted"
 CONV = Conv(3, 4, 9, 8, 6, 3, 3, 9, 8, pad_top=1, pad_left=1, group=2, bias=True)

@@ -12,7 +12,7 @@ from bench import judge
 from bench.ladder import plan
 from bench.ladder.measure import warm
 from kernels import registry
-from kernels.params import Conv
+from kernels.ops.conv import Conv
 
 warm.warm_up()
 warm.rehearse()

@@ -1,6 +1,6 @@
 """What is rehearsed beyond the documents' commands: every model, operator, precision and page that there is.
 
-None of them is listed here: they come from the catalogue, from kernels.params and from the window's pages.
+None of them is listed here: they come from the catalogue, from kernels.ops and from the window's pages.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from bench.run.defaults import JOB
 from engine import backends
 from engine.graph import importer
 from kernels import registry
-from kernels.params import OPS
+from kernels.ops import OPS
 from models import catalogue, names
 from tests.rehearsal import material, reading, small
 from tests.rehearsal.machine import OFFSCREEN, Machine

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 
-from kernels.params import PRECISIONS
+from kernels.ops import PRECISIONS
 
 OFFSCREEN = {"QT_QPA_PLATFORM": "offscreen"}
 # Words of a GPU's name that are none of its own: whose it is, its memory, how it is plugged in.

@@ -20,7 +20,10 @@ import numpy as np
 from kernels import cpu, packing, registry
 from kernels.cpu.common import activation
 from kernels.launch import POINTERS
-from kernels.params import ConvPool, Gemm, LrnPool, Params
+from kernels.ops import Params
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gemm import Gemm
+from kernels.ops.lrn_pool import LrnPool
 from kernels.registry import Rung
 from tests.standin import arguments, unpacking
 from tests.standin.code import Module
@@ -57,7 +60,7 @@ def bind(
     if module.launch == "gemm_cublas":
         return _finishing(memory, params, inputs, output)
     if stage == "" and f"{op}_reduce" in module.functions and module.define("PARTS") > 1:
-        parts = 4 * module.define("PARTS") * int(np.prod(arguments.output_shape(params)))
+        parts = 4 * module.define("PARTS") * int(np.prod(params.output_shape))
         return Answer(lambda: memory.view(scratch, (parts,), np.uint8).fill(0xFF))
     if stage == "" and len(module.functions) > 1 and f"{op}_reduce" not in module.functions:
         return Answer(lambda: _leave(memory, scratch, inputs[0]))
@@ -96,7 +99,7 @@ class _Bound:
         self._calls: list[Callable[[], object]] = []
         self._version = -1
         dtype = np.dtype(getattr(params, "dtype", "float32"))
-        shapes = arguments.input_shapes(params)
+        shapes = params.input_shapes
         arrays = []
         for i, (address, shape) in enumerate(zip(inputs, shapes, strict=False)):
             if i == 1 and module.packs:
@@ -106,9 +109,7 @@ class _Bound:
             else:
                 arrays.append(self._view(address, shape, dtype))
         to = np.dtype(getattr(params, "to", dtype))
-        self._calls += _calls(
-            module.twin, params, arrays, self._view(output, arguments.output_shape(params), to)
-        )
+        self._calls += _calls(module.twin, params, arrays, self._view(output, params.output_shape, to))
 
     def _view(self, address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         found = self._memory.view(address, shape, dtype)
@@ -156,7 +157,7 @@ def _calls(
             first, second = params.lrn, params.pool
         case _:
             return [_rung(params, inputs, output)]
-    between = np.empty(arguments.output_shape(first), np.float32)
+    between = np.empty(first.output_shape, np.float32)
     return [_rung(first, inputs, between), _rung(second, [between], output)]
 
 
@@ -180,7 +181,7 @@ def _finishing(memory: Memory, params: Params, inputs: Sequence[int], output: in
     def do() -> None:
         y = memory.view(output, shape, np.float32)
         if params.bias:
-            length = arguments.input_shapes(params)[2]
+            length = params.input_shapes[2]
             bias = memory.view(inputs[2], length, np.float32)
             steps = (0, 4 * params.bias_stride_m, 4 * params.bias_stride_n)
             y += np.float32(params.beta) * np.lib.stride_tricks.as_strided(bias, shape, steps)

@@ -1,32 +1,25 @@
-"""A kernel's scalar arguments read back into the operator's parameters: kernels.scalars turned round."""
+"""A kernel's scalar arguments read back into the operator's parameters: their scalars() turned round."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from engine.rung_session import input_shapes, output_shape
-from kernels import nvrtc
-from kernels.params import (
-    Binary,
-    Cast,
-    Conv,
-    ConvPool,
-    Gemm,
-    Lrn,
-    LrnPool,
-    Pad,
-    Params,
-    Pool,
-    Softmax,
-    Transpose,
-    Unary,
-)
-from kernels.scalars import MAX_RANK
+from kernels.ops import MAX_RANK, Params, codes
+from kernels.ops.binary import Binary
+from kernels.ops.cast import Cast
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gemm import Gemm
+from kernels.ops.lrn import Lrn
+from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.pad import Pad
+from kernels.ops.pool import Pool
+from kernels.ops.softmax import Softmax
+from kernels.ops.transpose import Transpose
+from kernels.ops.unary import Unary
 
 _CONV, _POOLING = 16, 18  # scalars of a convolution without its activation, and of a pool
-
-__all__ = ["input_shapes", "output_shape", "params"]
 
 
 def params(op: str, scalars: Sequence[Any], bias: bool) -> Params:
@@ -37,7 +30,7 @@ def params(op: str, scalars: Sequence[Any], bias: bool) -> Params:
 def _word(group: str, number: int) -> Any:
     """The word behind a code; None for "none"."""
     prefix = f"{group}_"
-    for name, value in nvrtc.codes().items():
+    for name, value in codes().items():
         if name.startswith(prefix) and value == number:
             word = name.removeprefix(prefix).lower()
             return None if word == "none" else word

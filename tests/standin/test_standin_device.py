@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from engine.cuda.overlap import overlapping
-from engine.rung_session import input_shapes
-from kernels import launch, nvrtc, packing, registry
+from kernels import launch, packing, registry
 from kernels.launch import Stage
-from kernels.params import OPS, Conv, ConvPool, Gemm, Params, Pool
+from kernels.ops import OPS, Params, code
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gemm import Gemm
+from kernels.ops.pool import Pool
 from kernels.registry import Rung
-from kernels.scalars import SCALARS
 from tests.kernels import cuda_cases
 from tests.standin import answers, arguments, unpacking
 from tests.standin.code import Module
@@ -65,7 +67,7 @@ def load(tmp_path: Path, cupy: Cupy) -> Callable[..., Any]:
 
 
 def relu(x: int, y: int, size: int) -> tuple[Any, ...]:
-    return (np.uint64(x), np.uint64(y), np.int64(size), np.int32(nvrtc.code("UNARY", "relu")))
+    return (np.uint64(x), np.uint64(y), np.int64(size), np.int32(code("UNARY", "relu")))
 
 
 def test_nothing_is_done_before_somebody_waits(cupy: Cupy, load) -> None:
@@ -215,17 +217,17 @@ def test_an_operator_is_read_back_from_its_arguments(op: str) -> None:
     cases = [case.params for case in cuda_cases.cases(op)]
     assert cases
     for params in cases:
-        scalars = SCALARS[op](params)
+        scalars = params.scalars()
         back = arguments.params(
             op, [value.item() for value in scalars], getattr(params, "bias", False) is True
         )
-        assert SCALARS[op](back) == scalars
-        assert np.prod(arguments.output_shape(back)) == np.prod(arguments.output_shape(params))
+        assert back.scalars() == scalars
+        assert np.prod(back.output_shape) == np.prod(params.output_shape)
 
 
 @pytest.mark.parametrize("params", PACKED, ids=lambda params: f"{params.op}-{params.m}")
 def test_weights_are_read_back_from_how_a_rung_lays_them_out(params: Params) -> None:
-    weight = np.random.default_rng(3).standard_normal(input_shapes(params)[1], np.float32)
+    weight = np.random.default_rng(3).standard_normal(params.input_shapes[1], np.float32)
     packing_rungs = [
         r for r in registry.rungs("cuda", params.op) if r.packs and not r.refusal(params, (9, 0))
     ]

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.rung_session import input_shapes
 from kernels import packing
-from kernels.launch.core import ceil
-from kernels.params import Conv, ConvPool, Gemm
+from kernels.occupancy import ceil
+from kernels.ops.conv import Conv
+from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gemm import Gemm
 from tests.standin.code import Module
 
 Packed = Conv | ConvPool | Gemm
@@ -39,7 +40,7 @@ def nbytes(module: Module, params: Packed) -> int:
 def unpacked(module: Module, params: Packed, held: np.ndarray) -> np.ndarray:
     """held: the bytes as they lie."""
     layout = LAYOUTS[module.launch](module, params)
-    shape = input_shapes(params)[1]
+    shape = params.input_shapes[1]
     return layout.back(held.view(layout.dtype).reshape(layout.shape)).reshape(shape).astype(np.float32)
 
 

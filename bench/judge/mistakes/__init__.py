@@ -9,12 +9,11 @@ comes first.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from kernels.params import Params
+from kernels.ops import Params, file_of
 
 # fault (of bench.ladder.records.Fault), words, and its answer
 Mistake = tuple[str, str, Callable[[], np.ndarray]]
@@ -23,5 +22,5 @@ Mistake = tuple[str, str, Callable[[], np.ndarray]]
 def of(p: Params, inputs: Sequence[np.ndarray]) -> Iterator[Mistake]:
     """The mistakes of its operator that can be made on `p`, given float64 inputs (whole numbers as they
     are)."""
-    made: Iterator[Mistake] = importlib.import_module(f"{__name__}.{p.op}").mistakes(p, *inputs)
+    made: Iterator[Mistake] = file_of(__name__, p.op, "mistakes").mistakes(p, *inputs)
     return made

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.judge.mistakes import Mistake
 from bench.judge.mistakes.values import activated, other_activations
-from kernels.params import Binary
+from kernels.ops.binary import Binary
 
 _FUNCTIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "add": np.add,

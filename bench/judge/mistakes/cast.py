@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from bench.judge.mistakes import Mistake
-from kernels.params import Cast
+from kernels.ops.cast import Cast
 
 
 def mistakes(p: Cast, x: np.ndarray) -> Iterator[Mistake]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bench.judge.mistakes import Mistake
 from bench.judge.mistakes.names import axis_names, one_and_many
-from kernels.params import Params
+from kernels.ops import Params
 
 _LETTERS = {"image": "N", "channel": "C", "map": "C", "row": "H", "column": "W"}
 

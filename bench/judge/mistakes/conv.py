@@ -12,7 +12,7 @@ import numpy as np
 from bench.judge.mistakes import Mistake
 from bench.judge.mistakes.values import ROUNDINGS, activated, other_activations
 from bench.judge.mistakes.windows import seen, taken_otherwise
-from kernels.params import Conv
+from kernels.ops.conv import Conv
 
 Sum = Callable[..., np.ndarray]
 

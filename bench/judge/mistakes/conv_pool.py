@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from bench.judge.mistakes import Mistake, conv, pool
-from kernels.params import ConvPool
+from kernels.ops.conv_pool import ConvPool
 
 
 def mistakes(

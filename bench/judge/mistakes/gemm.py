@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.judge.mistakes import Mistake
 from bench.judge.mistakes.values import ROUNDINGS, activated, other_activations
-from kernels.params import Gemm
+from kernels.ops.gemm import Gemm
 
 
 def mistakes(p: Gemm, a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None) -> Iterator[Mistake]:

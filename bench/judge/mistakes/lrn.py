@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from bench.judge.mistakes import Mistake
-from kernels.params import Lrn
+from kernels.ops.lrn import Lrn
 
 
 def mistakes(p: Lrn, x: np.ndarray) -> Iterator[Mistake]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from bench.judge.mistakes import Mistake, lrn, pool
-from kernels.params import LrnPool
+from kernels.ops.lrn_pool import LrnPool
 
 
 def mistakes(p: LrnPool, x: np.ndarray) -> Iterator[Mistake]:

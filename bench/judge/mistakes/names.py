@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from kernels.params import Conv, ConvPool, Gemm, Lrn, LrnPool, Params, Pool
+from kernels.ops import Params
 
 
 def axis_names(p: Params, axes: int) -> tuple[str, ...]:
     """A word for one step along each axis of the answer."""
-    match p:
-        case Conv() | ConvPool():
-            return ("image", "map", "row", "column")
-        case Pool() | LrnPool():
-            return ("image", "channel", "row", "column")
-        case Lrn():
-            return ("image", "channel", "row", "pixel")
-        case Gemm():
-            return ("matrix", "row", "column")
+    if p.axes:
+        return p.axes
     if axes == 1:
         return ("element",)
     return tuple(f"element along axis {axis}" for axis in range(axes))

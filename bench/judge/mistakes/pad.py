@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from bench.judge.mistakes import Mistake
-from kernels.params import PAD_MODES, Pad
+from kernels.ops.pad import PAD_MODES, Pad
 
 _WORDS = {
     "constant": "the value is added, whatever mode was asked for",

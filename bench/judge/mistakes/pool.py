@@ -11,7 +11,7 @@ import numpy as np
 from bench.judge.mistakes import Mistake
 from bench.judge.mistakes.values import activated, other_activations
 from bench.judge.mistakes.windows import places, seen, taken_otherwise
-from kernels.params import Pool
+from kernels.ops.pool import Pool
 
 
 def mistakes(p: Pool, x: np.ndarray) -> Iterator[Mistake]:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from bench.judge.mistakes import Mistake
-from kernels.params import Softmax
+from kernels.ops.softmax import Softmax
 
 
 def mistakes(p: Softmax, x: np.ndarray) -> Iterator[Mistake]:

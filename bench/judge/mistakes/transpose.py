@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 
 from bench.judge.mistakes import Mistake
-from kernels.params import Transpose
+from kernels.ops.transpose import Transpose
 
 _MOST_AXES = 4  # whose orders are all tried
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.judge.mistakes import Mistake
 from bench.judge.mistakes.values import FUNCTIONS, activated
-from kernels.params import Unary
+from kernels.ops.unary import Unary
 
 
 def mistakes(p: Unary, x: np.ndarray) -> Iterator[Mistake]:

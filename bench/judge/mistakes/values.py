@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from bench.judge.mistakes import Mistake
-from kernels.params import ACTIVATIONS
+from kernels.ops import ACTIVATIONS
 
 FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "relu": lambda y: np.maximum(y, 0),

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kernels.params import Conv, Pool
+from kernels.ops.conv import Conv
+from kernels.ops.pool import Pool
 
 Window = TypeVar("Window", Conv, Pool)
 

@@ -20,7 +20,7 @@ from engine.cuda import driver as cuda_driver
 from engine.cuda import rung as rung_cuda
 from kernels import launch, nvrtc, registry
 from kernels.errors import InputError, KernelError, UnavailableError, UnsupportedError
-from kernels.params import Params
+from kernels.ops import Params
 from kernels.registry import Rung
 
 ARCHITECTURE = "architecture"  # the fact by which a measurement says what it was compiled for

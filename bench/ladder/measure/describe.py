@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 
-from bench.judge.suite import words
 from bench.ladder import plan as ladder_plan
 from bench.ladder import template as ladder_template
 from bench.ladder.measure.entrants import ENGINES, capability
@@ -144,7 +143,7 @@ def _node(step: Step) -> NodeInfo:
     return NodeInfo(
         node=step.nodes[0],
         op=step.op,
-        words=words(step.params),
+        words=step.params.words,
         nodes=step.nodes,
         flops=step.params.flops,
     )

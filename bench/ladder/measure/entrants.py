@@ -27,10 +27,9 @@ from engine.backend import Options, Session
 from engine.cpu import host
 from engine.cuda import driver as cuda_driver
 from engine.cuda.runtime import import_cupy
-from engine.rung_session import data_inputs
 from kernels import launch, nvrtc, registry
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
-from kernels.params import OPS, Params
+from kernels.ops import OPS, Params
 from kernels.registry import Rung
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class Reference:
         self._prepare = partial(
             backend.prepare, made, made.fixed_batch or 1, precision, Options(threads=threads)
         )
-        self._inputs = {f"in{i}": inputs[i] for i in data_inputs(params, len(inputs))}
+        self._inputs = {f"in{i}": inputs[i] for i in params.data_inputs}
         self.session = self._prepare()
         self._answer = self._asked(self.session)
         self.pass_s = first_run(self.session) / 1e9  # the very first one chooses algorithms

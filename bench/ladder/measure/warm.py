@@ -11,7 +11,7 @@ import threading
 from engine.cuda import driver as cuda_driver
 from engine.cuda.runtime import import_cupy
 from kernels.errors import KernelscopeError
-from kernels.params import Conv
+from kernels.ops.conv import Conv
 
 # As small as shows everything: an oracle's answer, a pass, its comparison, a sample.
 REHEARSED = Conv(n=1, c=1, h=6, w=6, m=1, kh=3, kw=3, out_h=4, out_w=4, bias=True, activation="relu")

@@ -15,7 +15,7 @@ import msgspec
 from bench.measure.tuned.reference import ATTEMPTS
 from engine.graph import choices
 from engine.graph.choices import Choice, Tried
-from kernels.params import Params
+from kernels.ops import Params
 from kernels.registry import Rung
 
 ENDED = "the process ended while it was tried"

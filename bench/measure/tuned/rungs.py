@@ -18,7 +18,6 @@ import msgspec
 
 from bench.judge.batch_check import BatchCheck
 from bench.judge.samples import repeated
-from bench.judge.suite import words
 from bench.measure.timing import Rules, time_together, warm_up
 from bench.measure.tuned.reference import DeviceLost
 from bench.measure.tuned.rung_ledger import BROKE, SLOWER, UNTRIED, Ledger
@@ -32,7 +31,7 @@ from engine.graph.planner import Chosen
 from engine.rung_rows import Given
 from engine.rung_session import RungSession
 from kernels.errors import KernelscopeError, OutOfMemoryError
-from kernels.params import Params
+from kernels.ops import Params
 from kernels.registry import Rung
 
 FIRST_S = 0.005  # of the short look at each rung
@@ -132,7 +131,7 @@ class RungTuner:
             sample = repeated(params)
             return BatchCheck(params, sample, self.precision), sample.given(params)
         except MemoryError as error:
-            raise OutOfMemoryError(f"memory did not suffice to try {words(params)}") from error
+            raise OutOfMemoryError(f"memory did not suffice to try {params.words}") from error
 
     # ------------------------------------------------------------------------------------------------ stages
 

@@ -1,6 +1,6 @@
 """Which tile a product on tensor cores takes, its sum in how many parts: the least of an estimate.
 
-As kernels.tiles for ordinary cores: the estimate knows the shape alone, and a device about as large as
+As `tiles` for ordinary cores: the estimate knows the shape alone, and a device about as large as
 today's largest. Rows of a product are pixels of a convolution or rows of a, columns are channels or columns
 of b.
 """
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kernels.fitted_device import MULTIPROCESSORS
+from kernels.estimates.fitted_device import MULTIPROCESSORS
+from kernels.estimates.tiles import PARTS
 from kernels.occupancy import REGISTERS
 from kernels.packing import SLAB_NBYTES
-from kernels.tiles import PARTS
 
 
 class TensorTile(NamedTuple):

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kernels.fitted_device import MULTIPROCESSORS
+from kernels.estimates.fitted_device import MULTIPROCESSORS
+from kernels.occupancy import ceil
 
 
 class Tile(NamedTuple):
@@ -107,15 +108,15 @@ def fit(
 def microseconds(tile: Tile, rate: float, m: int, n: int, k: int, batch: int, parts: int) -> float:
     """The estimate. A multiprocessor multiplies for all its blocks in turn, at less than its rate while they
     have too few threads to hide the waiting in; and no step of a block is shorter than one trip to memory."""
-    blocks = batch * _ceil(m, tile.m) * _ceil(n, tile.n) * parts
-    steps = _ceil(_ceil(k, tile.k), parts)
+    blocks = batch * ceil(m, tile.m) * ceil(n, tile.n) * parts
+    steps = ceil(ceil(k, tile.k), parts)
     outputs = tile.thread_m * tile.thread_n  # of one thread: what is independent within it hides waiting too
     most, enough = next(_THREADS[least] for least in _THREADS if outputs >= least)
-    queue = _ceil(blocks, MULTIPROCESSORS)
+    queue = ceil(blocks, MULTIPROCESSORS)
     resident = min(queue, max(1, most // tile.threads))
     busy = min(1.0, resident * tile.threads / enough)
     multiplying = queue * steps * tile.m * tile.n * tile.k / (_RATE * 1e6 * rate * busy)
-    waiting = _ceil(queue, resident) * steps * _STEP_US
+    waiting = ceil(queue, resident) * steps * _STEP_US
     time = _START_US + max(multiplying, waiting)
     if parts > 1:
         time += _SECOND_KERNEL_US + 2 * 4 * parts * batch * m * n / _MOVED
@@ -124,8 +125,4 @@ def microseconds(tile: Tile, rate: float, m: int, n: int, k: int, batch: int, pa
 
 def _worth(tile: Tile, parts: int, m: int, n: int, k: int, batch: int) -> bool:
     """Whether every part has a few steps, and the parts' sums fit into memory set aside for them."""
-    return _ceil(k, tile.k) >= 2 * parts and 4 * parts * batch * m * n <= _MOST_PARTIAL_NBYTES
-
-
-def _ceil(a: int, b: int) -> int:
-    return -(-a // b)
+    return ceil(k, tile.k) >= 2 * parts and 4 * parts * batch * m * n <= _MOST_PARTIAL_NBYTES

@@ -1,0 +1,44 @@
+"""What the operators' nodes are made with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import helper
+
+from kernels.ops import Params
+from kernels.ops.conv import Conv
+from kernels.ops.pool import Pool
+
+ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
+LARGE = np.float32(100)  # exp(89) is float32's infinity
+Nodes = tuple[list[Any], dict[str, np.ndarray]]
+
+
+def node(kind: str, inputs: Sequence[str], output: str, **attributes: Any) -> Any:
+    """An ONNX node, named after what it is and what it gives."""
+    return helper.make_node(kind, list(inputs), [output], name=f"{kind.lower()}_{output}", **attributes)
+
+
+def activate(nodes: list[Any], kind: str | None, linear: str, output: str) -> None:
+    """An activation behind the last of the nodes, whose output becomes `linear`; none for None."""
+    if kind:
+        nodes[-1].output[0] = linear
+        nodes.append(node(ACTIVATIONS[kind], [linear], output))
+
+
+def as_drawn(p: Params, place: int, values: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """The normal values themselves."""
+    return values
+
+
+def window(p: Conv | Pool) -> dict[str, Any]:
+    """The attributes of a window."""
+    return {
+        "kernel_shape": [p.kh, p.kw],
+        "strides": [p.stride_h, p.stride_w],
+        "pads": [p.pad_top, p.pad_left, p.pad_bottom, p.pad_right],
+        "dilations": [p.dilation_h, p.dilation_w],
+    }

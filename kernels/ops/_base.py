@@ -1,0 +1,209 @@
+"""What every operator has to say of itself, to whoever plans, launches, divides or judges its kernels.
+
+`Params` is the base of the operators' records; a record that leaves out one of its facets is refused when
+kernels.ops is imported. Facets that hold for most operators stand here; those that nobody can guess are
+abstract.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from kernels.errors import KernelError
+
+# What a kernel computes in: strict float32; 3xTF32 on tensor cores, as exact; TF32; float16, summed in
+# float32.
+PRECISIONS = ("fp32", "fp32-tc", "tf32", "fp16")
+ACTIVATIONS = ("relu", "tanh", "sigmoid")
+ITEMSIZE = {
+    "float32": 4,
+    "float16": 2,
+    "float64": 8,
+    "int32": 4,
+    "int64": 8,
+    "uint8": 1,
+    "int8": 1,
+    "bool": 1,
+}
+MAX_RANK = 6  # axes that element-wise CUDA kernels take
+
+Scalar = np.int32 | np.int64 | np.float32
+
+
+@dataclass(frozen=True)
+class Params(ABC):
+    """What a kernel is told: one frozen record an operator, the same for every device and every rung.
+
+    The engine lowers ONNX nodes to these (auto_pad resolved, shapes static, batch fixed); rungs read them and
+    nothing else. Tensors are dense, row-major (C order). `flops` counts a multiply-add as two; `nbytes` is
+    the least traffic possible: every input and output once.
+
+    op: the operator's name in the ladder, that of its file and of its folders of rungs. most_inputs: how many
+    inputs it has at most. weight_inputs: the places of those that are constants of a model, packed and
+    uploaded when a session is prepared. enumerated: fields that hold one of several words: the group that a
+    CUDA kernel knows them by, and the words in the order of their numbers. axes: what the axes of y are
+    called, where they have names. images: whether its rows are images, the first axis of x and y.
+    """
+
+    op: ClassVar[str]
+    most_inputs: ClassVar[int] = 1
+    weight_inputs: ClassVar[tuple[int, ...]] = ()
+    enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {}
+    axes: ClassVar[tuple[str, ...]] = ()
+    images: ClassVar[bool] = False
+
+    if TYPE_CHECKING:  # a field of every record, or a property; here it would become the fields' default
+
+        @property
+        def dtype(self) -> str:
+            """Element type of the inputs."""
+
+    @property
+    def out_dtype(self) -> str:
+        """Element type of the output."""
+        return self.dtype
+
+    @property
+    @abstractmethod
+    def flops(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int: ...
+
+    # --- its tensors ---
+
+    @property
+    @abstractmethod
+    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the inputs, in the order of the record's docstring."""
+
+    @property
+    @abstractmethod
+    def output_shape(self) -> tuple[int, ...]:
+        """Shape of the output."""
+
+    @property
+    def outputs(self) -> int:
+        """Elements of the output."""
+        return math.prod(self.output_shape)
+
+    @property
+    def data_inputs(self) -> tuple[int, ...]:
+        """The places of the inputs that are no weights."""
+        return tuple(i for i in range(len(self.input_shapes)) if i not in self.weight_inputs)
+
+    def least_read(self) -> int:
+        """Elements of the inputs that any kernel has to read; weights count nothing."""
+        return sum(math.prod(self.input_shapes[i]) for i in self.data_inputs)
+
+    # --- its rows: what a kernel works out one independently of the other ---
+
+    @property
+    @abstractmethod
+    def rows(self) -> int | None:
+        """How many rows do not touch each other; None where there is no telling."""
+
+    def of_rows(self, count: int) -> Params:
+        """The same of so many rows. Raises ValueError where `rows` is None."""
+        if self.rows is None:
+            raise ValueError(f"{self} has no rows that stand alone")
+        return self._of_rows(count)
+
+    @abstractmethod
+    def _of_rows(self, count: int) -> Params:
+        """The same of so many of what lies along its first axis, where its rows do if it has any."""
+
+    def has_rows(self, place: int) -> bool:
+        """Whether this input has a row for each of the rows; weights, and what is broadcast, have not."""
+        return place == 0
+
+    @property
+    def output_rows(self) -> tuple[int, ...]:
+        """Shape of the output as rows."""
+        return self.output_shape
+
+    # --- what its kernels are told, and how its work is shared out ---
+
+    @abstractmethod
+    def scalars(self) -> tuple[Scalar, ...]:
+        """The scalar arguments of its CUDA kernels, in order: the same for every rung."""
+
+    @property
+    @abstractmethod
+    def division(self) -> Division:
+        """The axis along which its work divides among the threads of a CPU."""
+
+    # --- what the judge tries its kernels on ---
+
+    @abstractmethod
+    def small_shapes(self) -> Iterator[Shape]:
+        """Small shapes of this operator, each with one thing turned on, for a rung that is timed on these
+        params."""
+
+    def of_squares(self) -> Params | None:
+        """The same sums without what follows them, for the squares of the inputs: their mean is what the
+        answer is squared, were the signs random. None where the answer is no sum."""
+        return None
+
+    @property
+    def words(self) -> str:
+        """Params as one reads them: "2×3×9×9 → 4×7×7, kernel 3×3, stride 2, pad 1, bias"."""
+        told = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
+        return f"{self.op} " + ", ".join(f"{name} {_word(value)}" for name, value in told)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """tag: what it has beyond the plain one; "plain", "size" (odd sizes), "own" (the timed shape, smaller)
+    and "all" (everything at once) say nothing of a mistake by themselves."""
+
+    tag: str
+    params: Params
+
+
+@dataclass(frozen=True)
+class Division:
+    """An axis whose elements do not depend on each other.
+
+    length: independent units; inputs, output: elements a unit in each array (0: every part reads it all).
+    cut: params of so many units. repeats: a part repeats work of its neighbours, so there are no more of them
+    than threads. columns: the output is divided into columns, of every row of a matrix product.
+    """
+
+    length: int
+    inputs: tuple[int, ...]
+    output: int
+    cut: Callable[[int], Params]
+    repeats: bool = False
+    columns: bool = False
+
+
+def undivided(p: Params) -> Division:
+    """All of `p` as one unit."""
+    return Division(1, (0,) * len(p.input_shapes), p.outputs, lambda _: p)
+
+
+def activation_code(activation: str | None) -> int:
+    """The number by which a kernel is told of an activation."""
+    return ("none", *ACTIVATIONS).index(activation or "none")
+
+
+def int32(*values: int) -> tuple[np.int32, ...]:
+    """Sizes as they travel. Raises KernelError for one beyond 2³¹."""
+    for value in values:
+        if not -(2**31) <= value < 2**31:
+            raise KernelError(f"a kernel takes sizes below 2³¹, and {value} is not")
+    return tuple(np.int32(v) for v in values)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "×".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()

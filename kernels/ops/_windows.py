@@ -1,0 +1,39 @@
+"""What operators with windows over images (conv, pool) share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from kernels.ops.conv import Conv
+    from kernels.ops.pool import Pool
+
+    Window = TypeVar("Window", Conv, Pool)
+
+
+def sized(p: Window) -> Window:
+    """With the output's size that follows from the other fields."""
+    out_h = (p.h + p.pad_top + p.pad_bottom - (p.kh - 1) * p.dilation_h - 1) // p.stride_h + 1
+    out_w = (p.w + p.pad_left + p.pad_right - (p.kw - 1) * p.dilation_w - 1) // p.stride_w + 1
+    return replace(p, out_h=max(1, out_h), out_w=max(1, out_w))
+
+
+def touched(p: Conv | Pool) -> int:
+    """Elements of the input that windows reach at least: strides beyond the window leave some out."""
+    rows = min(p.h, p.out_h * min(p.kh, p.stride_h)) - p.pad_top - p.pad_bottom
+    columns = min(p.w, p.out_w * min(p.kw, p.stride_w)) - p.pad_left - p.pad_right
+    return p.n * p.c * max(0, rows) * max(0, columns)
+
+
+def window_words(p: Conv | Pool) -> list[str]:
+    """Stride, dilation and padding in words, where there are any."""
+    parts = []
+    for name in ("stride", "dilation"):
+        pair = getattr(p, f"{name}_h"), getattr(p, f"{name}_w")
+        if pair != (1, 1):
+            parts.append(f"{name} {pair[0]}" if pair[0] == pair[1] else f"{name} {pair[0]}×{pair[1]}")
+    pads = (p.pad_top, p.pad_left, p.pad_bottom, p.pad_right)
+    if any(pads):
+        parts.append(f"pad {pads[0]}" if len(set(pads)) == 1 else f"pad {', '.join(map(str, pads))}")
+    return parts

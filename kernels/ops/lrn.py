@@ -1,0 +1,75 @@
+"""Local response normalisation: what its kernels are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+
+
+@dataclass(frozen=True)
+class Lrn(Params):
+    """Local response normalisation across channels, as ONNX's LRN: y = x / (bias + alpha / size · Σ x²)^beta.
+
+    The sum runs over channels c − ⌊(size−1)/2⌋ … c + ⌈(size−1)/2⌉ that exist.
+    Tensors in order: x (n, c, inner); y the same.
+    """
+
+    op: ClassVar[str] = "lrn"
+    axes: ClassVar[tuple[str, ...]] = ("image", "channel", "row", "pixel")
+    images: ClassVar[bool] = True
+
+    n: int
+    c: int
+    inner: int
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    bias: float = 1.0
+    dtype: str = "float32"
+
+    @property
+    def flops(self) -> int:
+        return self.n * self.c * self.inner * (2 * self.size + 3)
+
+    @property
+    def nbytes(self) -> int:
+        return 2 * self.n * self.c * self.inner * ITEMSIZE[self.dtype]
+
+    @property
+    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        return ((self.n, self.c, 1, self.inner),)
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        return (self.n, self.c, 1, self.inner)
+
+    @property
+    def rows(self) -> int | None:
+        return self.n
+
+    def _of_rows(self, count: int) -> Lrn:
+        return replace(self, n=count)
+
+    def scalars(self) -> tuple[Scalar, ...]:
+        return (*int32(self.n, self.c), np.int64(self.inner), *self.sum_scalars())
+
+    def sum_scalars(self) -> tuple[Scalar, ...]:
+        """Those that do not tell the sizes of x."""
+        floats = (np.float32(self.alpha / self.size), np.float32(self.beta), np.float32(self.bias))
+        return (*int32(self.size), *floats)
+
+    @property
+    def division(self) -> Division:
+        image = self.c * self.inner
+        return Division(self.n, (image,), image, self._of_rows)
+
+    def small_shapes(self) -> Iterator[Shape]:
+        less = replace(self, n=2, c=min(self.c, 19), inner=min(self.inner, 35))
+        yield Shape("own", less)
+        yield from (Shape("size", replace(less, c=7, inner=16, size=size)) for size in (1, 4, 9))
+        yield Shape("all", replace(less, n=3, c=33, inner=40, size=3, alpha=0.5, beta=0.6, bias=2.0))
