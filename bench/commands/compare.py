@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
+    from bench.comparison.kind import RunFolder
     from bench.results.records import Job, Measurement, Run
-    from bench.results.store import RunFolder
 
-RUNS = Path("runs")
 DEFAULT_BATCHES = "1..256"
 DEFAULT_CHARTS = "png,svg,pdf"
-CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
 
 
 @dataclass(frozen=True)
@@ -178,24 +174,17 @@ def default(output: Output | None = None) -> int:
 
 def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
     """Run each job into its folder (None: a new one under ./runs), then show all of it. The exit code."""
+    from bench.commands import measuring
+    from bench.comparison.kind import KIND as COMPARISON
     from bench.questions import model_questions
-    from bench.results import trust
     from bench.results.records import Run
-    from bench.results.store import RunFolder
     from bench.run import progress
 
     warn_twice_installed()
-    planned = [(job, model_questions.cases(job, progress.callback()), out) for job, out in jobs]
-    stamp = datetime.datetime.now().astimezone()
-    folders = []
-    for job, found, out in planned:
-        run = Run(
-            job=job, cases=found, command=command_line(), created_at=stamp.isoformat(timespec="seconds")
-        )
-        folder = RunFolder.create(out or _new_folder(stamp, found[0].model), run)
-        trust.remember(folder.path, job.kernel_dirs)
-        folders.append(folder)
-    return _run(folders, output)
+    planned = [
+        (Run(job=job, cases=model_questions.cases(job, progress.callback())), out) for job, out in jobs
+    ]
+    return _run([measuring.begin(COMPARISON, run, out) for run, out in planned], output)
 
 
 def go_on(
@@ -206,77 +195,31 @@ def go_on(
     what crashed or timed out is missing too."""
     import msgspec
 
-    from bench.results import trust
-    from bench.results.store import RunFolder
+    from bench.commands import measuring
+    from bench.comparison.kind import KIND as COMPARISON
 
     warn_twice_installed()
-    held = RunFolder.open(path).run.job
+    held = COMPARISON.open(path).job
     wanted = msgspec.structs.replace(held, **{field: getattr(job, field) for field in fields})
-    with RunFolder.resume(path, wanted) as folder:
-        folder.claim()
-        if folder.missing(retry):
-            trust.ask(folder.path, held.kernel_dirs, trusted or "kernel_dirs" in fields)
+    with measuring.gone_on(COMPARISON, path, wanted, trusted or "kernel_dirs" in fields, retry) as folder:
         return _run([folder], output, retry)
 
 
 def _run(folders: Sequence[RunFolder], output: Output, retry: bool = False) -> int:
+    from bench.commands import measuring
+    from bench.comparison.saved import print_tables
     from bench.results.rows import in_order
-    from bench.run import client
-    from bench.run.progress import RunProgress
     from bench.show import draw_pool
 
-    total = sum(len(folder.run.cases) for folder in folders)
-    missing = [folder.missing(retry) for folder in folders]
-    cancelled, reasons = False, []
-    if output.charts and any(missing):
+    if output.charts and any(folder.missing(retry) for folder in folders):
         draw_pool.expect()
-    with RunProgress(total, total - sum(map(len, missing))) as shown:
-        for folder, cases in zip(folders, missing, strict=True):
-            if not cases or cancelled:
-                continue
-            outcome = client.run(folder.run.job, cases, folder, shown)
-            cancelled = outcome.cancelled
-            if outcome.reason:
-                reasons.append(outcome.reason)
-    found = [(folder.run, in_order(folder.run, folder.measurements())) for folder in folders]
-    show(found, output)
+    outcome = measuring.measure(folders, retry)
+    found = [(folder.header, in_order(folder.header, folder.measurements())) for folder in folders]
+    print_tables(found, output.format, output.layers)
     for (run, measurements), folder in zip(found, folders, strict=True):
         _leave(run, measurements, folder.path, output.charts)
-        left = len(folder.missing())
-        if left:
-            again = f"python main.py compare --resume {shlex.quote(str(folder.path))}"
-            print(f"{left} of {len(run.cases)} cases were not measured; `{again}` goes on", file=sys.stderr)
-    for reason in reasons:
-        print(reason, file=sys.stderr)
-    if cancelled:
-        return CANCELLED
-    return 1 if reasons or failed(found) else 0
-
-
-def show(found: Sequence[tuple[Run, Sequence[Measurement]]], output: Output) -> None:
-    """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
-    from bench.commands.terminal import console
-    from bench.results.rows import rows
-    from bench.show import tables, terminal_tables
-
-    measurements = [m for _, measured in found for m in measured]
-    shown = rows(measurements)
-    if output.format == "csv":
-        text = tables.to_csv(tables.records(shown))
-        if output.layers:
-            text += "\n" + tables.to_csv(tables.layer_records(measurements), tables.LAYER_COLUMNS)
-        sys.stdout.write(text)
-    elif output.format == "json":
-        items: Any = tables.records(shown)
-        if output.layers:
-            items = {"cases": items, "layers": tables.layer_records(measurements)}
-        sys.stdout.write(tables.to_json(items))
-    elif output.format == "md":
-        sys.stdout.write(tables.to_markdown(shown))
-    else:
-        console().print(terminal_tables.terminal(shown))
-        if output.layers:
-            console().print(terminal_tables.layers(measurements))
+        measuring.tell_left(folder)
+    return outcome.status(not failed(found))
 
 
 def _leave(run: Run, measurements: Sequence[Measurement], path: Path, formats: Sequence[str]) -> None:
@@ -284,11 +227,10 @@ def _leave(run: Run, measurements: Sequence[Measurement], path: Path, formats: S
     print(f"run: {path}", file=sys.stderr)
     if formats and measurements:
         from bench.charts import charts
+        from bench.commands import measuring
         from bench.show import draw
 
-        written = draw.write(charts([(run, measurements)]), path / "charts", formats)
-        if written:
-            print(f"charts: {path / 'charts'} ({len(written)} files)", file=sys.stderr)
+        measuring.tell_charts(path, len(draw.write(charts([(run, measurements)]), path / "charts", formats)))
 
 
 def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
@@ -307,23 +249,6 @@ def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
             if ours and all(m.disposition == "unsupported" for m in ours):
                 return True
     return not any(measured for _, measured in found)
-
-
-def _new_folder(stamp: datetime.datetime, model: str) -> Path:
-    from bench.results.rows import title
-
-    base = RUNS / f"{stamp:%Y%m%d-%H%M%S}-{title(model)}"
-    number = 1
-    path = base
-    while path.exists():
-        number += 1
-        path = base.with_name(f"{base.name}-{number}")
-    return path
-
-
-def command_line() -> str:
-    """The command as the user typed it, to stand in the footer of every chart."""
-    return shlex.join(["python", "main.py", *sys.argv[1:]])
 
 
 def warn_twice_installed() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,12 +11,9 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from bench.ladder.records import LadderJob, RungMeasurement
-    from bench.ladder.store import LadderFolder
+    from bench.ladder.kind import LadderFolder
+    from bench.ladder.records import LadderJob
     from kernels.params import Params
-
-RUNS = Path("runs")
-CANCELLED = 130
 
 
 def ladder(
@@ -199,20 +195,11 @@ def _on(op: str) -> str:
 
 def climb(job: LadderJob, out: Path | None, output: str, formats: Sequence[str]) -> int:
     """Run a ladder into its folder and show it. The exit code."""
-    import msgspec
-
-    from bench.commands.compare import command_line
+    from bench.commands import measuring
     from bench.ladder import plan as ladder_plan
-    from bench.ladder.store import LadderFolder
-    from bench.results import trust
+    from bench.ladder.kind import KIND as LADDER
 
-    stamp = datetime.datetime.now().astimezone()
-    planned = msgspec.structs.replace(
-        ladder_plan.plan(job), command=command_line(), created_at=stamp.isoformat(timespec="seconds")
-    )
-    folder = LadderFolder.create(out or _new_folder(stamp, job), planned)
-    trust.remember(folder.path, job.kernel_dirs)
-    return _run(folder, output, formats)
+    return _run(measuring.begin(LADDER, ladder_plan.plan(job), out), output, formats)
 
 
 # What may be said beside --resume: everything else is in the ladder's folder.
@@ -227,78 +214,28 @@ _WITH_COMPILE = {
 def go_on(path: Path, output: str, formats: Sequence[str], trusted: bool = False, retry: bool = False) -> int:
     """Run what is missing of a ladder. The exit code. trusted: the user has agreed to run the kernels that it
     names. retry: what crashed or hung is missing too."""
-    from bench.ladder.store import LadderFolder
-    from bench.results import trust
+    from bench.commands import measuring
+    from bench.ladder.kind import KIND as LADDER
 
-    folder = LadderFolder.open(path)
-    folder.claim()
-    try:
-        if folder.missing(retry):
-            trust.ask(folder.path, folder.ladder.job.kernel_dirs, trusted)
+    with measuring.gone_on(LADDER, path, None, trusted, retry) as folder:
         return _run(folder, output, formats, retry)
-    finally:
-        folder.close()
 
 
 def _run(folder: LadderFolder, output: str, formats: Sequence[str], retry: bool = False) -> int:
     """Run the cases that are left, show all that there are, draw the charts. The exit code."""
     from bench.charts import ladder as ladder_charts
-    from bench.ladder import client as ladder_client
-    from bench.ladder.progress import LadderProgress
+    from bench.commands import measuring
+    from bench.ladder.show import saved
     from bench.ladder.show.rows import rows
-    from bench.run import client
     from bench.show import draw
 
-    left = folder.missing(retry)
-    outcome = client.Outcome(())
-    if left:
-        with LadderProgress(len(left)) as progress:
-            outcome = ladder_client.run(folder.ladder.job, left, folder, progress)
+    outcome = measuring.measure([folder], retry)
     measurements = folder.measurements()
-    show(folder, measurements, output)
+    saved.print_tables(folder, measurements, output)
     print(f"ladder: {folder.path}", file=sys.stderr)
     if formats and measurements:
-        made = ladder_charts.charts(folder.ladder, rows(folder.ladder, measurements))
-        written = draw.write(made, folder.path / "charts", formats)
-        if written:
-            print(f"charts: {folder.path / 'charts'} ({len(written)} files)", file=sys.stderr)
-    if still := len(folder.missing()):
-        again = f"python main.py ladder --resume {shlex.quote(str(folder.path))}"
-        print(
-            f"{still} of {len(folder.ladder.cases)} cases were not measured; `{again}` goes on",
-            file=sys.stderr,
-        )
-    if outcome.reason:
-        print(outcome.reason, file=sys.stderr)
-    if outcome.cancelled:
-        return CANCELLED
+        made = ladder_charts.charts(folder.header, rows(folder.header, measurements))
+        measuring.tell_charts(folder.path, len(draw.write(made, folder.path / "charts", formats)))
+    measuring.tell_left(folder)
     right = any(m.disposition == "ok" and not m.case.is_reference for m in measurements)
-    fine = all(m.disposition in ("ok", "unsupported") for m in measurements)
-    return 0 if right and fine and not outcome.reason else 1
-
-
-def show(folder: LadderFolder, measurements: Sequence[RungMeasurement], output: str) -> None:
-    """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
-    from bench.commands.terminal import console
-    from bench.ladder.show import tables as ladder_tables
-    from bench.ladder.show.rows import rows
-
-    rungs = rows(folder.ladder, measurements)
-    models = rows(folder.ladder, measurements, "model")
-    if output == "csv":
-        sys.stdout.write(ladder_tables.to_csv([*rungs, *models]))
-    elif output == "json":
-        sys.stdout.write(ladder_tables.to_json(folder.ladder, rungs, models))
-    elif output == "md":
-        sys.stdout.write(ladder_tables.to_markdown([*rungs, *models]))
-    else:
-        console().print(ladder_tables.terminal(folder.ladder, rungs, models))
-
-
-def _new_folder(stamp: datetime.datetime, job: LadderJob) -> Path:
-    base = RUNS / f"{stamp:%Y%m%d-%H%M%S}-ladder-{job.op}"
-    path, number = base, 1
-    while path.exists():
-        number += 1
-        path = base.with_name(f"{base.name}-{number}")
-    return path
+    return outcome.status(right and all(m.disposition in ("ok", "unsupported") for m in measurements))

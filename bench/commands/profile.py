@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import datetime
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
+    from bench.profile.kind import ProfileFolder
     from bench.profile.records import CaseProfile, ProfileJob
-    from bench.profile.show.tables import Table
-    from bench.profile.store import ProfileFolder
+    from bench.profile.show.saved import Shown
 
-RUNS = Path("runs")
-CANCELLED = 130
-WINDOWS = ("pass", "all", "create", "close")
 TABLES = ("all", "activities", "calls", "breakdown", "cold", "process", "findings", "counters", "report")
 GROUPS = ("name", "operator", "node")
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What goes to standard output."""
-
-    format: str = "table"
-    table: str = "all"
-    by: str = "name"
-    window: str = "pass"
-    match: str = ""
-    full_names: bool = False
+WINDOWS = ("pass", "all", "create", "close")
 
 
 def profile(
@@ -75,6 +60,7 @@ def profile(
     """
     from bench.commands import parsing
     from bench.profile.records import ProfileJob
+    from bench.profile.show.saved import Shown
     from bench.show.tables import FORMATS
     from kernels.errors import InputError
 
@@ -113,132 +99,52 @@ def profile(
 
 def run(job: ProfileJob, out: Path | None, shown: Shown, formats: Sequence[str], trace: Path | None) -> int:
     """Profile a job's cases into a folder and show them. The exit code."""
-    from bench.commands.compare import command_line
-    from bench.profile import client as profile_client
-    from bench.profile.progress import ProfileProgress
+    from bench.commands import measuring
+    from bench.profile.kind import KIND as PROFILE
     from bench.profile.records import Profile
-    from bench.profile.store import ProfileFolder
+    from bench.profile.show import saved
     from bench.questions import model_questions
 
-    stamp = datetime.datetime.now().astimezone()
     job, cases = model_questions.profile(job)
-    planned = Profile(
-        job=job, cases=cases, command=command_line(), created_at=stamp.isoformat(timespec="seconds")
-    )
-    folder = ProfileFolder.create(out or _new_folder(stamp, job), planned)
-    with ProfileProgress(len(cases)) as progress:
-        outcome = profile_client.run(job, cases, folder, progress)
+    folder = measuring.begin(PROFILE, Profile(job=job, cases=cases), out)
+    outcome = measuring.measure([folder])
     measurements = folder.measurements()
-    show(folder, measurements, shown)
+    saved.print_tables(folder, measurements, shown)
     print(f"profile: {folder.path}", file=sys.stderr)
     _write(folder, measurements, formats, trace)
-    if outcome.reason:
-        print(outcome.reason, file=sys.stderr)
-    if outcome.cancelled:
-        return CANCELLED
-    fine = len(measurements) == len(cases) and all(m.disposition == "ok" for m in measurements)
-    return 0 if fine and not outcome.reason else 1
+    return outcome.status(
+        len(measurements) == len(cases) and all(m.disposition == "ok" for m in measurements)
+    )
 
 
 def again(path: Path, shown: Shown, trace: Path | None) -> int:
     """Show a profile that was made before."""
-    from bench.profile.store import ProfileFolder
+    from bench.profile.kind import KIND as PROFILE
+    from bench.profile.show import saved
 
-    folder = ProfileFolder.open(path)
+    folder = PROFILE.open(path)
     measurements = folder.measurements()
-    show(folder, measurements, shown)
+    saved.print_tables(folder, measurements, shown)
     _write(folder, measurements, (), trace)
     return 0 if all(m.disposition == "ok" for m in measurements) else 1
-
-
-def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> list[Table]:
-    """The tables that were asked for, case by case those of events; none where no case went well."""
-    from bench.profile.measure import counters as profile_counters
-    from bench.profile.show import course as profile_course
-    from bench.profile.show import findings as profile_findings
-    from bench.profile.show import tables as profile_tables
-
-    fine = [made for made in measurements if made.disposition == "ok"]
-    found: list[Table] = []
-    rows = []
-    if not fine:
-        return found
-    for made in fine:
-        events = folder.events(made)
-        if shown.table in ("all", "activities"):
-            found.append(profile_tables.activities(made, events, shown.by, shown.window, shown.match))  # type: ignore[arg-type]
-        if shown.table in ("all", "calls") and events.calls:
-            found.append(profile_tables.calls(made, events, shown.window, shown.match))
-        if shown.table in ("all", "findings"):
-            limits = folder.profile.limits.get(made.device)
-            found.append(profile_findings.table(made, events, limits))
-        if shown.table in ("all", "counters") and (table := profile_counters.table(made, events)).rows:
-            found.append(table)
-        if shown.table == "report":
-            rows.append(profile_course.row(made, events))
-    if shown.table == "report":
-        found.append(profile_course.table(rows, folder.profile.job.runs))
-    if shown.table in ("all", "breakdown", "report"):
-        found.append(profile_tables.breakdown(fine, shown.window))
-    if shown.table in ("all", "cold"):
-        found.append(profile_tables.cold(fine, shown.table == "cold"))
-    if shown.table in ("all", "process", "report"):
-        found.append(profile_tables.process(fine))
-    return found
-
-
-def show(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> None:
-    """The tables on standard output, and nothing else there; what went wrong, on standard error."""
-    from bench.commands.terminal import console
-    from bench.profile.show import output as profile_output
-    from bench.profile.show import remarks as profile_remarks
-
-    found = tables_of(folder, measurements, shown)
-    if shown.format == "csv":
-        sys.stdout.write("\n".join(profile_output.to_csv(table) for table in found))
-    elif shown.format == "json":
-        sys.stdout.write(profile_output.to_json(folder.profile, measurements, found))
-    elif shown.format == "md":
-        sys.stdout.write(profile_output.to_markdown(found))
-    else:
-        out = console()
-        out.print(profile_output.terminal(found, not shown.full_names, out.width))
-    said = [
-        (made.case.words, sentence) for made in measurements for sentence in profile_remarks.remarks(made)
-    ]
-    for sentence in dict.fromkeys(sentence for _, sentence in said):
-        cases = [words for words, other in said if other == sentence]
-        every = len(cases) == len(measurements) > 1
-        for words in [""] if every else [f"{case}: " for case in cases]:
-            print(f"{words}{sentence}", file=sys.stderr)
 
 
 def _write(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], formats: Sequence[str], trace: Path | None
 ) -> None:
     from bench.charts import profile as profile_charts
-    from bench.profile.show import draw_timeline
+    from bench.commands import measuring
+    from bench.profile.event_files import events_in
+    from bench.profile.show import saved
     from bench.profile.show import trace as profile_trace
     from bench.show import draw
 
     fine = [made for made in measurements if made.disposition == "ok"]
     if trace is not None and fine:
-        profile_trace.write(trace, [(made, folder.events(made)) for made in fine])
+        profile_trace.write(trace, [(made, events_in(folder.path, made)) for made in fine])
         print(f"trace: {trace} (open it at ui.perfetto.dev)", file=sys.stderr)
     if formats and fine:
-        made = profile_charts.charts(folder.profile, fine, folder.events)
+        made = profile_charts.charts(folder.header, fine, partial(events_in, folder.path))
         written = draw.write(made, folder.path / "charts", formats)
-        shown = [(case, folder.events(case)) for case in fine]
-        written += draw_timeline.write(folder.profile, shown, folder.path / "charts", formats)
-        print(f"charts: {folder.path / 'charts'} ({len(written)} files)", file=sys.stderr)
-
-
-def _new_folder(stamp: datetime.datetime, job: ProfileJob) -> Path:
-    from bench.results.records import stem
-
-    base = RUNS / f"{stamp:%Y%m%d-%H%M%S}-profile-{stem(job.model)}"
-    path, number = base, 1
-    while path.exists():
-        number += 1
-        path = base.with_name(f"{base.name}-{number}")
-    return path
+        written += saved.pictures(folder, formats, folder.path / "charts")
+        measuring.tell_charts(folder.path, len(written))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
-from bench.ladder.command import command_line
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.questions import LadderQuestion
 from bench.ladder.records import LadderJob, RungCase
 from bench.results import trust
@@ -32,6 +32,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     page = next(page for page in window.pages if isinstance(page, LadderPage))
     ladders = LadderActions(window, page)
     window.ladders = ladders
+    window.showers[LADDER.name] = ladders.open
     actions.add("run", "ladder", "Run the &ladder", ladders.run, "Ctrl+Shift+R")
     actions.add("run", "cancel-ladder", "Cancel the la&dder", ladders.session.cancel, enabled=False)
     ladders.session.stands.connect(
@@ -126,7 +127,7 @@ class LadderActions:
     def copy_command(self) -> None:
         ladder = self.session.state.ladder
         if ladder is not None:
-            QApplication.clipboard().setText(command_line(ladder.job))
+            QApplication.clipboard().setText(LADDER.command_line(ladder.job))
 
     def export(self, target: str = "") -> None:
         """The last whole ladder's charts and table into a folder."""

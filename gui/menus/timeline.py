@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
+from bench.profile.kind import KIND as PROFILE
 from gui.pages.timeline import TimelinePage
 from gui.sessions.profile_session import ProfileSession
 
@@ -21,6 +22,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     page = next(page for page in window.pages if isinstance(page, TimelinePage))
     profiles = ProfileActions(window, page)
     window.profiles = profiles
+    window.showers[PROFILE.name] = profiles.open
     actions.add("run", "profile", "&Take a profile…", profiles.show)
     actions.add("run", "cancel-profile", "Cancel the pro&file", profiles.session.cancel, enabled=False)
     profiles.session.stands.connect(

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import msgspec
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
 
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.questions import DESCRIBE, LadderAnswer, LadderQuestion
-from bench.results.records import Done
+from bench.results.messages import Done
 from bench.run.client import worker_command, worker_environment
-from bench.run.supervisor import exit_words, last_line
+from bench.run.exits import exit_words, last_line
 from gui.sessions.worker_process import own_session
 
 _Said = LadderAnswer | Done
@@ -26,7 +27,7 @@ class LadderDescriber(QObject):
 
     def __init__(self, parent: QObject | None = None, command: Sequence[str] | None = None) -> None:
         super().__init__(parent)
-        self._command = list(command) if command else [*worker_command(), DESCRIBE]
+        self._command = list(command) if command else [*worker_command(LADDER.worker[:1]), DESCRIBE]
         self._process: QProcess | None = None
         self._buffer = bytearray()
         self._errors = b""

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
-from bench.ladder import client as ladder_client
-from bench.ladder.command import command_line
+from bench.ladder.kind import KIND as LADDER
+from bench.ladder.kind import LadderFolder
 from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.ladder.records import (
     Ladder,
@@ -27,9 +27,9 @@ from bench.ladder.records import (
     RungProvisional,
     RungStarted,
 )
-from bench.ladder.store import LadderFolder
 from bench.results import trust
-from bench.results.records import Hello, Log, Progress
+from bench.results.messages import Hello, Log, Progress
+from bench.run import client
 from bench.run.supervisor import Supervisor
 from gui.base.background import Background
 from gui.sessions.kernel_watch import KernelWatch
@@ -92,7 +92,7 @@ class LadderSession(QObject):
         self._describer = LadderDescriber(self, describer)
         self._describer.answered.connect(self._on_answer)
         self._describer.failed.connect(self._on_no_answer)
-        self._worker = WorkerProcess(self, worker or ladder_client.worker_command())
+        self._worker = WorkerProcess(self, worker or client.worker_command(LADDER.worker))
         self._worker.said.connect(self._on_said)
         self._worker.settled.connect(self._on_settled)
         self._worker.wrote_errors.connect(self._on_errors)
@@ -169,13 +169,13 @@ class LadderSession(QObject):
             return
 
         def work() -> tuple[LadderFolder, tuple[RungMeasurement, ...]]:
-            folder = LadderFolder.open(path)
+            folder = LADDER.open(path)
             return folder, folder.measurements()
 
         def then(found: tuple[LadderFolder, tuple[RungMeasurement, ...]]) -> None:
             if self.active or self._over:
                 return  # started meanwhile
-            ladder = found[0].ladder
+            ladder = found[0].header
             self._wanted = False
             self.state.show(path.absolute(), ladder, found[1])
             when = ladder.created_at.replace("T", " ")[:16]
@@ -200,10 +200,10 @@ class LadderSession(QObject):
             return
         stamp = datetime.datetime.now().astimezone()
         ladder = msgspec.structs.replace(
-            ladder, command=command_line(ladder.job), created_at=stamp.isoformat(timespec="seconds")
+            ladder, command=LADDER.command_line(ladder.job), created_at=stamp.isoformat(timespec="seconds")
         )
         try:
-            folder = LadderFolder.create(new_folder(self._runs, stamp, f"ladder-{ladder.job.op}"), ladder)
+            folder = LADDER.create(new_folder(self._runs, stamp, f"ladder-{ladder.job.op}"), ladder)
         except InputError as error:
             self.told.emit(str(error))
             return
@@ -236,7 +236,7 @@ class LadderSession(QObject):
             ladder.job, quick=True, budget_s=min(QUICK_BUDGET_S, ladder.job.budget_s)
         )
         ladder = msgspec.structs.replace(ladder, job=job, cases=tuple(cases))
-        folder = LadderFolder.create(Path(spare.path()) / "ladder", ladder)
+        folder = LADDER.create(Path(spare.path()) / "ladder", ladder)
         self._begin(folder, ladder, quick=True, together=together)
 
     def note(self, words: str) -> None:
@@ -303,7 +303,7 @@ class LadderSession(QObject):
         self._writer.written.connect(self._on_written)
         self._writer.failed.connect(self._on_write_failed)
         self._writer.closed.connect(self._on_closed)
-        self._supervisor = Supervisor(ladder.job, ladder.cases, str(self._folder), ladder_client.VOCABULARY)
+        self._supervisor = Supervisor(LADDER, ladder.job, ladder.cases, str(self._folder))
         if not together:  # else what is known stays on the screen until it is known anew
             self.state.begin(ladder.cases)
         if not quick:
@@ -336,7 +336,7 @@ class LadderSession(QObject):
     def _on_settled(self, measurements: Sequence[RungMeasurement]) -> None:
         if self._writer is not None:
             for measurement in measurements:
-                self._writer.append(measurement)  # type: ignore[arg-type]
+                self._writer.append(measurement)
 
     def _on_written(self, measurements: Sequence[RungMeasurement]) -> None:
         if self._together:

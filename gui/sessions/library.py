@@ -15,9 +15,10 @@ from PySide6.QtCore import QFile, QObject, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
-from bench.kinds.summaries import OWN, SAMPLE, Summary, kind_of, listed, summaries
+from bench.comparison.kind import KIND as COMPARISON
+from bench.kinds.registry import kind_of
+from bench.kinds.summaries import SAMPLE, Summary, listed, summaries
 from bench.results.records import Measurement, Run
-from bench.results.store import RunFolder
 from gui.base.background import Background
 from gui.pages.runs import RunsPage, same
 from gui.sessions.overlay import Overlay
@@ -69,15 +70,12 @@ class Library(QObject):
 
     def open(self, path: Path) -> None:
         """Show a run on every page, a ladder or a profile on its own; what is wrong with it is told."""
-        match kind_of(path), self._window.ladders, self._window.profiles:
-            case "ladder", ladders, _ if ladders is not None:
-                self._remember(path)
-                ladders.open(path)
-            case "profile", _, profiles if profiles is not None:
-                self._remember(path)
-                profiles.open(path)
-            case _:
-                self._open(path, lambda: self._remember(path))
+        kind = kind_of(path)
+        if kind is not None and (shower := self._window.showers.get(kind.name)) is not None:
+            self._remember(path)
+            shower(path)
+        else:
+            self._open(path, lambda: self._remember(path))
 
     def lay_over(self, path: Path | None) -> None:
         """Draw a run over the one shown, None to take it away; what is wrong with it is told."""
@@ -187,8 +185,8 @@ class Library(QObject):
 
 def read(path: Path) -> RunFiles:
     """All of a run's records. Raises InputError where it is none."""
-    folder = RunFolder.open(path)
-    return folder.path, folder.run, folder.measurements()
+    folder = COMPARISON.open(path)
+    return folder.path, folder.header, folder.measurements()
 
 
 def found(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:
@@ -212,7 +210,7 @@ def discard(path: Path) -> None:
     if moved[0] if isinstance(moved, tuple) else moved:
         return
     try:
-        for name in OWN[kind]:
+        for name in kind.own:
             part = path / name
             if part.is_dir():
                 shutil.rmtree(part)

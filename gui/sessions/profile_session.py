@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from bench.profile import client as profile_client
+from bench.profile.kind import KIND as PROFILE
+from bench.profile.kind import ProfileFolder
 from bench.profile.records import (
     CaseProfile,
     Profile,
@@ -25,8 +26,9 @@ from bench.profile.records import (
     ProfileStarted,
     planned,
 )
-from bench.profile.store import ProfileFolder
-from bench.results.records import Hello, Log, Progress, stem
+from bench.results.messages import Hello, Log, Progress
+from bench.results.records import stem
+from bench.run import client
 from bench.run.supervisor import Supervisor
 from gui.base.background import Background
 from gui.sessions.export import Exporter, Order
@@ -77,7 +79,7 @@ class ProfileSession(QObject):
         self.background = Background(self.told.emit, self)
         self._runs = runs
         self._blocked = blocked
-        self._worker = WorkerProcess(self, worker or profile_client.worker_command())
+        self._worker = WorkerProcess(self, worker or client.worker_command(PROFILE.worker))
         self._worker.said.connect(self._on_said)
         self._worker.settled.connect(self._on_settled)
         self._worker.wrote_errors.connect(self._on_errors)
@@ -113,16 +115,16 @@ class ProfileSession(QObject):
             created_at=stamp.isoformat(timespec="seconds"),
         )
         try:
-            folder = ProfileFolder.create(_new_folder(self._runs, stamp, job.model), profile)
+            folder = PROFILE.create(_new_folder(self._runs, stamp, job.model), profile)
         except InputError as error:
             self.told.emit(str(error))
             return
         path = folder.path.absolute()
-        self._writer = RunWriter(folder, self)  # type: ignore[arg-type]  # offers what it writes to
+        self._writer = RunWriter(folder, self)
         self._writer.written.connect(self._on_written)
         self._writer.failed.connect(self._on_write_failed)
         self._writer.closed.connect(self._on_closed)
-        self._supervisor = Supervisor(job, profile.cases, str(path), profile_client.VOCABULARY)
+        self._supervisor = Supervisor(PROFILE, job, profile.cases, str(path))
         self._reading = ()
         self.state.show(path, profile)
         self._stand(phase="running", words="starting the worker", done=0, total=len(profile.cases), ended="")
@@ -140,13 +142,13 @@ class ProfileSession(QObject):
             return
 
         def work() -> tuple[ProfileFolder, tuple[CaseProfile, ...]]:
-            folder = ProfileFolder.open(path)
+            folder = PROFILE.open(path)
             return folder, folder.measurements()
 
         def then(found: tuple[ProfileFolder, tuple[CaseProfile, ...]]) -> None:
             if not self.active:
                 self._reading = ()
-                self.state.show(path.absolute(), found[0].profile, found[1])
+                self.state.show(path.absolute(), found[0].header, found[1])
 
         self.background.start("open a profile", work, then)
 
@@ -158,13 +160,13 @@ class ProfileSession(QObject):
         if not missing or keys == self._reading or state.folder is None or state.profile is None:
             return
         self._reading = keys  # also where it fails: it is told once
-        folder, profile = state.folder, state.profile
+        folder = state.folder
 
         def then(found: list[Read]) -> None:
             if state.folder == folder:
                 state.keep(found)
 
-        self.background.start("read events", lambda: read_cases(folder, profile, missing), then)
+        self.background.start("read events", lambda: read_cases(folder, missing), then)
 
     def save_trace(self, file: Path) -> None:
         """Write all cases as a trace for Perfetto or Chrome, in a process of its own."""
@@ -219,7 +221,7 @@ class ProfileSession(QObject):
     def _on_settled(self, cases: Sequence[CaseProfile]) -> None:
         if self._writer is not None:
             for case in cases:
-                self._writer.append(case)  # type: ignore[arg-type]  # the folder's own records
+                self._writer.append(case)
 
     def _on_written(self, cases: Sequence[CaseProfile]) -> None:
         for case in cases:

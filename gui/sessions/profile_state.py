@@ -8,9 +8,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from bench.profile.event_files import events_in
 from bench.profile.events import Events
 from bench.profile.records import CaseProfile, Profile
-from bench.profile.store import ProfileFolder
 from gui.pages.timeline.timeline_lanes import Group, group
 
 
@@ -80,12 +80,11 @@ class ProfileState(QObject):
         self.changed.emit()
 
 
-def read_cases(folder: Path, profile: Profile, cases: Sequence[CaseProfile]) -> list[Read]:
+def read_cases(folder: Path, cases: Sequence[CaseProfile]) -> list[Read]:
     """The events of these cases, from the disk (on a thread). Raises InputError, which names the file."""
-    store = ProfileFolder(folder, profile)
     made = []
     for case in cases:
-        events = store.events(case)
+        events = events_in(folder, case)
         title = f"{case.case.backend}, {case.case.precision}, batch {case.case.batch:,}"
         made.append(Read(case, events, group(case, events, title)))
     return made

@@ -15,7 +15,8 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from bench.charts import Chart, model_charts, with_provisional
-from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Provisional, Run
+from bench.results.messages import Provisional
+from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Run
 from bench.results.row_cache import RowCache
 from bench.results.rows import Row, title
 from gui.sessions.overlay import Overlay

@@ -13,24 +13,12 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from bench.comparison.kind import KIND as COMPARISON
+from bench.comparison.kind import RunFolder
 from bench.results import trust
-from bench.results.records import (
-    Case,
-    CaseStarted,
-    Disposition,
-    Hello,
-    Job,
-    Log,
-    Measurement,
-    ModelLoaded,
-    Progress,
-    Provisional,
-    Run,
-    WorkerMessage,
-)
+from bench.results.messages import CaseStarted, Hello, Log, ModelLoaded, Progress, Provisional, WorkerMessage
+from bench.results.records import Case, Disposition, Job, Measurement, Run
 from bench.results.rows import title
-from bench.results.store import RunFolder
-from bench.run.command import command_line
 from bench.run.supervisor import Supervisor
 from gui.sessions.run_state import RunState
 from gui.sessions.run_writer import RunWriter
@@ -118,9 +106,12 @@ class Session(QObject):
         self._check_free()
         stamp = datetime.datetime.now().astimezone()
         run = Run(
-            job=job, cases=(), command=command_line(job), created_at=stamp.isoformat(timespec="seconds")
+            job=job,
+            cases=(),
+            command=COMPARISON.command_line(job),
+            created_at=stamp.isoformat(timespec="seconds"),
         )
-        held = RunFolder.create(folder or new_folder(self._runs, stamp, title(job.models[0])), run)
+        held = COMPARISON.create(folder or new_folder(self._runs, stamp, title(job.models[0])), run)
         trust.remember(held.path, job.kernel_dirs)
         self._begin(held, (), ())
         return held.path
@@ -129,17 +120,17 @@ class Session(QObject):
         """Run what is missing of a run. Kernels that it names and the user did not record here are run only
         where he has agreed (`trusted`). Raises InputError where it cannot be read or nothing is missing."""
         self._check_free()
-        held = RunFolder.open(folder)
+        held = COMPARISON.open(folder)
         held.claim()
         missing = held.missing()
-        if not missing and held.run.cases:
-            self._state.open(held.run, held.path, held.measurements())
+        if not missing and held.header.cases:
+            self._state.open(held.header, held.path, held.measurements())
             self.told.emit(f"Every case of {held.path.name} is measured already.")
             return
-        if not trusted and (reason := trust.doubt(held.path, held.run.job.kernel_dirs)):
+        if not trusted and (reason := trust.doubt(held.path, held.header.job.kernel_dirs)):
             self.doubted.emit(reason, lambda: self.go_on(folder, trusted=True))
             return
-        trust.remember(held.path, held.run.job.kernel_dirs)
+        trust.remember(held.path, held.header.job.kernel_dirs)
         self._begin(held, missing, held.measurements())
 
     def pause(self) -> None:
@@ -179,12 +170,12 @@ class Session(QObject):
     def _begin(self, held: RunFolder, cases: Sequence[Case], before: Sequence[Measurement]) -> None:
         if self._supervisor is not None:
             raise RuntimeError("a run is active")
-        self._state.open(held.run, held.path, before)
+        self._state.open(held.header, held.path, before)
         self._writer = RunWriter(held, self)
         self._writer.written.connect(self._on_written)
         self._writer.failed.connect(self._on_write_failed)
         self._writer.closed.connect(self._on_closed)
-        self._supervisor = Supervisor(held.run.job, cases, str(held.path.absolute()))
+        self._supervisor = Supervisor(COMPARISON, held.header.job, cases, str(held.path.absolute()))
         self._done = self._before = len(before)
         self._came = Counter(m.disposition for m in before)
         self._folder = held.path
@@ -201,12 +192,12 @@ class Session(QObject):
                     self.greeted.emit(message)
                     self._state.describe(environment=message.environment, cases=message.cases)
                     if self._writer is not None:
-                        self._writer.describe(environment=message.environment, cases=message.cases)
+                        self._writer.heard(message)
                     words = "reading the models"
                 case ModelLoaded(model=model):
                     self._state.describe(model=model)
                     if self._writer is not None:
-                        self._writer.describe(model=model)
+                        self._writer.heard(message)
                 case CaseStarted(case=case, stage=stage):
                     self._case_words = f"{STAGES.get(stage, stage)} {case_words(case)}"
                     words = self._case_words

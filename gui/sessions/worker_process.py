@@ -14,7 +14,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer, Signal
 
-from bench.results.records import Hello, Measurement, WorkerMessage
+from bench.comparison.kind import KIND as COMPARISON
+from bench.results.messages import Hello, WorkerMessage
+from bench.results.records import Measurement
 from bench.run.client import end_worker, worker_command, worker_environment
 from bench.run.supervisor import WARM, Action, Kill, Launch, Result, Say, Stop, Supervisor
 
@@ -43,7 +45,7 @@ class WorkerProcess(QObject):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(parent)
-        self._command = list(command) if command else worker_command()
+        self._command = list(command) if command else worker_command(COMPARISON.worker)
         self._clock = clock
         self._process: QProcess | None = None
         self._warm = False  # the process has no job yet

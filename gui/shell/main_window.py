@@ -27,7 +27,8 @@ from PySide6.QtWidgets import (
 )
 
 from bench.results import rows
-from bench.results.records import BackendInfo, Hello, Job, Log
+from bench.results.messages import Hello, Log
+from bench.results.records import BackendInfo, Job
 from gui.base import faults, splitters
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
@@ -83,6 +84,8 @@ class MainWindow(QMainWindow):
         self.running: list[Callable[[], str]] = [lambda: "A run is active" if self.session.active else ""]
         self.ladders: LadderActions | None = None  # gui.menus.ladder
         self.profiles: ProfileActions | None = None  # gui.menus.timeline
+        # What shows a folder of a kind that has a page of its own, by the kind's name.
+        self.showers: dict[str, Callable[[Path], None]] = {}
         self._build()
         self.menu_actions = Actions(self)
         self.menu_actions.collect()

@@ -6,7 +6,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QHeaderView, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
-from bench.results.records import Case, Log, Measurement
+from bench.results.messages import Log
+from bench.results.records import Case, Measurement
 from bench.results.rows import FAILURES
 from bench.show.tables import WORDS
 from gui.sessions.run_state import RunState

@@ -10,8 +10,8 @@ import pytest
 import main
 from bench.kinds.folders import copy, open_folder
 from bench.kinds.summaries import listed, summary
+from bench.kinds.thin import thin
 from bench.results.store import RESULTS_FILE
-from bench.thin import thin
 from kernels.errors import InputError
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -17,12 +17,10 @@ import engine.backends
 from bench.measure import predictions, runner, timing
 from bench.measure.outcomes import Restart
 from bench.measure.runner import Runner
-from bench.results.records import (
-    Case,
+from bench.results.messages import (
     CaseStarted,
     Done,
     Hello,
-    Job,
     Log,
     Measured,
     ModelLoaded,
@@ -31,6 +29,7 @@ from bench.results.records import (
     Start,
     WorkerMessage,
 )
+from bench.results.records import Case, Job
 from bench.run import client
 from engine.cuda import rung as rung_cuda
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 import main
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import Ladder, RungCase, RungMeasurement
 from bench.ladder.show import course_times
 from bench.ladder.show import report as ladder_report
 from bench.ladder.show import story as ladder_story
 from bench.ladder.show.report import MAX_CHART_NBYTES
 from bench.ladder.show.rows import RungRow, rows
-from bench.ladder.store import LadderFolder
 from bench.results.records import Environment
 from kernels import registry
 from kernels.errors import InputError
@@ -103,7 +103,7 @@ def saved(folder: Path, batch: int, slower: float, model: str = "ece408-high") -
         command=f"python main.py ladder conv --batch {batch}",
         environment=Environment(gpu="Some GPU", packages={"numpy": "2.0"}),
     )
-    made = LadderFolder.create(folder, changed)
+    made = LADDER.create(folder, changed)
     for measurement in found:
         made.append(measurement)
     return folder
@@ -176,6 +176,6 @@ def test_runs_and_ladders_are_reported_apart(tmp_path: Path, capsys: pytest.Capt
     assert code == 2
     assert "report the two apart" in capsys.readouterr().err
     ladder, _ = example()
-    LadderFolder.create(tmp_path / "none", ladder)
+    LADDER.create(tmp_path / "none", ladder)
     with pytest.raises(InputError, match="no measurement"):
         ladder_report.read(tmp_path / "none")

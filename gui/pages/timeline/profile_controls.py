@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.profile.command import command_line
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import ProfileJob
 from bench.results.records import BackendInfo
 from bench.run import bounds
@@ -174,7 +174,7 @@ class ProfileControls(QWidget):
 
     def copy_command(self) -> None:
         try:
-            QApplication.clipboard().setText(command_line(self.job()))
+            QApplication.clipboard().setText(PROFILE.command_line(self.job()))
         except InputError as error:
             self.told.emit(str(error))
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench.ladder.records import Limits
 from bench.results.records import Environment, Telemetry
 from bench.results.stats import split_rounds
 
@@ -97,14 +96,6 @@ def rounded(value: float, digits: int) -> float:
 def public_dirs(folders: Sequence[str]) -> tuple[str, ...]:
     """The names of folders, without where they lie."""
     return tuple(Path(folder).name for folder in folders)
-
-
-def public_limits(limits: Limits, environment: Environment) -> Limits:
-    """What a machine was measured to reach, without its GPU's serial number."""
-    measured_on = limits.measured_on
-    if environment.gpu_uuid:
-        measured_on = measured_on.replace(f" {environment.gpu_uuid}", "")
-    return msgspec.structs.replace(limits, measured_on=measured_on)
 
 
 def public(environment: Environment) -> Environment:

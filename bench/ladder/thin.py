@@ -10,12 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from bench.ladder.records import Finding, Ladder, RungMeasurement
-from bench.ladder.store import LadderFolder
+from bench.kinds.samples import keep, public, public_dirs, rounded_all, telemetry, told
+from bench.ladder.kind import KIND as LADDER
+from bench.ladder.kind import LadderFolder
+from bench.ladder.records import Finding, Ladder, Limits, RungMeasurement
 from bench.results.inside import inside
+from bench.results.records import Environment
 from bench.results.results_file import line_of
-from bench.results.store import LADDER_FILE, RESULTS_FILE, write_atomically
-from bench.thin.samples import keep, public, public_dirs, public_limits, rounded_all, telemetry, told
+from bench.results.store import RESULTS_FILE, write_atomically
 
 LESS = "climb it with fewer rungs (--rung)"
 
@@ -40,7 +42,7 @@ def write(folder: LadderFolder, measurements: Sequence[RungMeasurement], target:
             kept = grade.maps and _kept(inside(folder.path, finding.map), target / finding.map)
             finding = finding if kept else msgspec.structs.replace(finding, map="")
         lines.append(line_of(_thin(m, finding, grade.samples)))
-    write_atomically(target / LADDER_FILE, msgspec.json.encode(_public(folder.ladder)))
+    write_atomically(target / LADDER.file, msgspec.json.encode(_public(folder.header)))
     write_atomically(target / RESULTS_FILE, b"".join(lines))
 
 
@@ -60,6 +62,14 @@ def _public(ladder: Ladder) -> Ladder:
     job = msgspec.structs.replace(ladder.job, kernel_dirs=public_dirs(ladder.job.kernel_dirs))
     limits = ladder.limits and public_limits(ladder.limits, ladder.environment)
     return msgspec.structs.replace(ladder, job=job, limits=limits, environment=public(ladder.environment))
+
+
+def public_limits(limits: Limits, environment: Environment) -> Limits:
+    """What a machine was measured to reach, without its GPU's serial number."""
+    measured_on = limits.measured_on
+    if environment.gpu_uuid:
+        measured_on = measured_on.replace(f" {environment.gpu_uuid}", "")
+    return msgspec.structs.replace(limits, measured_on=measured_on)
 
 
 def _kept(source: Path, target: Path) -> bool:

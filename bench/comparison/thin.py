@@ -10,12 +10,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from bench.comparison.kind import KIND as COMPARISON
+from bench.comparison.kind import RunFolder
+from bench.kinds.samples import keep, public, public_dirs, rounded, rounded_all, telemetry, told
 from bench.results import gallery, npz
 from bench.results.records import Accuracy, Case, ErrorStats, Layer, Measurement, Run
 from bench.results.results_file import line_of
 from bench.results.rows import SOUND
-from bench.results.store import RESULTS_FILE, RUN_FILE, RunFolder, write_atomically
-from bench.thin.samples import keep, public, public_dirs, rounded, rounded_all, telemetry, told
+from bench.results.store import RESULTS_FILE, write_atomically
 from kernels.errors import DataError
 
 LESS = "run fewer batch sizes or models"
@@ -92,9 +94,9 @@ def write(folder: RunFolder, measurements: Sequence[Measurement], target: Path, 
     """The run of `folder`, thinned, into `target`."""
     whole = _whole(measurements)
     lines = [line_of(thin_measurement(m, grade.samples, m.case in whole, grade.shapes)) for m in measurements]
-    write_atomically(target / RUN_FILE, msgspec.json.encode(_public(folder.run)))
+    write_atomically(target / COMPARISON.file, msgspec.json.encode(_public(folder.header)))
     write_atomically(target / RESULTS_FILE, b"".join(lines))
-    datasets = {info.name: info.dataset for info in folder.run.models}
+    datasets = {info.name: info.dataset for info in folder.header.models}
     for case in whole:
         _answers(gallery.answers_path(folder.path, case), gallery.answers_path(target, case))
         dataset = datasets.get(case.model, "")

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import msgspec
 
+from bench.kinds.samples import keep, public, public_dirs, rounded_all, telemetry, told
+from bench.ladder.thin import public_limits
+from bench.profile.kind import KIND as PROFILE
+from bench.profile.kind import ProfileFolder
 from bench.profile.records import CaseProfile, Profile
-from bench.profile.store import ProfileFolder
 from bench.results.inside import inside
 from bench.results.results_file import line_of
-from bench.results.store import PROFILE_FILE, RESULTS_FILE, write_atomically
-from bench.thin.samples import keep, public, public_dirs, public_limits, rounded_all, telemetry, told
+from bench.results.store import RESULTS_FILE, write_atomically
 
 LESS = "profile fewer cases"
 WITHOUT = "its events were left out to make the profile small: it has no timeline, and no tables of them"
@@ -46,7 +48,7 @@ def write(folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Pa
         elif m.file:
             made = msgspec.structs.replace(made, file="", events={}, notes=(*made.notes, WITHOUT))
         lines.append(line_of(made))
-    write_atomically(target / PROFILE_FILE, msgspec.json.encode(_public(folder.profile)))
+    write_atomically(target / PROFILE.file, msgspec.json.encode(_public(folder.header)))
     write_atomically(target / RESULTS_FILE, b"".join(lines))
 
 
