@@ -32,6 +32,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     page = next(page for page in window.pages if isinstance(page, LadderPage))
     ladders = LadderActions(window, page)
     window.ladders = ladders
+    window.sessions.append(ladders.session)
     window.showers[LADDER.name] = ladders.open
     actions.add("run", "ladder", "Run the &ladder", ladders.run, "Ctrl+Shift+R")
     actions.add("run", "cancel-ladder", "Cancel the la&dder", ladders.session.cancel, enabled=False)

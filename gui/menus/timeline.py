@@ -22,6 +22,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     page = next(page for page in window.pages if isinstance(page, TimelinePage))
     profiles = ProfileActions(window, page)
     window.profiles = profiles
+    window.sessions.append(profiles.session)
     window.showers[PROFILE.name] = profiles.open
     actions.add("run", "profile", "&Take a profile…", profiles.show)
     actions.add("run", "cancel-profile", "Cancel the pro&file", profiles.session.cancel, enabled=False)

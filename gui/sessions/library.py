@@ -21,8 +21,8 @@ from bench.kinds.summaries import SAMPLE, Summary, listed, summaries
 from bench.results.records import Measurement, Run
 from gui.base.background import Background
 from gui.pages.runs import RunsPage, same
+from gui.sessions.measuring import RUNS
 from gui.sessions.overlay import Overlay
-from gui.sessions.session import RUNS
 from gui.widgets.labels import as_tip
 from kernels.errors import InputError
 
@@ -149,13 +149,7 @@ class Library(QObject):
 
     def _being_written(self) -> list[Path]:
         """The folders that something is measured into now."""
-        window = self._window
-        found = [window.state.folder if window.session.active else None]
-        if window.ladders is not None:
-            found.append(window.ladders.session.writing)
-        if window.profiles is not None and window.profiles.session.active:
-            found.append(window.profiles.session.state.folder)
-        return [folder for folder in found if folder is not None]
+        return [session.writing for session in self._window.sessions if session.writing is not None]
 
     def _on_list(self, runs: tuple[Summary, ...]) -> None:
         for page in self._pages:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from bench.profile.event_files import events_in
 from bench.profile.events import Events
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import CaseProfile, Profile
 from gui.pages.timeline.timeline_lanes import Group, group
 
@@ -64,10 +65,11 @@ class ProfileState(QObject):
         self._cases, self._read = {case.case.key: case for case in cases}, {}
         self.changed.emit()
 
-    def heard(self, profile: Profile) -> None:
-        """What is known of the whole has changed."""
-        self.profile = profile
-        self.changed.emit()
+    def heard(self, message: object) -> None:
+        """What a worker told of the whole."""
+        if self.profile is not None:
+            self.profile = PROFILE.heard(self.profile, message)
+            self.changed.emit()
 
     def settle(self, cases: Sequence[CaseProfile]) -> None:
         """Cases that are done."""

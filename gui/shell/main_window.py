@@ -32,8 +32,9 @@ from bench.results.records import BackendInfo, Job
 from gui.base import faults, splitters
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
+from gui.sessions.measuring import RUNS, Measuring
 from gui.sessions.run_state import RunState
-from gui.sessions.session import RUNS, Session
+from gui.sessions.session import Session
 from gui.sessions.standing import Standing
 from gui.shell.actions import Actions
 from gui.shell.banner import Banner
@@ -84,6 +85,7 @@ class MainWindow(QMainWindow):
         self.running: list[Callable[[], str]] = [lambda: "A run is active" if self.session.active else ""]
         self.ladders: LadderActions | None = None  # gui.menus.ladder
         self.profiles: ProfileActions | None = None  # gui.menus.timeline
+        self.sessions: list[Measuring] = [self.session]  # of every kind
         # What shows a folder of a kind that has a page of its own, by the kind's name.
         self.showers: dict[str, Callable[[Path], None]] = {}
         self._build()

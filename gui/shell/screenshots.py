@@ -30,7 +30,7 @@ from bench.results.records import Measurement
 from bench.results.rows import title
 from gui.base import faults
 from gui.base.theme import Theming
-from gui.sessions.session import RUNS
+from gui.sessions.measuring import RUNS
 from gui.shell.main_window import MainWindow
 
 MAX_NBYTES = 150_000

@@ -18,12 +18,12 @@ from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import Finding, RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.profile import event_files as profile_store
+from bench.profile import thin as thin_profile
 from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
 from bench.results.records import Environment
 from bench.results.store import RESULTS_FILE
-from bench.profile import thin as thin_profile
 from kernels.errors import InputError
 from tests.bench import profile_cases, synthetic
 from tests.ladder.test_ladder import example

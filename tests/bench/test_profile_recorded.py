@@ -120,7 +120,7 @@ def test_a_graphs_kernels_are_of_the_steps_in_their_order():
 
 
 def test_what_holds_an_operator_back_is_one_thing(case):
-    limits = FOLDER.profile.limits["cuda"]
+    limits = FOLDER.header.limits["cuda"]
     found = profile_findings.findings(case, EVENTS[case.case.backend], limits)
     assert all(finding.sentence and ";" not in finding.sentence for finding in found)
     if case is THEIRS:

@@ -52,7 +52,7 @@ def test_a_ladder_that_was_killed_goes_on_with_the_cases_left(
     out, err = capsys.readouterr()
     assert code == 0, err
     assert [r["disposition"] for r in json.loads(out)["rungs"]] == ["ok"] * 3
-    assert "[2/2]" in err  # of what was left alone
+    assert "[3/3]" in err  # of what was left alone
     again = LADDER.open(folder.path)
     assert not again.missing()
     assert again.measurements()[0] == done
