@@ -220,7 +220,7 @@ class LadderSession(Measuring):
             self.state.begin(folder.cases)
         if not quick:
             self.state.keep(folder.path.absolute())
-        self._begin(folder, folder.cases)
+        self.begin(folder, folder.cases)
 
     def _heard(self, message: Any) -> str:
         self.state.heard(message)

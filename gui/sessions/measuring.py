@@ -170,7 +170,8 @@ class Measuring(QObject):
 
     # ------------------------------------------------------------------------------------------ the inside
 
-    def _begin(self, folder: Folder[Any, Any], cases: Sequence[Any]) -> None:
+    def begin(self, folder: Folder[Any, Any], cases: Sequence[Any]) -> None:
+        """Run these cases into a folder. Raises InputError where somebody else writes into it."""
         if self.active:
             raise RuntimeError("a run is active")
         self._folder = folder.path.absolute()

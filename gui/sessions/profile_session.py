@@ -58,7 +58,7 @@ class ProfileSession(Measuring):
             return
         self._reading = ()
         self.state.show(folder.path.absolute(), folder.header)
-        self._begin(folder, profile.cases)
+        self.begin(folder, profile.cases)
 
     def read(self, cases: Sequence[CaseProfile]) -> None:
         """Have the events of these cases read, those that are not yet."""

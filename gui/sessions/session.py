@@ -80,7 +80,7 @@ class Session(Measuring):
             raise RuntimeError("a run is active")
         self._state.open(held.header, held.path, before)
         self._came = Counter(m.disposition for m in before)
-        self._begin(held, cases)
+        self.begin(held, cases)
 
     def _heard(self, message: Any) -> str:
         self._state.heard(message)

@@ -31,8 +31,9 @@ DRIVER = """
 import sys
 from pathlib import Path
 from bench.run import client
-from bench.results.records import CaseStarted, Measurement
-from bench.results.store import RunFolder
+from bench.comparison.kind import KIND as COMPARISON
+from bench.results.messages import CaseStarted
+from bench.results.records import Measurement
 folder = COMPARISON.resume(Path(sys.argv[1]))
 def show(event):
     if isinstance(event, Measurement):

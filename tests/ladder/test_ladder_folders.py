@@ -52,11 +52,12 @@ def test_a_ladder_that_was_killed_goes_on_with_the_cases_left(
     out, err = capsys.readouterr()
     assert code == 0, err
     assert [r["disposition"] for r in json.loads(out)["rungs"]] == ["ok"] * 3
-    assert "[3/3]" in err  # of what was left alone
+    assert "[2/3]" in err
+    assert "[3/3]" in err
     again = LADDER.open(folder.path)
     assert not again.missing()
     assert again.measurements()[0] == done
-    assert again.ladder.environment.machine == "the first"
+    assert again.header.environment.machine == "the first"
     assert main.main(["ladder", "--resume", "half", "--charts", "none"]) == 0  # nothing left: shown again
 
 

@@ -19,6 +19,7 @@ from bench.ladder.show.rows import RungRow, rows
 from bench.results.records import Environment
 from kernels import registry
 from kernels.errors import InputError
+from tests.bench import received
 from tests.ladder.test_ladder import example, measured
 from tests.ladder.test_ladder_precisions import mixed
 
@@ -170,11 +171,12 @@ def test_every_rung_that_a_published_time_names_is_there() -> None:
 def test_runs_and_ladders_are_reported_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved(tmp_path / "one", 1, 1.0)
     (tmp_path / "empty").mkdir()
-    code = main.main(
-        ["runs", "report", str(folder), str(tmp_path / "empty"), "--out", str(tmp_path / "o.md")]
-    )
-    assert code == 2
-    assert "report the two apart" in capsys.readouterr().err
+    for other, why in (
+        (tmp_path / "empty", "holds no run"),
+        (received.run(tmp_path / "run"), "report the two apart"),
+    ):
+        assert main.main(["runs", "report", str(folder), str(other), "--out", str(tmp_path / "o.md")]) == 2
+        assert why in capsys.readouterr().err
     ladder, _ = example()
     LADDER.create(tmp_path / "none", ladder)
     with pytest.raises(InputError, match="no measurement"):

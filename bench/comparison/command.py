@@ -257,3 +257,6 @@ def warn_twice_installed() -> None:
 
     if (sentence := both_runtimes()) is not None:
         print(f"warning: {sentence}", file=sys.stderr)
+
+
+COMMAND = compare  # as main.py finds it
