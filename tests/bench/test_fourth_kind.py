@@ -1,6 +1,8 @@
 """A fourth kind of run costs four files (`fourth/toy`) and changes none: it is found by its file, and all
 that holds for the others holds for it."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -19,6 +21,7 @@ from tests.bench import fourth
 from tests.bench.fourth import planned
 
 RECORDED = Path(__file__).parent / "recorded"
+HERE = client.worker_environment()
 
 
 @pytest.fixture
@@ -58,6 +61,19 @@ def test_it_is_run_watched_and_told(toy, measured, tmp_path, capsys):
     with RunProgress(toy.KIND, 1) as shown:
         client.run(other.job, other.missing(), other, shown)
     assert "[1/1] the square of 3: ok" in capsys.readouterr().err
+
+
+def test_its_command_is_one_of_the_programs(tmp_path):
+    code = (
+        "import sys, bench\n"
+        f"bench.__path__.append({str(fourth.HERE)!r})\n"
+        "import main\n"
+        "sys.exit(main.main(sys.argv[1:]))"
+    )
+    words = ["toy", "--numbers", "3,13", "--out", str(tmp_path / "made")]
+    told = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=HERE)
+    assert (told.returncode, told.stdout) == (1, "3,ok,9\n13,crashed,0\n"), told.stderr
+    assert "[2/2] the square of 13: crashed (the worker ended with exit code 3" in told.stderr
 
 
 def test_the_supervisor_settles_what_a_worker_took_with_it(toy):

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from bench import thin
 from bench.charts import charts
 from bench.charts import ladder as ladder_charts
 from bench.charts import profile as profile_charts
@@ -22,7 +21,7 @@ from bench.charts.definitions import Chart
 from bench.charts.footer import footer
 from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds import folders as bench_folders
-from bench.kinds import summaries
+from bench.kinds import summaries, thin
 from bench.kinds.folders import open_folder
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.show import report as ladder_report
@@ -43,7 +42,7 @@ from tests.fuzz.ours import ours
 
 _LINES = 50  # changed lines a results file
 
-_RECORDS = {"run": store.RUN_FILE, "ladder": store.LADDER_FILE, "profile": store.PROFILE_FILE}
+_RECORDS = {"run": COMPARISON.file, "ladder": LADDER.file, "profile": PROFILE.file}
 
 
 @cache

@@ -97,7 +97,7 @@ KIND: Kind[Toy, Square] = Kind(
     stages={"square": "squaring"},
     verb="toy",
     options=(Option("numbers", one("--numbers", joined)),),
-    thin="bench.toy.saved",
-    saved="bench.toy.saved",
-    report="bench.toy.saved",
+    thin="bench.toy.command",
+    saved="bench.toy.command",
+    report="bench.toy.command",
 )

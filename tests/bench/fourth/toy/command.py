@@ -1,4 +1,4 @@
-"""How one is shown, exported, reported and made small."""
+"""Its command; and how one is shown, exported, reported and made small."""
 
 from __future__ import annotations
 
@@ -8,11 +8,30 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import typer
 
+from bench.commands import measuring, parsing
 from bench.kinds.folders import open_folder
 from bench.results.results_file import line_of
 from bench.results.store import RESULTS_FILE, write_atomically
 
+
+def toy(
+    numbers: str = typer.Option("1", metavar="N,N,…"),
+    out: Path | None = typer.Option(None, metavar="DIR"),
+) -> None:
+    """Square numbers."""
+    from bench.toy.kind import KIND, Toy, ToyCase, ToyJob  # type: ignore[import-not-found]  # while it lies there
+
+    wanted = parsing.integers(numbers, "numbers")
+    header = Toy(job=ToyJob(numbers=wanted), cases=tuple(ToyCase(number=number) for number in wanted))
+    folder = measuring.begin(KIND, header, out)
+    outcome = measuring.measure([folder])
+    show(folder, "table")
+    raise typer.Exit(outcome.status(all(m.disposition == "ok" for m in folder.measurements())))
+
+
+COMMAND = toy
 GRADES, LESS = (None,), "square fewer numbers"
 
 
