@@ -23,6 +23,10 @@ H = TypeVar("H")
 M = TypeVar("M")
 
 
+# What the modules that a kind names do with one.
+_DONE = {"thin": "thinned", "saved": "shown or exported", "report": "reported"}
+
+
 @dataclass(frozen=True)
 class Told:
     """What a folder's header says of it, for a list: `bench.kinds.summaries.Summary` has the rest."""
@@ -171,7 +175,7 @@ class Kind(Generic[H, M]):
         """The module of "thin", "saved" or "report". Raises InputError where this kind has none."""
         name = getattr(self, which)
         if not name:
-            raise InputError(f"of {self.a} there is none of this ({which})")
+            raise InputError(f"{self.a} cannot be {_DONE[which]}: its kind names no module that does it")
         return importlib.import_module(name)
 
 

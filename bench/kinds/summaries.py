@@ -13,7 +13,7 @@ import msgspec
 
 from bench.kinds.folder import Folder
 from bench.kinds.folders import open_folder
-from bench.kinds.registry import Kind, meant
+from bench.kinds.registry import Kind, kinds, meant
 from bench.results.results_file import ResultsFile
 from bench.results.rows import FAILURES
 from bench.results.store import RESULTS_FILE, NewerError
@@ -47,6 +47,11 @@ class Summary:
     @property
     def name(self) -> str:
         return self.path.absolute().name
+
+    @property
+    def layered(self) -> bool:
+        """Whether it can be laid over another."""
+        return any(kind.layered for kind in kinds() if kind.name == self.kind)
 
     @property
     def measured(self) -> int:

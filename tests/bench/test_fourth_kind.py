@@ -1,6 +1,8 @@
 """A fourth kind of run costs four files (`fourth/toy`) and changes none: it is found by its file, and all
 that holds for the others holds for it."""
 
+import dataclasses
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 import main
 from bench.kinds.folders import begin, copy, open_folder
+from bench.kinds.registry import kinds
 from bench.kinds.summaries import listed, summaries
 from bench.kinds.thin import thin
 from bench.results.store import RESULTS_FILE
@@ -146,3 +149,18 @@ def test_without_its_files_its_folder_is_nobodys(tmp_path):
     assert listed(tmp_path) is None
     with pytest.raises(InputError, match="holds no run"):
         open_folder(tmp_path)
+
+
+def test_no_kind_hides_another_and_what_they_name_is_there(toy):
+    found = kinds()
+    assert [kind.name for kind in found] == ["comparison", "ladder", "profile", "toy"]
+    for of in ("name", "file", "verb", "header", "line"):
+        assert len({getattr(kind, of) for kind in found}) == len(found), of
+    for kind in found:
+        for module in filter(None, (kind.worker[0], kind.thin, kind.saved, kind.report)):
+            assert importlib.util.find_spec(module), f"{kind.a} names {module}"
+        assert all(callable(getattr(kind.part("saved"), name)) for name in ("show", "export"))
+        assert kind.part("thin").GRADES
+        assert callable(kind.part("report").write)
+    with pytest.raises(InputError, match="a toy cannot be thinned"):
+        dataclasses.replace(toy.KIND, thin="").part("thin")

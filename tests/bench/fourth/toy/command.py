@@ -21,7 +21,7 @@ def toy(
     out: Path | None = typer.Option(None, metavar="DIR"),
 ) -> None:
     """Square numbers."""
-    from bench.toy.kind import KIND, Toy, ToyCase, ToyJob  # type: ignore[import-not-found]  # while it lies there
+    from bench.toy.kind import KIND, Toy, ToyCase, ToyJob
 
     wanted = parsing.integers(numbers, "numbers")
     header = Toy(job=ToyJob(numbers=wanted), cases=tuple(ToyCase(number=number) for number in wanted))
