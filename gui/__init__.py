@@ -64,8 +64,8 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   LadderQuestion, the table (`gui.pages.ladder.ladder_table`) and the reader
   (`gui.pages.ladder.ladder_reader`: `rung_source`, `rung_diff`, `error_map`) show the state;
   `gui.pages.ladder.ladder_panes` sets them out by the room there is: beside each other, in halves, or
-  behind tabs. `gui.menus.ladder` joins it to the window. One thing is timed at a time: `Session.blockers`
-  and LadderSession's `blocked` say in words why not; what was saved meanwhile is run afterwards.
+  behind tabs. `gui.menus.ladder` joins it to the window. One thing is timed at a time: `Measuring.blockers`,
+  which `MainWindow.join` fills, say in words why not; what was saved meanwhile is run afterwards.
   `gui.form.rung_choices`: rungs chosen, in the form.
 - `gui.sessions.export.Exporter`: orders, each a child process `main.py export …` or `main.py runs copy …`;
   the window draws nothing for paper. `gui.sessions.export_actions` asks where to and tells the status bar's

@@ -40,7 +40,7 @@ class Measuring(QObject):
     logged = Signal(object)
     ended = Signal()
 
-    busy_words = "A run is active"  # and may be cancelled
+    busy_words = "A run is active"
 
     def __init__(
         self,
@@ -88,6 +88,11 @@ class Measuring(QObject):
     @property
     def worker(self) -> WorkerProcess:
         return self._worker
+
+    def occupied(self) -> str:
+        """What blocks others while this measures, "" while it does not."""
+        rest = "; cancel it or wait for its end, so that neither disturbs the other."
+        return self.busy_words + rest if self.active else ""
 
     def blocked(self) -> str:
         """Why nothing may start now, "" if it may."""

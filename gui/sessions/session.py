@@ -23,10 +23,13 @@ from kernels.errors import InputError
 
 
 class Session(Measuring):
-    """Signals beside Measuring's: `doubted` with why a run's kernels are not run unasked and what runs
-    them."""
+    """Signals beside Measuring's: `doubted` with why a run's kernels are not run unasked and what runs them,
+    `opened` with the folder of one that is shown."""
 
     doubted = Signal(str, object)
+    opened = Signal(Path)
+
+    busy_words = "A comparison is running"
 
     def __init__(
         self,
@@ -70,6 +73,10 @@ class Session(Measuring):
         self._show_and_begin(held, missing, held.measurements())
 
     # ------------------------------------------------------------------------------------------ the inside
+
+    def _opened(self, folder: RunFolder, measurements: tuple[Measurement, ...]) -> None:
+        self._state.open(folder.header, folder.path, measurements)
+        self.opened.emit(folder.path)
 
     def _check_free(self) -> None:
         if reason := self.blocked():

@@ -81,8 +81,6 @@ class MainWindow(QMainWindow):
         self.redraw = Redraw(self.state, self)
         self._ended = False
         self._opened_problems = False  # the list of problems came up by itself
-        # Each: what runs, in words, which closing the window would end; "" where nothing does.
-        self.running: list[Callable[[], str]] = [lambda: "A run is active" if self.session.active else ""]
         self.ladders: LadderActions | None = None  # gui.menus.ladder
         self.profiles: ProfileActions | None = None  # gui.menus.timeline
         self.sessions: list[Measuring] = [self.session]  # of every kind
@@ -110,6 +108,16 @@ class MainWindow(QMainWindow):
         """Say why kernels of somebody else's are not run, with a button that runs them."""
         faults.log.info("doubted: %s", reason)
         self.banner.ask(f"{reason[:1].upper()}{reason[1:]}. Read them before you run them.", TRUST, run)
+
+    def join(self, session: Measuring) -> None:
+        """One more that measures: while one does, no other begins."""
+        for other in self.sessions:
+            other.blockers.append(session.occupied)
+            session.blockers.append(other.occupied)
+        self.sessions.append(session)
+        session.told.connect(self.tell)
+        session.logged.connect(self.problems.logged)
+        self.closing.connect(session.quit)
 
     def start(self, job: Job, folder: Path | None = None) -> None:
         """Run a job; what is wrong with it is told."""
@@ -153,7 +161,7 @@ class MainWindow(QMainWindow):
         self._docks.fit(self.width())
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        running = next(filter(None, (words() for words in self.running)), "")
+        running = next((session.busy_words for session in self.sessions if session.writing), "")
         if running and not self._ended and not self._may_end(running):
             event.ignore()
             return

@@ -288,7 +288,7 @@ def test_no_run_is_opened_over_one_that_is_measured(qtbot, window, runs, monkeyp
     monkeypatch.setattr(type(window.session), "active", property(lambda self: True))
     window.findChild(Library).open(runs / "first")
     settle(qtbot, window)
-    assert "A run is active" in window.banner.text
+    assert "A comparison is running" in window.banner.text
     assert window.state.empty
     monkeypatch.undo()
 
