@@ -30,7 +30,6 @@ from bench.run.progress import RunProgress
 from kernels.errors import InputError, KernelError, KernelscopeError
 
 POLL_S = 0.05
-QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
 
 
 class _Saved(threading.Event):
@@ -94,7 +93,7 @@ class Watch:
         self.ladder = msgspec.structs.replace(planned, limits=limits)
         job = self._job
         if not everything:
-            job = msgspec.structs.replace(job, quick=True, budget_s=min(QUICK_BUDGET_S, job.budget_s))
+            job = again.quick(job)
         if changed:
             self._run(job, changed)
         cases = () if everything else again.beside(self.ladder, self.known, changed)

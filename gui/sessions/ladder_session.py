@@ -16,6 +16,7 @@ import msgspec
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
 from bench.kinds import folders
+from bench.ladder import again
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
 from bench.ladder.questions import LadderAnswer, LadderQuestion
@@ -28,7 +29,6 @@ from gui.sessions.own_kernels import OwnKernels
 from kernels.errors import InputError
 
 RETRY_MS = 1000  # until what was saved is tried again, while something else is timed
-QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
 
 
 class LadderSession(Measuring):
@@ -148,10 +148,7 @@ class LadderSession(Measuring):
         """These cases of a ladder, into a folder that goes with the window."""
         spare = QTemporaryDir()
         self._spare.append(spare)
-        job = msgspec.structs.replace(
-            ladder.job, quick=True, budget_s=min(QUICK_BUDGET_S, ladder.job.budget_s)
-        )
-        ladder = msgspec.structs.replace(ladder, job=job, cases=tuple(cases))
+        ladder = msgspec.structs.replace(ladder, job=again.quick(ladder.job), cases=tuple(cases))
         folder = LADDER.create(Path(spare.path()) / "ladder", ladder)
         self._climb(folder, quick=True, together=together)
 
