@@ -6,8 +6,10 @@ sentence; 130 cancelled.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from bench.words import streams
 
@@ -16,11 +18,9 @@ if __name__ == "__main__":  # before what takes its time to load: Ctrl-C is no f
 
 import typer
 
+import bench
 from bench.commands import models, runs
-from bench.commands.compare import compare
 from bench.commands.export import export
-from bench.commands.ladder import ladder
-from bench.commands.profile import profile
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
 from bench.words import plain
@@ -33,11 +33,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(compare)
-app.command()(export)
-app.command()(ladder)
-app.command()(profile)
-app.command()(selfcheck)
+# Those that measure lie with what they measure, found by their file.
+_MEASURING = [
+    importlib.import_module(f"bench.{path.parent.name}.command").COMMAND
+    for place in bench.__path__
+    for path in Path(place).glob("*/command.py")
+]
+for command in sorted([*_MEASURING, export, selfcheck], key=lambda command: command.__name__):
+    app.command()(command)
 runs.app.command()(report)
 app.add_typer(models.app, name="models")
 app.add_typer(runs.app, name="runs")
@@ -63,7 +66,7 @@ def default(context: typer.Context) -> None:
         from gui.shell.app import run
 
         raise typer.Exit(run())
-    from bench.commands import compare as command
+    from bench.comparison import command
 
     print(f"{problem}; here is the default comparison in the terminal", file=sys.stderr)
     raise typer.Exit(command.default())

@@ -24,13 +24,13 @@
   set's images.
 - `bench.results.rows`: measurements with what is derived of them (medians, ratios, verdicts), for charts
   and tables. `bench.results.row_cache` derives them one at a time while a table grows. `bench/commands/`:
-  one module a command of `main.py`; `bench.run.progress`, `bench.ladder.progress` and
-  `bench.profile.progress` (these two by `bench.run.status`) tell on standard error how far it is;
+  one module a command of `main.py`; `bench.run.progress` tells on
+  standard error how far a run of any kind is;
   `bench.measure.telling` is how the worker's runners tell it.
 - `bench.measure.cases`: Job → cases in groups that are timed together; `Job.batches_of(model)` and
   `images_of` heed a model's own sizes; `bench.measure.rung_check`: nodes, rungs and the user's kernel
   files, before anything runs; `bench.run.bounds`: what a job may ask for, and about how long it takes.
-  `bench.run.defaults.JOB`: the default comparison. `bench.run.command`: a job as its command line.
+  `bench.run.defaults.JOB`: the default comparison. `bench.kinds.options`: a job as its command line.
   `bench.measure.worker`: the process, JSON lines; `bench.measure.runner`: group by group;
   `bench.measure.contender`: one case from prepare to Measurement (`bench.measure.outcomes`: what an
   exception makes of it, and whether the device outlived it; `bench.measure.answers.layer_check`: its
@@ -50,12 +50,10 @@
   (`engine.ort.tuning.bearing`).
 - `bench.run.supervisor`: the state machine that watches a worker (bytes, exits, ticks in; actions out),
   without processes or clocks, so that the window and the headless client drive the same one.
-  `bench.run.client`: drives it by subprocess and writes the run folder. `bench.results.store`: run
-  folders (`bench.results.results_file`: their lines, a ladder's and a profile's too).
-- `bench.kinds.summaries`: what a list of runs, ladders and profiles says of each, read quickly (`kind_of`
-  tells them apart); `bench.kinds.folders`: any of the three opened and copied. `bench.thin`: each made
-  small enough to ship, medians and intervals kept; `bench/sample_run/` is one (`python main.py runs thin
-  RUN bench/sample_run` made it).
+  `bench.run.client`: drives it by subprocess and writes the folder (`bench.results.results_file`: its lines).
+- `bench.kinds`: what comparisons, ladders and profiles have in common; `bench.comparison`: what a comparison
+  is among them. Which kinds there are is found by their files, `bench/*/kind.py`; their commands,
+  `bench/*/command.py`.
 - `bench.charts`: records → chart definitions (data), each with a sentence (`findings`) and its small
   print (`footer`); `charts.lay_over` puts a second run's lines into them. `bench.show.draw`
   (`draw_panels`, `draw_together`): matplotlib. `bench.show.tables`: CSV, JSON, Markdown;

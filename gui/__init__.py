@@ -24,8 +24,8 @@ State comes from records alone, and the GUI thread only ever does a slice of any
 - `gui.pages.layers.layer_rows`: measurements → layers side by side, columns and edges;
   `gui.pages.layers.graph_layout` places boxes (nothing of Qt), `gui.pages.layers.model_graph.GraphView`
   draws them, `gui.widgets.colour_scale` colours them and draws the legend.
-- The Timeline page: `gui.sessions.profile_session.ProfileSession` runs `bench.profile.client`'s workers (a
-  process a case), opens profile folders and has events read on a thread; `gui.sessions.profile_state` holds
+- The Timeline page: `gui.sessions.profile_session.ProfileSession` runs a profile's workers (a process
+  a case), opens profile folders and has events read on a thread; `gui.sessions.profile_state` holds
   them. `gui.pages.timeline.timeline_lanes` makes lanes of events and `gui.pages.timeline.timeline_axis`
   says what of them is seen, both without Qt; `gui.pages.timeline.timeline_canvas` (`timeline_paint`,
   `timeline_words`) paints only that, what is narrower than two pixels as shades;
@@ -45,8 +45,10 @@ State comes from records alone, and the GUI thread only ever does a slice of any
 - `gui.shell.actions.Actions`: menus File, Run, View, Help. A group of actions is one module in
   `gui/menus` with `ORDER` and `add_to(window, actions)`. The window offers `state`, `session`, `theming`,
   `settings`, `form`, `tell(sentence)`.
-- `gui.sessions.session.Session`: job → run folder → worker → measurements in the state.
-  `gui.sessions.worker_process.WorkerProcess`: the worker as a QProcess, driven by bench.run.supervisor as the
+- `gui.sessions.measuring.Measuring`: job → folder → worker → what is heard, written and said of it, for a
+  run of any kind; `gui.sessions.session.Session`: comparisons, whose measurements go into the state.
+  `gui.sessions.child.Child`: a process of the window; every other module that starts one has it of this.
+  `gui.sessions.worker_process.WorkerProcess`: the worker in one, driven by bench.run.supervisor as the
   headless client is; its output is taken 16 KiB at a time, for at most 8 ms at a stretch.
   `gui.sessions.run_writer.RunWriter`: a thread that syncs each measurement to the disk before it is shown.
 - The worker starts with the window (`--warm`): it loads its libraries, says Hello (so the form knows the
@@ -56,14 +58,14 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   sample), read by `gui.base.background` off the GUI thread. `RunState.overlay` is a second run
   (`gui.sessions.overlay`); `RunState.charts(model)` has both runs' lines.
 - `gui.pages.ladder`: `gui.sessions.ladder_session.LadderSession` asks (`gui.sessions.ladder_describer`), runs
-  (`WorkerProcess` with the ladder's vocabulary) and reruns what `gui.sessions.kernel_watch` saw saved
+  (as any kind is) and reruns what `gui.sessions.kernel_watch` saw saved
   (`gui.sessions.own_kernels`: which rungs that is), into `gui.sessions.ladder_state.LadderState`; what was
   measured on one node is kept while others are looked at. The bar (`gui.pages.ladder.ladder_bar`) makes a
   LadderQuestion, the table (`gui.pages.ladder.ladder_table`) and the reader
   (`gui.pages.ladder.ladder_reader`: `rung_source`, `rung_diff`, `error_map`) show the state;
   `gui.pages.ladder.ladder_panes` sets them out by the room there is: beside each other, in halves, or
-  behind tabs. `gui.menus.ladder` joins it to the window. One thing is timed at a time: `Session.blockers`
-  and LadderSession's `blocked` say in words why not; what was saved meanwhile is run afterwards.
+  behind tabs. `gui.menus.ladder` joins it to the window. One thing is timed at a time: `Measuring.blockers`,
+  which `MainWindow.join` fills, say in words why not; what was saved meanwhile is run afterwards.
   `gui.form.rung_choices`: rungs chosen, in the form.
 - `gui.sessions.export.Exporter`: orders, each a child process `main.py export …` or `main.py runs copy …`;
   the window draws nothing for paper. `gui.sessions.export_actions` asks where to and tells the status bar's

@@ -16,9 +16,10 @@ import pytest
 from typer.testing import CliRunner
 
 import main
-from bench.commands import compare
+from bench.comparison import command as compare
+from bench.comparison.kind import KIND as COMPARISON
+from bench.comparison.kind import RunFolder
 from bench.results.records import Case, Job, Measurement
-from bench.results.store import RunFolder
 from bench.run import client
 from bench.run.client import Outcome
 from tests.bench import synthetic
@@ -66,7 +67,7 @@ def test_compare_prints_a_table_and_leaves_run_and_charts(
     assert "lenet5-digits, 360 images" in out
     assert "here" in err
     assert sorted(p.suffix for p in Path("here/charts").iterdir()) == [".png"] * 5 + [".svg"] * 5
-    assert len(RunFolder.open(Path("here")).measurements()) == 4
+    assert len(COMPARISON.open(Path("here")).measurements()) == 4
 
 
 def test_machine_formats_have_standard_output_to_themselves(
@@ -161,10 +162,10 @@ def test_resume_keeps_the_settings_it_was_started_with(monkeypatch: pytest.Monke
         "1",
     ]
     assert main.main([*start, "--out", "a"]) == 0
-    job = RunFolder.open(Path("a")).run.job
+    job = COMPARISON.open(Path("a")).header.job
     assert (job.budget_s, job.threads, job.batches) == (0.5, 1, (1,))
     assert main.main(["compare", "--resume", "a", "--charts", "none"]) == 0
-    assert RunFolder.open(Path("a")).run.job == job
+    assert COMPARISON.open(Path("a")).header.job == job
 
 
 def test_a_model_may_have_sizes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +174,7 @@ def test_a_model_may_have_sizes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     line = ["compare", *models, *CPU, "--batch", "1,2", "--batch", "alexnet-digits=4", "--charts", "none"]
     line += ["--images", "alexnet-digits=32", "--no-layer-pass"]
     assert main.main([*line, "--out", "a"]) == 0
-    run = RunFolder.open(Path("a")).run
+    run = COMPARISON.open(Path("a")).header
     assert {(c.model, c.batch, c.images) for c in run.cases} == {
         ("lenet5-digits", 1, 360),
         ("lenet5-digits", 2, 360),
@@ -198,7 +199,7 @@ def test_the_default_comparison_is_one_run_of_two_models(
     assert "alexnet-digits, 16 images" in out
     (path,) = Path("runs").iterdir()
     batches: dict[str, set[int]] = {}
-    for case in RunFolder.open(path).run.cases:
+    for case in COMPARISON.open(path).header.cases:
         batches.setdefault(case.model, set()).add(case.batch)
     assert batches["lenet5-digits"] == {1, 16, 256}
     assert batches["alexnet-digits"] == {1}
@@ -242,8 +243,8 @@ MISTAKES = {
     "compare --dataset mnis": "did you mean mnist",
     "compare --preprocess foo": "raw",
     "compare --out file/below": "cannot",
-    "compare --resume nowhere": "not a run folder",
-    "export nowhere": "not a run folder",
+    "compare --resume nowhere": "holds no run",
+    "export nowhere": "holds no run",
     "ladder convv": "did you mean 'conv'?",
     "ladder conv --node nowhere": "there are conv1, conv2",
     "ladder conv --rung nonsense --device cpu": "no rung 'nonsense' of conv on cpu",
@@ -262,7 +263,7 @@ MISTAKES = {
     "profile --load nowhere": "holds no profile",
     "selfcheck --seed -1": "--seed",
     "selfcheck --times 0": "compares nothing",
-    "runs show nowhere": "not a run folder",
+    "runs show nowhere": "holds no run",
     "runs list nowhere": "no run",
     "models show lenet5-digit": "did you mean lenet5-digits",
     "models show lenet5-digits --plan --batch 0": "batch size 0 is out of range",
@@ -317,7 +318,7 @@ def test_a_broken_model_is_one_sentence(content: bytes, capsys: pytest.CaptureFi
 
 def saved(path: Path) -> Path:
     run, measured = synthetic.run(batches=(1, 4), failures={("engine-cuda", 4): ("crashed", "SIGSEGV")})
-    with RunFolder.create(path, run) as folder:
+    with COMPARISON.create(path, run) as folder:
         for measurement in measured:
             folder.append(measurement)
     return path
@@ -399,6 +400,6 @@ def test_a_real_comparison_through_the_worker() -> None:
     assert [(i["backend"], i["disposition"]) for i in items] == [("engine-cpu", "ok"), ("ort-cpu", "ok")]
     assert all(i["median_s"] > 0 for i in items)
     assert len(list(Path("real/charts").iterdir())) == 5
-    run = RunFolder.open(Path("real")).run
+    run = COMPARISON.open(Path("real")).header
     assert run.command.endswith("--format json")
     assert msgspec.json.decode(Path("real/run.json").read_bytes())["environment"]["cpu"]

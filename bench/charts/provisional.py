@@ -9,7 +9,7 @@ import msgspec
 
 from bench.charts import builders
 from bench.charts.definitions import Axis, Chart, Point, Series
-from bench.results.records import Provisional
+from bench.results.messages import Provisional
 from bench.results.rows import label, title
 from bench.words import palette, units
 

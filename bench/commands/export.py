@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
-    from bench.charts import Chart, RunData
+    from bench.charts import Chart
 
 LARGEST_SCALE = 8.0
 
@@ -33,8 +33,7 @@ def export(
 ) -> None:
     """Draw the charts of a saved run, ladder or profile again."""
     from bench.commands import parsing
-    from bench.ladder.store import is_ladder
-    from bench.profile.store import is_profile
+    from bench.kinds.folders import open_folder
     from bench.show.draw import FORMATS
     from kernels.errors import InputError
 
@@ -49,8 +48,11 @@ def export(
         formats = parsing.formats(charts, known)
     if not formats and not csv:
         raise InputError("nothing to export: name chart formats by --charts, or give --csv")
-    read = _ladder if is_ladder(run) else _profile if is_profile(run) else _run
-    everything, numbers = read(run, over)
+    folder = open_folder(run)
+    if over is not None and not folder.kind.layered:
+        raise InputError(f"--over lays one run over another; {folder.kind.a} cannot be laid over one")
+    saved = folder.kind.part("saved")
+    everything, numbers = saved.export(folder, over)
     made = _named(everything(), chart) if formats else []
     if file is not None:
         if len(made) != 1:
@@ -62,113 +64,14 @@ def export(
         return
     target = out or run / "charts"
     _write(made, formats, scale, target)
-    if is_profile(run) and not chart:
-        _timeline(run, [name for name in formats if name != "csv"], target)
+    if not chart and hasattr(saved, "pictures"):  # those that are no charts
+        for written in saved.pictures(folder, [name for name in formats if name != "csv"], target):
+            print(written, flush=True)
     if csv:
         for name, text in numbers().items():
             _save(target / name, text.encode())
     if formats and not made:
         print(f"{run} has no case with numbers to draw", file=sys.stderr)
-
-
-# The charts of what was exported, and its numbers as CSV by the name of the file.
-Parts = tuple[Callable[[], list["Chart"]], Callable[[], dict[str, str]]]
-
-
-def _run(run: Path, over: Path | None) -> Parts:
-    from bench.results.rows import rows
-    from bench.show import tables
-
-    data = _read(run)
-
-    def numbers() -> dict[str, str]:
-        return {
-            "results.csv": tables.to_csv(tables.records(rows(data[1]))),
-            "layers.csv": tables.to_csv(tables.layer_records(data[1]), tables.LAYER_COLUMNS),
-        }
-
-    return lambda: _charts(data, over), numbers
-
-
-def _ladder(path: Path, over: Path | None) -> Parts:
-    from bench.charts import ladder as ladder_charts
-    from bench.ladder.show import tables as ladder_tables
-    from bench.ladder.show.rows import rows
-    from bench.ladder.store import LadderFolder
-    from kernels.errors import InputError
-
-    if over is not None:
-        raise InputError("--over lays one run over another; a ladder cannot be laid over one")
-    folder = LadderFolder.open(path)
-    measurements = folder.measurements()
-    if not measurements:
-        raise InputError(
-            f"{path} holds no measurement yet; `python main.py ladder --resume {path}` takes them"
-        )
-    rungs = rows(folder.ladder, measurements)
-    return lambda: ladder_charts.charts(folder.ladder, rungs), lambda: {
-        "results.csv": ladder_tables.to_csv([*rungs, *rows(folder.ladder, measurements, "model")])
-    }
-
-
-def _profile(path: Path, over: Path | None) -> Parts:
-    from bench.charts import profile as profile_charts
-    from bench.commands.profile import Shown, tables_of
-    from bench.profile.show.output import to_csv
-    from bench.profile.store import ProfileFolder
-    from kernels.errors import InputError
-
-    if over is not None:
-        raise InputError("--over lays one run over another; a profile cannot be laid over one")
-    folder = ProfileFolder.open(path)
-    fine = [made for made in folder.measurements() if made.disposition == "ok"]
-    if not fine:
-        raise InputError(f"{path} holds no profile of a case; `python main.py profile` takes one")
-
-    def numbers() -> dict[str, str]:
-        found: dict[str, str] = {}
-        for name in ("breakdown", "cold", "process"):  # one of all cases; the others, one a case
-            found |= {f"{name}.csv": to_csv(table) for table in tables_of(folder, fine, Shown(table=name))}
-        for made in fine:
-            for name in ("activities", "calls", "findings", "counters"):
-                for table in tables_of(folder, [made], Shown(table=name)):
-                    found[f"{made.case.key}-{name}.csv"] = to_csv(table)
-        return found
-
-    return lambda: profile_charts.charts(folder.profile, fine, folder.events), numbers
-
-
-def _timeline(path: Path, formats: Sequence[str], target: Path) -> None:
-    """The pictures of a profile's timeline, which are no charts."""
-    from bench.profile.show import draw_timeline
-    from bench.profile.store import ProfileFolder
-
-    folder = ProfileFolder.open(path)
-    fine = [made for made in folder.measurements() if made.disposition == "ok"]
-    shown = [(made, folder.events(made)) for made in fine]
-    for written in draw_timeline.write(folder.profile, shown, target, formats):
-        print(written, flush=True)
-
-
-def _read(run: Path) -> RunData:
-    from bench.results.rows import in_order
-    from bench.results.store import RunFolder
-    from kernels.errors import InputError
-
-    folder = RunFolder.open(run)
-    measurements = in_order(folder.run, folder.measurements())
-    if not measurements:
-        raise InputError(
-            f"{run} holds no measurement yet; `python main.py compare --resume {run}` takes them"
-        )
-    return folder.run, measurements
-
-
-def _charts(data: RunData, over: Path | None) -> list[Chart]:
-    from bench.charts import charts, lay_over, short_name
-
-    made = charts([data])
-    return made if over is None else lay_over(made, charts([_read(over)]), short_name(over))
 
 
 def _named(made: Sequence[Chart], names: Sequence[str]) -> list[Chart]:

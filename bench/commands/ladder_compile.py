@@ -8,10 +8,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bench.commands.measuring import CANCELLED
+
 if TYPE_CHECKING:
     from bench.ladder.records import LadderJob, RungMeasurement
 
-CANCELLED = 130
 DEVICE = "cuda"
 
 

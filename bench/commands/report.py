@@ -22,21 +22,12 @@ def report(
     """Write a report of saved runs: what was measured how, a table and charts a model, what falls short. Of
     ladders: a table, charts and a sentence a rung for every batch size, and an overview of each node. Of
     profiles: where the time goes, case by case, and what starting cold costs."""
-    from bench.ladder.store import is_ladder
-    from bench.profile.store import is_profile
+    from bench.kinds.folders import open_folder
     from kernels.errors import InputError
 
-    ladders = [path for path in runs if is_ladder(path)]
-    profiles = [path for path in runs if is_profile(path)]
-    for what, its in (("a ladder", ladders), ("a profile", profiles)):
-        if its and len(its) != len(runs):
-            other = next(path for path in runs if path not in its)
-            raise InputError(f"{its[0]} is {what} and {other} is none: report the two apart")
-    if profiles:
-        from bench.profile.show.report import write
-    elif ladders:
-        from bench.ladder.show.report import write
-    else:
-        from bench.show.report import write
-    for path in write(runs, out, charts, title):
+    kinds = [open_folder(path).kind for path in runs]
+    for kind, path in zip(kinds, runs, strict=True):
+        if kind is not kinds[0]:
+            raise InputError(f"{runs[0]} is {kinds[0].a} and {path} is {kind.a}: report the two apart")
+    for path in kinds[0].part("report").write(runs, out, charts, title):
         print(path)

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
-
-if TYPE_CHECKING:
-    from bench.ladder.store import LadderFolder
-    from bench.profile.store import ProfileFolder
-    from bench.results.store import RunFolder
 
 app = typer.Typer(no_args_is_help=True, help="Saved runs, ladders and profiles.", rich_markup_mode=None)
 
@@ -59,60 +53,19 @@ def show_command(
     from bench.commands import parsing
     from bench.commands.terminal import console
     from bench.kinds.folders import open_folder
-    from bench.ladder.store import LadderFolder
-    from bench.profile.store import ProfileFolder
-    from bench.results.store import RunFolder, instead
     from bench.show.tables import FORMATS
     from kernels.errors import InputError
 
     wanted = parsing.one_of(output, FORMATS, "format")
     folder = open_folder(run)
-    lines: tuple[str, ...]
-    if layers and not isinstance(folder, RunFolder):
-        raise InputError(f"--layers is of a comparison; {run} is none{instead(run)}")
-    if isinstance(folder, LadderFolder):
-        lines, left, cases = _ladder(folder, wanted)
-    elif isinstance(folder, ProfileFolder):
-        lines, left, cases = _profile(folder, wanted)
-    else:
-        lines, left, cases = _comparison(folder, wanted, layers)
+    if layers and not folder.kind.layered:
+        raise InputError(f"--layers is of a comparison; {run} is none, but holds {folder.kind.a}")
+    lines = folder.kind.part("saved").show(folder, wanted, layers)
     if wanted == "table":
         for line in lines:
             console().print(line, style="dim", markup=False)
-        if left:
-            console().print(f"{left} of {cases} cases are not measured yet", style="yellow")
-
-
-# What stands below the tables, how many cases are not measured yet, and how many there are.
-_Foot = tuple[tuple[str, ...], int, int]
-
-
-def _comparison(folder: RunFolder, wanted: str, layers: bool) -> _Foot:
-    from bench.charts.footer import footer
-    from bench.commands.compare import Output, show
-    from bench.results.rows import in_order
-
-    measurements = in_order(folder.run, folder.measurements())
-    show([(folder.run, measurements)], Output(wanted, (), layers))
-    return tuple(footer([folder.run], measurements)), len(folder.missing()), len(folder.run.cases)
-
-
-def _ladder(folder: LadderFolder, wanted: str) -> _Foot:
-    from bench.charts.ladder import footer
-    from bench.commands.ladder import show
-
-    show(folder, folder.measurements(), wanted)
-    return tuple(footer(folder.ladder)), len(folder.missing()), len(folder.ladder.cases)
-
-
-def _profile(folder: ProfileFolder, wanted: str) -> _Foot:
-    from bench.charts.footer import machine
-    from bench.commands.profile import Shown, show
-
-    measurements = folder.measurements()
-    show(folder, measurements, Shown(format=wanted))
-    cases = len(folder.profile.cases)
-    return (machine(folder.profile),), cases - len(measurements), cases
+        if left := len(folder.missing()):
+            console().print(f"{left} of {len(folder.cases)} cases are not measured yet", style="yellow")
 
 
 @app.command("thin")
@@ -126,7 +79,7 @@ def thin_command(
     Charts and tables stay, most raw samples go; where that is not enough, a ladder's error maps, and the
     events of a profile's middle batch sizes.
     """
-    from bench.thin import thin
+    from bench.kinds.thin import thin
 
     print(f"{target}: {thin(run, target, nbytes):,} bytes")
 

@@ -165,7 +165,7 @@ def _apart(held: Selfcheck, path: Path | None, output: str) -> int:
     """The same by a process of its own: a model's file may be anybody's, and is never loaded in the
     command's. The exit code."""
     from bench.measure import selfcheck as check
-    from bench.run.supervisor import exit_words
+    from bench.run.exits import exit_words
     from kernels.errors import ModelError
 
     with tempfile.TemporaryDirectory() as folder:
@@ -234,16 +234,16 @@ def page(held: Selfcheck) -> str:
 
 def _command(held: Selfcheck) -> str:
     """The command that makes it."""
-    from bench.results.records import Job
-    from bench.run import command
 
     job = held.job
     words = ["python", "main.py", "selfcheck", *job.models]
     for backend in job.backends:
         words += ["--backend", backend]
-    words += ["--batch", command.batches(job.batches), "--precision", ",".join(job.precisions)]
+    from bench.kinds import options
+
+    words += ["--batch", options.batches(job.batches), "--precision", ",".join(job.precisions)]
     words += ["--times", str(held.times), "--instances", str(held.instances)]
-    return shlex.join([*words, *command.measuring(job, Job(models=(), backends=()))])
+    return shlex.join([*words, *options.arguments(job, options.MEASURING)])
 
 
 def table(found: Sequence[Comparison]) -> RenderableType:

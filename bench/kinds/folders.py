@@ -1,33 +1,59 @@
-"""What lies in a folder, whichever of the three it is: a comparison's run, a ladder or a profile."""
+"""Runs of whichever kind: begun, opened, copied."""
 
 from __future__ import annotations
 
+import datetime
 import shutil
 from pathlib import Path
+from typing import Any, TypeVar
 
-from bench.kinds.summaries import kind_of
-from bench.ladder.store import LadderFolder
-from bench.profile.store import ProfileFolder
+import msgspec
+
+from bench.kinds.folder import Folder
+from bench.kinds.registry import Kind, any_kind, kinds, meant
+from bench.results import trust
 from bench.results.inside import files
-from bench.results.store import RunFolder
 from kernels.errors import InputError
 
-Folder = RunFolder | LadderFolder | ProfileFolder
+H = TypeVar("H")
+M = TypeVar("M")
 
 
-def open_folder(path: Path) -> Folder:
-    """Raises InputError where there is none of the three, or it is broken or of a newer version."""
-    match kind_of(path):
-        case "ladder":
-            return LadderFolder.open(path)
-        case "profile":
-            return ProfileFolder.open(path)
-        case _:
-            return RunFolder.open(path)
+def begin(kind: Kind[H, M], header: H, path: Path | None, runs: Path, command: str) -> Folder[H, M]:
+    """A new one in `path` (None: a dated folder in `runs`), started now by `command`; going on with it runs
+    the kernels that it names unasked. Raises InputError where it cannot be made."""
+    stamp = datetime.datetime.now().astimezone()
+    header = msgspec.structs.replace(  # type: ignore[type-var]  # every header is a record
+        header, command=command, created_at=stamp.isoformat(timespec="seconds")
+    )
+    job: Any = header.job  # type: ignore[attr-defined]
+    folder = kind.create(path or _new_path(runs, f"{stamp:%Y%m%d-%H%M%S}-{kind.titled(job)}"), header)
+    trust.remember(folder.path, getattr(job, "kernel_dirs", ()))
+    return folder
+
+
+def _new_path(runs: Path, name: str) -> Path:
+    """A path in `runs` that nothing has yet."""
+    number, path = 1, runs / name
+    while path.exists():
+        number += 1
+        path = runs / f"{name}-{number}"
+    return path
+
+
+def open_folder(path: Path) -> Folder[Any, Any]:
+    """Raises InputError where there is none, or it is broken or of a newer version."""
+    kind = meant(path)
+    if kind is None:
+        if Path(path).is_file():
+            raise InputError(f"{path} is a file; name the folder of {any_kind()}")
+        names = ", ".join(kind.file for kind in kinds())
+        raise InputError(f"{path} holds no run: there is none of {names} in it")
+    return kind.open(path)
 
 
 def copy(source: Path, target: Path) -> Path:
-    """Copy a run, ladder or profile to the new or empty folder `target`, files in the making left out.
+    """Copy one to the new or empty folder `target`, files in the making left out.
 
     Raises InputError where the source is none or has links that lead out of it, the target holds something
     or cannot be written.

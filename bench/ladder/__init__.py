@@ -16,14 +16,14 @@ worker.
   (`python -m tests.judge.mistakes`), and right rungs, none of which may be accused (`… .honest`).
 - `bench.ladder.records` (LadderJob, RungCase, RungMeasurement, Ladder, messages; reaches nothing but
   msgspec), `bench.ladder.plan` (what was typed → job and cases), `bench.ladder.measure.runner` (in the
-  worker, `--ladder`; `entrants`: a case made ready to be timed), `bench.ladder.client` (drives it:
-  bench.run.supervisor with a vocabulary of its own), `bench.ladder.store` (`ladder.json`,
-  `results.jsonl`, `errors/<rung>.npz`), `bench.ladder.show.rows`, `bench.ladder.show.tables`,
-  `bench.charts.ladder`, `bench.ladder.watch` (by `bench.results.sources`; `again`: what a saved rung is
-  compared with is timed anew, together with it, once its verdict is shown), `bench.ladder.measure.warm`
-  (what a worker loads and rehearses before it has a job, the next one's as soon as one has ended),
-  `bench.ladder.template`. `bench.measure.limits` and `engine.probe`: what the machine was measured to
-  reach, copying (in memory, and within its caches), in float32 and on its matrix units.
+  worker, `--ladder`; `entrants`: a case made ready to be timed), `bench.ladder.kind` (what a ladder is among
+  the kinds of run: `ladder.json`, `results.jsonl`, `errors/<rung>.npz`), `bench.ladder.command`,
+  `bench.ladder.show.rows`, `bench.ladder.show.tables`, `bench.charts.ladder`, `bench.ladder.watch` (by
+  `bench.results.sources`; `again`: what a saved rung is compared with is timed anew, together with it, once
+  its verdict is shown), `bench.ladder.measure.warm` (what a worker loads and rehearses before it has a job,
+  the next one's as soon as one has ended), `bench.ladder.template`. `bench.measure.limits` and
+  `engine.probe`: what the machine was measured to reach, copying (in memory, and within its caches), in
+  float32 and on its matrix units.
 - A rung is judged by its own precision's bound and held against the reference in that precision
   (`fp32-tc` against fp32's) and against the rung below it in that precision; what stands beside the
   ladder (side rungs, a library's, the first of another precision) against the ladder's highest in fp32
@@ -39,7 +39,7 @@ worker.
   rung for architectures by name and takes the compile-time facts that a rung's session has, without a
   device; `bench.ladder.show.compiled_tables`.
 - `bench.run.chosen_rungs`: `--rung [MODEL:]NODE=[DEVICE/]RUNG`; `Material.options_for(device)` has those
-  meant for it. `bench.ladder.command`: a ladder's job as its command line. `bench.charts.ladder_live`: a
+  meant for it. `bench.charts.ladder_live`: a
   ladder's charts while it is climbed, from what each rung takes so far (`RungProvisional`).
 - A ladder's folder is a run's sibling: `runs list`, `runs show`, the window's Runs page, `export` and
   `ladder --resume` know it; a profile's too, but for the last. A ladder opened in the window is shown as

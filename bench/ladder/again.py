@@ -7,10 +7,16 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from bench.ladder.records import Ladder, RungCase, RungMeasurement
+from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.ladder.show.rows import rows
 
 EARLIER = "it was timed before what was saved last"
+QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
+
+
+def quick(job: LadderJob) -> LadderJob:
+    """The same for what was just saved: fewer checks and samples, as somebody waits."""
+    return msgspec.structs.replace(job, quick=True, budget_s=min(QUICK_BUDGET_S, job.budget_s))
 
 
 def beside(

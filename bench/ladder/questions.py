@@ -7,7 +7,8 @@ open; it times nothing. Like bench.ladder.records this module reaches nothing bu
 from __future__ import annotations
 
 from bench.ladder.records import Ladder, RungCase
-from bench.results.records import Message, Record
+from bench.results.messages import Message
+from bench.results.records import Record
 
 # Argument that tells a worker that it will be asked, not given work.
 DESCRIBE = "--describe"

@@ -11,15 +11,11 @@ from typing import Literal
 
 import msgspec
 
+from bench.results.messages import Done, Hello, Log, Message, Progress
 from bench.results.records import (
     Disposition,
-    Done,
     Environment,
     ErrorStats,
-    Hello,
-    Log,
-    Message,
-    Progress,
     Record,
     Telemetry,
     Validity,

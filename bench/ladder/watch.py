@@ -19,18 +19,17 @@ from pathlib import Path
 import msgspec
 
 from bench.ladder import again
-from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
-from bench.ladder.progress import LadderProgress
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.ladder.show.tables import terminal
-from bench.ladder.store import LadderFolder
 from bench.results.sources import Stamps, stamps
+from bench.run import client
+from bench.run.progress import RunProgress
 from kernels.errors import InputError, KernelError, KernelscopeError
 
 POLL_S = 0.05
-QUICK_BUDGET_S = 0.3  # of samples, for a rung that was just saved
 
 
 class _Saved(threading.Event):
@@ -54,7 +53,7 @@ class Watch:
         self._job = job
         self._show = show
         self._seen = stamps(job.kernel_dirs)
-        self._spare = ladder_client.Spare()
+        self._spare = client.Spare(LADDER)
         self._sources: dict[str, str] = {}
         self.known: dict[str, RungMeasurement] = {}
         self.ladder: Ladder | None = None
@@ -94,7 +93,7 @@ class Watch:
         self.ladder = msgspec.structs.replace(planned, limits=limits)
         job = self._job
         if not everything:
-            job = msgspec.structs.replace(job, quick=True, budget_s=min(QUICK_BUDGET_S, job.budget_s))
+            job = again.quick(job)
         if changed:
             self._run(job, changed)
         cases = () if everything else again.beside(self.ladder, self.known, changed)
@@ -119,15 +118,15 @@ class Watch:
         ladder = msgspec.structs.replace(self.ladder, job=job, cases=tuple(cases))
         with (
             tempfile.TemporaryDirectory(prefix="kernelscope-") as directory,
-            LadderProgress(len(ladder.cases)) as progress,
+            RunProgress(LADDER, len(ladder.cases)) as progress,
         ):
-            folder = LadderFolder.create(Path(directory) / "ladder", ladder)
-            outcome = ladder_client.run(job, ladder.cases, folder, progress, stop=saved, spare=self._spare)
+            folder = LADDER.create(Path(directory) / "ladder", ladder)
+            outcome = client.run(job, ladder.cases, folder, progress, stop=saved, spare=self._spare)
             dropped = saved is not None and saved.is_set()
             if not (dropped and outcome.cancelled):  # a part of what is compared is nothing to compare
                 self.known |= {m.case.key: m for m in folder.measurements()}
             self.ladder = msgspec.structs.replace(
-                self.ladder, limits=folder.ladder.limits, environment=folder.ladder.environment
+                self.ladder, limits=folder.header.limits, environment=folder.header.environment
             )
             if outcome.reason and not dropped:
                 print(outcome.reason, file=sys.stderr)

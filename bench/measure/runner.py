@@ -23,20 +23,18 @@ from bench.measure.timing import Rules, Stopped, time_together
 from bench.measure.tuned import tuning
 from bench.measure.tuned.reference import DeviceLost
 from bench.questions import model_questions
-from bench.results.records import (
-    Case,
+from bench.results.messages import (
     CaseStarted,
     Done,
     Hello,
-    Job,
     Log,
     Measured,
-    Measurement,
     ModelLoaded,
     Provisional,
     Start,
     WorkerMessage,
 )
+from bench.results.records import Case, Job, Measurement
 from bench.run.supervisor import LOAD
 from engine import backends
 from engine.apart import pool

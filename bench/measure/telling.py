@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from bench.measure.timing import Stopped
-from bench.results.records import Progress
+from bench.results.messages import Progress
 
 QUIET_S = 0.2  # progress within a stage is told no more often
 

@@ -18,7 +18,7 @@ import msgspec
 
 from bench.ladder.questions import DESCRIBE, LadderAnswer
 from bench.ladder.records import LADDER, LadderMessage, LadderStart
-from bench.results.records import Done, Hello, Log, Start, WorkerMessage
+from bench.results.messages import Done, Hello, Log, Start, WorkerMessage
 from bench.run.supervisor import RESTART_STATUS, WARM
 from kernels import ends
 

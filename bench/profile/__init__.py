@@ -6,9 +6,9 @@ process used is the case's alone.
 
 - `bench.profile.records` (ProfileJob, CaseProfile) and `bench.profile.events` (Activity, ApiCall,
   Interval, Mark, all on the worker's perf_counter from the start of its process; reaches nothing but
-  msgspec), `bench.profile.plan`, `bench.profile.command`, `bench.profile.client` (drives it:
-  bench.run.supervisor with a vocabulary of its own), `bench.profile.store` (`profile.json`,
-  `results.jsonl`, `events/<case>.jsonl.gz`).
+  msgspec), `bench.profile.plan`, `bench.profile.kind` (what a profile
+  is among the kinds of run: `profile.json`, `results.jsonl`), `bench.profile.event_files`
+  (`events/<case>.jsonl.gz`), `bench.profile.command`.
 - In the worker, `bench.profile.measure.runner`: a cold start told apart (`bench.profile.measure.cold`),
   samples and end-to-end passes without any profiler, then `bench.profile.measure.session`: a session from
   its creation to its close under the profilers, put together by `bench.profile.measure.merge`.

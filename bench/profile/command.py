@@ -1,44 +1,153 @@
-"""A profile's job as the command line that takes the same one without a window."""
+"""`profile`: where the time of a model goes on each backend, in tables, charts and a timeline."""
 
 from __future__ import annotations
 
-import shlex
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bench.profile.records import ProfileJob
-from bench.run.command import batches
+import typer
 
-_PLAIN = ProfileJob(model="", backends=())
+if TYPE_CHECKING:
+    from bench.profile.kind import ProfileFolder
+    from bench.profile.records import CaseProfile, ProfileJob
+    from bench.profile.show.saved import Shown
 
-
-def arguments(job: ProfileJob) -> list[str]:
-    """What follows `python main.py`; options that have the command's own default are left out."""
-    words = ["profile", job.model]
-    if job.backends:
-        words += ["--backend", ",".join(job.backends)]
-    words += ["--batch", batches(job.batches)]
-    if job.precision != _PLAIN.precision:
-        words += ["--precision", job.precision]
-    if job.runs != _PLAIN.runs:
-        words += ["--runs", str(job.runs)]
-    if job.counters:
-        words += ["--counters"]
-    if job.dataset is not None:
-        words += ["--dataset", job.dataset]
-    if job.preprocess is not None:
-        words += ["--preprocess", job.preprocess]
-    if job.threads is not None:
-        words += ["--threads", str(job.threads)]
-    for node, rung in job.rungs.items():
-        words += ["--rung", f"{node}={rung}"]
-    for folder in job.kernel_dirs:
-        words += ["--kernels", folder]
-    if job.budget_s != _PLAIN.budget_s:
-        words += ["--budget", f"{job.budget_s:g}"]
-    if job.timeout_s != _PLAIN.timeout_s:
-        words += ["--timeout", f"{job.timeout_s:g}"]
-    return words
+TABLES = ("all", "activities", "calls", "breakdown", "cold", "process", "findings", "counters", "report")
+GROUPS = ("name", "operator", "node")
+WINDOWS = ("pass", "all", "create", "close")
 
 
-def command_line(job: ProfileJob) -> str:
-    """The whole command, quoted for a shell."""
-    return shlex.join(["python", "main.py", *arguments(job)])
+def profile(
+    context: typer.Context,
+    model: str = typer.Argument("lenet5-digits", metavar="MODEL", help="Of the catalogue, or an .onnx file."),
+    backend: list[str] = typer.Option(
+        [], metavar="NAME,NAME", help="May be repeated; without it, all that can run here."
+    ),
+    batch: str = typer.Option("1", metavar="N,N,…", help="Batch sizes; 1..1024 goes by doubling."),
+    precision: str = typer.Option("fp32", metavar="P", help="One of fp32, fp32-tc, tf32, fp16."),
+    runs: int = typer.Option(0, metavar="K", show_default=False, help="Profiled passes; else 5."),
+    report: bool = typer.Option(
+        False, "--report", help="The course report's table: one pass each, time by batch and by call."
+    ),
+    trace: Path | None = typer.Option(None, metavar="FILE", help="Also a trace for Perfetto or Chrome."),
+    counters: bool = typer.Option(
+        False, "--counters", help="Also what the GPU's hardware counts, by Nsight Compute (ncu)."
+    ),
+    dataset: str = typer.Option("", metavar="NAME|folder:DIR|random", help="Images; else the model's own."),
+    preprocess: str = typer.Option("", metavar="P", help="raw, unit (0 to 1) or MEAN,STD."),
+    threads: int = typer.Option(0, metavar="N", show_default=False, help="CPU threads; else one a core."),
+    rung: list[str] = typer.Option([], metavar="NODE=RUNG", help="Kernel for a node; may be repeated."),
+    kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
+    budget: float = typer.Option(2.0, metavar="S", help="The most seconds of unprofiled samples a case."),
+    timeout: float = typer.Option(600.0, metavar="S", help="Seconds after which a case is given up."),
+    table: str = typer.Option("all", metavar="|".join(TABLES), help="Which table."),
+    by: str = typer.Option("name", metavar="|".join(GROUPS), help="How kernels are put together."),
+    window: str = typer.Option("pass", metavar="|".join(WINDOWS), help="Which part of the session."),
+    match: str = typer.Option("", metavar="TEXT", help="Only kernels and calls whose name holds it."),
+    full_names: bool = typer.Option(False, "--full-names", help="Kernels' names with templates and all."),
+    load: Path | None = typer.Option(None, metavar="DIR", help="Show a profile that was made before."),
+    out: Path | None = typer.Option(None, metavar="DIR", help="The folder; else a dated one in ./runs."),
+    charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Of png, svg, pdf; or none."),
+    output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
+) -> None:
+    """Profile a model's forward pass: kernels, copies, calls, gaps; and what starting cold costs.
+
+    Each case has a process of its own: a cold start told apart, unprofiled times, then a profiled session.
+    Exit code 0: all well; 1: a case failed; 2: bad input; 130: cancelled.
+    """
+    from bench.commands import parsing
+    from bench.profile.records import ProfileJob
+    from bench.profile.show.saved import Shown
+    from bench.show.tables import FORMATS
+    from kernels.errors import InputError
+
+    shown = Shown(
+        format=parsing.one_of(output, FORMATS, "format"),
+        table=parsing.one_of("report" if report and table == "all" else table, TABLES, "table"),
+        by=parsing.one_of(by, GROUPS, "grouping"),
+        window=parsing.one_of(window, WINDOWS, "window"),
+        match=match,
+        full_names=full_names,
+    )
+    formats = parsing.formats(charts)
+    if trace is not None and trace.is_dir():
+        raise InputError(f"--trace {trace} is a folder: name a file in it")
+    if load is not None:
+        raise typer.Exit(again(load, shown, trace))
+    usual = ProfileJob(model="", backends=())
+    job = ProfileJob(
+        model=model,
+        backends=parsing.named(backend, "backend"),
+        batches=parsing.integers(batch, "batch"),
+        precision=precision,
+        runs=runs if parsing.given(context, "runs") else 1 if report else usual.runs,
+        warm_up=0 if report else usual.warm_up,
+        dataset=dataset or None,
+        preprocess=preprocess or None,
+        threads=threads if parsing.given(context, "threads") else None,
+        rungs=parsing.rungs(rung),
+        kernel_dirs=tuple(str(Path(folder).expanduser().absolute()) for folder in kernels),
+        budget_s=budget,
+        timeout_s=timeout,
+        counters=counters,
+    )
+    raise typer.Exit(run(job, out, shown, formats, trace))
+
+
+def run(job: ProfileJob, out: Path | None, shown: Shown, formats: Sequence[str], trace: Path | None) -> int:
+    """Profile a job's cases into a folder and show them. The exit code."""
+    from bench.commands import measuring
+    from bench.profile.kind import KIND as PROFILE
+    from bench.profile.records import Profile
+    from bench.profile.show import saved
+    from bench.questions import model_questions
+
+    job, cases = model_questions.profile(job)
+    folder = measuring.begin(PROFILE, Profile(job=job, cases=cases), out)
+    outcome = measuring.measure([folder])
+    measurements = folder.measurements()
+    saved.print_tables(folder, measurements, shown)
+    print(f"profile: {folder.path}", file=sys.stderr)
+    _write(folder, measurements, formats, trace)
+    return outcome.status(
+        len(measurements) == len(cases) and all(m.disposition == "ok" for m in measurements)
+    )
+
+
+def again(path: Path, shown: Shown, trace: Path | None) -> int:
+    """Show a profile that was made before."""
+    from bench.profile.kind import KIND as PROFILE
+    from bench.profile.show import saved
+
+    folder = PROFILE.open(path)
+    measurements = folder.measurements()
+    saved.print_tables(folder, measurements, shown)
+    _write(folder, measurements, (), trace)
+    return 0 if all(m.disposition == "ok" for m in measurements) else 1
+
+
+def _write(
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], formats: Sequence[str], trace: Path | None
+) -> None:
+    from bench.charts import profile as profile_charts
+    from bench.commands import measuring
+    from bench.profile.event_files import events_in
+    from bench.profile.show import saved
+    from bench.profile.show import trace as profile_trace
+    from bench.show import draw
+
+    fine = [made for made in measurements if made.disposition == "ok"]
+    if trace is not None and fine:
+        profile_trace.write(trace, [(made, events_in(folder.path, made)) for made in fine])
+        print(f"trace: {trace} (open it at ui.perfetto.dev)", file=sys.stderr)
+    if formats and fine:
+        made = profile_charts.charts(folder.header, fine, partial(events_in, folder.path))
+        written = draw.write(made, folder.path / "charts", formats)
+        written += saved.pictures(folder, formats, folder.path / "charts")
+        measuring.tell_charts(folder.path, len(written))
+
+
+COMMAND = profile  # as main.py finds it

@@ -13,19 +13,8 @@ import msgspec
 
 from bench.ladder.records import Limits
 from bench.profile.events import Mark
-from bench.results.records import (
-    Case,
-    Disposition,
-    Done,
-    Environment,
-    Hello,
-    Log,
-    Message,
-    ModelInfo,
-    Progress,
-    Record,
-    Telemetry,
-)
+from bench.results.messages import Done, Hello, Log, Message, Progress
+from bench.results.records import Case, Disposition, Environment, ModelInfo, Record, Telemetry
 
 SCHEMA = 1
 # Argument that tells a worker that it will be given a ProfileStart.

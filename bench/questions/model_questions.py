@@ -24,9 +24,11 @@ import msgspec
 
 from bench.profile.records import ProfileJob
 from bench.questions import confined
-from bench.results.records import Case, Job, Progress
+from bench.results.messages import Progress
+from bench.results.records import Case, Job
 from bench.run.client import worker_environment
-from bench.run.supervisor import LINE_LIMIT_NBYTES, exit_words, last_line, signal_name
+from bench.run.exits import exit_words, last_line, signal_name
+from bench.run.supervisor import LINE_LIMIT_NBYTES
 from kernels import errors
 from kernels.errors import KernelscopeError, ModelError
 from models import names

@@ -28,7 +28,7 @@ from bench.questions.model_questions import (
     WhichNode,
     WhichProfile,
 )
-from bench.results.records import Progress
+from bench.results.messages import Progress
 from kernels.errors import KernelscopeError
 
 LEFT_S = 5.0  # beyond the limit, for whoever waits to say it first

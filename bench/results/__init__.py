@@ -1,4 +1,4 @@
-"""What was measured: records, the folders they are kept in, rows and their statistics. Reaches no engine.
+"""What was measured: records, what lies in their folders, rows and their statistics. Reaches no engine.
 
 A run's folder may come from anybody (SECURITY.md says what is trusted). Whatever reads one goes through
 these:
@@ -21,7 +21,7 @@ these:
   of all cases of that model. No other code plans.
 - `bench.results.trust`: the kernels that a record names run only in runs that the user recorded here with
   the same files, or after `--trust-kernels` or the banner's button.
-- `bench.results.claim`: who writes holds `.lock` in the folder; drivers (`bench.run.client.drive`,
+- `bench.results.claim`: who writes holds `.lock` in the folder; drivers (`bench.run.client.run`,
   `gui.sessions.run_writer`) claim it, and clear what a kill left there in the making
   (`models.cache.clear_leftovers`; a worker clears the cache).
 - `bench.words.streams`: standard output that is closed, full or of another encoding, and Ctrl-C at odd

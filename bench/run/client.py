@@ -1,4 +1,5 @@
-"""The worker's other end, headless: starts the process, feeds the supervisor, writes the run folder."""
+"""The worker's other end, headless, for runs of every kind: starts the process, feeds the supervisor, writes
+the run folder."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from bench.results.records import Case, Job, Measurement, WorkerMessage
-from bench.results.store import RunFolder
+from bench.kinds.folder import Folder
+from bench.kinds.registry import Kind
 from bench.run import supervisor
 from bench.run.supervisor import Supervisor
 from kernels.errors import InputError
@@ -24,22 +25,20 @@ TICK_S = 0.1
 HELD_OPEN_S = 2.0  # how long an output may be held open by others than the worker
 TAIL_NBYTES = 4000
 
-Event = WorkerMessage | Measurement
-
 
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended: what was measured now (not before a resume), whether the user cancelled it, and why
     the worker gave up, if it did ("" where all cases were run)."""
 
-    measurements: tuple[Measurement, ...]
+    measurements: tuple[Any, ...]
     cancelled: bool = False
     reason: str = ""
 
 
-def worker_command() -> list[str]:
-    """How the worker is started; with `worker_environment` it works from any current folder."""
-    return [sys.executable, "-m", "bench.measure.worker"]
+def worker_command(worker: Sequence[str]) -> list[str]:
+    """How a kind's `worker` is started; with `worker_environment` it works from any current folder."""
+    return [sys.executable, "-m", *worker]
 
 
 def worker_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -57,58 +56,64 @@ def worker_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
     return environment
 
 
+class Spare:
+    """A worker of a kind kept ready, its libraries loaded, for whoever asks next."""
+
+    def __init__(self, kind: Kind[Any, Any]) -> None:
+        self._command = [*worker_command(kind.worker), supervisor.WARM]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start one, where there is none."""
+        if self._process is None:
+            self._process = start_worker(self._command, subprocess.DEVNULL)
+
+    def take(self) -> subprocess.Popen[bytes] | None:
+        process, self._process = self._process, None
+        return process
+
+    def close(self) -> None:
+        """End the worker that nobody took."""
+        process = self.take()
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+
 def run(
-    job: Job,
-    cases: Sequence[Case],
-    folder: RunFolder,
-    on_event: Callable[[Event], None] = lambda event: None,
+    job: Any,
+    cases: Sequence[Any],
+    folder: Folder[Any, Any],
+    on_event: Callable[[Any], None] = lambda event: None,
     *,
     command: Sequence[str] | None = None,
     stop: threading.Event | None = None,
+    spare: Spare | None = None,
 ) -> Outcome:
     """Run `cases` in workers until all are measured, writing each measurement before `on_event` hears of it.
 
     A worker that crashes or hangs costs the case in flight; the next worker goes on with the rest. Ctrl-C (or
     `stop`) ends the worker after the pass it is in; a second Ctrl-C kills it. What was not measured is
-    reported as cancelled but not written, so that a resume runs it. `command` starts another worker than
-    ours. Raises InputError where the folder cannot be written (the worker is ended first).
+    reported as cancelled but not written, so that a resume runs it. `command` starts another worker than the
+    kind's own. spare: whose worker is taken first (its standard error goes elsewhere than into the folder's
+    log), and who starts the next one. Raises InputError where the folder cannot be written (the worker is
+    ended first).
     """
-    return drive(Supervisor(job, cases, str(folder.path)), folder, on_event, command, stop)
-
-
-class Folder(Protocol):
-    """Where a driver writes: what bench.results.store.RunFolder and its like offer."""
-
-    @property
-    def log(self) -> Path: ...
-
-    def append(self, measurement: Any) -> None: ...
-
-    def heard(self, message: Any) -> None: ...
-
-    def claim(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-def drive(
-    machine: Supervisor,
-    folder: Folder,
-    on_event: Callable[[Any], None],
-    command: Sequence[str] | None = None,
-    stop: threading.Event | None = None,
-    first: subprocess.Popen[bytes] | None = None,
-) -> Outcome:
-    """As `run`, for a supervisor of any vocabulary. first: a worker that is started already and waits for its
-    line; its standard error goes elsewhere than into the folder's log."""
+    machine = Supervisor(folder.kind, job, cases, str(folder.path))
+    first = spare.take() if spare is not None else None
     folder.claim()
-    driver = _Driver(machine, folder, on_event, command or worker_command(), first)
+    driver = _Driver(machine, folder, on_event, command or worker_command(folder.kind.worker), first)
     try:
         driver.loop(stop)
     finally:
         driver.end()
         folder.close()
-    return Outcome(tuple(driver.measured), driver.supervisor.cancelled, driver.supervisor.reason)
+        if spare is not None:
+            spare.start()
+    return Outcome(tuple(driver.measured), machine.cancelled, machine.reason)
 
 
 def start_worker(command: Sequence[str], log: Any) -> subprocess.Popen[bytes]:
@@ -137,14 +142,14 @@ class _Driver:
     def __init__(
         self,
         machine: Supervisor,
-        folder: Folder,
+        folder: Folder[Any, Any],
         on_event: Callable[[Any], None],
         command: Sequence[str],
         first: subprocess.Popen[bytes] | None = None,
     ) -> None:
         self._first = first
         self.supervisor = machine
-        self.measured: list[Measurement] = []
+        self.measured: list[Any] = []
         self._folder = folder
         self._on_event = on_event
         self._command = list(command)

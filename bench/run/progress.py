@@ -1,4 +1,5 @@
-"""What a run is doing, on standard error: a live line on a terminal, a plain line a case elsewhere."""
+"""What a run of any kind is doing, on standard error: a live line on a terminal, a plain line a case
+elsewhere."""
 
 from __future__ import annotations
 
@@ -6,32 +7,22 @@ import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bench.results.records import Case, CaseStarted, Log, Measurement, Progress, Provisional
-from bench.results.rows import title
+from bench.kinds.registry import Kind, case_words
+from bench.results.messages import Log, Progress
 from bench.words import units
-
-if TYPE_CHECKING:
-    from bench.run.client import Event
-
-STAGES = {
-    "load": "reading the model of",
-    "tune": "tuning",
-    "prepare": "preparing",
-    "check": "checking",
-    "time": "timing",
-    "layers": "measuring the layers of",
-}
 
 
 class RunProgress:
-    """Feed it the client's events. `with` it for as long as the run goes."""
+    """Feed it the client's events. total: cases, of which so many are `done` already. `with` it for as long
+    as the run goes."""
 
-    def __init__(self, total: int, done: int = 0) -> None:
+    def __init__(self, kind: Kind[Any, Any], total: int, done: int = 0) -> None:
         from rich.console import Console
 
         self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._kind = kind
         self._total = total
         self._done = self._before = done
         self._started = time.monotonic()
@@ -79,19 +70,20 @@ class RunProgress:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Any) -> None:
         """One message of the worker, or a measurement that was just settled."""
-        if isinstance(event, Measurement):
+        kind = self._kind
+        if isinstance(event, kind.line):
             self._settled(event)
-        elif isinstance(event, CaseStarted):
-            self._words = f"{STAGES.get(event.stage, event.stage)} {words(event.case)}"
+        elif isinstance(event, kind.started):
+            self._words = kind.turn(event.case, event.stage)
             if event.stage == "time":
                 self._words += self._so_far.get(event.case.key, "")
             self._show(self._words)
-        elif isinstance(event, Provisional):
+        elif isinstance(event, kind.provisional):
             so_far = f": about {units.duration(event.median_ns)} so far"
             self._so_far[event.case.key] = so_far
-            self._show(f"{STAGES['time']} {words(event.case)}{so_far}")
+            self._show(f"{kind.turn(event.case, 'time')}{so_far}")
         elif isinstance(event, Progress):
             done = f" ({event.fraction:.0%})" if event.fraction is not None else ""
             self._show(f"{self._words}: {event.text}{done}" if self._words else f"{event.text}{done}")
@@ -102,7 +94,7 @@ class RunProgress:
         """A line that stays."""
         self._console.print(text, markup=False, soft_wrap=True)
 
-    def _settled(self, measurement: Measurement) -> None:
+    def _settled(self, measurement: Any) -> None:
         if measurement.disposition == "cancelled":  # it did not run; how many did not is said at the end
             return
         self._done += 1
@@ -110,21 +102,15 @@ class RunProgress:
             a_case = (time.monotonic() - self._started) / (self._done - self._before)
             seconds = a_case * (self._total - self._done)
             self._bar.update(self._task, completed=self._done, left=f"{_clock(seconds)} left")
-        came_of_it = measurement.disposition.replace("_", " ")
-        text = f"[{self._done}/{self._total}] {words(measurement.case)}: {came_of_it}"
-        if measurement.reason:
-            text += f" ({measurement.reason})"
-        if self._bar is None or measurement.disposition != "ok":
+        came_of_it = self._kind.outcome(measurement.disposition)
+        text = f"[{self._done}/{self._total}] {case_words(measurement.case)}: {came_of_it}"
+        text += f" ({measurement.reason})" if measurement.reason else self._kind.remark(measurement)
+        if self._bar is None or measurement.disposition != "ok" or not self._kind.quiet:
             self.say(text)
 
     def _show(self, text: str) -> None:
         if self._bar is not None:
             self._bar.update(self._task, description=text)
-
-
-def words(case: Case) -> str:
-    """The case as one says it, a model given by path by its file's stem."""
-    return case.words.replace(case.model, title(case.model), 1)
 
 
 def _clock(seconds: float) -> str:

@@ -7,29 +7,18 @@ recorded (crashed, timed out), a new worker is launched with the cases left, and
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from bench.kinds.registry import Kind
 from bench.results import reading
-from bench.results.records import (
-    KILLED_BY,
-    Case,
-    CaseStarted,
-    Done,
-    Hello,
-    Job,
-    Log,
-    Measured,
-    Measurement,
-    Provisional,
-    Start,
-    WorkerMessage,
-)
+from bench.results.messages import Done, Hello, Log
+from bench.results.records import KILLED_BY
+from bench.run.exits import exit_words, last_line, signal_name
 
 TUNE = "tune"  # the stage of a case in which things are measured that later runs need no more
 LOAD = "load"  # the stage in which a model's file is read, for all cases of the model
@@ -44,32 +33,6 @@ RESTART_STATUS = 75
 # Argument that tells a worker to get ready and say Hello before it is given a job; the window starts it
 # early.
 WARM = "--warm"
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """What a worker's cases and messages are, so that every kind of work is watched alike.
-
-    start: (job, cases, folder) → the record that the worker reads. message: the type of a line. started,
-    measured: the messages that a case was begun (`case`, `stage`) and is settled (`measurement`). lost:
-    (case, disposition, reason) → the measurement of a case that a worker took with it. A case has `key` and
-    `words`, a measurement `case` and `disposition`, a job `timeout_s`.
-    """
-
-    start: Callable[[Any, tuple[Any, ...], str], Any]
-    message: Any
-    started: type[Any]
-    measured: type[Any]
-    lost: Callable[[Any, Any, str], Any]
-
-
-COMPARISON = Vocabulary(
-    start=lambda job, cases, folder: Start(job=job, cases=cases, folder=folder),
-    message=WorkerMessage,
-    started=CaseStarted,
-    measured=Measured,
-    lost=lambda case, disposition, reason: Measurement(case=case, disposition=disposition, reason=reason),
-)
 
 
 @dataclass(frozen=True)
@@ -93,14 +56,14 @@ class Kill:
 class Result:
     """A case is settled. To be written to the run unless it is cancelled."""
 
-    measurement: Measurement
+    measurement: Any
 
 
 @dataclass(frozen=True)
 class Say:
     """Something to show or log."""
 
-    message: WorkerMessage
+    message: Any
 
 
 Action = Launch | Stop | Kill | Result | Say
@@ -111,7 +74,7 @@ class _Watch:
     """The worker now running: the case in flight, since when, and the doom decided for it."""
 
     since: float
-    case: Case | None = None
+    case: Any = None
     stage: str = ""
     advanced: bool = False
     done: Done | None = None
@@ -128,14 +91,8 @@ class Supervisor:
     hold them from then on. `now` is any clock in seconds that never goes back.
     """
 
-    def __init__(
-        self,
-        job: Job | Any,
-        cases: Sequence[Case | Any] = (),
-        folder: str = "",
-        vocabulary: Vocabulary = COMPARISON,
-    ) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, kind: Kind[Any, Any], job: Any, cases: Sequence[Any] = (), folder: str = "") -> None:
+        self._kind = kind
         self.job = job
         self.cases = tuple(cases)
         self.finished = False
@@ -149,15 +106,15 @@ class Supervisor:
         self._restarts: Counter[str] = Counter()  # by case
         self._garbage = 0
         self._stop_by: float | None = None
-        self._decoder = msgspec.json.Decoder(vocabulary.message)
+        self._decoder = msgspec.json.Decoder(kind.message)
 
     @property
-    def pending(self) -> tuple[Case, ...]:
+    def pending(self) -> tuple[Any, ...]:
         """The cases not settled yet, in order."""
         return tuple(self._pending.values())
 
     @property
-    def in_flight(self) -> Case | None:
+    def in_flight(self) -> Any:
         """The case the worker is at."""
         return self._watch.case if self._watch else None
 
@@ -165,7 +122,7 @@ class Supervisor:
         """Launch the first worker."""
         self._watch = _Watch(since=now)
         self._stop_by = None
-        start = self._vocabulary.start(self.job, self.pending, self._folder)
+        start = self._kind.start(job=self.job, cases=self.pending, folder=self._folder)
         return [Launch(msgspec.json.encode(start) + b"\n")]
 
     def feed(self, data: bytes, now: float) -> list[Action]:
@@ -261,7 +218,7 @@ class Supervisor:
             self._restarts[case.key] += 1
             if self._restarts[case.key] > RESTART_LIMIT:
                 reason = f"it had the worker started anew {RESTART_LIMIT} times (at: {watch.stage})"
-                actions += self._settle(self._vocabulary.lost(case, "crashed", reason))
+                actions += self._settle(self._kind.lost(case, "crashed", reason))
         elif watch.case is not None:
             case = watch.case
             if watch.doom == "timed_out":
@@ -269,10 +226,10 @@ class Supervisor:
                     f"given up after {self.job.timeout_s:g} s (at: {watch.stage}); "
                     "if it ends at all, a larger --timeout lets it"
                 )
-                settled = self._vocabulary.lost(case, "timed_out", reason)
+                settled = self._kind.lost(case, "timed_out", reason)
             else:
                 reason = f"the worker {words} (at: {watch.stage})" + (f": {last}" if last else "")
-                settled = self._vocabulary.lost(case, "crashed", reason)
+                settled = self._kind.lost(case, "crashed", reason)
                 if code < 0 and not watch.doom:  # by its own fault or from outside: whoever resumes asks
                     settled = msgspec.structs.replace(settled, facts={KILLED_BY: signal_name(code)})
             actions += self._settle(settled)
@@ -310,16 +267,16 @@ class Supervisor:
                     self.cases = message.cases
                     self._pending = {case.key: case for case in message.cases}
                 watch.since = now
-            case _ if isinstance(message, self._vocabulary.started):
+            case _ if isinstance(message, self._kind.started):
                 if message.case.key not in self._pending:
                     return self._noise(line)
                 if watch.stage not in (TUNE, LOAD):
                     self._charge(watch, now)
                 watch.since = now
                 watch.case, watch.stage = message.case, message.stage
-            case _ if isinstance(message, self._vocabulary.measured):
+            case _ if isinstance(message, self._kind.measured):
                 return self._measured(watch, message.measurement, now)
-            case Provisional() if message.case.key not in self._pending:
+            case _ if isinstance(message, self._kind.provisional) and message.case.key not in self._pending:
                 return self._noise(line)
             case Done():
                 self._charge(watch, now)
@@ -331,7 +288,7 @@ class Supervisor:
                 watch.since = now
         return [Say(message)]
 
-    def _measured(self, watch: _Watch, measurement: Measurement, now: float) -> list[Action]:
+    def _measured(self, watch: _Watch, measurement: Any, now: float) -> list[Action]:
         key = measurement.case.key
         if key not in self._pending:
             return [Say(Log(level="warning", text=f"a second measurement of {key} was not kept"))]
@@ -343,7 +300,7 @@ class Supervisor:
         watch.advanced = True
         return self._settle(measurement)
 
-    def _settle(self, measurement: Measurement) -> list[Action]:
+    def _settle(self, measurement: Any) -> list[Action]:
         self._pending.pop(measurement.case.key, None)
         return [Result(measurement)]
 
@@ -354,7 +311,7 @@ class Supervisor:
         rest = list(self._pending.values())
         actions: list[Action] = []
         for case in rest:
-            actions += self._settle(self._vocabulary.lost(case, "cancelled", reason))
+            actions += self._settle(self._kind.lost(case, "cancelled", reason))
         return actions
 
     def _unsettled(self) -> str:
@@ -380,36 +337,3 @@ class Supervisor:
         text = line[:200].decode("utf-8", "replace").strip()
         last = "; further ones are passed over" if self._garbage == GARBAGE_LIMIT else ""
         return [Say(Log(level="warning", text=f"the worker wrote what is no message{last}: {text!r}"))]
-
-
-def signal_name(code: int) -> str:
-    """The signal of a negative exit status."""
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
-
-
-def exit_words(code: int) -> str:
-    """An exit status in words: "was killed by SIGSEGV (segmentation fault)", "ended with exit code 3"."""
-    if code >= 0:
-        # Windows reports a fault by its NTSTATUS.
-        known = {0xC0000005: " (access violation)", 0xC00000FD: " (stack overflow)"}
-        return f"ended with exit code {code}{known.get(code & 0xFFFFFFFF, '')}"
-    try:
-        number = signal.Signals(-code)
-    except ValueError:
-        return f"was killed by signal {-code}"
-    text = (signal.strsignal(number) or "").lower()
-    hint = ", which is how the system ends a process when memory runs out" if number.name == "SIGKILL" else ""
-    return f"was killed by {number.name} ({text}){hint}"
-
-
-def last_line(stderr: str) -> str:
-    """The last line with something on it, shortened to what fits in a sentence.
-
-    What Python's fault handler adds when a process dies says where, not why, and is left to the log.
-    """
-    stderr = stderr.partition("Fatal Python error:")[0]
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else ""

@@ -15,10 +15,11 @@ from pathlib import Path
 from bench.charts import model_charts
 from bench.charts.definitions import Chart
 from bench.charts.footer import machine, settings, versions
+from bench.comparison.kind import KIND as COMPARISON
 from bench.results import doubt
 from bench.results.records import Case, Measurement, ModelInfo, Run
 from bench.results.rows import Row, by_model, derive, in_order, reference_of, rows, title
-from bench.results.store import RunFolder, write_atomically
+from bench.results.store import write_atomically
 from bench.show import draw, overview, tables, terminal_tables
 from bench.show.report_files import link, small, templates
 from bench.words import units
@@ -70,8 +71,8 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
     """
     found: list[RunData] = []
     for path in paths:
-        folder = RunFolder.open(path)
-        found.append((folder.run, in_order(folder.run, folder.measurements())))
+        folder = COMPARISON.open(path)
+        found.append((folder.header, in_order(folder.header, folder.measurements())))
     merged = merge(found)
     if not merged.rows:
         names = ", ".join(map(str, paths))

@@ -11,10 +11,10 @@ import msgspec
 from PySide6.QtCore import QSettings, Qt, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
+from bench.comparison.kind import KIND as COMPARISON
+from bench.kinds.options import batches as batches_text
 from bench.results.records import BackendInfo, Job, stem
 from bench.run import bounds, chosen_rungs, defaults
-from bench.run.command import batches as batches_text
-from bench.run.command import command_line
 from bench.words import palette
 from gui.form.job_fields import FOLDER, TUNE, JobFields, preprocess
 from gui.shell.progress_strip import clock
@@ -181,7 +181,7 @@ class JobForm(JobFields):
             return
 
     def copy_command(self) -> None:
-        QApplication.clipboard().setText(command_line(self.job()))
+        QApplication.clipboard().setText(COMPARISON.command_line(self.job()))
 
     @property
     def summary(self) -> str:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QVBoxLayout
 
-from bench.results.records import Environment, Hello
+from bench.results.messages import Hello
+from bench.results.records import Environment
 from gui.shell.about import About
 from gui.shell.hint import FirstStart
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
-from bench.ladder.command import command_line
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.questions import LadderQuestion
 from bench.ladder.records import LadderJob, RungCase
 from bench.results import trust
@@ -32,6 +32,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     page = next(page for page in window.pages if isinstance(page, LadderPage))
     ladders = LadderActions(window, page)
     window.ladders = ladders
+    window.showers[LADDER.name] = ladders.open
     actions.add("run", "ladder", "Run the &ladder", ladders.run, "Ctrl+Shift+R")
     actions.add("run", "cancel-ladder", "Cancel the la&dder", ladders.session.cancel, enabled=False)
     ladders.session.stands.connect(
@@ -48,7 +49,8 @@ class LadderActions:
     def __init__(self, window: MainWindow, page: LadderPage) -> None:
         self._window, self._page = window, page
         question = LadderQuestion(number=0, model=defaults.JOB.models[0], kernel_dirs=self._kept_dirs())
-        self.session = LadderSession(question, window, window.session.runs, self._blocked)
+        self.session = LadderSession(question, window, window.session.runs)
+        window.join(self.session)
         self._asked = False
         page.connect_to(self.session, lambda: window.form.models.keys, self._used)
         page.asked.connect(self._begin)
@@ -62,12 +64,8 @@ class LadderActions:
             lambda order, _: self.session.note(f"The ladder is drawn in {order.where}.")
         )
         self.exporter.failed.connect(window.tell)
-        self.session.told.connect(window.tell)
-        self.session.logged.connect(window.problems.logged)
         window.form.changed.connect(page.invalidate)
         window.session.ended.connect(self.session.run_due)
-        window.session.blockers.append(self._climbing)
-        window.running.append(lambda: "A ladder is running" if self.session.writing else "")
         window.closing.connect(self._end)
         for other in window.pages:
             if isinstance(other, LayersPage):
@@ -126,7 +124,7 @@ class LadderActions:
     def copy_command(self) -> None:
         ladder = self.session.state.ladder
         if ladder is not None:
-            QApplication.clipboard().setText(command_line(ladder.job))
+            QApplication.clipboard().setText(LADDER.command_line(ladder.job))
 
     def export(self, target: str = "") -> None:
         """The last whole ladder's charts and table into a folder."""
@@ -202,20 +200,6 @@ class LadderActions:
     def _used(self, node: str, model: str) -> str:
         return self._window.form.rungs.rungs.get(chosen_rungs.key(model, node), "")
 
-    def _blocked(self) -> str:
-        """Why no ladder may be timed now: a comparison is, or what else blocks one."""
-        if self._window.session.active:
-            return (
-                "A comparison is running; cancel it or wait for its end, so that neither disturbs the other."
-            )
-        others = (blocked() for blocked in self._window.session.blockers if blocked != self._climbing)
-        return next(filter(None, others), "")
-
-    def _climbing(self) -> str:
-        if self.session.active:
-            return "A ladder is running; cancel it or wait for its end, so that neither disturbs the other."
-        return ""
-
     def _kept_dirs(self) -> tuple[str, ...]:
         found: Any = self._window.settings.value(_DIRS, [])
         # An INI file keeps a list of one as its only entry.
@@ -224,5 +208,4 @@ class LadderActions:
 
     def _end(self) -> None:
         self._window.settings.setValue(_DIRS, list(self.session.state.question.kernel_dirs))
-        self.session.quit()
         self.exporter.quit()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
+from bench.profile.kind import KIND as PROFILE
 from gui.pages.timeline import TimelinePage
 from gui.sessions.profile_session import ProfileSession
 
@@ -21,6 +22,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     page = next(page for page in window.pages if isinstance(page, TimelinePage))
     profiles = ProfileActions(window, page)
     window.profiles = profiles
+    window.showers[PROFILE.name] = profiles.open
     actions.add("run", "profile", "&Take a profile…", profiles.show)
     actions.add("run", "cancel-profile", "Cancel the pro&file", profiles.session.cancel, enabled=False)
     profiles.session.stands.connect(
@@ -34,17 +36,13 @@ class ProfileActions:
 
     def __init__(self, window: MainWindow, page: TimelinePage) -> None:
         self._window, self._page = window, page
-        self.session = ProfileSession(window, window.session.runs, self._blocked)
+        self.session = ProfileSession(window, window.session.runs)
+        window.join(self.session)
         page.connect_to(self.session, lambda: window.form.models.keys)
         page.open_wanted.connect(self.ask_open)
         page.trace_wanted.connect(self.ask_trace)
-        self.session.told.connect(window.tell)
-        self.session.logged.connect(window.problems.logged)
         window.session.greeted.connect(lambda hello: page.show_backends(hello.environment.backends))
         window.form.changed.connect(page.invalidate)
-        window.session.blockers.append(self._profiling)
-        window.running.append(lambda: "A profile is being taken" if self.session.active else "")
-        window.closing.connect(self.session.quit)
 
     def show(self) -> None:
         self._window.tabs.setCurrentWidget(self._page)
@@ -71,19 +69,3 @@ class ProfileActions:
         )
         if file:
             self.session.save_trace(Path(file))
-
-    def _blocked(self) -> str:
-        """Why no profile may start now."""
-        if self._window.session.active:
-            return (
-                "A comparison is running; cancel it or wait for its end, so that neither disturbs the other."
-            )
-        others = (blocked() for blocked in self._window.session.blockers if blocked != self._profiling)
-        return next(filter(None, others), "")
-
-    def _profiling(self) -> str:
-        if self.session.active:
-            return (
-                "A profile is being taken; cancel it or wait for its end, so that neither disturbs the other."
-            )
-        return ""

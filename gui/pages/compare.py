@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
-from bench.results.records import Measurement, Provisional
+from bench.results.messages import Provisional
+from bench.results.records import Measurement
 from bench.results.rows import Row, title
 from gui.shell.page import Page
 from gui.widgets.labels import Label

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QProcess, Signal
+from PySide6.QtCore import QObject, Signal
+
+from gui.sessions.child import Child
 
 MAIN = Path(__file__).parents[2] / "main.py"
-END_MS = 1500
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Exporter(QObject):
         self._command = list(command) if command else [sys.executable, str(MAIN)]
         self._orders: deque[Order] = deque()
         self._order: Order | None = None
-        self._process: QProcess | None = None
+        self._process: Child | None = None
         self._output = b""
 
     @property
@@ -70,21 +71,18 @@ class Exporter(QObject):
         self._orders.clear()
         process, self._process, self._order = self._process, None, None
         if process is not None:
-            process.blockSignals(True)
-            process.kill()
-            process.waitForFinished(END_MS)
+            process.end()
 
     # ------------------------------------------------------------------------------------------ the inside
 
     def _next(self) -> None:
         self._order = self._orders.popleft()
         self._output = b""
-        process = self._process = QProcess(self)
-        process.readyReadStandardOutput.connect(self._on_output)
-        process.finished.connect(self._on_finished)
-        process.errorOccurred.connect(self._on_error)
-        process.start(self._command[0], [*self._command[1:], *self._order.arguments])
-        process.closeWriteChannel()
+        process = self._process = Child([*self._command, *self._order.arguments], self)
+        process.wrote.connect(self._on_output)
+        process.ended.connect(self._on_ended)
+        process.start()
+        process.close_input()
         self._tell()
 
     def _tell(self) -> None:
@@ -93,20 +91,19 @@ class Exporter(QObject):
 
     def _on_output(self) -> None:
         if self._process is not None:
-            self._output += bytes(self._process.readAllStandardOutput().data())
+            self._process.read_errors()
+            self._output += self._process.read()
             self._tell()
 
-    def _on_error(self, error: QProcess.ProcessError) -> None:
-        if error == QProcess.ProcessError.FailedToStart and self._process is not None:
-            self._end(f"Could not export {self._what}: {self._process.errorString()}.")
-
-    def _on_finished(self, code: int, status: QProcess.ExitStatus) -> None:
+    def _on_ended(self, code: int) -> None:
         process = self._process
         if process is None:
             return
         self._on_output()
-        said = bytes(process.readAllStandardError().data()).decode("utf-8", "replace").strip().splitlines()
-        if status == QProcess.ExitStatus.CrashExit:
+        said = process.tail.strip().splitlines()
+        if process.refused:
+            self._end(f"Could not export {self._what}: {process.refused}.")
+        elif code < 0:
             self._end(f"Could not export {self._what}: the process that drew it was killed.")
         elif code != 0:
             reason = said[-1] if said else f"its process ended with exit code {code}"

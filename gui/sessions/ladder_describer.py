@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
+from PySide6.QtCore import QObject, Signal
 
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.questions import DESCRIBE, LadderAnswer, LadderQuestion
-from bench.results.records import Done
-from bench.run.client import worker_command, worker_environment
-from bench.run.supervisor import exit_words, last_line
-from gui.sessions.worker_process import own_session
+from bench.results.messages import Done
+from bench.run.client import worker_command
+from bench.run.exits import exit_words, last_line
+from gui.sessions.child import Child
 
 _Said = LadderAnswer | Done
-END_MS = 1000
-TAIL_NBYTES = 4000
 
 
 class LadderDescriber(QObject):
@@ -26,10 +25,9 @@ class LadderDescriber(QObject):
 
     def __init__(self, parent: QObject | None = None, command: Sequence[str] | None = None) -> None:
         super().__init__(parent)
-        self._command = list(command) if command else [*worker_command(), DESCRIBE]
-        self._process: QProcess | None = None
+        self._command = list(command) if command else [*worker_command(LADDER.worker[:1]), DESCRIBE]
+        self._process: Child | None = None
         self._buffer = bytearray()
-        self._errors = b""
         self._number = 0
         self._asked: LadderQuestion | None = None  # of whom the worker owes an answer
         self._next: LadderQuestion | None = None
@@ -54,9 +52,7 @@ class LadderDescriber(QObject):
         process, self._process = self._process, None
         self._asked = self._next = None
         if process is not None:
-            process.blockSignals(True)
-            process.kill()  # it has nothing to bring in order; a template is written whole or not at all
-            process.waitForFinished(END_MS)
+            process.end()  # it has nothing to bring in order; a template is written whole or not at all
 
     # ------------------------------------------------------------------------------------------ the inside
 
@@ -69,24 +65,17 @@ class LadderDescriber(QObject):
 
     def _spawn(self) -> None:
         self._buffer.clear()
-        self._errors = b""
-        process = QProcess(self)
-        environment = QProcessEnvironment()
-        for name, value in worker_environment().items():
-            environment.insert(name, value)
-        process.setProcessEnvironment(environment)
-        own_session(process)
-        process.readyReadStandardOutput.connect(self._on_output)
-        process.readyReadStandardError.connect(self._on_errors)
-        process.finished.connect(lambda code, status: self._on_finished(process, code, status))
-        process.errorOccurred.connect(lambda error: self._on_error(process, error))
+        process = Child(self._command, self)
+        process.wrote.connect(self._on_output)
+        process.ended.connect(lambda code: self._on_ended(process, code))
         self._process = process
-        process.start(self._command[0], self._command[1:])
+        process.start()
 
     def _on_output(self) -> None:
         if self._process is None:
             return
-        self._buffer += bytes(self._process.readAllStandardOutput().data())
+        self._process.read_errors()
+        self._buffer += self._process.read()
         *lines, rest = self._buffer.split(b"\n")
         self._buffer = bytearray(rest)
         for line in lines:
@@ -108,31 +97,21 @@ class LadderDescriber(QObject):
             if waiting is None or said.created:
                 self.answered.emit(said)
 
-    def _on_errors(self) -> None:
-        if self._process is not None:
-            self._errors = (self._errors + bytes(self._process.readAllStandardError().data()))[-TAIL_NBYTES:]
-
-    def _on_finished(self, process: QProcess, code: int, status: QProcess.ExitStatus) -> None:
+    def _on_ended(self, process: Child, code: int) -> None:
         if process is not self._process:
             return
+        if process.refused:
+            self._give_up(f"no worker could be started: {process.refused}")
+            return
         self._on_output()
-        self._on_errors()
-        code = -code if status == QProcess.ExitStatus.CrashExit else code
-        last = last_line(self._errors.decode("utf-8", "replace"))
+        last = last_line(process.tail)
         self._give_up(f"the worker {exit_words(code)}" + (f": {last}" if last else ""))
-
-    def _on_error(self, process: QProcess, error: QProcess.ProcessError) -> None:
-        if process is self._process and error == QProcess.ProcessError.FailedToStart:
-            self._give_up(f"no worker could be started: {process.errorString()}")
 
     def _give_up(self, reason: str) -> None:
         """The next question gets a process of its own."""
         process, self._process = self._process, None
         asked, self._asked, self._next = self._asked, None, None
         if process is not None:
-            process.blockSignals(True)
-            process.kill()
-            process.waitForFinished(END_MS)
-            process.deleteLater()
+            process.end()
         if asked is not None:
             self.failed.emit(f"The ladder could not be planned: {reason}.")

@@ -20,7 +20,8 @@ from bench.ladder.questions import KernelProblem, LadderAnswer, LadderQuestion, 
 from bench.ladder.records import Ladder, LadderJob, LimitsMeasured, RungCase, RungMeasurement
 from bench.ladder.show.rows import RungRow, rows
 from bench.results.inside import inside
-from bench.results.records import Environment, Hello
+from bench.results.messages import Hello
+from bench.results.records import Environment
 from gui.base.background import Background
 from kernels.errors import InputError
 

@@ -7,7 +7,7 @@ Everything that reads a run's files does so off the GUI thread; a folder that is
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,13 @@ from PySide6.QtCore import QFile, QObject, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
-from bench.kinds.summaries import OWN, SAMPLE, Summary, kind_of, listed, summaries
+from bench.comparison.kind import KIND as COMPARISON
+from bench.kinds.registry import kind_of
+from bench.kinds.summaries import SAMPLE, Summary, listed, summaries
 from bench.results.records import Measurement, Run
-from bench.results.store import RunFolder
-from gui.base.background import Background
 from gui.pages.runs import RunsPage, same
+from gui.sessions.measuring import RUNS
 from gui.sessions.overlay import Overlay
-from gui.sessions.session import RUNS
 from gui.widgets.labels import as_tip
 from kernels.errors import InputError
 
@@ -41,7 +41,7 @@ class Library(QObject):
         super().__init__(window)
         self._window = window
         self.runs = runs
-        self.background = Background(window.tell, self)
+        self.background = window.session.background
         self._pages = [page for page in window.pages if isinstance(page, RunsPage)]
         for page in self._pages:
             page.list_wanted.connect(self.refresh)
@@ -50,6 +50,7 @@ class Library(QObject):
             page.reveal_wanted.connect(reveal)
             page.delete_wanted.connect(self.delete)
         window.session.ended.connect(self._on_ended)
+        window.session.opened.connect(self._on_opened)
 
     # --------------------------------------------------------------------------------------------- opening
 
@@ -65,19 +66,17 @@ class Library(QObject):
 
     def open_sample(self) -> None:
         """Show the run that comes with the program."""
-        self._open(SAMPLE)
+        self._window.session.open(SAMPLE)
 
     def open(self, path: Path) -> None:
-        """Show a run on every page, a ladder or a profile on its own; what is wrong with it is told."""
-        match kind_of(path), self._window.ladders, self._window.profiles:
-            case "ladder", ladders, _ if ladders is not None:
-                self._remember(path)
-                ladders.open(path)
-            case "profile", _, profiles if profiles is not None:
-                self._remember(path)
-                profiles.open(path)
-            case _:
-                self._open(path, lambda: self._remember(path))
+        """Show a run on the pages of its kind; what is wrong with it is told."""
+        kind = kind_of(path)
+        show = self._window.showers.get(kind.name) if kind is not None else None
+        if show is None:
+            self._window.session.open(path)  # which says what is wrong with it
+        else:
+            self._remember(path)
+            show(path)
 
     def lay_over(self, path: Path | None) -> None:
         """Draw a run over the one shown, None to take it away; what is wrong with it is told."""
@@ -89,26 +88,16 @@ class Library(QObject):
         else:
             self.background.start("overlay", lambda: read(path), self._on_overlay)
 
-    def _open(self, path: Path, then: Callable[[], None] = lambda: None) -> None:
-        if self._window.session.active:
-            self._window.tell("A run is active; cancel it or wait for its end before opening another.")
-            return
-
-        def show(files: RunFiles) -> None:
-            if self._window.session.active:
-                return  # started meanwhile
-            folder, run, measurements = files
-            state = self._window.state
-            if state.overlay is not None and same(state.overlay.folder, folder):
-                state.lay_over(None)
-            state.open(run, folder, measurements)
-            then()
-            if not measurements:
-                self._window.tell(f"{folder.absolute().name} holds no measurement.")
-            if isinstance(self._window.page, RunsPage):
-                self._window.tabs.setCurrentIndex(0)
-
-        self.background.start("open", lambda: read(path), show)
+    def _on_opened(self, folder: Path) -> None:
+        window = self._window
+        if window.state.overlay is not None and same(window.state.overlay.folder, folder):
+            window.state.lay_over(None)
+        if folder != SAMPLE:
+            self._remember(folder)
+        if window.state.empty:
+            window.tell(f"{folder.absolute().name} holds no measurement.")
+        if isinstance(window.page, RunsPage):
+            window.tabs.setCurrentIndex(0)
 
     def _on_overlay(self, files: RunFiles) -> None:
         window = self._window
@@ -151,13 +140,7 @@ class Library(QObject):
 
     def _being_written(self) -> list[Path]:
         """The folders that something is measured into now."""
-        window = self._window
-        found = [window.state.folder if window.session.active else None]
-        if window.ladders is not None:
-            found.append(window.ladders.session.writing)
-        if window.profiles is not None and window.profiles.session.active:
-            found.append(window.profiles.session.state.folder)
-        return [folder for folder in found if folder is not None]
+        return [session.writing for session in self._window.sessions if session.writing is not None]
 
     def _on_list(self, runs: tuple[Summary, ...]) -> None:
         for page in self._pages:
@@ -187,8 +170,8 @@ class Library(QObject):
 
 def read(path: Path) -> RunFiles:
     """All of a run's records. Raises InputError where it is none."""
-    folder = RunFolder.open(path)
-    return folder.path, folder.run, folder.measurements()
+    folder = COMPARISON.open(path)
+    return folder.path, folder.header, folder.measurements()
 
 
 def found(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:
@@ -212,7 +195,7 @@ def discard(path: Path) -> None:
     if moved[0] if isinstance(moved, tuple) else moved:
         return
     try:
-        for name in OWN[kind]:
+        for name in kind.own:
             part = path / name
             if part.is_dir():
                 shutil.rmtree(part)

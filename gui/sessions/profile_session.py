@@ -6,63 +6,24 @@ Nothing else is timed meanwhile: while `blocked` says why not (a comparison runs
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-import msgspec
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject
 
-from bench.profile import client as profile_client
-from bench.profile.records import (
-    CaseProfile,
-    Profile,
-    ProfileJob,
-    ProfileLimits,
-    ProfileMessage,
-    ProfileModel,
-    ProfileStarted,
-    planned,
-)
-from bench.profile.store import ProfileFolder
-from bench.results.records import Hello, Log, Progress, stem
-from bench.run.supervisor import Supervisor
-from gui.base.background import Background
+from bench.kinds import folders
+from bench.profile.kind import KIND as PROFILE
+from bench.profile.kind import ProfileFolder
+from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
 from gui.sessions.export import Exporter, Order
+from gui.sessions.measuring import RUNS, Measuring
 from gui.sessions.profile_state import ProfileState, Read, read_cases
-from gui.sessions.run_writer import RunWriter
-from gui.sessions.session import RUNS
-from gui.sessions.worker_process import WorkerProcess
 from kernels.errors import InputError
 
-STAGES = {"prepare": "starting cold", "time": "timing, without a profiler", "profile": "profiling"}
 
-
-@dataclass(frozen=True)
-class ProfileStanding:
-    """Where a profile stands. phase: "idle", "running", "cancelling"; words: what goes on; ended: what came
-    of the last one, in a sentence."""
-
-    phase: str = "idle"
-    words: str = ""
-    done: int = 0
-    total: int = 0
-    ended: str = ""
-
-    @property
-    def active(self) -> bool:
-        return self.phase != "idle"
-
-
-class ProfileSession(QObject):
-    """Signals: `stands` whenever the standing changed, `told` with what the user should know, `logged` with a
-    Log, `ended` when nothing is measured any more."""
-
-    stands = Signal(object)
-    told = Signal(str)
-    logged = Signal(object)
-    ended = Signal()
+class ProfileSession(Measuring):
+    busy_words = "A profile is being taken"
 
     def __init__(
         self,
@@ -71,84 +32,33 @@ class ProfileSession(QObject):
         blocked: Callable[[], str] = lambda: "",
         worker: Sequence[str] | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__(PROFILE, parent, runs, worker)
         self.state = ProfileState(self)
-        self.standing = ProfileStanding()
-        self.background = Background(self.told.emit, self)
-        self._runs = runs
-        self._blocked = blocked
-        self._worker = WorkerProcess(self, worker or profile_client.worker_command())
-        self._worker.said.connect(self._on_said)
-        self._worker.settled.connect(self._on_settled)
-        self._worker.wrote_errors.connect(self._on_errors)
-        self._worker.finished.connect(self._on_finished)
+        self.blockers.append(blocked)
         self._exporter = Exporter(self)
         self._exporter.failed.connect(self.told)
         self._exporter.made.connect(
             lambda order, _: self.told.emit(f"Saved {order.where}; ui.perfetto.dev opens it.")
         )
-        self._writer: RunWriter | None = None
-        self._supervisor: Supervisor | None = None
         self._reading: tuple[str, ...] = ()
-
-    @property
-    def active(self) -> bool:
-        return self._supervisor is not None
-
-    # ------------------------------------------------------------------------------------ what the user wants
 
     def run(self, job: ProfileJob, command: str = "") -> None:
         """Profile the job's cases into a folder of their own. What hinders it is told."""
         if self.active:
-            self.told.emit("A profile is being taken; cancel it or wait for its end.")
+            self.told.emit(f"{self.busy_words}; cancel it or wait for its end.")
             return
-        if reason := self._blocked():
+        if reason := self.blocked():
             self.told.emit(reason)
             return
-        stamp = datetime.datetime.now().astimezone()
-        profile = Profile(
-            job=job,
-            cases=planned(job),
-            command=command,
-            created_at=stamp.isoformat(timespec="seconds"),
-        )
+        profile = Profile(job=job, cases=planned(job))
         try:
-            folder = ProfileFolder.create(_new_folder(self._runs, stamp, job.model), profile)
+            folder = folders.begin(PROFILE, profile, None, self._runs, command)
         except InputError as error:
             self.told.emit(str(error))
             return
-        path = folder.path.absolute()
-        self._writer = RunWriter(folder, self)  # type: ignore[arg-type]  # offers what it writes to
-        self._writer.written.connect(self._on_written)
-        self._writer.failed.connect(self._on_write_failed)
-        self._writer.closed.connect(self._on_closed)
-        self._supervisor = Supervisor(job, profile.cases, str(path), profile_client.VOCABULARY)
         self._reading = ()
-        self.state.show(path, profile)
-        self._stand(phase="running", words="starting the worker", done=0, total=len(profile.cases), ended="")
-        self._worker.run(self._supervisor)
-
-    def cancel(self) -> None:
-        if self.standing.phase == "running":
-            self._stand(phase="cancelling", words="cancelling")
-            self._worker.cancel()
-
-    def open(self, path: Path) -> None:
-        """Show a profile that was made before."""
-        if self.active:
-            self.told.emit("A profile is being taken; cancel it or wait for its end to look at another.")
-            return
-
-        def work() -> tuple[ProfileFolder, tuple[CaseProfile, ...]]:
-            folder = ProfileFolder.open(path)
-            return folder, folder.measurements()
-
-        def then(found: tuple[ProfileFolder, tuple[CaseProfile, ...]]) -> None:
-            if not self.active:
-                self._reading = ()
-                self.state.show(path.absolute(), found[0].profile, found[1])
-
-        self.background.start("open a profile", work, then)
+        self.state.show(folder.path.absolute(), folder.header)
+        self.begin(folder, profile.cases)
 
     def read(self, cases: Sequence[CaseProfile]) -> None:
         """Have the events of these cases read, those that are not yet."""
@@ -158,13 +68,13 @@ class ProfileSession(QObject):
         if not missing or keys == self._reading or state.folder is None or state.profile is None:
             return
         self._reading = keys  # also where it fails: it is told once
-        folder, profile = state.folder, state.profile
+        folder = state.folder
 
         def then(found: list[Read]) -> None:
             if state.folder == folder:
                 state.keep(found)
 
-        self.background.start("read events", lambda: read_cases(folder, profile, missing), then)
+        self.background.start("read events", lambda: read_cases(folder, missing), then)
 
     def save_trace(self, file: Path) -> None:
         """Write all cases as a trace for Perfetto or Chrome, in a process of its own."""
@@ -176,97 +86,26 @@ class ProfileSession(QObject):
         self._exporter.start(Order((*arguments, *quiet), f"the trace {file.name}", file))
 
     def quit(self) -> None:
-        self._worker.quit()
+        super().quit()
         self._exporter.quit()
-        self._supervisor = None
-        if self._writer is not None:
-            self._writer.finish()
-            self._writer.wait()
-            self._writer = None
 
     # ---------------------------------------------------------------------------------------- the measuring
 
-    def _on_said(self, messages: Sequence[ProfileMessage]) -> None:
-        words, profile = "", self.state.profile
-        for message in messages:
-            match message:
-                case Hello(environment=environment) if profile is not None:
-                    profile = msgspec.structs.replace(profile, environment=environment)
-                    self._heard(message)
-                case ProfileModel(model=model) if profile is not None:
-                    profile = msgspec.structs.replace(profile, model=model)
-                    self._heard(message)
-                case ProfileLimits(limits=limits) if profile is not None:
-                    profile = msgspec.structs.replace(
-                        profile, limits=profile.limits | {limits.device: limits}
-                    )
-                    self._heard(message)
-                case ProfileStarted(case=case, stage=stage):
-                    words = f"{STAGES.get(stage, stage)}: {case.words}"
-                case Progress(text=text):
-                    words = text
-                case Log():
-                    self.logged.emit(message)
-        if profile is not None and profile is not self.state.profile:
-            self.state.heard(profile)
-        if words and self.standing.phase == "running":
-            self._stand(words=words)
+    def _opened(self, folder: ProfileFolder, measurements: tuple[CaseProfile, ...]) -> None:
+        self._reading = ()
+        self.state.show(folder.path.absolute(), folder.header, measurements)
 
-    def _heard(self, message: object) -> None:
-        if self._writer is not None:
-            self._writer.heard(message)
+    def _heard(self, message: Any) -> str:
+        self.state.heard(message)
+        return ""
 
-    def _on_settled(self, cases: Sequence[CaseProfile]) -> None:
-        if self._writer is not None:
-            for case in cases:
-                self._writer.append(case)  # type: ignore[arg-type]  # the folder's own records
-
-    def _on_written(self, cases: Sequence[CaseProfile]) -> None:
+    def _written(self, cases: Sequence[CaseProfile]) -> None:
         for case in cases:
             if case.disposition not in ("ok", "cancelled"):
                 self.told.emit(f"{case.case.words}: {case.reason or case.disposition.replace('_', ' ')}")
         self.state.settle(cases)
-        self._stand(done=self.standing.done + len(cases))
 
-    def _on_errors(self, data: bytes) -> None:
-        if self._writer is not None:
-            self._writer.log(data)
-
-    def _on_write_failed(self, reason: str) -> None:
-        self.told.emit(reason)
-        self.cancel()
-
-    def _on_finished(self) -> None:
-        if self._supervisor is not None and self._supervisor.reason:
-            reason = self._supervisor.reason
-            self.told.emit(reason[:1].upper() + reason[1:])
-        if self._writer is not None:
-            self._writer.finish()
-
-    def _on_closed(self) -> None:
-        machine, self._supervisor, self._writer = self._supervisor, None, None
-        where = f"kept in {self._runs.name}/{self.state.folder.name}" if self.state.folder is not None else ""
-        words = (
-            f"Cancelled; what was measured is {where}."
-            if machine and machine.cancelled
-            else f"Profile {where}."
-        )
-        self.standing = ProfileStanding(ended=words)
-        self.stands.emit(self.standing)
+    def _closed(self, cancelled: bool, cases: Sequence[Any]) -> str:
         self.state.changed.emit()
-        self.ended.emit()
-
-    def _stand(self, **fields: object) -> None:
-        new = replace(self.standing, **fields)  # type: ignore[arg-type]  # fields of it
-        if new != self.standing:
-            self.standing = new
-            self.stands.emit(new)
-
-
-def _new_folder(runs: Path, stamp: datetime.datetime, model: str) -> Path:
-    base = runs / f"{stamp:%Y%m%d-%H%M%S}-profile-{stem(model)}"
-    number, path = 1, base
-    while path.exists():
-        number += 1
-        path = base.with_name(f"{base.name}-{number}")
-    return path
+        where = f"kept in {self._runs.name}/{self._folder.name}"
+        return f"Cancelled; what was measured is {where}." if cancelled else f"Profile {where}."

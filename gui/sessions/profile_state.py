@@ -8,9 +8,10 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from bench.profile.event_files import events_in
 from bench.profile.events import Events
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import CaseProfile, Profile
-from bench.profile.store import ProfileFolder
 from gui.pages.timeline.timeline_lanes import Group, group
 
 
@@ -64,10 +65,11 @@ class ProfileState(QObject):
         self._cases, self._read = {case.case.key: case for case in cases}, {}
         self.changed.emit()
 
-    def heard(self, profile: Profile) -> None:
-        """What is known of the whole has changed."""
-        self.profile = profile
-        self.changed.emit()
+    def heard(self, message: object) -> None:
+        """What a worker told of the whole."""
+        if self.profile is not None:
+            self.profile = PROFILE.heard(self.profile, message)
+            self.changed.emit()
 
     def settle(self, cases: Sequence[CaseProfile]) -> None:
         """Cases that are done."""
@@ -80,12 +82,11 @@ class ProfileState(QObject):
         self.changed.emit()
 
 
-def read_cases(folder: Path, profile: Profile, cases: Sequence[CaseProfile]) -> list[Read]:
+def read_cases(folder: Path, cases: Sequence[CaseProfile]) -> list[Read]:
     """The events of these cases, from the disk (on a thread). Raises InputError, which names the file."""
-    store = ProfileFolder(folder, profile)
     made = []
     for case in cases:
-        events = store.events(case)
+        events = events_in(folder, case)
         title = f"{case.case.backend}, {case.case.precision}, batch {case.case.batch:,}"
         made.append(Read(case, events, group(case, events, title)))
     return made

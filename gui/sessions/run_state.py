@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from bench.charts import Chart, model_charts, with_provisional
-from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Provisional, Run
+from bench.comparison.kind import KIND as COMPARISON
+from bench.results.messages import Provisional
+from bench.results.records import Case, Job, Measurement, Run
 from bench.results.row_cache import RowCache
 from bench.results.rows import Row, title
 from gui.sessions.overlay import Overlay
@@ -69,21 +70,9 @@ class RunState(QObject):
         self.selection_changed.emit()
         self.changed.emit()
 
-    def describe(
-        self,
-        environment: Environment | None = None,
-        model: ModelInfo | None = None,
-        cases: Sequence[Case] = (),
-    ) -> None:
+    def heard(self, message: object) -> None:
         """What the worker told of the machine, a model, and the cases that the job means."""
-        run = self.run
-        models = {known.name: known for known in run.models} | ({model.name: model} if model else {})
-        self.run = msgspec.structs.replace(
-            run,
-            environment=environment or run.environment,
-            models=tuple(models.values()),
-            cases=run.cases or tuple(cases),
-        )
+        self.run = COMPARISON.heard(self.run, message)
         self._touch()
 
     def add(self, measurements: Iterable[Measurement]) -> None:

@@ -1,4 +1,4 @@
-"""Writes a run's or a ladder's folder off the GUI thread: a measurement is on the disk before it is shown."""
+"""Writes a run's folder, of any kind, off the GUI thread: a measurement is on the disk before it is shown."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from bench.ladder.store import LadderFolder
-from bench.results.records import Case, Environment, Measurement, ModelInfo
-from bench.results.store import RunFolder
+from bench.kinds.folder import Folder
 from kernels.errors import KernelscopeError
 
 _Order = Callable[[], None]
@@ -26,27 +24,19 @@ class RunWriter(QObject):
     failed = Signal(str)  # once: why nothing can be written any more
     closed = Signal()
 
-    def __init__(self, folder: RunFolder | LadderFolder, parent: QObject | None = None) -> None:
+    def __init__(self, folder: Folder[Any, Any], parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.folder: Any = folder
+        self.folder = folder
         folder.claim()
         self._orders: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
-        self._written: list[Measurement] = []
+        self._written: list[Any] = []
         self._broken = False
         self._thread = threading.Thread(target=self._work, name="run writer", daemon=True)
         self._thread.start()
 
-    def append(self, measurement: Measurement) -> None:
+    def append(self, measurement: Any) -> None:
         # Cancelled is said and not written: a resume runs the case.
         self._orders.put(lambda: self._append(measurement))
-
-    def describe(
-        self,
-        environment: Environment | None = None,
-        model: ModelInfo | None = None,
-        cases: tuple[Case, ...] = (),
-    ) -> None:
-        self._orders.put(lambda: self.folder.describe(environment, model, cases))
 
     def heard(self, message: object) -> None:
         """Keep what a message of the worker tells of the whole."""
@@ -64,7 +54,7 @@ class RunWriter(QObject):
         """Until the thread has ended; after `finish`."""
         self._thread.join()
 
-    def _append(self, measurement: Measurement) -> None:
+    def _append(self, measurement: Any) -> None:
         if measurement.disposition != "cancelled":
             self.folder.append(measurement)
         self._written.append(measurement)

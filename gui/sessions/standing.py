@@ -1,19 +1,19 @@
-"""Where a comparison stands: what the window says of a run while it goes on and after."""
+"""Where a run stands, of any kind: what the window says of it while it goes on and after."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from bench.results.records import Case, Disposition
-from bench.results.rows import title
+from bench.results.records import Disposition
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What came of the last run: how many cases by disposition (cancelled ones left out), of how many, in how
-    many seconds (without pauses), where it is kept."""
+    """What came of the last comparison: how many cases by disposition (cancelled ones left out), of how many,
+    in how many seconds (without pauses), where it is kept."""
 
     counts: tuple[tuple[Disposition, int], ...]
     total: int
@@ -25,14 +25,19 @@ class Ended:
 @dataclass(frozen=True)
 class Standing:
     """Where a run stands. phase: "idle", "starting", "running", "pausing", "paused", "cancelling"; words:
-    what goes on; seconds_left: None while nothing tells; ended: the last run, while none is active."""
+    what goes on; seconds_left: None while nothing tells; ended: what came of the last run, in a sentence, or
+    all of it (`Ended`), "" while one is active."""
 
     phase: str = "idle"
     words: str = ""
     done: int = 0
     total: int = 0
     seconds_left: float | None = None
-    ended: Ended | None = None
+    ended: Any = ""
+
+    @property
+    def doing(self) -> str:
+        return "cancelling" if self.phase == "cancelling" else self.words
 
     @property
     def active(self) -> bool:
@@ -63,8 +68,3 @@ class RunClock:
     def seconds_left(self, done: int, left: int) -> float | None:
         """From what the cases done since the start took; None where none is."""
         return self.seconds / done * left if done > 0 else None
-
-
-def case_words(case: Case) -> str:
-    """The case as one says it, a model given by path by its file's stem."""
-    return case.words.replace(case.model, title(case.model), 1)

@@ -1,4 +1,5 @@
-"""The worker as a QProcess, driven by the same supervisor as the headless client; fed in small batches.
+"""The worker as a process of the window, driven by the same supervisor as the headless client; fed in small
+batches.
 
 A worker is started ahead of need ("warm"): it loads its libraries, tells of its machine and waits for a job,
 so that the first job starts at once. Everything it writes is taken on a timer, a slice of bytes at a time, so
@@ -8,21 +9,20 @@ that a worker that floods its output never holds the window up. Its end is heard
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
-from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
-from bench.results.records import Hello, Measurement, WorkerMessage
-from bench.run.client import end_worker, worker_command, worker_environment
+from bench.results.messages import Hello
 from bench.run.supervisor import WARM, Action, Kill, Launch, Result, Say, Stop, Supervisor
+from gui.sessions.child import Child
 
 BATCH_MS = 20  # how long words may lie before they are taken
 BUDGET_S = 0.008  # how long one batch may take
 SLICE_NBYTES = 1 << 14
 TICK_MS = 250
-TAIL_NBYTES = 4000
 QUIT_MS = 1500  # how long a worker may take to end when the window closes
 
 
@@ -30,28 +30,27 @@ class WorkerProcess(QObject):
     """Signals carry tuples, one emission a batch. `finished` once a job is settled or given up."""
 
     greeted = Signal(object)  # Hello of a worker that has no job yet
-    said = Signal(object)  # tuple[WorkerMessage, ...], measurements not among them
-    settled = Signal(object)  # tuple[Measurement, ...]
+    said = Signal(object)  # tuple of messages, measurements not among them
+    settled = Signal(object)  # tuple of measurements
     wrote_errors = Signal(bytes)  # what came on its standard error
     stopped = Signal()  # a worker ended while its job goes on (a pause, a crash)
     finished = Signal()
 
     def __init__(
         self,
-        parent: QObject | None = None,
-        command: Sequence[str] | None = None,
+        parent: QObject | None,
+        command: Sequence[str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(parent)
-        self._command = list(command) if command else worker_command()
+        self._command = list(command)
         self._clock = clock
-        self._process: QProcess | None = None
+        self._process: Child | None = None
         self._warm = False  # the process has no job yet
         self._greeting = bytearray()
         self._exit_code: int | None = None
-        self._tail: deque[bytes] = deque()
-        self._said: list[WorkerMessage] = []
-        self._settled: list[Measurement] = []
+        self._said: list[Any] = []
+        self._settled: list[Any] = []
         self.supervisor: Supervisor | None = None
         self._batch = QTimer(self, singleShot=True, interval=BATCH_MS)
         self._batch.timeout.connect(self._take)
@@ -96,21 +95,15 @@ class WorkerProcess(QObject):
         process, self._process = self._process, None
         if process is None:
             return
-        process.blockSignals(True)
-        process.closeWriteChannel()
-        if self._warm:  # it has nothing to bring in order
-            _kill(process)
-        if not process.waitForFinished(QUIT_MS):
-            _kill(process)
-            process.waitForFinished(QUIT_MS)
+        process.end(0 if self._warm else QUIT_MS)  # a warm one has nothing to bring in order
         if machine is not None:
-            self._do(machine.feed(bytes(process.readAllStandardOutput().data()), self._clock()))
+            self._do(machine.feed(process.read(), self._clock()))
             self._tell()
 
     @property
     def process_id(self) -> int:
         """Of the worker that runs; 0 where none does."""
-        return self._process.processId() if self._process is not None else 0
+        return self._process.id if self._process is not None else 0
 
     # ------------------------------------------------------------------------------------------ the inside
 
@@ -127,10 +120,10 @@ class WorkerProcess(QObject):
                     self._launch(line)
                 case Stop():
                     if self._process is not None:
-                        self._process.closeWriteChannel()
+                        self._process.close_input()
                 case Kill():
                     if self._process is not None:
-                        _kill(self._process)
+                        self._process.kill()
                 case Result(measurement):
                     self._settled.append(measurement)
                 case Say(message):
@@ -147,43 +140,25 @@ class WorkerProcess(QObject):
     def _spawn(self) -> None:
         self._exit_code = None
         self._greeting.clear()
-        self._tail.clear()
-        process = QProcess(self)
-        environment = QProcessEnvironment()
-        for name, value in worker_environment().items():
-            environment.insert(name, value)
-        process.setProcessEnvironment(environment)
-        own_session(process)
-        process.readyReadStandardOutput.connect(self._batch_soon)
-        process.readyReadStandardError.connect(self._batch_soon)
-        process.finished.connect(lambda code, status: self._ended(process, code, status))
-        process.errorOccurred.connect(lambda error: self._failed(process, error))
+        process = Child([*self._command, WARM], self)
+        process.wrote.connect(self._batch_soon)
+        process.ended.connect(lambda code: self._ended(process, code))
         self._process = process
-        process.start(self._command[0], [*self._command[1:], WARM])
+        process.start()
 
     def _drop(self) -> None:
         """Let go of a worker that has ended, or that nobody waits for."""
         process, self._process = self._process, None
         if process is not None:
-            process.blockSignals(True)
-            process.kill()
-            process.waitForFinished(QUIT_MS)
-            process.deleteLater()
+            process.end()
 
     def _batch_soon(self) -> None:
         if not self._batch.isActive():
             self._batch.start(BATCH_MS)
 
-    def _ended(self, process: QProcess, code: int, status: QProcess.ExitStatus) -> None:
+    def _ended(self, process: Child, code: int) -> None:
         if process is self._process:
-            # Qt gives the signal's number as the code of a process that a signal ended.
-            self._exit_code = -code if status == QProcess.ExitStatus.CrashExit else code
-            self._batch_soon()
-
-    def _failed(self, process: QProcess, error: QProcess.ProcessError) -> None:
-        if process is self._process and error == QProcess.ProcessError.FailedToStart:
-            self._keep_tail(process.errorString().encode())
-            self._exit_code = 127
+            self._exit_code = code
             self._batch_soon()
 
     def _take(self) -> None:
@@ -194,12 +169,10 @@ class WorkerProcess(QObject):
         end = time.perf_counter() + BUDGET_S
         more = True
         while more and time.perf_counter() < end:
-            errors = bytes(process.readAllStandardError().data())
+            errors = process.read_errors()
             if errors:
-                self._keep_tail(errors)
                 self.wrote_errors.emit(errors)
-            process.setReadChannel(QProcess.ProcessChannel.StandardOutput)
-            data = bytes(process.read(SLICE_NBYTES).data())
+            data = process.read(SLICE_NBYTES)
             if data:
                 self._hear(data)
             more = bool(data)
@@ -227,22 +200,20 @@ class WorkerProcess(QObject):
 
     def _greet(self, line: bytes) -> None:
         try:
-            message = msgspec.json.decode(line, type=WorkerMessage)
+            message = msgspec.json.decode(line, type=Hello)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return  # a worker that babbles is told of once it has a job
-        if isinstance(message, Hello):
-            self.greeted.emit(message)
+        self.greeted.emit(message)
 
     def _on_exit(self) -> None:
         code, process = self._exit_code, self._process
         assert code is not None
+        assert process is not None
         self._process, self._exit_code = None, None
-        if process is not None:
-            process.deleteLater()
+        process.deleteLater()
         self._warm = False
         if self.supervisor is not None:
-            text = b"".join(self._tail).decode("utf-8", "replace")
-            self._do(self.supervisor.on_exit(code, text, self._clock()))
+            self._do(self.supervisor.on_exit(code, process.tail, self._clock()))
             self.stopped.emit()
 
     def _tick(self) -> None:
@@ -263,23 +234,3 @@ class WorkerProcess(QObject):
             self.supervisor = None
             self._ticker.stop()
             self.finished.emit()
-
-    def _keep_tail(self, data: bytes) -> None:
-        self._tail.append(data[-TAIL_NBYTES:])
-        while len(self._tail) > 1 and sum(map(len, self._tail)) - len(self._tail[0]) >= TAIL_NBYTES:
-            self._tail.popleft()
-
-
-def own_session(process: QProcess) -> None:
-    """Ctrl-C in the terminal reaches the window alone, which ends the worker in order."""
-    if hasattr(process, "setUnixProcessParameters"):
-        parameters = QProcess.UnixProcessParameters()
-        parameters.flags = QProcess.UnixProcessFlag.CreateNewSession
-        process.setUnixProcessParameters(parameters)
-
-
-def _kill(process: QProcess) -> None:
-    """The worker, and what kernels started in it."""
-    if process.processId():
-        end_worker(process.processId(), group=False)
-    process.kill()

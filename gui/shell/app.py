@@ -54,14 +54,14 @@ def run(job: Job | None = None, folder: Path | None = None) -> int:
 
 
 def _open(window: object, folder: Path) -> None:
-    from bench.results.store import RunFolder
+    from bench.comparison.kind import KIND as COMPARISON
     from gui.shell.main_window import MainWindow
     from kernels.errors import KernelscopeError
 
     assert isinstance(window, MainWindow)
     try:
-        held = RunFolder.open(folder)
-        window.state.open(held.run, held.path, held.measurements())
+        held = COMPARISON.open(folder)
+        window.state.open(held.header, held.path, held.measurements())
     except KernelscopeError as error:
         window.tell(str(error))
 

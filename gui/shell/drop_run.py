@@ -1,4 +1,4 @@
-"""A folder of a run, a ladder or a profile, or a file of one, dropped on the window opens it."""
+"""A folder of a run of any kind, or a file of one, dropped on the window opens it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from PySide6.QtCore import QEvent, QMimeData, QObject
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QWidget
 
-from bench.ladder.store import LADDER_FILE
-from bench.profile.store import PROFILE_FILE
-from bench.results.store import RESULTS_FILE, RUN_FILE
-
-FILES = (RUN_FILE, LADDER_FILE, PROFILE_FILE, RESULTS_FILE)
+from bench.kinds.registry import kinds
+from bench.results.store import RESULTS_FILE
 
 
 class RunDrop(QObject):
@@ -41,7 +38,7 @@ def run_of(data: QMimeData) -> Path | None:
     opening it says what is wrong."""
     for url in data.urls():
         path = Path(url.toLocalFile())
-        if path.name in FILES:
+        if path.name in {RESULTS_FILE, *(kind.file for kind in kinds())}:
             path = path.parent
         if url.isLocalFile() and path.is_dir():
             return path

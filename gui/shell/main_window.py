@@ -27,12 +27,14 @@ from PySide6.QtWidgets import (
 )
 
 from bench.results import rows
-from bench.results.records import BackendInfo, Hello, Job, Log
+from bench.results.messages import Hello, Log
+from bench.results.records import BackendInfo, Job
 from gui.base import faults, splitters
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
+from gui.sessions.measuring import RUNS, Measuring
 from gui.sessions.run_state import RunState
-from gui.sessions.session import RUNS, Session
+from gui.sessions.session import Session
 from gui.sessions.standing import Standing
 from gui.shell.actions import Actions
 from gui.shell.banner import Banner
@@ -79,10 +81,11 @@ class MainWindow(QMainWindow):
         self.redraw = Redraw(self.state, self)
         self._ended = False
         self._opened_problems = False  # the list of problems came up by itself
-        # Each: what runs, in words, which closing the window would end; "" where nothing does.
-        self.running: list[Callable[[], str]] = [lambda: "A run is active" if self.session.active else ""]
         self.ladders: LadderActions | None = None  # gui.menus.ladder
         self.profiles: ProfileActions | None = None  # gui.menus.timeline
+        self.sessions: list[Measuring] = [self.session]  # of every kind
+        # What shows a folder of a kind that has a page of its own, by the kind's name.
+        self.showers: dict[str, Callable[[Path], None]] = {}
         self._build()
         self.menu_actions = Actions(self)
         self.menu_actions.collect()
@@ -105,6 +108,16 @@ class MainWindow(QMainWindow):
         """Say why kernels of somebody else's are not run, with a button that runs them."""
         faults.log.info("doubted: %s", reason)
         self.banner.ask(f"{reason[:1].upper()}{reason[1:]}. Read them before you run them.", TRUST, run)
+
+    def join(self, session: Measuring) -> None:
+        """One more that measures: while one does, no other begins."""
+        for other in self.sessions:
+            other.blockers.append(session.occupied)
+            session.blockers.append(other.occupied)
+        self.sessions.append(session)
+        session.told.connect(self.tell)
+        session.logged.connect(self.problems.logged)
+        self.closing.connect(session.quit)
 
     def start(self, job: Job, folder: Path | None = None) -> None:
         """Run a job; what is wrong with it is told."""
@@ -148,7 +161,7 @@ class MainWindow(QMainWindow):
         self._docks.fit(self.width())
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        running = next(filter(None, (words() for words in self.running)), "")
+        running = next((session.busy_words for session in self.sessions if session.writing), "")
         if running and not self._ended and not self._may_end(running):
             event.ignore()
             return

@@ -67,7 +67,7 @@ class ProgressStrip(QWidget):
 def _words(standing: Standing) -> str:
     match standing.phase:
         case "idle":
-            return outcome(standing.ended) if standing.ended is not None else IDLE
+            return outcome(standing.ended) if standing.ended else IDLE
         case "pausing":
             return f"Pausing after this pass: {standing.words}"
         case "paused":

@@ -24,13 +24,13 @@ from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QSettings
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QWidget
 
+from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.summaries import SAMPLE
 from bench.results.records import Measurement
 from bench.results.rows import title
-from bench.results.store import RunFolder
 from gui.base import faults
 from gui.base.theme import Theming
-from gui.sessions.session import RUNS
+from gui.sessions.measuring import RUNS
 from gui.shell.main_window import MainWindow
 
 MAX_NBYTES = 150_000
@@ -146,8 +146,8 @@ def select(window: MainWindow) -> None:
 
 def open_run(window: MainWindow, folder: Path) -> None:
     """Show a run folder. Raises InputError where it is none."""
-    held = RunFolder.open(folder)
-    window.state.open(held.run, held.path, held.measurements())
+    held = COMPARISON.open(folder)
+    window.state.open(held.header, held.path, held.measurements())
 
 
 def measure(window: MainWindow, pictures: Pictures, seconds: float) -> None:
@@ -211,8 +211,8 @@ def main(given: Sequence[str] | None = None) -> int:
                 measure(window, pictures, asked.seconds)
             else:
                 # A copy stands in the list of runs, as it would after having been measured here.
-                held = RunFolder.open(run)
-                model = title(held.run.job.models[0])
+                held = COMPARISON.open(run)
+                model = title(held.header.job.models[0])
                 shown = RUNS / (model if run == SAMPLE else run.name)
                 shutil.copytree(run, shown)
                 open_run(window, shown)

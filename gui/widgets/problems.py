@@ -6,11 +6,12 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QHeaderView, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
-from bench.results.records import Case, Log, Measurement
+from bench.kinds.registry import case_words
+from bench.results.messages import Log
+from bench.results.records import Case, Measurement
 from bench.results.rows import FAILURES
 from bench.show.tables import WORDS
 from gui.sessions.run_state import RunState
-from gui.sessions.standing import case_words
 from gui.widgets.labels import as_tip
 
 MOST_LOGGED = 200

@@ -15,7 +15,8 @@ import time
 
 import msgspec
 
-from bench.results.records import CaseStarted, Done, Environment, Hello, Log, Measured, Measurement, Start
+from bench.results.messages import CaseStarted, Done, Hello, Log, Measured, Start
+from bench.results.records import Environment, Measurement
 
 DEATHS = {"segv": signal.SIGSEGV, "kill": signal.SIGKILL}
 

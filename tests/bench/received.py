@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Case, Job, Measurement, Run
-from bench.results.store import RUN_FILE, RunFolder
 
 JOB = Job(models=("lenet5-digits",), backends=("engine-cpu",), batches=(1, 2), images=(8,), layers=False)
 CASES = tuple(
@@ -33,13 +33,13 @@ def bind(p, inputs, output, workspace):
 def run(path: Path, measured: int = 0, **fields: Any) -> Path:
     """A run of two cases, of which so many are measured."""
     job = msgspec.structs.replace(JOB, **fields)
-    with RunFolder.create(path, Run(job=job, cases=CASES)) as folder:
+    with COMPARISON.create(path, Run(job=job, cases=CASES)) as folder:
         for case in CASES[:measured]:
             folder.append(Measurement(case=case, disposition="ok", samples_ns=(1.0, 2.0)))
     return path
 
 
-def changed(path: Path, change: Callable[[Any], Any], file: str = RUN_FILE) -> None:
+def changed(path: Path, change: Callable[[Any], Any], file: str = COMPARISON.file) -> None:
     """Change what a record holds, without its types having a say."""
     held = msgspec.json.decode((path / file).read_bytes())
     (path / file).write_bytes(msgspec.json.encode(change(held) or held))

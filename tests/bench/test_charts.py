@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from bench.charts import breakdown, charts, findings, with_provisional
 from bench.charts.definitions import Chart
-from bench.results.records import Case, Disposition, Measurement, Provisional
+from bench.results.messages import Provisional
+from bench.results.records import Case, Disposition, Measurement
 from bench.results.rows import rows
 from bench.words import palette
 from tests.bench import synthetic

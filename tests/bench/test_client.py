@@ -10,23 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.results.records import (
-    Case,
-    CaseStarted,
-    Done,
-    Environment,
-    Hello,
-    Job,
-    Log,
-    Measured,
-    Measurement,
-    Progress,
-    Provisional,
-    Run,
-)
-from bench.results.store import RunFolder
+from bench.comparison.kind import KIND as COMPARISON
+from bench.kinds.folder import Folder
+from bench.results.messages import CaseStarted, Done, Hello, Log, Measured, Progress, Provisional
+from bench.results.records import Case, Environment, Job, Measurement, Run
 from bench.run import client
-from bench.run.supervisor import Kill, Launch, Result, Say, Stop, Supervisor, exit_words
+from bench.run.exits import exit_words
+from bench.run.supervisor import Kill, Launch, Result, Say, Stop, Supervisor
 from kernels.errors import InputError
 
 FAKE = Path(__file__).parent / "fake_worker.py"
@@ -52,7 +42,7 @@ def results(actions):
 
 
 def launched(actions):
-    from bench.results.records import Start
+    from bench.results.messages import Start
 
     return [msgspec.json.decode(a.line, type=Start).cases for a in actions if isinstance(a, Launch)]
 
@@ -67,11 +57,11 @@ def test_lines_cut_anywhere_make_the_same_messages():
         + measured(ONE)
         + line(Log(level="info", text="é"))
     )
-    whole = Supervisor(JOB, CASES)
+    whole = Supervisor(COMPARISON, JOB, CASES)
     whole.start(0)
     expected = whole.feed(text, 1)
     for size in (1, 2, 7):
-        machine = Supervisor(JOB, CASES)
+        machine = Supervisor(COMPARISON, JOB, CASES)
         machine.start(0)
         actions = []
         for at in range(0, len(text), size):
@@ -81,7 +71,7 @@ def test_lines_cut_anywhere_make_the_same_messages():
 
 
 def test_a_crash_costs_the_case_in_flight_and_nothing_else():
-    machine = Supervisor(JOB, CASES)
+    machine = Supervisor(COMPARISON, JOB, CASES)
     assert launched(machine.start(0)) == [CASES]
     machine.feed(measured(ONE) + started(TWO, "prepare"), 1)
     actions = machine.on_exit(-signal.SIGSEGV, "blah\nCUDA error 700\n\n", 2)
@@ -96,7 +86,7 @@ def test_a_crash_costs_the_case_in_flight_and_nothing_else():
 
 
 def test_the_others_of_a_group_are_run_again():
-    machine = Supervisor(JOB, CASES)
+    machine = Supervisor(COMPARISON, JOB, CASES)
     machine.start(0)
     machine.feed(started(ONE) + started(TWO) + started(THREE) + started(TWO), 1)
     actions = machine.on_exit(1, "", 2)
@@ -105,7 +95,7 @@ def test_the_others_of_a_group_are_run_again():
 
 
 def test_a_case_is_charged_with_its_own_time_only():
-    machine = Supervisor(JOB, CASES)
+    machine = Supervisor(COMPARISON, JOB, CASES)
     machine.start(0)
     now = 0.0
     for _ in range(10):  # 15 s each, in turns; then one goes beyond its 20 s
@@ -122,7 +112,7 @@ def test_a_case_is_charged_with_its_own_time_only():
 
 
 def test_what_is_tuned_once_is_not_charged_to_a_case_as_long_as_it_moves():
-    machine = Supervisor(JOB, CASES)
+    machine = Supervisor(COMPARISON, JOB, CASES)
     machine.start(0)
     machine.feed(line(CaseStarted(case=ONE, stage="tune")), 0)
     for now in range(15, 150, 15):
@@ -131,7 +121,7 @@ def test_what_is_tuned_once_is_not_charged_to_a_case_as_long_as_it_moves():
     machine.feed(started(ONE), 150)
     assert machine.tick(165) == [], "its own time begins now"
     assert machine.tick(175) == [Kill()]
-    machine = Supervisor(JOB, CASES)
+    machine = Supervisor(COMPARISON, JOB, CASES)
     machine.start(0)
     machine.feed(line(CaseStarted(case=ONE, stage="tune")), 0)
     assert machine.tick(21) == [Kill()], "a kernel that never ends is still given up"
@@ -139,7 +129,7 @@ def test_what_is_tuned_once_is_not_charged_to_a_case_as_long_as_it_moves():
 
 
 def test_a_worker_that_never_says_a_word_is_given_up():
-    machine = Supervisor(JOB, CASES)
+    machine = Supervisor(COMPARISON, JOB, CASES)
     machine.start(0)
     assert machine.tick(21) == [Kill()]
     assert launched(machine.on_exit(-9, "", 22)) == [CASES]
@@ -151,7 +141,7 @@ def test_a_worker_that_never_says_a_word_is_given_up():
 
 
 def test_words_while_no_case_runs_keep_it_alive():
-    machine = Supervisor(JOB, CASES)
+    machine = Supervisor(COMPARISON, JOB, CASES)
     machine.start(0)
     for now in range(10, 100, 10):
         machine.feed(line(Log(level="info", text="downloading")), now)
@@ -159,7 +149,7 @@ def test_words_while_no_case_runs_keep_it_alive():
 
 
 def test_cancelling_while_a_model_is_read_waits_for_nothing():
-    machine = Supervisor(JOB, CASES)
+    machine = Supervisor(COMPARISON, JOB, CASES)
     machine.start(0)
     machine.feed(started(ONE, "load"), 1)
     assert machine.cancel(2) == [Kill()]
@@ -168,7 +158,7 @@ def test_cancelling_while_a_model_is_read_waits_for_nothing():
 
 def test_what_reading_a_model_does_to_a_worker_is_told_of_all_its_cases():
     other = Case(model="other", backend="one", precision="fp32", batch=1)
-    machine = Supervisor(JOB, (*CASES, other))
+    machine = Supervisor(COMPARISON, JOB, (*CASES, other))
     machine.start(0)
     machine.feed(started(ONE, "load"), 1)
     assert machine.tick(20) == []
@@ -179,7 +169,7 @@ def test_what_reading_a_model_does_to_a_worker_is_told_of_all_its_cases():
 
 
 def test_reading_a_model_is_no_part_of_a_case_s_time():
-    machine = Supervisor(JOB, CASES)
+    machine = Supervisor(COMPARISON, JOB, CASES)
     machine.start(0)
     machine.feed(started(ONE, "load"), 1)
     machine.feed(started(ONE, "prepare"), 19)
@@ -188,7 +178,7 @@ def test_reading_a_model_is_no_part_of_a_case_s_time():
 
 
 def test_cancelling_asks_first_and_kills_after_a_grace():
-    machine = Supervisor(JOB, CASES)
+    machine = Supervisor(COMPARISON, JOB, CASES)
     machine.start(0)
     machine.feed(measured(ONE) + started(TWO), 1)
     assert machine.cancel(2) == [Stop()]
@@ -203,7 +193,7 @@ def test_cancelling_asks_first_and_kills_after_a_grace():
 
 
 def test_a_worker_that_stays_after_done_is_ended():
-    machine = Supervisor(JOB, (ONE,))
+    machine = Supervisor(COMPARISON, JOB, (ONE,))
     machine.start(0)
     machine.feed(measured(ONE) + line(Done()), 1)
     assert machine.tick(5) == []
@@ -214,7 +204,7 @@ def test_a_worker_that_stays_after_done_is_ended():
 
 
 def test_without_cases_the_worker_says_what_the_job_means():
-    machine = Supervisor(JOB)
+    machine = Supervisor(COMPARISON, JOB)
     assert launched(machine.start(0)) == [()]
     machine.feed(line(Hello(environment=Environment(), cases=CASES)) + started(ONE), 1)
     assert machine.cases == CASES
@@ -222,13 +212,13 @@ def test_without_cases_the_worker_says_what_the_job_means():
 
 
 def test_strange_and_repeated_measurements_are_not_kept():
-    machine = Supervisor(JOB, (ONE, TWO))
+    machine = Supervisor(COMPARISON, JOB, (ONE, TWO))
     machine.start(0)
     assert results(machine.feed(measured(ONE) + measured(ONE) + measured(THREE), 1)) == [(ONE, "ok")]
 
 
 def test_what_a_case_takes_so_far_is_said_and_settles_nothing():
-    machine = Supervisor(JOB, CASES)
+    machine = Supervisor(COMPARISON, JOB, CASES)
     machine.start(0)
     machine.feed(started(ONE), 1)
     message = Provisional(case=ONE, median_ns=5e4)
@@ -240,7 +230,7 @@ def test_what_a_case_takes_so_far_is_said_and_settles_nothing():
 
 
 def test_noise_is_logged_a_few_times_and_then_passed_over():
-    machine = Supervisor(JOB, (ONE,))
+    machine = Supervisor(COMPARISON, JOB, (ONE,))
     machine.start(0)
     actions = machine.feed(b"printf\n" * 1000 + measured(ONE), 1)
     logs = [a for a in actions if isinstance(a, Say)]
@@ -271,7 +261,7 @@ def drive(tmp_path):
     """Run CASES in fake workers by a plan; gives (outcome, dispositions written, events, workers started)."""
 
     def go(*plan, job=JOB, **options):
-        folder = RunFolder.create(tmp_path / "run", Run(job=job, cases=CASES))
+        folder = COMPARISON.create(tmp_path / "run", Run(job=job, cases=CASES))
         events = []
         on_event = options.pop("on_event", lambda event: None)
         outcome = client.run(
@@ -282,7 +272,7 @@ def drive(tmp_path):
             command=[sys.executable, str(FAKE), str(tmp_path / "state"), *plan],
             **options,
         )
-        written = {m.case: m.disposition for m in RunFolder.open(folder.path).measurements()}
+        written = {m.case: m.disposition for m in COMPARISON.open(folder.path).measurements()}
         return outcome, written, events, len((tmp_path / "state").read_text())
 
     return go
@@ -292,7 +282,7 @@ def test_a_run_from_beginning_to_end(drive, tmp_path):
     outcome, written, _, workers = drive("ok")
     assert written == dict.fromkeys(CASES, "ok")
     assert (outcome.cancelled, outcome.reason, workers) == (False, "", 1)
-    assert RunFolder.open(tmp_path / "run").run.environment.machine == "fake"
+    assert COMPARISON.open(tmp_path / "run").header.environment.machine == "fake"
 
 
 @pytest.mark.parametrize(
@@ -350,7 +340,7 @@ def test_stopping_keeps_what_was_measured_and_a_resume_runs_the_rest(drive, tmp_
     )
     assert outcome.cancelled
     assert written == {ONE: "ok"}
-    folder = RunFolder.resume(tmp_path / "run", JOB)
+    folder = COMPARISON.resume(tmp_path / "run", JOB)
     assert folder.missing() == (TWO, THREE)
     again = client.run(
         JOB, folder.missing(), folder, command=[sys.executable, str(FAKE), str(tmp_path / "state"), "ok"]
@@ -380,7 +370,7 @@ def test_a_full_disk_ends_the_worker_and_says_so(drive, monkeypatch, tmp_path):
     def full(self, measurement):
         raise InputError("cannot write results.jsonl: no space left on device")
 
-    monkeypatch.setattr(RunFolder, "append", full)
+    monkeypatch.setattr(Folder, "append", full)
     with pytest.raises(InputError, match="no space left"):
         drive("ok")
 

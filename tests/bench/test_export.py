@@ -11,8 +11,8 @@ from PIL import Image
 
 import main
 from bench.charts import charts, lay_over, short_name
+from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.summaries import summaries
-from bench.results.store import RunFolder
 from tests.bench import synthetic
 from tests.bench.test_thin import saved
 
@@ -79,7 +79,7 @@ def test_bars_come_out_as_numbers_by_backend_and_category(run: Path, tmp_path: P
         (("--file", "x.gif", "--chart", "speed"), "'gif' is not known"),
         (("--file", "x.png"), "name it by --chart"),
         (("--scale", "0"), "--scale 0"),
-        (("--over", "nowhere"), "not a run folder"),
+        (("--over", "nowhere"), "holds no run"),
     ],
 )
 def test_a_mistake_is_one_sentence(
@@ -112,13 +112,13 @@ def test_a_run_named_by_its_date_is_called_by_it() -> None:
 
 
 def test_a_copied_run_opens_and_a_half_written_line_does_no_harm(run: Path, tmp_path: Path) -> None:
-    whole = RunFolder.open(run).measurements()
+    whole = COMPARISON.open(run).measurements()
     with (run / "results.jsonl").open("ab") as file:
         file.write(b'{"case": {"model": "lene')
     (run / ".run.json.xyz").write_bytes(b"in the making")
     target = tmp_path / "copies" / "of-it"
     assert main.main(["runs", "copy", str(run), str(target)]) == 0
-    assert RunFolder.open(target).measurements() == whole
+    assert COMPARISON.open(target).measurements() == whole
     assert not list(target.glob(".*"))
     assert main.main(["runs", "copy", str(run), str(target)]) == 2
 
@@ -132,8 +132,8 @@ def test_a_summary_counts_what_is_there(run: Path) -> None:
 
 
 def _data(path: Path) -> tuple:
-    folder = RunFolder.open(path)
-    return folder.run, folder.measurements()
+    folder = COMPARISON.open(path)
+    return folder.header, folder.measurements()
 
 
 def test_a_profile_is_drawn_again_with_its_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

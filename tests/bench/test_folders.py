@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 
 import main
+from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.folders import open_folder
+from bench.kinds.thin import thin
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import Finding, RungMeasurement
 from bench.ladder.show.rows import rows
-from bench.ladder.store import LadderFolder
-from bench.profile import store as profile_store
+from bench.profile import event_files as profile_store
+from bench.profile import thin as thin_profile
+from bench.profile.event_files import events_in
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
-from bench.profile.store import ProfileFolder
 from bench.results.records import Environment
-from bench.results.store import RESULTS_FILE, RunFolder
-from bench.thin import profile as thin_profile
-from bench.thin import thin
+from bench.results.store import RESULTS_FILE
 from kernels.errors import InputError
 from tests.bench import profile_cases, synthetic
 from tests.ladder.test_ladder import example
@@ -33,7 +35,7 @@ BATCHES = (1, 4, 16, 64)
 
 def run(path: Path) -> Path:
     made, measured = synthetic.run(batches=(4,))
-    with RunFolder.create(path, msgspec.structs.replace(made, environment=HERE)) as folder:
+    with COMPARISON.create(path, msgspec.structs.replace(made, environment=HERE)) as folder:
         for measurement in measured:
             folder.append(measurement)
     return path
@@ -52,9 +54,7 @@ def ladder(path: Path) -> Path:
     assert made.limits is not None
     limits = msgspec.structs.replace(made.limits, measured_on=f"here, H200 {UUID}, driver 580")
     job = msgspec.structs.replace(made.job, kernel_dirs=("/home/somebody/my_kernels",))
-    folder = LadderFolder.create(
-        path, msgspec.structs.replace(made, job=job, limits=limits, environment=HERE)
-    )
+    folder = LADDER.create(path, msgspec.structs.replace(made, job=job, limits=limits, environment=HERE))
     for measurement in map(many, measured):
         if measurement.case.rung == "mine":
             finding = Finding(fault="bias", reason="the bias is missing", map="errors/mine.npz")
@@ -67,8 +67,8 @@ def ladder(path: Path) -> Path:
 
 def profile(path: Path) -> Path:
     job = ProfileJob(model="lenet5-digits", backends=("engine-cuda",), batches=BATCHES)
-    folder = ProfileFolder.create(path, Profile(job=job, cases=planned(job), environment=HERE))
-    for case in folder.profile.cases:
+    folder = PROFILE.create(path, Profile(job=job, cases=planned(job), environment=HERE))
+    for case in folder.header.cases:
         file = profile_store.write_events(path, case.key, profile_cases.events())
         samples = tuple(float(v) for v in np.random.default_rng(case.batch).normal(2000, 9, 999))
         folder.append(
@@ -143,11 +143,11 @@ def test_each_kind_is_shown_again_once_it_is_small(
 
 
 def test_a_thinned_ladder_says_the_same(tmp_path: Path) -> None:
-    source = LadderFolder.open(ladder(tmp_path / "source"))
-    small = LadderFolder.open(tmp_path / "small") if thin(source.path, tmp_path / "small", 30_000) else None
+    source = LADDER.open(ladder(tmp_path / "source"))
+    small = LADDER.open(tmp_path / "small") if thin(source.path, tmp_path / "small", 30_000) else None
     assert small is not None
-    assert small.ladder.job.kernel_dirs == ("my_kernels",)
-    before, after = (rows(f.ladder, f.measurements()) for f in (source, small))
+    assert small.header.job.kernel_dirs == ("my_kernels",)
+    before, after = (rows(f.header, f.measurements()) for f in (source, small))
     assert [row.name for row in after] == [row.name for row in before]
     for one, other in zip(before, after, strict=True):
         assert (one.time is None) == (other.time is None)
@@ -171,21 +171,21 @@ def test_a_thinned_ladder_says_the_same(tmp_path: Path) -> None:
 def test_a_thinned_profile_keeps_its_records_and_the_events_that_fit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = ProfileFolder.open(profile(tmp_path / "source"))
+    source = PROFILE.open(profile(tmp_path / "source"))
     whole = source.measurements()
 
     def small(name: str, nbytes: int) -> tuple[CaseProfile, ...]:
         thin(source.path, tmp_path / name, nbytes)
-        return ProfileFolder.open(tmp_path / name).measurements()
+        return PROFILE.open(tmp_path / name).measurements()
 
     everything = small("all", 300_000)
     assert [m.file for m in everything] == [m.file for m in whole]
     for one, other in zip(whole, everything, strict=True):
         assert float(np.median(other.samples_ns)) == pytest.approx(float(np.median(one.samples_ns)), rel=1e-5)
         assert (other.breakdowns, other.cold, other.process) == (one.breakdowns, one.cold, one.process)
-        assert ProfileFolder.open(tmp_path / "all").events(other) == source.events(one)
+        assert events_in(tmp_path / "all", other) == events_in(source.path, one)
     thin_profile.write(source, whole, tmp_path / "some", thin_profile.Grade(24, 3))
-    some = ProfileFolder.open(tmp_path / "some").measurements()
+    some = PROFILE.open(tmp_path / "some").measurements()
     assert [bool(m.file) for m in some] == [True, True, False, True], "the largest, then the smallest"
     left_out = some[2]
     assert left_out.breakdowns == whole[2].breakdowns
@@ -193,7 +193,7 @@ def test_a_thinned_profile_keeps_its_records_and_the_events_that_fit(
     assert main.main(["runs", "show", str(tmp_path / "some"), "--format", "md"]) == 0
     assert "its events were left out" in capsys.readouterr().err
     thin_profile.write(source, whole, tmp_path / "none", thin_profile.Grade(12, 0))
-    assert not any(m.file for m in ProfileFolder.open(tmp_path / "none").measurements())
+    assert not any(m.file for m in PROFILE.open(tmp_path / "none").measurements())
     with pytest.raises(InputError, match="profile fewer cases"):
         small("tiny", 1000)
 

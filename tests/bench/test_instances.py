@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 import pytest
 
+from bench.comparison.kind import KIND as COMPARISON
 from bench.measure import instances, runner, timing, unrest
 from bench.measure.cases import check
 from bench.measure.outcomes import Incorrect
 from bench.results import medians, stats
 from bench.results.records import Job, Run
-from bench.run import command
 from bench.run.bounds import INSTANCES
 from bench.words import units
 from kernels.errors import InputError, OutOfMemoryError
@@ -258,8 +258,8 @@ def test_a_record_from_before_instances_is_of_one():
 
 
 def test_the_command_line_says_how_many_where_they_are_not_as_usual():
-    assert "--instances" not in command.arguments(changed(instances=INSTANCES))
-    words = command.arguments(changed(instances=1))
+    assert "--instances" not in COMPARISON.arguments(changed(instances=INSTANCES))
+    words = COMPARISON.arguments(changed(instances=1))
     assert words[words.index("--instances") + 1] == "1"
 
 

@@ -13,7 +13,8 @@ from bench.measure.answers import accuracy, layer_errors, oracle
 from bench.measure.answers.layer_check import LayerCheck
 from bench.measure.material import Material
 from bench.measure.predictions import Predictions
-from bench.results.records import Case, ErrorStats, Measured
+from bench.results.messages import Measured
+from bench.results.records import Case, ErrorStats
 from engine import backends
 from engine.backend import Options
 from engine.graph import groups, importer

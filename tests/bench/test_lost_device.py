@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from bench.comparison.kind import KIND as COMPARISON
 from bench.measure import cases
-from bench.results.records import Job, Log, Measurement, Run
-from bench.results.store import RunFolder
+from bench.results.messages import Log
+from bench.results.records import Job, Measurement, Run
 from bench.run import client
 from engine import backends
 from tests.ladder.test_judge import PLANTED
@@ -50,7 +51,7 @@ def compared(rung: str, kernels: Path, folder: Path) -> tuple[dict[str, list[Mea
     )
     told: list[Any] = []
     planned = cases.plan(job)
-    run = RunFolder.create(folder, Run(job=job, cases=planned))
+    run = COMPARISON.create(folder, Run(job=job, cases=planned))
     client.run(job, planned, run, told.append)
     found: dict[str, list[Measurement]] = {name: [] for name in BACKENDS}
     for measurement in run.measurements():

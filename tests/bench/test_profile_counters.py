@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from bench.charts import profile_roofline as profile_charts
-from bench.profile import store as profile_store
+from bench.profile import event_files as profile_store
 from bench.profile.events import Counters
 from bench.profile.measure import counters as profile_counters
 from bench.profile.measure import counters_pass, counters_run, ncu

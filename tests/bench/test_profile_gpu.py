@@ -11,8 +11,9 @@ import pytest
 
 import main
 from bench.profile import api as profile_api
+from bench.profile.event_files import events_in
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.show import remarks as profile_remarks
-from bench.profile.store import ProfileFolder
 from bench.results import stats
 from bench.run import client
 from engine import backends, probe
@@ -181,7 +182,7 @@ def test_both_backends_are_profiled_from_the_command_line(tmp_path) -> None:
         pytest.skip(reason)
     arguments = ["profile", "lenet5-digits", "--backend", ",".join(names), "--batch", "16", "--budget", "0.5"]
     assert main.main([*arguments, "--out", str(tmp_path / "p"), "--charts", "none", "--format", "md"]) == 0
-    folder = ProfileFolder.open(tmp_path / "p")
+    folder = PROFILE.open(tmp_path / "p")
     for case in folder.measurements():
         found = case.breakdown()
         assert found is not None
@@ -192,7 +193,7 @@ def test_both_backends_are_profiled_from_the_command_line(tmp_path) -> None:
         assert not any("no record" in note for note in case.notes)
         told = any("explained by nothing" in words for words in profile_remarks.waits(case))
         assert told == (found.part("rest") > profile_remarks.REST * found.wall)
-        events = folder.events(case)
+        events = events_in(folder.path, case)
         staged = [i for i in events.intervals if i.kind == "staging" and i.run == 0]
         copied = {
             way: sum(a.nbytes for a in events.activities if a.copy == way and a.run == 0) for way in WAYS
@@ -230,9 +231,9 @@ def test_the_hardware_counts_every_kernel_or_it_is_said_why_not(backend: str, tm
     arguments = ["profile", "lenet5-digits", "--backend", backend, "--batch", "64", "--budget", "0.2"]
     options = ["--counters", "--charts", "none", "--format", "md", "--table", "counters"]
     assert main.main([*arguments, *options, "--out", str(tmp_path / "p")]) == 0
-    folder = ProfileFolder.open(tmp_path / "p")
+    folder = PROFILE.open(tmp_path / "p")
     (case,) = folder.measurements()
-    kernels = [a for a in folder.events(case).activities if a.kind == "kernel" and a.run == 0]
+    kernels = [a for a in events_in(folder.path, case).activities if a.kind == "kernel" and a.run == 0]
     counted = [a.counters for a in kernels if a.counters is not None]
     if not counted:
         (reason,) = [note for note in case.notes if "hardware counters are not read" in note]

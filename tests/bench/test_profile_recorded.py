@@ -10,6 +10,8 @@ import pytest
 
 from bench.charts import profile_common as profile_charts
 from bench.profile import parts as profile_parts
+from bench.profile.event_files import events_in
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.measure import attribution as profile_attribution
 from bench.profile.measure.attribution import Launched
 from bench.profile.show import course as profile_course
@@ -17,11 +19,10 @@ from bench.profile.show import draw_timeline
 from bench.profile.show import findings as profile_findings
 from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import tables as profile_tables
-from bench.profile.store import ProfileFolder
 
-FOLDER = ProfileFolder.open(Path(__file__).parents[1] / "data" / "lenet_on_h200")
+FOLDER = PROFILE.open(Path(__file__).parents[1] / "data" / "lenet_on_h200")
 OURS, THEIRS = FOLDER.measurements()
-EVENTS = {case.case.backend: FOLDER.events(case) for case in (OURS, THEIRS)}
+EVENTS = {case.case.backend: events_in(FOLDER.path, case) for case in (OURS, THEIRS)}
 
 
 @pytest.fixture(params=(OURS, THEIRS), ids=lambda case: case.case.backend)
@@ -119,7 +120,7 @@ def test_a_graphs_kernels_are_of_the_steps_in_their_order():
 
 
 def test_what_holds_an_operator_back_is_one_thing(case):
-    limits = FOLDER.profile.limits["cuda"]
+    limits = FOLDER.header.limits["cuda"]
     found = profile_findings.findings(case, EVENTS[case.case.backend], limits)
     assert all(finding.sentence and ";" not in finding.sentence for finding in found)
     if case is THEIRS:

@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from bench.profile import event_files as profile_store
 from bench.profile import parts as profile_parts
-from bench.profile import store as profile_store
 from bench.profile.events import Counters
 from bench.profile.measure import merge as profile_merge
 from bench.profile.measure import process as profile_process

@@ -6,10 +6,11 @@ import gzip
 
 import pytest
 
-from bench.profile import store as profile_store
+from bench.profile import event_files as profile_store
+from bench.profile.event_files import events_in
 from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
-from bench.profile.store import ProfileFolder
 from kernels.errors import InputError
 
 JOB = ProfileJob(model="lenet5-digits", backends=("engine-cuda", "ort-cuda"), batches=(1, 16))
@@ -28,7 +29,7 @@ EVENTS = Events(
 
 @pytest.fixture
 def folder(tmp_path):
-    return ProfileFolder.create(tmp_path / "profile", Profile(job=JOB, cases=planned(JOB)))
+    return PROFILE.create(tmp_path / "profile", Profile(job=JOB, cases=planned(JOB)))
 
 
 def test_cases_are_planned_batch_by_batch_with_the_backends_side_by_side():
@@ -41,17 +42,17 @@ def test_cases_are_planned_batch_by_batch_with_the_backends_side_by_side():
 
 
 def test_what_was_written_is_read_again(folder):
-    case = folder.profile.cases[1]
+    case = folder.header.cases[1]
     name = profile_store.write_events(folder.path, case.key, EVENTS)
     folder.append(CaseProfile(case=case, disposition="ok", file=name))
-    again = ProfileFolder.open(folder.path)
+    again = PROFILE.open(folder.path)
     (measurement,) = again.measurements()
     assert measurement.case == case
-    assert again.events(measurement) == EVENTS
+    assert events_in(again.path, measurement) == EVENTS
 
 
 def test_the_last_line_of_a_case_counts_and_a_line_cut_short_is_passed_over(folder):
-    case = folder.profile.cases[0]
+    case = folder.header.cases[0]
     folder.append(CaseProfile(case=case, disposition="crashed", reason="the worker died"))
     folder.append(CaseProfile(case=case, disposition="ok"))
     with (folder.path / "results.jsonl").open("ab") as stream:
@@ -79,7 +80,7 @@ def test_a_line_that_is_no_event_is_told_with_its_number(tmp_path, line):
 
 def test_a_folder_without_a_profile_is_told(tmp_path):
     with pytest.raises(InputError, match="holds no profile"):
-        ProfileFolder.open(tmp_path)
+        PROFILE.open(tmp_path)
     (tmp_path / "profile.json").write_text("{")
     with pytest.raises(InputError, match="is broken"):
-        ProfileFolder.open(tmp_path)
+        PROFILE.open(tmp_path)

@@ -11,8 +11,9 @@ import pytest
 
 from bench.charts import profile as profile_charts
 from bench.charts import profile_common
-from bench.profile import store as profile_store
+from bench.profile import event_files as profile_store
 from bench.profile.events import Counters, Events, Interval, Mark
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
 from bench.profile.show import course as profile_course
 from bench.profile.show import draw_timeline
@@ -24,14 +25,13 @@ from bench.profile.show import report as profile_report
 from bench.profile.show import sentences as profile_sentences
 from bench.profile.show import tables as profile_tables
 from bench.profile.show.findings import Finding
-from bench.profile.store import ProfileFolder
 from bench.show import draw, tables
 from kernels.errors import InputError
 from tests.bench import profile_cases
 from tests.bench.profile_cases import LIMITS, profile
 
 EVENTS = profile_cases.events()
-PROFILE = Profile(
+HEADER = Profile(
     job=ProfileJob(model="small", backends=("engine-cuda",), batches=(16,)),
     cases=(profile_cases.CASE,),
     limits={"cuda": LIMITS},
@@ -195,7 +195,7 @@ def test_tables_come_out_in_every_format():
     for table in found:
         read = list(csv.DictReader(io.StringIO(profile_output.to_csv(table))))
         assert len(read) == len(table.rows) > 0
-    as_json = json.loads(profile_output.to_json(PROFILE, [made], found))
+    as_json = json.loads(profile_output.to_json(HEADER, [made], found))
     assert [table["key"] for table in as_json["tables"]][1:3] == ["calls", "breakdown"]
     assert as_json["tables"][0]["rows"][0]["time_ns"] == 3000
     markdown = profile_output.to_markdown(found)
@@ -379,7 +379,7 @@ def test_remarks_tell_the_profilers_share_and_the_clocks():
 def test_charts_show_the_parts_the_cold_start_and_the_roofline(tmp_path):
     larger = msgspec.structs.replace(profile_cases.CASE, batch=1024)
     failed = profile(case=larger, disposition="out_of_memory", reason="too large", breakdowns=(), cold=())
-    made = profile_charts.charts(PROFILE, [profile(), failed], lambda case: EVENTS)
+    made = profile_charts.charts(HEADER, [profile(), failed], lambda case: EVENTS)
     assert [chart.name for chart in made][:2] == ["profile-breakdown", "profile-cold-start"]
     stacked, crossed = made[0].panels[0].bars
     assert crossed.mark.reason == "too large"
@@ -398,9 +398,9 @@ def test_a_whole_pass_over_batch_sizes_says_how_it_grows(tmp_path):
         return profile(case=msgspec.structs.replace(profile_cases.CASE, **named), pass_ns=pass_ns, **changes)
 
     cases = [case("engine-cuda", 1, 9.0, 10.0, 11.0), case("ort-cuda", 1, 20.0)]
-    assert profile_charts.times(PROFILE, cases) is None  # one batch size is no line
+    assert profile_charts.times(HEADER, cases) is None  # one batch size is no line
     cases += [case("engine-cuda", 4, 25.0), case("ort-cuda", 4, disposition="crashed", reason="gone")]
-    chart = profile_charts.times(PROFILE, cases)
+    chart = profile_charts.times(HEADER, cases)
     ours, theirs = chart.panels[0].series
     assert [(point.x, point.y) for point in ours.points] == [
         (1, pytest.approx(10e-9)),
@@ -409,7 +409,7 @@ def test_a_whole_pass_over_batch_sizes_says_how_it_grows(tmp_path):
     assert [mark.reason for mark in theirs.marks] == ["gone"]
     assert chart.finding == "From batch 1 to 4 (4× the images) a pass takes 2.50× the time on engine-cuda."
     assert "first" not in chart.notes[0]
-    cold = msgspec.structs.replace(PROFILE, job=msgspec.structs.replace(PROFILE.job, warm_up=0))
+    cold = msgspec.structs.replace(HEADER, job=msgspec.structs.replace(HEADER.job, warm_up=0))
     assert "first" in profile_charts.times(cold, cases).notes[0]
     assert draw.write([chart], tmp_path, ["svg"])
 
@@ -419,7 +419,7 @@ def test_a_report_of_a_cpu_tells_nothing_of_a_gpu(tmp_path):
     events = Events(
         intervals=(step,), marks=(Mark(name="pass", kind="window", start_ns=0, end_ns=50, run=0),)
     )
-    folder = ProfileFolder.create(tmp_path / "p", PROFILE)
+    folder = PROFILE.create(tmp_path / "p", HEADER)
     file = profile_store.write_events(folder.path, "case", events)
     folder.append(profile(file=file, device="cpu", gpu=None, attributed=None))
     text = profile_report.write([folder.path], tmp_path / "report.md")[0].read_text()
@@ -433,8 +433,8 @@ def test_a_report_of_a_cpu_tells_nothing_of_a_gpu(tmp_path):
 def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
     paths = []
     for name, warm_up in (("passes", 3), ("table", 0)):
-        job = msgspec.structs.replace(PROFILE.job, warm_up=warm_up)
-        folder = ProfileFolder.create(tmp_path / name, msgspec.structs.replace(PROFILE, job=job))
+        job = msgspec.structs.replace(HEADER.job, warm_up=warm_up)
+        folder = PROFILE.create(tmp_path / name, msgspec.structs.replace(HEADER, job=job))
         folder.append(profile(file=profile_store.write_events(folder.path, "case", EVENTS)))
         paths.append(folder.path)
     written = profile_report.write(paths, tmp_path / "report.md")
@@ -448,7 +448,7 @@ def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
     assert "CUPTI records every kernel" in text
     assert "a case, the first of their session" in text
     assert all(path.is_file() for path in written)
-    empty = ProfileFolder.create(tmp_path / "empty", PROFILE)
+    empty = PROFILE.create(tmp_path / "empty", HEADER)
     with pytest.raises(InputError, match="there is no case"):
         profile_report.write([empty.path], tmp_path / "empty.md")
 
@@ -456,8 +456,8 @@ def test_a_report_of_profiles_is_written_from_their_records_alone(tmp_path):
 def test_before_and_after_stand_in_one_report(tmp_path):
     paths = []
     for name, rungs in (("before", {"conv1": "naive"}), ("after", {}), ("again", {})):
-        job = msgspec.structs.replace(PROFILE.job, rungs=rungs)
-        folder = ProfileFolder.create(tmp_path / name, msgspec.structs.replace(PROFILE, job=job))
+        job = msgspec.structs.replace(HEADER.job, rungs=rungs)
+        folder = PROFILE.create(tmp_path / name, msgspec.structs.replace(HEADER, job=job))
         folder.append(profile(file=profile_store.write_events(folder.path, "case", EVENTS)))
         paths.append(folder.path)
     report, *charts = profile_report.write(paths, tmp_path / "report.md")
@@ -467,8 +467,8 @@ def test_before_and_after_stand_in_one_report(tmp_path):
 
 
 def test_a_timeline_is_drawn_of_every_case(tmp_path):
-    written = draw_timeline.write(PROFILE, [(profile(), EVENTS)] * 2, tmp_path, ["svg"])
+    written = draw_timeline.write(HEADER, [(profile(), EVENTS)] * 2, tmp_path, ["svg"])
     text = written[0].read_text()
     assert written[0].name == "profile-timeline.svg"
     assert len(text) > 5000
-    assert draw_timeline.write(PROFILE, [], tmp_path, ["svg"]) == []
+    assert draw_timeline.write(HEADER, [], tmp_path, ["svg"]) == []

@@ -12,16 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.profile import parts as profile_parts
+from bench.profile.event_files import events_in
 from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.show import trace as profile_trace
-from bench.profile.store import ProfileFolder
 from kernels.errors import InputError
 from tests.bench import profile_cases
 from tests.bench.profile_cases import profile
 
 EVENTS = profile_cases.events()
-FOLDER = ProfileFolder.open(Path(__file__).parents[1] / "data" / "lenet_on_h200")
-RECORDED = [(made, FOLDER.events(made)) for made in FOLDER.measurements()]
+FOLDER = PROFILE.open(Path(__file__).parents[1] / "data" / "lenet_on_h200")
+RECORDED = [(made, events_in(FOLDER.path, made)) for made in FOLDER.measurements()]
 
 
 class Entry(msgspec.Struct, tag_field="ph", forbid_unknown_fields=True, kw_only=True):

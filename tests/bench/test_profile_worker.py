@@ -7,11 +7,12 @@ import json
 import pytest
 
 import main
-from bench.profile import client as profile_client
+from bench.profile.event_files import events_in
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.measure import cold as profile_cold
 from bench.profile.records import Profile, ProfileJob, planned
 from bench.profile.show import trace as profile_trace
-from bench.profile.store import ProfileFolder
+from bench.run import client
 from engine.observe import Taken
 from kernels import registry
 
@@ -30,7 +31,7 @@ def made(tmp_path_factory):
     chosen = ["--kernels", str(base / "mine"), "--rung", "conv2=cpu/my_own", "--rung", "conv1=cuda/naive"]
     status = main.main([*arguments, *options, *chosen, "--out", str(out), "--trace", str(trace)])
     assert status == 0
-    return ProfileFolder.open(out), trace
+    return PROFILE.open(out), trace
 
 
 def test_each_backend_is_profiled_in_a_process_of_its_own(made):
@@ -38,7 +39,7 @@ def test_each_backend_is_profiled_in_a_process_of_its_own(made):
     ours, theirs = folder.measurements()
     assert (ours.disposition, theirs.disposition) == ("ok", "ok")
     for case in (ours, theirs):
-        events = folder.events(case)
+        events = events_in(folder.path, case)
         found = case.breakdown()
         assert sum(share.time_ns for share in found.parts) == found.wall_ns
         assert found.passes == 3
@@ -57,7 +58,7 @@ def test_each_backend_is_profiled_in_a_process_of_its_own(made):
         assert [mark.name for mark in case.cold][:2] == ["interpreter", "program"]
         assert case.cold[-1].name == "steady state"
     for case in (ours, theirs):
-        nodes = {i.nodes[0] for i in folder.events(case).intervals if i.op_type == "Conv"}
+        nodes = {i.nodes[0] for i in events_in(folder.path, case).intervals if i.op_type == "Conv"}
         assert nodes == {"conv1", "conv2"}  # ONNX Runtime's own names are told in the model's
     assert ours.operators[0].rung
     assert ours.operators[0].flops > 0
@@ -73,7 +74,7 @@ def test_a_rung_chosen_for_a_device_is_profiled_there_a_kernel_of_ones_own_too(m
 def test_onnx_runtimes_nodes_lie_in_the_passes_that_ran_them(made):
     folder, _ = made
     theirs = folder.measurements()[1]
-    events = folder.events(theirs)
+    events = events_in(folder.path, theirs)
     (clock,) = theirs.clocks
     runs = {m.run: m for m in events.marks if m.kind == "stage" and m.name == "run" and m.run is not None}
     for interval in events.intervals:
@@ -87,7 +88,7 @@ def test_its_trace_is_written_and_read_back(made):
     folder, trace = made
     cases = folder.measurements()
     for case, read in zip(cases, profile_trace.read(trace), strict=True):
-        assert read.intervals == folder.events(case).intervals
+        assert read.intervals == events_in(folder.path, case).intervals
 
 
 def test_a_profile_is_shown_again(made, capsys):
@@ -104,8 +105,8 @@ def test_a_profile_is_shown_again(made, capsys):
 
 def test_a_backend_that_cannot_run_here_is_told_and_the_rest_goes_on(tmp_path, capsys):
     job = ProfileJob(model="lenet5-digits", backends=("no-such",), batches=(1,))
-    folder = ProfileFolder.create(tmp_path / "p", Profile(job=job, cases=planned(job)))
-    profile_client.run(job, planned(job), folder)
+    folder = PROFILE.create(tmp_path / "p", Profile(job=job, cases=planned(job)))
+    client.run(job, planned(job), folder)
     (case,) = folder.measurements()
     assert case.disposition != "ok"
     assert "no-such" in case.reason

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 import main
-from bench.commands import compare
-from bench.ladder import client as ladder_client
-from bench.ladder.store import LadderFolder
+from bench.comparison import command as compare
+from bench.comparison.kind import KIND as COMPARISON
+from bench.ladder.kind import KIND as LADDER
 from bench.results import trust
 from bench.results.records import Job
-from bench.results.store import RunFolder
 from bench.run import client
 from bench.run.client import Outcome
 from tests.bench import received
@@ -46,7 +45,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return Outcome(())
 
     monkeypatch.setattr(client, "run", run)
-    monkeypatch.setattr(ladder_client, "run", run)
+    monkeypatch.setattr(client, "run", run)
     return jobs
 
 
@@ -79,7 +78,7 @@ def test_a_received_ladder_does_not_run_its_kernels(
     import msgspec
 
     job = msgspec.structs.replace(made.job, kernel_dirs=(str(kernels),))
-    path = LadderFolder.create(tmp_path / "ladder", msgspec.structs.replace(made, job=job)).path
+    path = LADDER.create(tmp_path / "ladder", msgspec.structs.replace(made, job=job)).path
     assert main.main(["ladder", "--resume", str(path), *QUIET]) == 2
     assert "--trust-kernels" in capsys.readouterr().err
     assert started == []
@@ -134,7 +133,7 @@ def test_a_run_without_kernels_of_its_own_goes_on(tmp_path: Path, started: list[
     path = received.run(tmp_path / "run")
     assert main.main(["compare", "--resume", str(path), *QUIET]) == 1
     assert len(started) == 1
-    assert RunFolder.open(path).run.job.kernel_dirs == ()
+    assert COMPARISON.open(path).header.job.kernel_dirs == ()
 
 
 def test_what_a_stranger_names_is_not_read_before_it_is_agreed_to(

@@ -10,10 +10,13 @@ import msgspec
 import pytest
 
 import main
+from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.summaries import summaries
+from bench.ladder.kind import KIND as LADDER
+from bench.profile.kind import KIND as PROFILE
 from bench.results.records import Measurement
 from bench.results.results_file import ResultsFile, line_of, sound
-from bench.results.store import LADDER_FILE, PROFILE_FILE, RESULTS_FILE, RUN_FILE, RunFolder
+from bench.results.store import RESULTS_FILE
 from tests.bench import received
 from tests.bench.test_folders import ladder, profile, run
 
@@ -39,18 +42,18 @@ def test_a_damaged_line_is_measured_again(tmp_path: Path, capsys: pytest.Capture
     path = received.run(tmp_path / "run", measured=2)
     data = (path / RESULTS_FILE).read_bytes()
     (path / RESULTS_FILE).write_bytes(data.replace(b"[1.0,2.0]", b"[1.0,3.0]", 1))
-    assert RunFolder.open(path).missing() == received.CASES[:1]
+    assert COMPARISON.open(path).missing() == received.CASES[:1]
     assert main.main(["runs", "show", str(path), "--format", "csv"]) == 0
-    with RunFolder.open(path) as folder:
+    with COMPARISON.open(path) as folder:
         folder.append(Measurement(case=received.CASES[0], disposition="ok", samples_ns=(4.0,)))
-    assert RunFolder.open(path).missing() == ()
-    assert {m.samples_ns for m in RunFolder.open(path).measurements()} == {(1.0, 2.0), (4.0,)}
+    assert COMPARISON.open(path).missing() == ()
+    assert {m.samples_ns for m in COMPARISON.open(path).measurements()} == {(1.0, 2.0), (4.0,)}
 
 
 def test_lines_without_a_checksum_are_read_and_counted(tmp_path: Path) -> None:
     path = received.run(tmp_path / "run", measured=2)
     first, second = (path / RESULTS_FILE).read_bytes().splitlines(keepends=True)
-    old = msgspec.json.encode(RunFolder.open(path).measurements()[0]) + b"\n"
+    old = msgspec.json.encode(COMPARISON.open(path).measurements()[0]) + b"\n"
     assert b'"sum"' in first
     (path / RESULTS_FILE).write_bytes(old + second)
     results = ResultsFile(path / RESULTS_FILE, Measurement)
@@ -66,7 +69,7 @@ def test_a_line_is_still_json_and_its_sum_is_of_all_of_it() -> None:
         assert sound(line[:at] + bytes([line[at] ^ 1]) + line[at + 1 :]) is not True
 
 
-@pytest.mark.parametrize("file", [RUN_FILE, LADDER_FILE, PROFILE_FILE])
+@pytest.mark.parametrize("file", [COMPARISON.file, LADDER.file, PROFILE.file])
 def test_a_newer_record_is_listed_as_such(
     tmp_path: Path, file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,16 +104,21 @@ def test_no_bad_folder_hides_the_others(
         "names": b'{"job":{"models":[],"backends":[]},"cases":[]}',
     }
     for name, data in planted.items():
-        for file in (RUN_FILE, LADDER_FILE, PROFILE_FILE):
+        for file in (COMPARISON.file, LADDER.file, PROFILE.file):
             folder = tmp_path / f"{name}-{file}"
             folder.mkdir()
             (folder / file).write_bytes(data)
     (tmp_path / "link").symlink_to(tmp_path / "link")
     (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / RUN_FILE).symlink_to("/dev/zero")
+    (tmp_path / "broken" / COMPARISON.file).symlink_to("/dev/zero")
     found = {item.name: item.problem for item in summaries(tmp_path)}
-    files = (RUN_FILE, LADDER_FILE, PROFILE_FILE)
-    good = {"good-run", "good-ladder", "good-profile", f"names-{RUN_FILE}"}  # the last is a run of nothing
+    files = (COMPARISON.file, LADDER.file, PROFILE.file)
+    good = {
+        "good-run",
+        "good-ladder",
+        "good-profile",
+        f"names-{COMPARISON.file}",
+    }  # the last is a run of nothing
     assert {name for name, problem in found.items() if not problem} == good
     bad = {f"{name}-{file}" for name in planted for file in files} - good | {"broken"}
     assert set(found) == good | bad

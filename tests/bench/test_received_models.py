@@ -16,11 +16,12 @@ import pytest
 from onnx import helper
 
 import main
+from bench.comparison.kind import KIND as COMPARISON
 from bench.ladder.measure import describe
 from bench.ladder.questions import LadderQuestion
 from bench.questions import confined, model_questions
-from bench.results.records import Case, CaseStarted, Job, Run
-from bench.results.store import RunFolder
+from bench.results.messages import CaseStarted
+from bench.results.records import Case, Job, Run
 from bench.run import client
 from models import names
 from tests.engine.harness import make_model
@@ -174,7 +175,7 @@ def _run(
         timeout_s=timeout_s,
         layers=False,
     )
-    with RunFolder.create(folder, Run(job=job, cases=cases)) as held:
+    with COMPARISON.create(folder, Run(job=job, cases=cases)) as held:
         hear = (heard if heard is not None else []).append
         outcome = client.run(job, cases, held, hear, command=unchecked("bench.measure.worker"))
     return outcome, {m.case: (m.disposition, m.reason) for m in outcome.measurements}
@@ -204,7 +205,7 @@ def test_in_the_worker_memory_is_limited(vast: Path, tmp_path: Path) -> None:
 def test_a_worker_that_plans_asks_a_process_of_its_own(vast: Path, tmp_path: Path) -> None:
     """As the window has it, which plans nothing itself."""
     job = Job(models=(str(vast),), backends=("engine-cpu",), timeout_s=60)
-    with RunFolder.create(tmp_path / "run", Run(job=job, cases=())) as held:
+    with COMPARISON.create(tmp_path / "run", Run(job=job, cases=())) as held:
         outcome = client.run(job, (), held)
     assert "takes more than 300 MiB of memory to read" in outcome.reason
 

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 import main
+from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.folders import copy, open_folder
-from bench.ladder.store import LadderFolder
-from bench.profile.store import ProfileFolder
+from bench.kinds.thin import thin
+from bench.ladder.kind import KIND as LADDER
+from bench.profile.event_files import events_in
+from bench.profile.kind import KIND as PROFILE
 from bench.results import gallery
 from bench.results.inside import inside
-from bench.results.store import RESULTS_FILE, RunFolder
-from bench.thin import thin
+from bench.results.store import RESULTS_FILE
 from kernels.errors import InputError
 from tests.bench import received
 from tests.bench.test_folders import ladder, profile, run
@@ -66,10 +68,10 @@ def test_events_lie_in_their_folder(tmp_path: Path, secret: Path, name: str) -> 
     path = profile(tmp_path / "source")
     (path / "events" / "link").symlink_to(secret)
     lines_with(path, lambda line: line.update(file=name.format(secret=secret)))
-    folder = ProfileFolder.open(path)
+    folder = PROFILE.open(path)
     for made in folder.measurements():
         with pytest.raises(InputError, match="outside it"):
-            folder.events(made)
+            events_in(folder.path, made)
     before = everything(tmp_path)
     with pytest.raises(InputError, match="outside it"):
         thin(path, tmp_path / "small")
@@ -80,7 +82,7 @@ def test_events_lie_in_their_folder(tmp_path: Path, secret: Path, name: str) -> 
 def test_a_case_is_called_what_a_file_may_be_called(tmp_path: Path, backend: str) -> None:
     path = run(tmp_path / "source")
     lines_with(path, lambda line: line["case"].update(backend=backend))
-    kept = RunFolder.open(path).measurements()
+    kept = COMPARISON.open(path).measurements()
     for made in kept:  # ".." alone is a name like any other: "net-..-fp32-b1-n0"
         assert gallery.answers_path(path, made.case).resolve().is_relative_to(path.resolve())
     fit = backend in ("..", "x\0y")  # control characters are taken out of all that is read
@@ -88,22 +90,22 @@ def test_a_case_is_called_what_a_file_may_be_called(tmp_path: Path, backend: str
     received.changed(path, lambda held: held["cases"][0].update(backend=backend))
     if not fit:
         with pytest.raises(InputError, match="is no name of a backend"):
-            RunFolder.open(path)
+            COMPARISON.open(path)
 
 
 def test_a_data_set_and_a_rung_are_called_what_a_file_may_be_called(tmp_path: Path) -> None:
     path = run(tmp_path / "source")
     received.changed(path, lambda held: held["models"][0].update(dataset="x/../../../../escaped"))
     with pytest.raises(InputError, match="is no name of a data set"):
-        RunFolder.open(path)
+        COMPARISON.open(path)
     path = ladder(tmp_path / "ladder")
     lines_with(path, lambda line: line["case"].update(rung="../../escaped"))
-    assert LadderFolder.open(path).measurements() == ()
+    assert LADDER.open(path).measurements() == ()
 
 
 def test_images_and_answers_are_no_links_that_lead_out(tmp_path: Path) -> None:
     path = run(tmp_path / "source")
-    case = RunFolder.open(path).run.cases[0]
+    case = COMPARISON.open(path).header.cases[0]
     (path / "predictions").mkdir()
     for name in ("answers", "images"):
         np.savez(tmp_path / f"{name}.npz", pixels=np.zeros((1, 2, 2), np.uint8), classes=np.array(["a"]))
@@ -122,7 +124,7 @@ def test_a_part_that_leads_out_is_not_written_through(tmp_path: Path, secret: Pa
     (path / part).unlink(missing_ok=True)
     (path / part).symlink_to(secret if "." in part else tmp_path)
     with pytest.raises(InputError, match="leads out of the folder"):
-        RunFolder.open(path)
+        COMPARISON.open(path)
     assert main.main(["compare", "--resume", str(path)]) == 2
     assert secret.read_bytes() == SECRET
 

@@ -16,20 +16,22 @@ import numpy as np
 import pytest
 
 import main
-from bench.ladder.store import LadderFolder
+from bench.comparison.kind import KIND as COMPARISON
+from bench.ladder.kind import KIND as LADDER
 from bench.measure import predictions
+from bench.profile.event_files import read_events
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.show import trace
-from bench.profile.store import ProfileFolder, read_events
 from bench.results import gallery, npz, reading
 from bench.results.records import Measurement
-from bench.results.store import LADDER_FILE, PROFILE_FILE, RESULTS_FILE, RUN_FILE, RunFolder
+from bench.results.store import RESULTS_FILE
 from kernels.errors import InputError
 from tests.bench import received
 
 OPENS: dict[str, Callable[[Path], object]] = {
-    RUN_FILE: RunFolder.open,
-    LADDER_FILE: LadderFolder.open,
-    PROFILE_FILE: ProfileFolder.open,
+    COMPARISON.file: COMPARISON.open,
+    LADDER.file: LADDER.open,
+    PROFILE.file: PROFILE.open,
 }
 DEEP = b'{"a":' * 200_000 + b"1" + b"}" * 200_000
 NUMBERS = {"label": "i8", "predicted": "i8", "confidence": "f4", "top5": "?"}
@@ -170,17 +172,17 @@ def test_a_record_that_is_no_file_is_not_waited_for(tmp_path: Path, file: str) -
 def test_a_pipe_in_a_run_is_not_waited_for(tmp_path: Path, name: str) -> None:
     path = received.run(tmp_path / "run")
     os.mkfifo(path / name)
-    refused(RunFolder.open, path, "a pipe")
+    refused(COMPARISON.open, path, "a pipe")
 
 
 def test_a_record_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     path = received.run(tmp_path / "run")
-    os.truncate(path / RUN_FILE, reading.RECORD_NBYTES + 1)
-    refused(RunFolder.open, path, "at most")
+    os.truncate(path / COMPARISON.file, reading.RECORD_NBYTES + 1)
+    refused(COMPARISON.open, path, "at most")
     path = received.run(tmp_path / "other", measured=1)
     os.truncate(path / RESULTS_FILE, reading.RESULTS_NBYTES + 1)  # a hole, which takes no room on the disk
     with pytest.raises(InputError, match="at most"):
-        RunFolder.open(path).measurements()
+        COMPARISON.open(path).measurements()
 
 
 def test_a_deep_or_endless_line_costs_that_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,9 +190,9 @@ def test_a_deep_or_endless_line_costs_that_line(tmp_path: Path, monkeypatch: pyt
     path = received.run(tmp_path / "run", measured=1)
     with (path / RESULTS_FILE).open("ab") as file:
         file.write(DEEP + b"\n" + b"x" * (9 * reading.MIB) + b"\n")
-    with RunFolder.open(path) as folder:
+    with COMPARISON.open(path) as folder:
         folder.append(Measurement(case=received.CASES[1], disposition="ok"))
-    assert [m.case for m in RunFolder.open(path).measurements()] == list(received.CASES)
+    assert [m.case for m in COMPARISON.open(path).measurements()] == list(received.CASES)
 
 
 def test_a_trace_that_is_none_is_one_sentence(tmp_path: Path) -> None:
@@ -202,16 +204,16 @@ def test_a_trace_that_is_none_is_one_sentence(tmp_path: Path) -> None:
 def test_more_lines_than_any_run_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "LINES", 3)
     path = received.run(tmp_path / "run", measured=2)
-    assert len(RunFolder.open(path).measurements()) == 2
+    assert len(COMPARISON.open(path).measurements()) == 2
     with (path / RESULTS_FILE).open("ab") as file:
         file.write(b"\n\n")
     with pytest.raises(InputError, match="more than 3 lines"):
-        RunFolder.open(path).measurements()
+        COMPARISON.open(path).measurements()
 
 
 def test_records_say_nothing_that_there_cannot_be(tmp_path: Path) -> None:
     path = received.run(tmp_path / "run")
     for batch in (0, -1, 10**30):
         received.changed(path, lambda held, batch=batch: held["cases"][0].update(batch=batch))
-        refused(RunFolder.open, path, "is broken")
-    assert msgspec.json.decode((path / RUN_FILE).read_bytes())["cases"][0]["batch"] == 10**30
+        refused(COMPARISON.open, path, "is broken")
+    assert msgspec.json.decode((path / COMPARISON.file).read_bytes())["cases"][0]["batch"] == 10**30

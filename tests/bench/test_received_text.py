@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 import main
+from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.folders import open_folder
-from bench.results.store import RESULTS_FILE, RUN_FILE
+from bench.results.store import RESULTS_FILE
 from bench.words import plain
 from tests.bench import received
 from tests.bench.test_folders import ladder, profile, run
@@ -116,7 +117,7 @@ def test_json_is_cleaned_of_control_characters_and_of_nothing_else() -> None:
 
 def test_a_record_that_was_opened_says_nothing_but_text(tmp_path: Path) -> None:
     folder: Any = open_folder(planted(run, tmp_path / "run"))
-    assert tame(folder.run.command)
-    assert tame(folder.run.environment.cpu)
+    assert tame(folder.header.command)
+    assert tame(folder.header.environment.cpu)
     assert all(tame(made.reason) for made in folder.measurements())
-    assert (tmp_path / "run" / RUN_FILE).is_file()
+    assert (tmp_path / "run" / COMPARISON.file).is_file()

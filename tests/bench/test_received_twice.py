@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 import main
+from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.folders import copy
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import RungCase, RungMeasurement
-from bench.ladder.store import LadderFolder
 from bench.results.claim import LOCK_FILE, Claim
-from bench.results.records import KILLED_BY, CaseStarted, Measurement
-from bench.results.store import RunFolder
+from bench.results.messages import CaseStarted
+from bench.results.records import KILLED_BY, Measurement
 from bench.run import client
 from bench.run.client import Outcome
 from bench.run.supervisor import Kill, Result, Supervisor
@@ -85,9 +86,9 @@ def test_a_second_resume_says_that_the_run_is_being_measured(
 
 def test_a_driver_claims_before_a_worker_is_started(holder: Any) -> None:
     path, _ = holder
-    folder = RunFolder.open(path)
+    folder = COMPARISON.open(path)
     with pytest.raises(InputError, match="is being measured"):
-        client.run(folder.run.job, folder.missing(), folder, command=["/nowhere"])
+        client.run(folder.header.job, folder.missing(), folder, command=["/nowhere"])
     assert not folder.log.exists()
 
 
@@ -107,7 +108,7 @@ def test_a_planted_lock_is_one_sentence(tmp_path: Path, plant: Any) -> None:
     path = received.run(tmp_path / "run")
     plant(path / LOCK_FILE)
     with pytest.raises(InputError, match=r"\.lock"):
-        RunFolder.open(path)
+        COMPARISON.open(path)
 
 
 # ------------------------------------------------------------------------------------------- measured again
@@ -132,7 +133,7 @@ def ended(case: Any, disposition: str, **facts: str) -> Measurement:
 def test_what_is_missing_of_a_run(
     tmp_path: Path, measurement: Measurement, missing: bool, retried: bool
 ) -> None:
-    with RunFolder.open(received.run(tmp_path / "run")) as folder:
+    with COMPARISON.open(received.run(tmp_path / "run")) as folder:
         folder.append(measurement)
     assert (received.CASES[0] in folder.missing()) == missing
     assert (received.CASES[0] in folder.missing(retry=True)) == retried
@@ -140,7 +141,7 @@ def test_what_is_missing_of_a_run(
 
 def test_a_ladder_s_hung_rungs_are_tried_again_when_asked_for(tmp_path: Path) -> None:
     made, _ = example()
-    folder = LadderFolder.create(tmp_path / "ladder", made)
+    folder = LADDER.create(tmp_path / "ladder", made)
     case: RungCase = made.cases[0]
     folder.append(RungMeasurement(case=case, disposition="timed_out"))
     assert case not in folder.missing()
@@ -148,7 +149,7 @@ def test_a_ladder_s_hung_rungs_are_tried_again_when_asked_for(tmp_path: Path) ->
 
 
 def test_resume_with_retry_runs_what_crashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with RunFolder.open(received.run(tmp_path / "run")) as folder:
+    with COMPARISON.open(received.run(tmp_path / "run")) as folder:
         folder.append(ended(received.CASES[0], "crashed"))
         folder.append(ended(received.CASES[1], "ok"))
     asked: list[Sequence[Any]] = []
@@ -170,7 +171,7 @@ def test_resume_with_retry_runs_what_crashed(tmp_path: Path, monkeypatch: pytest
 def test_by_what_a_worker_was_killed_is_recorded(code: int, fact: str) -> None:
     import msgspec
 
-    machine = Supervisor(received.JOB, received.CASES)
+    machine = Supervisor(COMPARISON, received.JOB, received.CASES)
     machine.start(0.0)
     said = msgspec.json.encode(CaseStarted(case=received.CASES[0], stage="time")) + b"\n"
     machine.feed(said, 0.0)
@@ -181,7 +182,7 @@ def test_by_what_a_worker_was_killed_is_recorded(code: int, fact: str) -> None:
 def test_a_worker_that_we_killed_was_not_killed_from_outside() -> None:
     import msgspec
 
-    machine = Supervisor(received.JOB, received.CASES)
+    machine = Supervisor(COMPARISON, received.JOB, received.CASES)
     machine.start(0.0)
     said = msgspec.json.encode(CaseStarted(case=received.CASES[0], stage="time")) + b"\n"
     machine.feed(said, 0.0)

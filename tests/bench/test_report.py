@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 import main
+from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import ErrorStats, Measurement, Run, Validity
 from bench.results.rows import rows
-from bench.results.store import RunFolder
 from bench.show import overview, report, report_files
 from bench.show.draw import render
 from tests.bench import synthetic
@@ -28,7 +28,7 @@ CUDA = ("engine-cuda", "ort-cuda")
 
 def kept(path: Path, data: Data) -> Path:
     run, measurements = data
-    with RunFolder.create(path, run) as folder:
+    with COMPARISON.create(path, run) as folder:
         for measurement in measurements:
             folder.append(measurement)
     return path
@@ -90,7 +90,7 @@ def test_a_report_has_every_case_and_charts_that_are_there_and_small(
             assert image.mode == "P"
             assert image.width > 1000
     commands = [line[4:] for line in text.splitlines() if line.startswith("    ")]
-    assert commands == [RunFolder.open(path).run.command for path in (gpu, cpu)]
+    assert commands == [COMPARISON.open(path).header.command for path in (gpu, cpu)]
     assert "## What falls short\n\nNothing: every case is ok" in text
     assert "\n\n\n\n" not in text
 

@@ -11,9 +11,10 @@ import msgspec
 import psutil
 import pytest
 
+from bench.comparison.kind import KIND as COMPARISON
 from bench.measure import cases
-from bench.results.records import CaseStarted, Job, Measurement, Run
-from bench.results.store import RunFolder
+from bench.results.messages import CaseStarted
+from bench.results.records import Job, Measurement, Run
 from bench.run import client
 from kernels.errors import InputError
 
@@ -30,15 +31,16 @@ DRIVER = """
 import sys
 from pathlib import Path
 from bench.run import client
-from bench.results.records import CaseStarted, Measurement
-from bench.results.store import RunFolder
-folder = RunFolder.resume(Path(sys.argv[1]))
+from bench.comparison.kind import KIND as COMPARISON
+from bench.results.messages import CaseStarted
+from bench.results.records import Measurement
+folder = COMPARISON.resume(Path(sys.argv[1]))
 def show(event):
     if isinstance(event, Measurement):
         print("measured", event.disposition, flush=True)
     elif isinstance(event, CaseStarted):
         print("started", event.stage, flush=True)
-outcome = client.run(folder.run.job, folder.missing(), folder, show)
+outcome = client.run(folder.header.job, folder.missing(), folder, show)
 print("cancelled" if outcome.cancelled else "complete", flush=True)
 """
 
@@ -50,7 +52,7 @@ def _cache(tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def planned(tmp_path):
-    RunFolder.create(tmp_path / "run", Run(job=JOB, cases=cases.plan(JOB))).close()
+    COMPARISON.create(tmp_path / "run", Run(job=JOB, cases=cases.plan(JOB))).close()
     return tmp_path / "run"
 
 
@@ -81,7 +83,7 @@ def read_until(process, word):
 
 def complete(planned):
     """Resume here; gives the measurements the run then holds."""
-    folder = RunFolder.resume(planned, JOB)
+    folder = COMPARISON.resume(planned, JOB)
     outcome = client.run(JOB, folder.missing(), folder)
     assert not outcome.cancelled
     assert outcome.reason == ""
@@ -90,7 +92,7 @@ def complete(planned):
 
 
 def test_a_worker_killed_in_a_case_costs_that_case_alone(planned):
-    folder = RunFolder.resume(planned, JOB)
+    folder = COMPARISON.resume(planned, JOB)
     events = []
 
     def show(event):
@@ -102,11 +104,11 @@ def test_a_worker_killed_in_a_case_costs_that_case_alone(planned):
                     child.kill()
 
     client.run(JOB, folder.missing(), folder, show)
-    found = {m.case.batch: m for m in RunFolder.open(planned).measurements()}
+    found = {m.case.batch: m for m in COMPARISON.open(planned).measurements()}
     assert {batch: m.disposition for batch, m in found.items()} == {1: "ok", 2: "crashed", 4: "ok"}
     assert "SIGKILL" in found[2].reason
     assert found[1].samples_ns
-    assert RunFolder.open(planned).run.models[0].parameters == 61_706
+    assert COMPARISON.open(planned).header.models[0].parameters == 61_706
 
 
 def test_everything_killed_at_once_loses_nothing_measured(planned):
@@ -118,7 +120,7 @@ def test_everything_killed_at_once_loses_nothing_measured(planned):
     driver.stdout.close()
     _, alive = psutil.wait_procs(workers, timeout=30)
     assert not alive, "a worker whose parent is gone ends by itself"
-    before = RunFolder.open(planned).measurements()
+    before = COMPARISON.open(planned).measurements()
     assert [m.disposition for m in before][:1] == ["ok"]
     after = complete(planned)
     assert after[: len(before)] == before
@@ -137,27 +139,27 @@ def test_ctrl_c_ends_in_order_and_keeps_what_was_measured(planned):
     driver.stdout.close()
     assert time.monotonic() - started < 12, "asked, not killed"
     assert seen[-1] == "cancelled"
-    before = RunFolder.open(planned).measurements()
+    before = COMPARISON.open(planned).measurements()
     assert {m.disposition for m in before} == {"ok"}, "cancelled cases are not written"
     assert {m.disposition for m in complete(planned)} == {"ok"}
 
 
 def test_a_resumed_run_measures_only_what_is_missing(planned):
-    folder = RunFolder.resume(planned, JOB)
-    client.run(JOB, folder.run.cases[:2], folder)
+    folder = COMPARISON.resume(planned, JOB)
+    client.run(JOB, folder.header.cases[:2], folder)
     lines = (planned / "results.jsonl").read_bytes()
     complete(planned)
     assert (planned / "results.jsonl").read_bytes().startswith(lines)
-    assert (planned / "results.jsonl").read_bytes().count(b"\n") == len(folder.run.cases)
+    assert (planned / "results.jsonl").read_bytes().count(b"\n") == len(folder.header.cases)
     other = msgspec.structs.replace(JOB, budget_s=1.0)
     with pytest.raises(InputError, match=r"started with budget_s = 0\.05, not 1\.0"):
-        RunFolder.resume(planned, other)
+        COMPARISON.resume(planned, other)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is Linux's")
 def test_a_full_disk_is_one_sentence_and_leaves_no_worker(planned):
-    folder = RunFolder.resume(planned, JOB)
+    folder = COMPARISON.resume(planned, JOB)
     (planned / "results.jsonl").symlink_to("/dev/full")
     with pytest.raises(InputError, match="no space left on device"):
-        client.run(JOB, folder.run.cases, folder)
+        client.run(JOB, folder.header.cases, folder)
     assert not [child for child in psutil.Process().children() if "bench.measure.worker" in command_of(child)]

@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
+from bench.comparison.kind import KIND as COMPARISON
+from bench.results.messages import Hello, ModelLoaded
 from bench.results.records import Case, Environment, Job, Measurement, ModelInfo, Run
-from bench.results.store import RESULTS_FILE, RUN_FILE, RunFolder, write_atomically
+from bench.results.store import RESULTS_FILE, write_atomically
 from kernels.errors import InputError
 
 JOB = Job(models=("net",), backends=("one", "two"), batches=(1, 2))
@@ -24,15 +26,15 @@ def measurement(case, disposition="ok", samples=(1.5, 2.5)):
 
 @pytest.fixture
 def folder(tmp_path):
-    with RunFolder.create(tmp_path / "run", Run(job=JOB, cases=CASES, command="compare net")) as folder:
+    with COMPARISON.create(tmp_path / "run", Run(job=JOB, cases=CASES, command="compare net")) as folder:
         yield folder
 
 
 def test_what_was_appended_is_read_back_by_another(folder):
     for case in CASES[:2]:
         folder.append(measurement(case))
-    again = RunFolder.open(folder.path)
-    assert again.run == folder.run
+    again = COMPARISON.open(folder.path)
+    assert again.header == folder.header
     assert again.measurements() == tuple(measurement(case) for case in CASES[:2])
     assert again.missing() == CASES[2:]
 
@@ -43,12 +45,12 @@ def test_a_cut_last_line_is_dropped_and_overwritten(folder):
     folder.close()
     path = folder.path / RESULTS_FILE
     path.write_bytes(path.read_bytes()[:-10])
-    again = RunFolder.resume(folder.path, JOB)
+    again = COMPARISON.resume(folder.path, JOB)
     assert [m.case for m in again.measurements()] == [CASES[0]]
     assert CASES[1] in again.missing()
     with again:
         again.append(measurement(CASES[1]))
-    assert [m.case for m in RunFolder.open(folder.path).measurements()] == list(CASES[:2])
+    assert [m.case for m in COMPARISON.open(folder.path).measurements()] == list(CASES[:2])
 
 
 def test_a_broken_line_in_the_middle_costs_that_line_and_is_told_once(folder, caplog):
@@ -75,54 +77,56 @@ def test_the_last_measurement_of_a_case_counts(folder):
 
 
 def test_the_environment_is_filled_in_once_and_models_as_they_are_told(folder):
-    folder.describe(Environment(machine="first"), ModelInfo(name="net"))
-    folder.describe(Environment(machine="second"), ModelInfo(name="other"))
-    folder.describe(model=ModelInfo(name="net", parameters=7))
-    run = RunFolder.open(folder.path).run
+    folder.heard(Hello(environment=Environment(machine="first")))
+    folder.heard(ModelLoaded(model=ModelInfo(name="net")))
+    folder.heard(Hello(environment=Environment(machine="second")))
+    folder.heard(ModelLoaded(model=ModelInfo(name="other")))
+    folder.heard(ModelLoaded(model=ModelInfo(name="net", parameters=7)))
+    run = COMPARISON.open(folder.path).header
     assert run.environment.machine == "first"
     assert [(model.name, model.parameters) for model in run.models] == [("net", 7), ("other", 0)]
 
 
 def test_resume_needs_the_same_job_and_names_what_differs(folder):
-    assert RunFolder.resume(folder.path, JOB).run.job == JOB
+    assert COMPARISON.resume(folder.path, JOB).job == JOB
     other = Job(models=("net",), backends=("one", "two"), batches=(1, 4))
     with pytest.raises(InputError, match="started with batches = 1, 2, not 1, 4"):
-        RunFolder.resume(folder.path, other)
+        COMPARISON.resume(folder.path, other)
 
 
 def test_folders_that_cannot_take_a_run_are_refused_untouched(tmp_path, folder):
-    run = folder.run
+    run = folder.header
     with pytest.raises(InputError, match="already holds a run"):
-        RunFolder.create(folder.path, run)
+        COMPARISON.create(folder.path, run)
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.txt").write_text("mine")
     with pytest.raises(InputError, match=r"holds something else \(thesis\.txt\)"):
-        RunFolder.create(foreign, run)
+        COMPARISON.create(foreign, run)
     assert [p.name for p in foreign.iterdir()] == ["thesis.txt"]
     with pytest.raises(InputError, match="a file is in the way"):
-        RunFolder.create(foreign / "thesis.txt", run)
+        COMPARISON.create(foreign / "thesis.txt", run)
     with pytest.raises(InputError, match=r"cannot write|cannot be made"):
-        RunFolder.create(foreign / "thesis.txt" / "deeper", run)
-    with pytest.raises(InputError, match="is not a run folder"):
-        RunFolder.open(foreign)
+        COMPARISON.create(foreign / "thesis.txt" / "deeper", run)
+    with pytest.raises(InputError, match="holds no run"):
+        COMPARISON.open(foreign)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
 def test_an_unwritable_place_is_one_sentence(folder):
     with pytest.raises(InputError, match="cannot write the run folder"):
-        RunFolder.create("/proc/kernelscope/run", folder.run)
+        COMPARISON.create("/proc/kernelscope/run", folder.header)
 
 
 def test_a_broken_or_newer_run_file_is_named(folder):
-    path = folder.path / RUN_FILE
+    path = folder.path / COMPARISON.file
     text = path.read_text()
     path.write_text(text[: len(text) // 2])
     with pytest.raises(InputError, match=r"run\.json is broken"):
-        RunFolder.open(folder.path)
+        COMPARISON.open(folder.path)
     path.write_text('{"schema": 999, "shape": "unheard of"}')
     with pytest.raises(InputError, match="newer Kernelscope"):
-        RunFolder.open(folder.path)
+        COMPARISON.open(folder.path)
 
 
 @pytest.fixture

@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 import main
 from bench.charts import breakdown
+from bench.comparison.kind import KIND as COMPARISON
+from bench.comparison.kind import RunFolder
+from bench.kinds.samples import keep
+from bench.kinds.thin import thin
 from bench.results import gallery, stats
+from bench.results.messages import ModelLoaded
 from bench.results.records import Measurement, Run
 from bench.results.rows import rows
-from bench.results.store import RunFolder
-from bench.thin import keep, thin
 from kernels.errors import InputError
 from tests.bench import synthetic
 
@@ -69,7 +72,7 @@ def test_intervals_and_verdicts_stay(rounds: int, drift: float) -> None:
 
 
 def saved(path: Path, run: Run, measurements: list[Measurement]) -> RunFolder:
-    folder = RunFolder.create(path, run)
+    folder = COMPARISON.create(path, run)
     for measurement in measurements:
         folder.append(measurement)
     folder.close()
@@ -88,7 +91,7 @@ def test_a_thinned_run_shows_the_same_and_fits(tmp_path: Path) -> None:
     measurements = [many(m) for m in measurements]
     source = saved(tmp_path / "source", run, measurements)
     info = msgspec.structs.replace(run.models[0], dataset="digits")
-    source.describe(model=info)
+    source.heard(ModelLoaded(model=info))
     case = next(m.case for m in measurements if m.case.backend == "ort-cpu" and m.case.batch == 2048)
     pixels = np.random.default_rng(0).integers(0, 255, (360, 28, 28), dtype=np.uint8)
     gallery.keep_images(gallery.images_path(source.path, "digits", case), pixels, tuple("0123456789"), 360)
@@ -103,7 +106,7 @@ def test_a_thinned_run_shows_the_same_and_fits(tmp_path: Path) -> None:
 
     assert main.main(["runs", "thin", str(source.path), str(tmp_path / "small")]) == 0
 
-    small = RunFolder.open(tmp_path / "small")
+    small = COMPARISON.open(tmp_path / "small")
     assert sum(f.stat().st_size for f in small.path.rglob("*") if f.is_file()) <= 300_000
     thinned = small.measurements()
     assert [m.case for m in thinned] == [m.case for m in measurements]

@@ -19,7 +19,8 @@ from bench.measure.runner import Runner
 from bench.measure.tuned import reference as tune_reference
 from bench.measure.tuned import tuning
 from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
-from bench.results.records import CaseStarted, Job, Measured, Start
+from bench.results.messages import CaseStarted, Measured, Start
+from bench.results.records import Job
 from engine import tuned_store
 from engine.backend import Options
 from engine.backends import get

@@ -18,7 +18,8 @@ from bench.measure.runner import Runner
 from bench.measure.tuned import rungs as tune_rungs
 from bench.measure.tuned.reference import DeviceLost
 from bench.measure.tuned.rungs import RungTuner, Wanted, wanted
-from bench.results.records import CaseStarted, Job, Measured, Progress, Start
+from bench.results.messages import CaseStarted, Measured, Progress, Start
+from bench.results.records import Job
 from engine import tuned_store
 from engine.backend import Options
 from engine.backends import get

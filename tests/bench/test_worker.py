@@ -14,15 +14,14 @@ import onnx
 import pytest
 
 import engine.backends
+from bench.comparison.kind import KIND as COMPARISON
 from bench.measure import predictions, runner, timing
 from bench.measure.outcomes import Restart
 from bench.measure.runner import Runner
-from bench.results.records import (
-    Case,
+from bench.results.messages import (
     CaseStarted,
     Done,
     Hello,
-    Job,
     Log,
     Measured,
     ModelLoaded,
@@ -31,6 +30,7 @@ from bench.results.records import (
     Start,
     WorkerMessage,
 )
+from bench.results.records import Case, Job
 from bench.run import client
 from engine.cuda import rung as rung_cuda
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
@@ -418,7 +418,7 @@ def test_progress_is_not_told_for_every_image():
 
 def start_worker(**options):
     return subprocess.Popen(
-        client.worker_command(),
+        client.worker_command(COMPARISON.worker),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -468,7 +468,7 @@ def test_whatever_is_printed_stays_out_of_the_protocol():
     code = (
         "import os, subprocess, sys\n"
         "from bench.measure.worker import Channel\n"
-        "from bench.results.records import Done\n"
+        "from bench.results.messages import Done\n"
         "channel = Channel()\n"
         "print('from Python', flush=True)\n"
         "os.write(1, b'from a library\\n')\n"

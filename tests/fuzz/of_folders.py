@@ -9,32 +9,32 @@ import random
 import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from bench import thin
 from bench.charts import charts
 from bench.charts import ladder as ladder_charts
 from bench.charts import profile as profile_charts
 from bench.charts.definitions import Chart
 from bench.charts.footer import footer
-from bench.commands.profile import Shown, tables_of
+from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds import folders as bench_folders
-from bench.kinds import summaries
+from bench.kinds import summaries, thin
 from bench.kinds.folders import open_folder
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.show import report as ladder_report
 from bench.ladder.show import rows as ladder_rows
 from bench.ladder.show import tables as ladder_tables
-from bench.ladder.store import LadderFolder
+from bench.profile.event_files import events_in
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import report as profile_report
 from bench.profile.show.output import to_csv
-from bench.profile.store import ProfileFolder
+from bench.profile.show.saved import Shown, tables_of
 from bench.results import store
 from bench.results.rows import in_order, rows
-from bench.results.store import RunFolder
 from bench.show import draw, report, tables, terminal_tables
 from tests.bench import test_folders
 from tests.fuzz import changes
@@ -42,7 +42,7 @@ from tests.fuzz.ours import ours
 
 _LINES = 50  # changed lines a results file
 
-_RECORDS = {"run": store.RUN_FILE, "ladder": store.LADDER_FILE, "profile": store.PROFILE_FILE}
+_RECORDS = {"run": COMPARISON.file, "ladder": LADDER.file, "profile": PROFILE.file}
 
 
 @cache
@@ -188,8 +188,8 @@ def _with_sum(data: bytes) -> bytes:
 
 
 def _show_run(path: Path) -> list[Chart]:
-    folder = RunFolder.open(path)
-    measurements = in_order(folder.run, folder.measurements())
+    folder = COMPARISON.open(path)
+    measurements = in_order(folder.header, folder.measurements())
     made = rows(measurements)
     tables.to_csv(tables.records(made))
     tables.to_csv(tables.layer_records(measurements), tables.LAYER_COLUMNS)
@@ -197,32 +197,32 @@ def _show_run(path: Path) -> list[Chart]:
     tables.to_markdown(made)
     _printed(terminal_tables.terminal(made))
     _printed(terminal_tables.layers(measurements))
-    footer([folder.run], measurements)
-    return charts([(folder.run, measurements)]) if measurements else []
+    footer([folder.header], measurements)
+    return charts([(folder.header, measurements)]) if measurements else []
 
 
 def _show_ladder(path: Path) -> list[Chart]:
-    folder = LadderFolder.open(path)
+    folder = LADDER.open(path)
     measurements = folder.measurements()
-    rungs = ladder_rows.rows(folder.ladder, measurements)
-    whole = ladder_rows.rows(folder.ladder, measurements, "model")
+    rungs = ladder_rows.rows(folder.header, measurements)
+    whole = ladder_rows.rows(folder.header, measurements, "model")
     ladder_tables.to_csv([*rungs, *whole])
-    ladder_tables.to_json(folder.ladder, rungs, whole)
+    ladder_tables.to_json(folder.header, rungs, whole)
     ladder_tables.to_markdown([*rungs, *whole])
-    _printed(ladder_tables.terminal(folder.ladder, rungs, whole))
-    ladder_charts.footer(folder.ladder)
-    return ladder_charts.charts(folder.ladder, rungs)
+    _printed(ladder_tables.terminal(folder.header, rungs, whole))
+    ladder_charts.footer(folder.header)
+    return ladder_charts.charts(folder.header, rungs)
 
 
 def _show_profile(path: Path) -> list[Chart]:
-    folder = ProfileFolder.open(path)
+    folder = PROFILE.open(path)
     measurements = folder.measurements()
     for table in tables_of(folder, measurements, Shown()):
         to_csv(table)
     fine = [made for made in measurements if made.disposition == "ok"]
     for made in measurements:
         profile_remarks.remarks(made)
-    return profile_charts.charts(folder.profile, fine, folder.events) if fine else []
+    return profile_charts.charts(folder.header, fine, partial(events_in, folder.path)) if fine else []
 
 
 def _printed(shown: Any) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from bench.measure import predictions
-from bench.profile.store import ProfileFolder
+from bench.profile.event_files import events_in
+from bench.profile.kind import KIND as PROFILE
 from bench.results import gallery, npz, reading
 from tests.fuzz import changes
 from tests.fuzz.of_folders import decoded, honest, planted, replaced
@@ -112,8 +113,8 @@ def events(folder: Path, drawn: random.Random) -> int:
         ]
         data = gzip.compress(b"\n".join(made) + b"\n", 1)
     with replaced(path / name, data), ours():
-        profile = ProfileFolder.open(path)
+        profile = PROFILE.open(path)
         for made in profile.measurements():
             if made.file == name:
-                profile.events(made)
+                events_in(profile.path, made)
     return count

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import msgspec
 
+from bench.profile.event_files import write_events
 from bench.profile.records import Profiled, ProfileStart, ProfileStarted
-from bench.profile.store import write_events
-from bench.results.records import Done, Environment, Hello
+from bench.results.messages import Done, Hello
+from bench.results.records import Environment
 from bench.run.supervisor import RESTART_STATUS
 from tests.gui import profiled
 

@@ -18,21 +18,18 @@ import time
 
 import msgspec
 
-from bench.results.records import (
-    BackendInfo,
-    Case,
+from bench.results.messages import (
     CaseStarted,
     Done,
-    Environment,
     Hello,
     Log,
     Measured,
-    ModelInfo,
     ModelLoaded,
     Progress,
     Provisional,
     Start,
 )
+from bench.results.records import BackendInfo, Case, Environment, ModelInfo
 from tests.bench import synthetic
 
 BACKENDS = tuple(

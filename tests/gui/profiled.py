@@ -1,9 +1,10 @@
 """Profiles to show: two GPU backends whose events follow a simple rule, so that every figure can be told."""
 
+from bench.profile.event_files import write_events
 from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.parts import breakdowns
 from bench.profile.records import CaseProfile, Operator, ProcessUse, Profile, ProfileJob
-from bench.profile.store import ProfileFolder, write_events
 from bench.results.records import Case
 
 MS, US = 1_000_000, 1_000
@@ -124,7 +125,7 @@ def write(path, found, model="lenet5-digits"):
         backends=tuple(dict.fromkeys(m.case.backend for m, _ in found)),
         batches=tuple(dict.fromkeys(m.case.batch for m, _ in found)),
     )
-    folder = ProfileFolder.create(path, Profile(job=job, cases=tuple(m.case for m, _ in found)))
+    folder = PROFILE.create(path, Profile(job=job, cases=tuple(m.case for m, _ in found)))
     for case, events in found:
         file = write_events(path, case.case.key, events) if case.disposition == "ok" else ""
         folder.append(

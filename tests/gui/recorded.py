@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from bench.results.store import RunFolder
+from bench.comparison.kind import KIND as COMPARISON
 from gui.base.theme import Theming
 from gui.sessions.run_state import RunState
 from gui.shell.redraw import Redraw
@@ -28,8 +28,8 @@ class Shown:
         self.redraw.flush()
 
     def open(self, path=RECORDED, keep=lambda measurement: True):
-        folder = RunFolder.open(path)
-        self.state.open(folder.run, folder.path, [m for m in folder.measurements() if keep(m)])
+        folder = COMPARISON.open(path)
+        self.state.open(folder.header, folder.path, [m for m in folder.measurements() if keep(m)])
         self.redraw.flush()
 
     @property

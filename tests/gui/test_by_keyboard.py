@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QWidget
 
-from bench.results.store import RunFolder
+from bench.comparison.kind import KIND as COMPARISON
 from gui.sessions.library import Library
 from gui.shell.hint import FirstStart
 from tests.gui.recorded import RECORDED
@@ -131,7 +131,7 @@ def test_a_run_is_started_paused_gone_on_with_and_run_again(qtbot, active):
         press(qtbot, window, Qt.Key.Key_R, CTRL)
     assert window.state.folder != first
     for folder in (first, window.state.folder):
-        assert [m.disposition for m in RunFolder.open(folder).measurements()] == ["ok"] * 4
+        assert [m.disposition for m in COMPARISON.open(folder).measurements()] == ["ok"] * 4
 
 
 def test_a_run_is_cancelled(qtbot, active):

@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHelpEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolTip
 
-from bench.results.store import RunFolder
+from bench.comparison.kind import KIND as COMPARISON
 from bench.run import nvml
 from gui.sessions.export_actions import FORMATS, ExportActions
 from gui.sessions.library import Library
@@ -202,7 +202,7 @@ def test_a_run_is_driven_by_its_buttons(qtbot, make_window):
     with qtbot.waitSignal(window.session.ended):
         click(qtbot, window.progress.cancel_button)
     first = window.state.folder
-    kept = RunFolder.open(first).measurements()
+    kept = COMPARISON.open(first).measurements()
     assert [m.disposition for m in kept] == ["ok"]
     with qtbot.waitSignal(window.session.ended):
         click(qtbot, window.form.run_button)

@@ -229,7 +229,7 @@ def test_what_is_made_ahead_is_what_is_shown(make_window, recorded, qtbot):
 
 
 def test_rows_of_charts_stay_as_high_when_the_first_one_comes(make_window, recorded):
-    from bench.results.records import Provisional
+    from bench.results.messages import Provisional
 
     window = make_window("ok", begin=False)
     run, measurements = recorded

@@ -12,7 +12,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
-from bench.results.store import RunFolder
+from bench.comparison.kind import KIND as COMPARISON
 from gui.sessions.export import Exporter, Order
 from gui.sessions.export_actions import ExportActions
 from gui.sessions.library import Library
@@ -99,7 +99,7 @@ def test_the_whole_run_is_copied_and_a_laid_over_run_is_drawn_too(qtbot, window,
     chart = next(c for c in window.state.all_charts() if c.name.endswith("op-time"))
     exports.export_chart(chart, tmp_path / "both.csv")
     exported(qtbot, window)
-    assert RunFolder.open(tmp_path / "copies" / "a run").measurements() == window.state.measurements
+    assert COMPARISON.open(tmp_path / "copies" / "a run").measurements() == window.state.measurements
     with (tmp_path / "both.csv").open(newline="") as file:
         assert {line["series"] for line in csv.DictReader(file)} == {
             *CPU, "engine-cpu · second", "ort-cpu · second",

@@ -8,8 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from bench.ladder import again
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import REFERENCE
-from bench.ladder.store import LadderFolder
 from bench.results.records import Job
 from bench.run import defaults
 from gui.pages.ladder import LadderPage
@@ -116,7 +116,7 @@ def test_a_ladder_is_run_kept_and_a_rung_of_it_used_in_the_model(make_window, qt
     assert result(page, "im2col") == "ok"
     assert result(page, "reference") == "ok"
     (kept,) = window.session.runs.glob("*-ladder-conv")
-    assert len(LadderFolder.open(kept).measurements()) == 3
+    assert len(LADDER.open(kept).measurements()) == 3
     assert kept.name in page._words.text()
     panel = page.speed.chart.panels[0]
     assert [bool(bar.parts) for bar in panel.bars] == [True, True]

@@ -1,7 +1,7 @@
 """A comparison in the window on a machine that has a GPU: the real worker, the device of tests.standin."""
 
+from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Job
-from bench.results.store import RunFolder
 from tests.gui.test_shell_session import dispositions
 from tests.standin import environment
 
@@ -21,9 +21,9 @@ def test_four_backends_are_compared(make_window, run_to_end, tmp_path, monkeypat
     assert dispositions(found) == ["ok"] * 4
     assert {m.case.backend for m in found.values()} == set(BACKENDS)
     assert len({m.accuracy.top1 for m in found.values()}) == 1
-    held = RunFolder.open(window.state.folder)
+    held = COMPARISON.open(window.state.folder)
     assert dispositions({m.case.key: m for m in held.measurements()}) == ["ok"] * 4
-    assert held.run.job.backends == ()
+    assert held.header.job.backends == ()
     chart = window.pages[0].views["op-time"].chart
     assert {series.label for panel in chart.panels for series in panel.series} >= set(BACKENDS)
     assert window.progress.words.text().startswith("4 of 4 cases ok")

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 import gui
-from bench.ladder.store import LadderFolder
+from bench.ladder.kind import KIND as LADDER
 from bench.questions import confined
 from bench.results.records import Job
 from gui.shell.main_window import TRUST
@@ -61,7 +61,7 @@ def test_a_rung_of_a_received_ladder_is_not_put_into_the_form_unasked(
 ):
     made, measured = example()
     job = msgspec.structs.replace(made.job, model="lenet5-digits", node="conv1", kernel_dirs=(str(kernels),))
-    folder = LadderFolder.create(tmp_path / "ladder", msgspec.structs.replace(made, job=job))
+    folder = LADDER.create(tmp_path / "ladder", msgspec.structs.replace(made, job=job))
     for measurement in measured:
         folder.append(measurement)
     window = make_window("ok")

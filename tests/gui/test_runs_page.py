@@ -12,7 +12,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from bench.kinds.summaries import SAMPLE
-from bench.ladder.store import LADDER_FILE
+from bench.ladder.kind import KIND as LADDER
 from gui.sessions import library
 from gui.sessions.library import Library
 from gui.shell.hint import FirstStart
@@ -133,9 +133,9 @@ def damaged(folder):
     ("spoil", "words"),
     [
         (lambda folder: (folder / "run.json").write_text("{"), "run.json is broken"),
-        (lambda folder: (folder / "run.json").unlink(), "is not a run folder"),
+        (lambda folder: (folder / "run.json").unlink(), "holds no run"),
         (damaged, "is damaged and was left out"),
-        (shutil.rmtree, "is not a run folder"),
+        (shutil.rmtree, "holds no run"),
     ],
 )
 def test_a_broken_run_is_one_sentence_in_the_banner(qtbot, window, runs, spoil, words):
@@ -201,7 +201,7 @@ def test_ladders_and_profiles_are_listed_and_open_on_their_pages(qtbot, window, 
     session = window.ladders.session
     until(qtbot, window, lambda: window.page.title == "Ladder" and window.page.at_rest)
     assert session.state.opened == runs / "climbed"
-    assert session.state.ladder == others.ladder
+    assert session.state.ladder == others.header
     measured = {m.case.key: m.disposition for m in others.measurements()}
     assert {row.case.key: row.measurement.disposition for row in session.state.derived} == measured
     assert "Opened from climbed, of 2026-01-02 03:04" in session.standing.ended
@@ -225,12 +225,12 @@ def test_ladders_and_profiles_are_listed_and_open_on_their_pages(qtbot, window, 
 def test_a_dropped_ladder_opens_and_a_broken_one_is_told(qtbot, window, runs, others, tmp_path):
     elsewhere = tmp_path / "elsewhere" / "mine"
     shutil.copytree(runs / "climbed", elsewhere)
-    assert drop(window, elsewhere / LADDER_FILE)
+    assert drop(window, elsewhere / LADDER.file)
     state = window.ladders.session.state
     until(qtbot, window, lambda: state.opened == elsewhere)
     assert window.page.title == "Ladder"
     assert "mine" in {line[-1] for line in listed(show_runs(qtbot, window))}
-    (runs / "climbed" / LADDER_FILE).write_text("{")
+    (runs / "climbed" / LADDER.file).write_text("{")
     assert drop(window, runs / "climbed")
     until(qtbot, window, lambda: "ladder.json is broken" in window.banner.text)
     assert state.opened == elsewhere
@@ -288,7 +288,7 @@ def test_no_run_is_opened_over_one_that_is_measured(qtbot, window, runs, monkeyp
     monkeypatch.setattr(type(window.session), "active", property(lambda self: True))
     window.findChild(Library).open(runs / "first")
     settle(qtbot, window)
-    assert "A run is active" in window.banner.text
+    assert "A comparison is running" in window.banner.text
     assert window.state.empty
     monkeypatch.undo()
 

@@ -8,10 +8,10 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QApplication
 
-from bench.commands import compare
+from bench.comparison import command as compare
+from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import BackendInfo, Job
 from bench.run import defaults
-from bench.run.command import arguments
 from kernels.errors import InputError
 
 
@@ -125,7 +125,7 @@ def test_copy_as_command_gives_what_the_command_line_reads_as_the_same_job(make_
     monkeypatch.setattr(compare, "run_jobs", lambda jobs, output: given.append(jobs[0][0]) or 0)
     assert main.main(words[2:]) == 0
     assert given == [form.job()]
-    assert arguments(form.job()) == words[2:]
+    assert COMPARISON.arguments(form.job()) == words[2:]
 
 
 def test_the_reference_can_be_tuned_where_it_can_run(make_window):
@@ -149,7 +149,7 @@ def test_the_reference_can_be_tuned_where_it_can_run(make_window):
     before = form.summary
     form.tune.click()
     assert form.job().tune_reference
-    assert "--tune-reference" in arguments(form.job())
+    assert "--tune-reference" in COMPARISON.arguments(form.job())
     assert form.summary != before, "more cases"
     form.backends.check(["engine-cpu"])
     form.show_backends([plain, msgspec.structs.replace(variant, unavailable="")])

@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QMessageBox
 
+from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Job
-from bench.results.store import RunFolder
 
 JOB = Job(models=("net",), backends=("engine-cpu", "ort-cpu"), batches=(1, 2), timeout_s=60)
 
@@ -17,7 +17,7 @@ def dispositions(found):
 
 
 def on_disk(window):
-    return [m.disposition for m in RunFolder.open(window.state.folder).measurements()]
+    return [m.disposition for m in COMPARISON.open(window.state.folder).measurements()]
 
 
 def test_a_run_fills_the_state_the_folder_and_the_page(make_window, run_to_end):
@@ -25,7 +25,7 @@ def test_a_run_fills_the_state_the_folder_and_the_page(make_window, run_to_end):
     found = run_to_end(window, JOB)
     assert dispositions(found) == ["ok"] * 4
     assert on_disk(window) == ["ok"] * 4
-    held = RunFolder.open(window.state.folder).run
+    held = COMPARISON.open(window.state.folder).header
     assert len(held.cases) == 4
     assert held.environment.machine == "fake"
     assert held.models[0].title == "The net net"
@@ -88,7 +88,7 @@ def test_a_segfault_costs_one_case_and_leaves_the_window_alive(make_window, run_
     assert "SIGSEGV" in crashed.reason
     assert "illegal address in conv/04" in crashed.reason
     assert on_disk(window).count("crashed") == 1
-    assert "illegal address" in RunFolder.open(window.state.folder).log.read_text()
+    assert "illegal address" in COMPARISON.open(window.state.folder).log.read_text()
     assert window.isVisible()
 
 

@@ -11,9 +11,9 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from bench.ladder.records import Limits
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import ProfileJob
 from bench.profile.show import trace as profile_trace
-from bench.profile.store import ProfileFolder
 from bench.results.records import BackendInfo
 from gui.pages.timeline import TimelinePage, parts_view
 from gui.pages.timeline.timeline_lanes import PROCESS
@@ -121,10 +121,10 @@ def test_a_profile_is_taken_and_shown_as_it_comes(qtbot, made):
     shown.rest()
     shown.rest()
     assert shown.told == []
-    folder = ProfileFolder.open(shown.session.state.folder)
-    assert [m.case.key for m in folder.measurements()] == [c.key for c in folder.profile.cases]
+    folder = PROFILE.open(shown.session.state.folder)
+    assert [m.case.key for m in folder.measurements()] == [c.key for c in folder.header.cases]
     assert len(folder.measurements()) == 4
-    assert folder.profile.environment.machine == "fake"
+    assert folder.header.environment.machine == "fake"
     page = shown.page
     assert [group.backend for group in page.view.groups] == ["engine-cuda", "ort-cuda"]
     assert page.view.groups[0].spans[-1].title == "profiled pass 2"
@@ -307,9 +307,9 @@ def test_operators_stand_under_the_roofline(made, tmp_path):
 
 def with_limits(path):
     """The profile's folder with what its machine reaches."""
-    folder = ProfileFolder.open(path)
+    folder = PROFILE.open(path)
     limits = {"A GPU": Limits("A GPU", 1e11, 1e12, "a copy", "a product", "A GPU", "")}
-    folder.profile = msgspec.structs.replace(folder.profile, limits=limits)
+    folder.header = msgspec.structs.replace(folder.header, limits=limits)
     folder._write()
 
 

@@ -15,14 +15,14 @@ import psutil
 import pytest
 
 from bench import judge
-from bench.ladder import client as ladder_client
+from bench.comparison.kind import KIND as COMPARISON
 from bench.ladder import plan as ladder_plan
-from bench.ladder.store import LadderFolder
+from bench.ladder.kind import KIND as LADDER
 from bench.measure import cases
 from bench.results.records import Case, Job, Run
-from bench.results.store import RunFolder
+from bench.run import client
 from bench.run.client import run
-from bench.run.supervisor import COMPARISON, RESTART_LIMIT, RESTART_STATUS, Launch, Result, Supervisor
+from bench.run.supervisor import RESTART_LIMIT, RESTART_STATUS, Launch, Result, Supervisor
 from engine import backends
 from engine.apart import pool
 from engine.apart.client import rest
@@ -89,8 +89,8 @@ def test_a_ladder_calls_each_what_it_is(tmp_path: Path) -> None:
         rungs=names, kernel_dirs=(str(tmp_path / "own"),),
     )  # fmt: skip
     planned = ladder_plan.plan(job)
-    folder = LadderFolder.create(tmp_path / "ladder", planned)
-    outcome = ladder_client.run(job, planned.cases, folder)
+    folder = LADDER.create(tmp_path / "ladder", planned)
+    outcome = client.run(job, planned.cases, folder)
     assert not outcome.reason
     found = {m.case.key: m for m in folder.measurements()}
     assert {name: m.disposition in wanted[name] for name, m in found.items()} == dict.fromkeys(wanted, True)
@@ -111,7 +111,7 @@ def test_a_comparison_finds_a_kernel_that_skips_its_work(tmp_path: Path) -> None
         layers=False, rungs={node: "lazy"}, kernel_dirs=(str(tmp_path / "own"),),
     )  # fmt: skip
     planned = cases.plan(job)
-    folder = RunFolder.create(tmp_path / "run", Run(job=job, cases=planned, command="", created_at=""))
+    folder = COMPARISON.create(tmp_path / "run", Run(job=job, cases=planned, command="", created_at=""))
     (found,) = run(job, planned, folder).measurements
     assert found.disposition == "incorrect", found.reason
     assert "during timing" in found.reason
@@ -255,7 +255,7 @@ def test_a_process_that_is_gone_is_told_and_another_takes_its_place(tmp_path: Pa
 
 def test_a_worker_is_not_started_anew_for_ever() -> None:
     case = Case(model="lenet5-digits", backend="engine-cpu", precision="fp32", batch=1)
-    machine = Supervisor(Job(models=("lenet5-digits",), backends=("engine-cpu",)), (case,))
+    machine = Supervisor(COMPARISON, Job(models=("lenet5-digits",), backends=("engine-cpu",)), (case,))
     started = COMPARISON.started(case=case, stage="prepare")
     line = msgspec.json.encode(started) + b"\n"
     actions = machine.start(0.0)

@@ -14,9 +14,9 @@ from rich.table import Table
 from bench import judge
 from bench.judge import suite
 from bench.judge.trial import Trial
-from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
-from bench.ladder.store import LadderFolder
+from bench.ladder.kind import KIND as LADDER
+from bench.run import client
 from engine import backends
 from engine.cuda import rung as rung_cuda
 from kernels import nvrtc, registry
@@ -105,8 +105,8 @@ def test_no_cheat_comes_out_right(params: Params, tmp_path: Path) -> None:
         quick=True,
     )  # fmt: skip
     planned = ladder_plan.plan(job)
-    folder = LadderFolder.create(tmp_path / "ladder", planned)
-    ladder_client.run(job, planned.cases, folder)
+    folder = LADDER.create(tmp_path / "ladder", planned)
+    client.run(job, planned.cases, folder)
     found = {measured.case.rung: measured for measured in folder.measurements()}
     table = Table("cheat", "disposition", "reason")
     for name in names:

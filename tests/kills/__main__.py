@@ -20,10 +20,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.comparison.kind import KIND as COMPARISON
 from bench.results.claim import LOCK_FILE, Claim
 from bench.results.records import Measurement
 from bench.results.results_file import ResultsFile, sound
-from bench.results.store import RESULTS_FILE, RUN_FILE, RunFolder
+from bench.results.store import RESULTS_FILE
 from bench.run.client import worker_environment
 from kernels.errors import InputError
 
@@ -123,12 +124,14 @@ class Kills:
         told = _said(process)
         assert process.returncode == 0, f"going on ended with {process.returncode}: {told[-500:]}"
         _kept(path, before)
-        folder = RunFolder.open(path)
+        folder = COMPARISON.open(path)
         results = ResultsFile(path / RESULTS_FILE, Measurement)
         measured = results.read()
         assert not results.damaged, f"lines {results.damaged} are damaged"
-        came = {case.key: measured[case.key].disposition for case in folder.run.cases if case.key in measured}
-        assert len(folder.run.cases) == 4
+        came = {
+            case.key: measured[case.key].disposition for case in folder.header.cases if case.key in measured
+        }
+        assert len(folder.header.cases) == 4
         assert list(came.values()) == ["ok"] * 4, f"not all was measured: {came}"
         _nothing_in_the_making(path)
 
@@ -148,11 +151,13 @@ class Kills:
 
 def _started(path: Path) -> subprocess.Popen[str]:
     try:
-        RunFolder.open(path)
+        COMPARISON.open(path)
         command = ["compare", "--resume", str(path), *QUIET]
     except InputError:
         # It was killed before there was a run: nothing is lost, and it is begun anew in the same place.
-        assert not (path / RESULTS_FILE).exists(), f"{RESULTS_FILE} without a {RUN_FILE} that can be read"
+        assert not (path / RESULTS_FILE).exists(), (
+            f"{RESULTS_FILE} without a {COMPARISON.file} that can be read"
+        )
         command = [*JOB, *QUIET, "--out", str(path)]
     return subprocess.Popen(
         [sys.executable, str(ROOT / "main.py"), *command],

@@ -8,7 +8,7 @@ import pytest
 from bench.ladder import plan as ladder_plan
 from bench.ladder.measure import describe as ladder_describe
 from bench.ladder.questions import LadderQuestion
-from bench.results.records import Done
+from bench.results.messages import Done
 from kernels import registry
 from kernels.errors import InputError
 from kernels.ops import OPS

@@ -9,10 +9,10 @@ import pytest
 
 from bench import judge
 from bench.judge import Wrong
-from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import RungMeasurement
-from bench.ladder.store import LadderFolder
+from bench.run import client
 from engine import backends
 from kernels import nvrtc, registry
 from kernels.ops import Params
@@ -85,8 +85,8 @@ def test_a_deadly_rung_costs_itself_alone(tmp_path: Path) -> None:
         quick=True,
     )
     planned = ladder_plan.plan(job)
-    folder = LadderFolder.create(tmp_path / "ladder", planned)
-    ladder_client.run(job, planned.cases, folder)
+    folder = LADDER.create(tmp_path / "ladder", planned)
+    client.run(job, planned.cases, folder)
     found: dict[str, RungMeasurement] = {m.case.rung: m for m in folder.measurements()}
     assert {name: found[name].disposition for name in DEADLY} == DEADLY
     assert found["naive"].disposition == "ok"

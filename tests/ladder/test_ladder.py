@@ -18,15 +18,16 @@ import pytest
 import main
 from bench.charts import ladder as ladder_charts
 from bench.ladder import again
-from bench.ladder import client as ladder_client
 from bench.ladder import plan as ladder_plan
 from bench.ladder import template as ladder_template
 from bench.ladder import watch as ladder_watch
+from bench.ladder.kind import KIND as LADDER
+from bench.ladder.kind import LadderFolder
 from bench.ladder.records import REFERENCE, Ladder, LadderJob, Limits, RungCase, RungMeasurement
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import rows
-from bench.ladder.store import LadderFolder
 from bench.results.records import ErrorStats
+from bench.run import client
 from bench.show import draw
 from engine import probe
 from kernels import nvrtc, occupancy, registry
@@ -76,8 +77,8 @@ def small_job(**fields: object) -> LadderJob:
 
 def climb(job: LadderJob, path: Path) -> tuple[LadderFolder, dict[str, RungMeasurement]]:
     planned = ladder_plan.plan(job)
-    folder = LadderFolder.create(path, planned)
-    ladder_client.run(job, planned.cases, folder)
+    folder = LADDER.create(path, planned)
+    client.run(job, planned.cases, folder)
     return folder, {m.case.key: m for m in folder.measurements()}
 
 
@@ -112,9 +113,9 @@ def test_rungs_that_crash_hang_or_are_wrong_cost_themselves_alone(tmp_path: Path
     assert finding is not None
     with np.load(folder.path / finding.map) as file:
         assert np.isnan(file["error_map"]).any() or file["error_map"].max() > 1e-3
-    assert folder.ladder.limits is not None
-    assert folder.ladder.limits.flops_per_s > folder.ladder.limits.bytes_per_s / 100
-    assert LadderFolder.open(folder.path).ladder == folder.ladder
+    assert folder.header.limits is not None
+    assert folder.header.limits.flops_per_s > folder.header.limits.bytes_per_s / 100
+    assert LADDER.open(folder.path).header == folder.header
 
 
 def test_a_whole_model_runs_with_each_rung_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +137,7 @@ def test_a_whole_model_runs_with_each_rung_in_it(tmp_path: Path, capsys: pytest.
         "ladder-speed.svg",
         "ladder-roofline.svg",
     }
-    held = LadderFolder.open(Path("here")).ladder
+    held = LADDER.open(Path("here")).header
     assert held.job.node == "conv2"
     assert held.command.startswith("python main.py")
 
@@ -463,7 +464,7 @@ def test_theoretical_occupancy(
 
 def test_a_folder_that_holds_something_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "note").write_text("mine")
-    with pytest.raises(InputError, match="holds something already"):
-        LadderFolder.create(tmp_path, ladder_plan.plan(small_job()))
+    with pytest.raises(InputError, match="holds something else"):
+        LADDER.create(tmp_path, ladder_plan.plan(small_job()))
     with pytest.raises(InputError, match="holds no ladder"):
-        LadderFolder.open(tmp_path / "none")
+        LADDER.open(tmp_path / "none")

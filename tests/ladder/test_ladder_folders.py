@@ -12,7 +12,8 @@ import pytest
 import main
 from bench.kinds import summaries
 from bench.ladder import plan as ladder_plan
-from bench.ladder.store import LADDER_FILE, LadderFolder
+from bench.ladder.kind import KIND as LADDER
+from bench.ladder.kind import LadderFolder
 from bench.results.records import Environment
 from bench.results.store import RESULTS_FILE
 from kernels.errors import InputError
@@ -30,7 +31,7 @@ def _places(
 def saved(path: Path) -> LadderFolder:
     """A ladder's folder with everything measured."""
     ladder, found = example()
-    folder = LadderFolder.create(path, msgspec.structs.replace(ladder, created_at="2026-01-02T03:04:05"))
+    folder = LADDER.create(path, msgspec.structs.replace(ladder, created_at="2026-01-02T03:04:05"))
     for measurement in found:
         folder.append(measurement)
     return folder
@@ -41,7 +42,7 @@ def test_a_ladder_that_was_killed_goes_on_with_the_cases_left(
 ) -> None:
     planned = ladder_plan.plan(small_job(rungs=("shift_and_add", "im2col")))
     planned = msgspec.structs.replace(planned, environment=Environment(machine="the first"))
-    folder = LadderFolder.create(tmp_path / "half", planned)
+    folder = LADDER.create(tmp_path / "half", planned)
     done = measured("shift_and_add", 1, 5e5)
     folder.append(done)
     with (folder.path / RESULTS_FILE).open("ab") as stream:
@@ -51,11 +52,12 @@ def test_a_ladder_that_was_killed_goes_on_with_the_cases_left(
     out, err = capsys.readouterr()
     assert code == 0, err
     assert [r["disposition"] for r in json.loads(out)["rungs"]] == ["ok"] * 3
-    assert "[2/2]" in err  # of what was left alone
-    again = LadderFolder.open(folder.path)
+    assert "[2/3]" in err
+    assert "[3/3]" in err
+    again = LADDER.open(folder.path)
     assert not again.missing()
     assert again.measurements()[0] == done
-    assert again.ladder.environment.machine == "the first"
+    assert again.header.environment.machine == "the first"
     assert main.main(["ladder", "--resume", "half", "--charts", "none"]) == 0  # nothing left: shown again
 
 
@@ -80,13 +82,13 @@ def test_ladders_are_listed_and_shown_with_runs_and_are_no_runs(
     monkeypatch.setenv("COLUMNS", "200")
     saved(tmp_path / "runs" / "one")
     (tmp_path / "runs" / "broken").mkdir()
-    (tmp_path / "runs" / "broken" / LADDER_FILE).write_text("{")
+    (tmp_path / "runs" / "broken" / LADDER.file).write_text("{")
     broken, found = summaries.summaries(tmp_path / "runs")  # the window's list
     assert (broken.kind, broken.name) == ("ladder", "broken")
     assert broken.problem.startswith("cannot be read: ladder.json is broken")
     assert found == summaries.summary(tmp_path / "runs" / "one")
     assert (found.kind, found.backends, found.measured, found.ok) == ("ladder", ("engine-cpu",), 6, 5)
-    with pytest.raises(InputError, match="is not a run folder"):
+    with pytest.raises(InputError, match="holds no run"):
         summaries.summary(tmp_path / "runs")
     assert main.main(["runs", "list"]) == 0
     out = capsys.readouterr().out
@@ -118,7 +120,7 @@ def test_a_ladders_charts_and_numbers_are_exported(
 
 def test_a_ladder_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     folder = saved(tmp_path / "one")
-    held = json.loads((folder.path / LADDER_FILE).read_text())
-    (folder.path / LADDER_FILE).write_text(json.dumps(held | {"schema": 99}))
+    held = json.loads((folder.path / LADDER.file).read_text())
+    (folder.path / LADDER.file).write_text(json.dumps(held | {"schema": 99}))
     with pytest.raises(InputError, match="newer Kernelscope"):
-        LadderFolder.open(folder.path)
+        LADDER.open(folder.path)

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from bench.judge import Trial
-from bench.ladder import command
 from bench.ladder import plan as ladder_plan
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.measure import entrants
 from bench.ladder.measure.runner import LadderRunner
 from bench.ladder.records import LadderJob, LadderStart, RungMeasured, RungMeasurement
@@ -181,8 +181,8 @@ def test_a_job_says_how_many_and_an_old_one_was_of_one(tmp_path: Path) -> None:
     fields = {"model": DEFAULT_MODEL, "node": "conv1", "batch": CONV.n}
     job = ladder_plan.job_of(CONV, "cpu", **fields)
     assert job.instances == INSTANCES
-    assert "--instances" not in command.arguments(job)
-    words = command.arguments(ladder_plan.job_of(CONV, "cpu", instances=1, **fields))
+    assert "--instances" not in LADDER.arguments(job)
+    words = LADDER.arguments(ladder_plan.job_of(CONV, "cpu", instances=1, **fields))
     assert words[words.index("--instances") + 1] == "1"
     old = msgspec.json.decode(b'{"op":"conv","params":{},"device":"cpu"}', type=LadderJob)
     assert old.instances == 1

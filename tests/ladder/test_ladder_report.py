@@ -9,16 +9,17 @@ import msgspec
 import pytest
 
 import main
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import Ladder, RungCase, RungMeasurement
 from bench.ladder.show import course_times
 from bench.ladder.show import report as ladder_report
 from bench.ladder.show import story as ladder_story
 from bench.ladder.show.report import MAX_CHART_NBYTES
 from bench.ladder.show.rows import RungRow, rows
-from bench.ladder.store import LadderFolder
 from bench.results.records import Environment
 from kernels import registry
 from kernels.errors import InputError
+from tests.bench import received
 from tests.ladder.test_ladder import example, measured
 from tests.ladder.test_ladder_precisions import mixed
 
@@ -103,7 +104,7 @@ def saved(folder: Path, batch: int, slower: float, model: str = "ece408-high") -
         command=f"python main.py ladder conv --batch {batch}",
         environment=Environment(gpu="Some GPU", packages={"numpy": "2.0"}),
     )
-    made = LadderFolder.create(folder, changed)
+    made = LADDER.create(folder, changed)
     for measurement in found:
         made.append(measurement)
     return folder
@@ -170,12 +171,13 @@ def test_every_rung_that_a_published_time_names_is_there() -> None:
 def test_runs_and_ladders_are_reported_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved(tmp_path / "one", 1, 1.0)
     (tmp_path / "empty").mkdir()
-    code = main.main(
-        ["runs", "report", str(folder), str(tmp_path / "empty"), "--out", str(tmp_path / "o.md")]
-    )
-    assert code == 2
-    assert "report the two apart" in capsys.readouterr().err
+    for other, why in (
+        (tmp_path / "empty", "holds no run"),
+        (received.run(tmp_path / "run"), "report the two apart"),
+    ):
+        assert main.main(["runs", "report", str(folder), str(other), "--out", str(tmp_path / "o.md")]) == 2
+        assert why in capsys.readouterr().err
     ladder, _ = example()
-    LadderFolder.create(tmp_path / "none", ladder)
+    LADDER.create(tmp_path / "none", ladder)
     with pytest.raises(InputError, match="no measurement"):
         ladder_report.read(tmp_path / "none")

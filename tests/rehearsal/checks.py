@@ -9,16 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from bench.comparison.kind import KIND as COMPARISON
+from bench.comparison.kind import RunFolder
+from bench.kinds.folder import Folder
 from bench.kinds.folders import open_folder
-from bench.kinds.summaries import kind_of
-from bench.ladder.store import LadderFolder
-from bench.profile.store import ProfileFolder
+from bench.kinds.registry import kind_of
+from bench.ladder.kind import KIND as LADDER
+from bench.ladder.kind import LadderFolder
+from bench.profile.event_files import events_in
+from bench.profile.kind import ProfileFolder
 from bench.results.records import Case, Measurement
 from bench.results.rows import reference_of
-from bench.results.store import LOG_FILE, RunFolder
+from bench.results.store import LOG_FILE
 from kernels.errors import InputError
 from tests.rehearsal.machine import Machine
 from tests.rehearsal.steps import Expect, Step
@@ -158,27 +164,25 @@ def _changed(folder: Path) -> float:
     return max(path.stat().st_mtime for path in folder.glob("*.json*"))
 
 
-def _folder(
-    held: RunFolder | LadderFolder | ProfileFolder, expect: Expect, machine: Machine
-) -> Iterator[str]:
-    if isinstance(held, RunFolder):
+def _folder(held: Folder[Any, Any], expect: Expect, machine: Machine) -> Iterator[str]:
+    if held.kind is COMPARISON:
         yield from _comparison(held, expect, machine)
-    elif isinstance(held, LadderFolder):
+    elif held.kind is LADDER:
         yield from _ladder(held, expect)
     else:
         yield from _profile(held, expect, machine)
 
 
-def _left_out(held: RunFolder | LadderFolder | ProfileFolder, step: Step, machine: Machine) -> Iterator[str]:
+def _left_out(held: Folder[Any, Any], step: Step, machine: Machine) -> Iterator[str]:
     """Where nobody names a backend or a device, all that this machine should have takes part: one that is
     left out because something of it is missing would not be seen."""
     if {"--backend", "--device", "--resume"} & set(step.command):
         return
-    if isinstance(held, LadderFolder):
-        if held.ladder.job.device != machine.device:
-            yield f"it ran on {held.ladder.job.device}, not on {machine.device}"
+    if held.kind is LADDER:
+        if held.header.job.device != machine.device:
+            yield f"it ran on {held.header.job.device}, not on {machine.device}"
         return
-    cases = held.run.cases if isinstance(held, RunFolder) else held.profile.cases
+    cases = held.cases
     for name in machine.backends:
         if name not in {case.backend for case in cases}:
             yield f"{name} was left out"
@@ -194,10 +198,10 @@ def _unsupported(case: Case, offered: tuple[str, ...], machine: Machine) -> bool
 
 def _comparison(folder: RunFolder, expect: Expect, machine: Machine) -> Iterator[str]:
     measurements = folder.measurements()
-    left = {case.key for case in folder.run.cases} - {m.case.key for m in measurements}
+    left = {case.key for case in folder.header.cases} - {m.case.key for m in measurements}
     if left or not measurements:
-        yield f"{len(left)} of {len(folder.run.cases)} cases have no result ({', '.join(sorted(left))})"
-    offered = {info.name: info.precisions for info in folder.run.environment.backends}
+        yield f"{len(left)} of {len(folder.header.cases)} cases have no result ({', '.join(sorted(left))})"
+    offered = {info.name: info.precisions for info in folder.header.environment.backends}
     ran = False
     for m in measurements:
         case = m.case
@@ -242,9 +246,9 @@ def _answers(measurements: tuple[Measurement, ...]) -> Iterator[str]:
 
 def _ladder(folder: LadderFolder, expect: Expect) -> Iterator[str]:
     measurements = folder.measurements()
-    left = {case.key for case in folder.ladder.cases} - {m.case.key for m in measurements}
+    left = {case.key for case in folder.header.cases} - {m.case.key for m in measurements}
     if left or not measurements:
-        yield f"{len(left)} of {len(folder.ladder.cases)} cases have no result ({', '.join(sorted(left))})"
+        yield f"{len(left)} of {len(folder.header.cases)} cases have no result ({', '.join(sorted(left))})"
     if not any(m.disposition == "ok" and not m.case.is_reference for m in measurements):
         yield "no rung is right"
     if expect.bad and not any(m.case.user for m in measurements):
@@ -265,14 +269,14 @@ def _ladder(folder: LadderFolder, expect: Expect) -> Iterator[str]:
 
 def _profile(folder: ProfileFolder, expect: Expect, machine: Machine) -> Iterator[str]:
     measurements = folder.measurements()
-    if len(measurements) != len(folder.profile.cases) or not measurements:
-        yield f"{len(measurements)} of {len(folder.profile.cases)} cases have a result"
+    if len(measurements) != len(folder.header.cases) or not measurements:
+        yield f"{len(measurements)} of {len(folder.header.cases)} cases have a result"
     for m in measurements:
         wanted = expect.bad if expect.bad and m.case.backend == machine.backends[0] else "ok"
         if m.disposition != wanted:
             yield f"{m.case.words} is {m.disposition}, not {wanted}{f' ({m.reason})' if m.reason else ''}"
         if m.disposition != "ok":
             continue
-        events = folder.events(m)
+        events = events_in(folder.path, m)
         if not events.activities and (m.device == "cuda" or not events.intervals):
             yield f"{m.case.words} has no {'kernels' if m.device == 'cuda' else 'events'}"

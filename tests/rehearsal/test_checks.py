@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from PIL import Image
 
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import Finding, Ladder, LadderJob, RungCase, RungMeasurement
-from bench.ladder.store import LadderFolder
-from bench.profile.store import ProfileFolder
+from bench.profile.kind import KIND as PROFILE
 from bench.results.records import Case, ErrorStats, Measurement, Run
 from tests.rehearsal import checks
 from tests.rehearsal.checks import Result
@@ -236,8 +236,8 @@ NAIVE, MINE, REFERENCE = (
 
 def ladder(folder: Path, **dispositions: str) -> None:
     job = LadderJob(op="conv", params={}, device="cpu")
-    made = LadderFolder.create(folder, Ladder(job=job, cases=(NAIVE, MINE, REFERENCE)))
-    for case in made.ladder.cases:
+    made = LADDER.create(folder, Ladder(job=job, cases=(NAIVE, MINE, REFERENCE)))
+    for case in made.cases:
         found = dispositions.get(case.rung, "ok")
         if found != "missing":
             fault = Finding(fault="bias", reason="the bias is missing") if found == "incorrect" else None
@@ -280,6 +280,6 @@ def test_a_profile_without_events_or_with_a_case_that_failed(tmp_path: Path):
     results.write_text(text.splitlines(keepends=True)[0])
     assert "1 of 2 cases have a result" in "; ".join(checks.problems(step, result, GPU))
     results.write_text(text)
-    events = ProfileFolder.open(tmp_path / "one").measurements()[0].file
+    events = PROFILE.open(tmp_path / "one").measurements()[0].file
     (tmp_path / "one" / events).write_bytes(gzip.compress(b""))
     assert "has no kernels" in "; ".join(checks.problems(step, result, GPU))

@@ -11,9 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from bench.ladder.store import LadderFolder
-from bench.profile.store import ProfileFolder
-from bench.results.store import RunFolder
+from bench.comparison.kind import KIND as COMPARISON
+from bench.ladder.kind import KIND as LADDER
+from bench.profile.event_files import events_in
+from bench.profile.kind import KIND as PROFILE
 from bench.run import defaults
 from tests.ladder.test_judge import PLANTED
 from tests.standin.conftest import ROOT, Machine, told
@@ -24,7 +25,7 @@ DEFAULT = """
 import sys
 import msgspec
 from pathlib import Path
-from bench.commands.compare import Output, run_jobs
+from bench.comparison.command import Output, run_jobs
 from bench.run.defaults import JOB
 small = msgspec.structs.replace(
     JOB, models=JOB.models[:1], batches=JOB.batches[:2], own_batches={}, own_images={}, images=(32,),
@@ -38,7 +39,7 @@ QUICK = ("--images", "32", "--budget", "0.02", "--charts", "none")
 
 def test_the_default_comparison_ends_well_on_all_four_backends(machine: Machine) -> None:
     machine.python("-c", DEFAULT)
-    folder = RunFolder.open(machine.folder / "run")
+    folder = COMPARISON.open(machine.folder / "run")
     found = list(folder.measurements())
     assert folder.missing() == ()
     assert [m.reason for m in found if m.disposition != "ok"] == []
@@ -80,10 +81,10 @@ def test_a_comparison_that_was_killed_is_completed(machine: Machine) -> None:
             time.sleep(0.02)
         process.kill()
         process.communicate()
-    before = len(RunFolder.open(machine.folder / "run").missing())
+    before = len(COMPARISON.open(machine.folder / "run").missing())
     assert before
     machine.main("compare", "--resume", "run", "--charts", "none")
-    folder = RunFolder.open(machine.folder / "run")
+    folder = COMPARISON.open(machine.folder / "run")
     found = list(folder.measurements())
     assert told(found) == ["ok"] * 12
     assert {m.case.backend for m in found} == set(BACKENDS)
@@ -94,7 +95,7 @@ def test_a_ladder_is_climbed_alone_and_in_the_model(machine: Machine) -> None:
         "ladder", "pool", "--model", "lenet5-digits", "--batch", "2", "--budget", "0.02", "--whole-model",
         "--charts", "none", "--out", "ladder",
     )  # fmt: skip
-    found = list(LadderFolder.open(machine.folder / "ladder").measurements())
+    found = list(LADDER.open(machine.folder / "ladder").measurements())
     assert {m.case.rung for m in found} > {"naive", "compiled_window", "reference"}
     assert [m.reason for m in found if m.disposition not in ("ok", "refused")] == []
 
@@ -105,7 +106,7 @@ def test_a_kernel_that_faults_costs_itself_alone(machine: Machine) -> None:
         "illegal", "--kernels", str(PLANTED), "--budget", "0.02", "--charts", "none", "--out", "ladder",
         status=1,
     )  # fmt: skip
-    found = {m.case.rung: m for m in LadderFolder.open(machine.folder / "ladder").measurements()}
+    found = {m.case.rung: m for m in LADDER.open(machine.folder / "ladder").measurements()}
     assert found["naive"].disposition == found["reference"].disposition == "ok"
     assert found["zeros_only"].disposition == "incorrect"
     assert found["illegal"].disposition == "crashed"
@@ -117,10 +118,10 @@ def test_a_pass_is_profiled(machine: Machine) -> None:
         "profile", "lenet5-digits", "--backend", "engine-cuda,ort-cuda", "--runs", "2", "--budget", "0.02",
         "--charts", "none", "--out", "profile",
     )  # fmt: skip
-    folder = ProfileFolder.open(machine.folder / "profile")
+    folder = PROFILE.open(machine.folder / "profile")
     found = {profile.case.backend: profile for profile in folder.measurements()}
     assert told(list(found.values())) == ["ok", "ok"]
-    events = folder.events(found["engine-cuda"])
+    events = events_in(folder.path, found["engine-cuda"])
     kernels = [a for a in events.activities if a.kind == "kernel" and a.run is not None]
     assert {a.run for a in kernels} == {0, 1}
     assert all(a.nodes for a in kernels)

@@ -22,7 +22,8 @@ from bench.ladder.questions import (
 from bench.ladder.records import Ladder
 from bench.measure import cases as comparison
 from bench.questions import confined, model_questions
-from bench.results.records import Done, Job
+from bench.results.messages import Done
+from bench.results.records import Job
 from engine import backends
 from engine.backend import PRECISIONS
 from engine.graph import importer

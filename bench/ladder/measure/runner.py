@@ -32,7 +32,8 @@ from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, out
 from bench.measure.telemetry import Sampler
 from bench.measure.telling import Telling
 from bench.measure.timing import Rules, Stopped, Timing, time_together
-from bench.results.records import Done, Hello, Log, Progress, Telemetry, Validity
+from bench.results.messages import Done, Hello, Log, Progress
+from bench.results.records import Telemetry, Validity
 from engine.apart import pool
 from kernels.errors import KernelscopeError, OutOfMemoryError
 from models.cache import atomic_file

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.charts import ladder as ladder_charts
+from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import Ladder, RungMeasurement
 from bench.ladder.show import course_times
 from bench.ladder.show import report_tables as tables
 from bench.ladder.show import story as ladder_story
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import RungRow, rows
-from bench.ladder.store import LadderFolder
 from bench.results.rows import title
 from bench.results.store import write_atomically
 from bench.show import draw
@@ -112,13 +112,13 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
 
 def read(path: Path) -> Climbed:
     """A ladder's folder. Raises InputError where it is none or holds no measurement."""
-    folder = LadderFolder.open(path)
+    folder = LADDER.open(path)
     measurements = folder.measurements()
     if not measurements:
         raise InputError(
             f"there is no measurement in {path}; `python main.py ladder --resume {path}` takes them"
         )
-    return Climbed(folder.ladder, measurements, tuple(rows(folder.ladder, measurements)))
+    return Climbed(folder.header, measurements, tuple(rows(folder.header, measurements)))
 
 
 def render(found: Sequence[Climbed], sections: Sequence[Section], heading: str = "") -> str:

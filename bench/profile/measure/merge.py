@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.profile.event_files import events_of
 from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
 from bench.profile.measure import attribution as profile_attribution
 from bench.profile.measure import ort as profile_ort
 from bench.profile.measure.attribution import Launched
 from bench.profile.records import Clock, Device, Operator
-from bench.profile.store import events_of
 from engine import observe
 from engine.cuda import cupti
 from engine.graph import groups, submodel

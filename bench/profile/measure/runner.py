@@ -21,8 +21,8 @@ from bench.measure.telemetry import Sampler
 from bench.measure.telling import Telling
 from bench.measure.timing import Rules, Stopped, first_run, time_together
 from bench.measure.tuned import tuning
+from bench.profile import event_files as profile_store
 from bench.profile import parts as profile_parts
-from bench.profile import store as profile_store
 from bench.profile.measure import counters as profile_counters
 from bench.profile.measure import counters_run
 from bench.profile.measure import session as profile_session
@@ -39,7 +39,8 @@ from bench.profile.records import (
     ProfileStart,
     ProfileStarted,
 )
-from bench.results.records import Case, Hello, Job, Log, Telemetry
+from bench.results.messages import Hello, Log
+from bench.results.records import Case, Job, Telemetry
 from engine import backends, observe
 from engine.backend import Backend, Options, Session
 from kernels.errors import KernelscopeError, UnavailableError

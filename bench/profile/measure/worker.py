@@ -22,7 +22,7 @@ import msgspec  # noqa: E402
 
 from bench.measure.worker import Channel, end_children, read_line, watch_input  # noqa: E402
 from bench.profile.records import ProfileStart  # noqa: E402
-from bench.results.records import Done  # noqa: E402
+from bench.results.messages import Done  # noqa: E402
 from bench.run.supervisor import RESTART_STATUS  # noqa: E402
 
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench.charts import profile as profile_charts
 from bench.charts import profile_common
+from bench.profile.event_files import events_in
 from bench.profile.events import Events
+from bench.profile.kind import KIND as PROFILE
+from bench.profile.kind import ProfileFolder
 from bench.profile.measure import counters as profile_counters
 from bench.profile.parts import label
 from bench.profile.records import CaseProfile, Profile, ProfileJob
@@ -26,7 +30,6 @@ from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import tables as profile_tables
 from bench.profile.show.names import short
 from bench.profile.show.tables import Table
-from bench.profile.store import ProfileFolder
 from bench.results.rows import title
 from bench.results.store import write_atomically
 from bench.show import draw
@@ -70,7 +73,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
 
     Raises InputError where a profile cannot be read or holds nothing, and where a file cannot be written.
     """
-    folders = [ProfileFolder.open(path) for path in paths]
+    folders = [PROFILE.open(path) for path in paths]
     pictures = Pictures(charts or out.parent / out.stem, MAX_CHART_NBYTES)
     written: list[Path] = []
     sections = []
@@ -78,12 +81,12 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
         measurements = folder.measurements()
         if not measurements:
             raise InputError(f"there is no case in {folder.path}; `python main.py profile` takes them")
-        charted = _draw_parts if is_table(folder.profile) else _draw
+        charted = _draw_parts if is_table(folder.header) else _draw
         drawn = charted(folder, measurements, pictures)
         written += [path for _, path in drawn]
         links = tuple((name, link(path, out)) for name, path in drawn)
         sections.append(section(folder, measurements, links))
-    write_atomically(out, render([folder.profile for folder in folders], sections, heading).encode())
+    write_atomically(out, render([folder.header for folder in folders], sections, heading).encode())
     return [out, *written]
 
 
@@ -96,9 +99,9 @@ def section(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], charts: tuple[tuple[str, str], ...]
 ) -> Section:
     """One profile as the report shows it."""
-    profile = folder.profile
+    profile = folder.header
     fine = [made for made in measurements if made.disposition == "ok"]
-    events = {made.case.key: folder.events(made) for made in fine}
+    events = {made.case.key: events_in(folder.path, made) for made in fine}
     name = _subject(profile)
     found: list[Table] = []
     parts: tuple[Part, ...] = ()
@@ -235,18 +238,18 @@ def _draw(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], pictures: Pictures
 ) -> list[tuple[str, Path]]:
     """Title and file of each chart, the timelines of a batch size together."""
-    profile = folder.profile
+    profile = folder.header
     largest = max(made.case.batch for made in measurements)
     # The other batch sizes' roofs are in their tables.
     left_out = {f"profile-roofline-{m.case.key}" for m in measurements if m.case.batch != largest}
     made = [
         (chart.title, pictures.save(_stem(profile, chart.name), draw.render(chart, ("png",))["png"]))
-        for chart in profile_charts.charts(profile, measurements, folder.events)
+        for chart in profile_charts.charts(profile, measurements, partial(events_in, folder.path))
         if chart.name not in left_out
     ]
     fine = [case for case in measurements if case.disposition == "ok"]
     for batch in dict.fromkeys(case.case.batch for case in fine):
-        shown = [(case, folder.events(case)) for case in fine if case.case.batch == batch]
+        shown = [(case, events_in(folder.path, case)) for case in fine if case.case.batch == batch]
         data = draw_timeline.render(profile, shown, "png", fine)
         if data:
             name = f"One pass at batch {batch:,}"
@@ -257,7 +260,7 @@ def _draw(
 def _draw_parts(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], pictures: Pictures
 ) -> list[tuple[str, Path]]:
-    profile = folder.profile
+    profile = folder.header
     made = (profile_charts.times(profile, measurements), profile_charts.breakdown(profile, measurements))
     drawn = []
     for chart in filter(None, made):

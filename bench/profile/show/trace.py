@@ -19,10 +19,10 @@ from typing import Any
 
 import msgspec
 
+from bench.profile.event_files import events_of
 from bench.profile.events import Activity, AnyEvent, ApiCall, Events, Interval
 from bench.profile.records import CaseProfile
 from bench.profile.show import names as profile_names
-from bench.profile.store import events_of
 from bench.results import reading
 from bench.results.store import write_atomically
 from kernels.errors import InputError

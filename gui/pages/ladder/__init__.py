@@ -14,8 +14,9 @@ from bench.charts.ladder import name
 from bench.charts.ladder_live import charts
 from bench.ladder.records import RungCase
 from gui.base.theme import Theming
-from gui.sessions.ladder_session import LadderSession, LadderStanding
+from gui.sessions.ladder_session import LadderSession
 from gui.sessions.run_state import RunState
+from gui.sessions.standing import Standing
 from gui.shell.page import Page
 from gui.widgets.labels import Lines
 
@@ -216,7 +217,7 @@ class LadderPage(Page):
         map_path = state.map_of(found.row.measurement)
         self.reader.show_rung(info, state.rungs, found, map_path, used)
 
-    def _on_standing(self, standing: LadderStanding) -> None:
+    def _on_standing(self, standing: Standing) -> None:
         if self._body is None and not hasattr(self, "_words"):
             return
         session = self.session
@@ -227,7 +228,7 @@ class LadderPage(Page):
         self._progress.setValue(standing.done)
         role = "muted"
         if standing.active:
-            words = f"{standing.done} of {standing.total}: {standing.words} …"
+            words = f"{standing.done} of {standing.total}: {standing.doing} …"
         elif session.planning and state.ladder is None:
             words = "Reading the model and its rungs …"
         elif state.error:

@@ -131,8 +131,7 @@ class RunsPage(Page):
         self.overlay_action.setText("Take o&ff" if over else "Lay o&ver")
         shown = chosen is not None and self.state.folder is not None and same(self.state.folder, chosen)
         run = self.table.chosen_run if self._body is not None else None
-        comparison = run is not None and run.kind == "comparison"
-        self.overlay_action.setEnabled(comparison and not shown)
+        self.overlay_action.setEnabled(run is not None and run.layered and not shown)
 
     def _open(self) -> None:
         if self.chosen is not None:

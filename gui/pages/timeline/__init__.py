@@ -21,9 +21,10 @@ from bench.profile.records import CaseProfile
 from bench.results.records import BackendInfo
 from gui.base.theme import Theming
 from gui.pages.timeline.timeline_lanes import FIRST_PASS, PASS, PROCESS, STEADY
-from gui.sessions.profile_session import ProfileSession, ProfileStanding
+from gui.sessions.profile_session import ProfileSession
 from gui.sessions.profile_state import Read
 from gui.sessions.run_state import RunState
+from gui.sessions.standing import Standing
 from gui.shell.page import Page
 from gui.widgets.labels import Label
 
@@ -247,14 +248,14 @@ class TimelinePage(Page):
             box.setCurrentIndex(max(first, key=lambda i: spans[i].end_ns - spans[i].start_ns))
             self._on_span()
 
-    def _on_standing(self, standing: ProfileStanding) -> None:
+    def _on_standing(self, standing: Standing) -> None:
         if self._body is None and not hasattr(self, "controls"):
             return
         self.controls.show_standing(standing)
         self._progress.setVisible(standing.active)
         self._progress.setRange(0, standing.total)
         self._progress.setValue(standing.done)
-        words = standing.words if standing.active else standing.ended
+        words = standing.doing if standing.active else standing.ended
         self._words.setText(words[:1].upper() + words[1:])
         self._words.setVisible(bool(words))
 

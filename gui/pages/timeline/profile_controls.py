@@ -19,12 +19,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.profile.command import command_line
+from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import ProfileJob
 from bench.results.records import BackendInfo
 from bench.run import bounds
 from gui.form.job_fields import numbers
-from gui.sessions.profile_session import ProfileStanding
+from gui.sessions.standing import Standing
 from gui.widgets.flow_layout import FlowLayout
 from gui.widgets.labels import Label
 from kernels.errors import InputError
@@ -103,7 +103,7 @@ class ProfileControls(QWidget):
         high = max(child.sizeHint().height() for child in children)
         for child in children:
             child.setFixedHeight(high)
-        self.show_standing(ProfileStanding())
+        self.show_standing(Standing())
         self._show_backends()
 
     def job(self) -> ProfileJob:
@@ -167,14 +167,14 @@ class ProfileControls(QWidget):
             self._wanted = {info.name for info in able if info.device == best}
         self._show_backends()
 
-    def show_standing(self, standing: ProfileStanding) -> None:
+    def show_standing(self, standing: Standing) -> None:
         self.run_button.setVisible(not standing.active)
         self.cancel_button.setVisible(standing.active)
-        self.cancel_button.setEnabled(standing.phase == "running")
+        self.cancel_button.setEnabled(standing.phase != "cancelling")
 
     def copy_command(self) -> None:
         try:
-            QApplication.clipboard().setText(command_line(self.job()))
+            QApplication.clipboard().setText(PROFILE.command_line(self.job()))
         except InputError as error:
             self.told.emit(str(error))
 

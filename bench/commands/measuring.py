@@ -1,0 +1,94 @@
+"""What every command that measures does: folders begun or gone on with, their cases run, what is left
+told."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from bench.kinds.folder import Folder
+    from bench.kinds.registry import Kind
+
+RUNS = Path("runs")
+CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
+
+H = TypeVar("H")
+M = TypeVar("M")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether the user cancelled, and why workers gave up."""
+
+    cancelled: bool = False
+    reasons: tuple[str, ...] = ()
+
+    def status(self, fine: bool) -> int:
+        """Say the reasons; the exit code."""
+        for reason in self.reasons:
+            print(reason, file=sys.stderr)
+        return CANCELLED if self.cancelled else 0 if fine and not self.reasons else 1
+
+
+def command_line() -> str:
+    """The command as the user typed it, to stand in the footer of every chart."""
+    return shlex.join(["python", "main.py", *sys.argv[1:]])
+
+
+def begin(kind: Kind[H, M], header: H, out: Path | None) -> Folder[H, M]:
+    """A new folder, `out` or a dated one."""
+    from bench.kinds import folders
+
+    return folders.begin(kind, header, out, RUNS, command_line())
+
+
+@contextlib.contextmanager
+def gone_on(
+    kind: Kind[H, M], path: Path, job: Any = None, trusted: bool = False, retry: bool = False
+) -> Iterator[Folder[H, M]]:
+    """A folder claimed to go on with, as `job` if that is given. trusted: the user has agreed to run the
+    kernels that it names."""
+    from bench.results import trust
+
+    with kind.resume(path, job) as folder:
+        folder.claim()
+        if folder.missing(retry):
+            trust.ask(folder.path, folder.job.kernel_dirs, trusted)
+        yield folder
+
+
+def measure(folders: Sequence[Folder[H, M]], retry: bool = False) -> Outcome:
+    """Run what is missing of each."""
+    from bench.run import client
+    from bench.run.progress import RunProgress
+
+    total = sum(len(folder.cases) for folder in folders)
+    missing = [folder.missing(retry) for folder in folders]
+    cancelled, reasons = False, []
+    if not any(missing):
+        return Outcome()
+    with RunProgress(folders[0].kind, total, total - sum(map(len, missing))) as shown:
+        for folder, cases in zip(folders, missing, strict=True):
+            if cases and not cancelled:
+                outcome = client.run(folder.job, cases, folder, shown)
+                cancelled = outcome.cancelled
+                reasons += [outcome.reason] if outcome.reason else []
+    return Outcome(cancelled, tuple(reasons))
+
+
+def tell_left(folder: Folder[Any, Any]) -> None:
+    """Say how many cases of a kind that can be gone on with are not measured, and how it is."""
+    if folder.kind.resumes and (left := len(folder.missing())):
+        again = f"python main.py {folder.kind.verb} --resume {shlex.quote(str(folder.path))}"
+        print(f"{left} of {len(folder.cases)} cases were not measured; `{again}` goes on", file=sys.stderr)
+
+
+def tell_charts(folder: Path, written: int) -> None:
+    if written:
+        print(f"charts: {folder / 'charts'} ({written} files)", file=sys.stderr)

@@ -1,0 +1,262 @@
+"""`compare`: run models on backends over batch sizes, then a table, charts and a run folder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from bench.comparison.kind import RunFolder
+    from bench.results.records import Job, Measurement, Run
+
+DEFAULT_BATCHES = "1..256"
+DEFAULT_CHARTS = "png,svg,pdf"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What comes of a run beside its folder. charts: formats, () for none."""
+
+    format: str = "table"
+    charts: tuple[str, ...] = ("png", "svg", "pdf")
+    layers: bool = False
+
+
+def compare(
+    context: typer.Context,
+    models: list[str] | None = typer.Argument(
+        None, metavar="MODEL", help="Names of the catalogue (see `models list`) or .onnx files."
+    ),
+    backend: list[str] = typer.Option(
+        [], metavar="NAME", help="May be repeated; without it, all that can run here."
+    ),
+    batch: list[str] = typer.Option(
+        [DEFAULT_BATCHES],
+        metavar="[MODEL=]N,N,…",
+        help="Batch sizes; 1..1024 goes by doubling. Repeated with MODEL=, that model's own.",
+    ),
+    precision: str = typer.Option("fp32", metavar="P,P,…", help="Of fp32, fp32-tc, tf32, fp16."),
+    dataset: str = typer.Option(
+        "", metavar="NAME|folder:DIR|random", help="Images; without it, the model's own."
+    ),
+    images: list[str] = typer.Option(
+        [], metavar="[MODEL=]N,N,…", help="How many images accuracy is taken on; MODEL= as for --batch."
+    ),
+    preprocess: str = typer.Option("", metavar="P", help="raw, unit (0 to 1) or MEAN,STD."),
+    threads: int = typer.Option(
+        0, metavar="N", show_default=False, help="CPU threads; without it, one a core."
+    ),
+    l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),
+    budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples a case."),
+    timeout: float = typer.Option(600.0, metavar="S", help="Seconds after which a case is given up."),
+    instances: int = typer.Option(
+        0,
+        metavar="N",
+        show_default=False,
+        help="Sessions of each contender at least, which take the rounds in turn; without it, three.",
+    ),
+    layers: bool = typer.Option(False, "--layers", help="Print every layer's time and errors too."),
+    layer_pass: bool = typer.Option(
+        True, "--layer-pass/--no-layer-pass", help="Whether every layer is measured, in passes of its own."
+    ),
+    tune: bool | None = typer.Option(
+        None,
+        "--tune/--no-tune",
+        show_default=False,
+        help="Time our kernels for each step once and run on the fastest; without either, on CUDA alone.",
+    ),
+    tune_reference: bool = typer.Option(
+        False,
+        "--tune-reference",
+        help="Also ONNX Runtime (CUDA) tuned: its options swept once for each case, and kept.",
+    ),
+    rung: list[str] = typer.Option(
+        [],
+        metavar="[MODEL:]NODE=[cpu/|cuda/]RUNG",
+        help="Kernel for a node, in one model or in all, on one device or on both; may be repeated.",
+    ),
+    kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
+    resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished run."),
+    retry: bool = typer.Option(
+        False, "--retry", help="With --resume: run what crashed or timed out again, too."
+    ),
+    trust_kernels: bool = typer.Option(
+        False, "--trust-kernels", help="With --resume: run the kernels of others that the run names."
+    ),
+    out: Path | None = typer.Option(
+        None, metavar="DIR", help="The run folder; without it, a dated one in ./runs."
+    ),
+    charts: str = typer.Option(DEFAULT_CHARTS, metavar="F,F,…", help="Of png, svg, pdf; or none."),
+    output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
+) -> None:
+    """Run models on backends, check the answers, measure the times.
+
+    Leaves a run folder with the measurements and charts; the table goes to standard output. Exit code 0: all
+    well; 1: a case failed; 2: bad input; 130: cancelled, what was measured is kept.
+    """
+    from bench.commands import parsing
+    from bench.results import trust
+    from bench.results.records import Job
+    from bench.run import bounds
+    from bench.show.tables import FORMATS
+    from kernels.errors import InputError
+
+    wanted = Output(parsing.one_of(output, FORMATS, "format"), parsing.formats(charts), layers)
+    if layers and not layer_pass:
+        raise InputError("--layers has nothing to print with --no-layer-pass; leave one of them away")
+    batches, own_batches = parsing.sizes(batch, "batch", parsing.integers(DEFAULT_BATCHES, "batch"))
+    counts, own_counts = parsing.sizes(images, "images")
+    job = Job(
+        models=tuple(models or ("lenet5-digits",)),
+        backends=parsing.named(backend, "backend"),
+        precisions=parsing.names([precision]),
+        batches=batches,
+        own_batches=own_batches,
+        images=counts,
+        own_images=own_counts,
+        dataset=dataset or None,
+        preprocess=preprocess or None,
+        threads=threads if parsing.given(context, "threads") else None,
+        l2=parsing.one_of(l2, ("warm", "cold"), "L2 mode"),  # type: ignore[arg-type]
+        budget_s=budget,
+        timeout_s=timeout,
+        instances=instances if parsing.given(context, "instances") else bounds.INSTANCES,
+        layers=layer_pass,
+        tune="cuda" if tune is None else "all" if tune else "none",
+        tune_reference=tune_reference,
+        rungs=parsing.rungs(rung),
+        kernel_dirs=tuple(str(Path(folder).expanduser().absolute()) for folder in kernels),
+    )
+    if resume is None:
+        for option, given in ((trust.OPTION, trust_kernels), ("--retry", retry)):
+            if given:
+                raise InputError(f"{option} is of a run that is gone on with; give --resume too")
+        raise typer.Exit(run_jobs([(job, out)], wanted))
+    if out is not None:
+        raise InputError("--resume writes into the run it goes on with; leave --out away")
+    fields = [field for name, set_ in _FIELDS.items() if parsing.given(context, name) for field in set_]
+    raise typer.Exit(go_on(resume, job, fields, wanted, trust_kernels, retry))
+
+
+# Parameter → the Job's fields that it sets.
+_FIELDS = {
+    "models": ("models",),
+    "backend": ("backends",),
+    "batch": ("batches", "own_batches"),
+    "precision": ("precisions",),
+    "dataset": ("dataset",),
+    "images": ("images", "own_images"),
+    "preprocess": ("preprocess",),
+    "threads": ("threads",),
+    "l2": ("l2",),
+    "budget": ("budget_s",),
+    "timeout": ("timeout_s",),
+    "instances": ("instances",),
+    "layer_pass": ("layers",),
+    "tune": ("tune",),
+    "tune_reference": ("tune_reference",),
+    "rung": ("rungs",),
+    "kernels": ("kernel_dirs",),
+}
+
+
+def default(output: Output | None = None) -> int:
+    """The default comparison; the exit code."""
+    from bench.run import defaults
+
+    return run_jobs([(defaults.job(), None)], output or Output())
+
+
+def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
+    """Run each job into its folder (None: a new one under ./runs), then show all of it. The exit code."""
+    from bench.commands import measuring
+    from bench.comparison.kind import KIND as COMPARISON
+    from bench.questions import model_questions
+    from bench.results.records import Run
+    from bench.run import progress
+
+    warn_twice_installed()
+    planned = [
+        (Run(job=job, cases=model_questions.cases(job, progress.callback())), out) for job, out in jobs
+    ]
+    return _run([measuring.begin(COMPARISON, run, out) for run, out in planned], output)
+
+
+def go_on(
+    path: Path, job: Job, fields: Sequence[str], output: Output, trusted: bool = False, retry: bool = False
+) -> int:
+    """Run what is missing of a run; `fields` of `job` were given and must be those it was started with.
+    trusted: the user has agreed to run the kernels that it names, as he has where he named them again. retry:
+    what crashed or timed out is missing too."""
+    import msgspec
+
+    from bench.commands import measuring
+    from bench.comparison.kind import KIND as COMPARISON
+
+    warn_twice_installed()
+    held = COMPARISON.open(path).job
+    wanted = msgspec.structs.replace(held, **{field: getattr(job, field) for field in fields})
+    with measuring.gone_on(COMPARISON, path, wanted, trusted or "kernel_dirs" in fields, retry) as folder:
+        return _run([folder], output, retry)
+
+
+def _run(folders: Sequence[RunFolder], output: Output, retry: bool = False) -> int:
+    from bench.commands import measuring
+    from bench.comparison.saved import print_tables
+    from bench.results.rows import in_order
+    from bench.show import draw_pool
+
+    if output.charts and any(folder.missing(retry) for folder in folders):
+        draw_pool.expect()
+    outcome = measuring.measure(folders, retry)
+    found = [(folder.header, in_order(folder.header, folder.measurements())) for folder in folders]
+    print_tables(found, output.format, output.layers)
+    for (run, measurements), folder in zip(found, folders, strict=True):
+        _leave(run, measurements, folder.path, output.charts)
+        measuring.tell_left(folder)
+    return outcome.status(not failed(found))
+
+
+def _leave(run: Run, measurements: Sequence[Measurement], path: Path, formats: Sequence[str]) -> None:
+    """Draw the charts of a run and say where everything is."""
+    print(f"run: {path}", file=sys.stderr)
+    if formats and measurements:
+        from bench.charts import charts
+        from bench.commands import measuring
+        from bench.show import draw
+
+        measuring.tell_charts(path, len(draw.write(charts([(run, measurements)]), path / "charts", formats)))
+
+
+def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
+    """Whether a case failed, nothing at all of a model could be measured, or every engine of ours that was
+    asked for by name refused a model: that was what was asked, and there is no answer."""
+    from bench.results.rows import FAILURES
+    from engine import backends
+
+    for run, measured in found:
+        named = [name for name in run.job.backends if backends.get(name).reference != name]
+        for model in dict.fromkeys(m.case.model for m in measured):
+            of = [m for m in measured if m.case.model == model]
+            if any(m.disposition in FAILURES for m in of) or not any(m.disposition == "ok" for m in of):
+                return True
+            ours = [m for m in of if m.case.backend in named]
+            if ours and all(m.disposition == "unsupported" for m in ours):
+                return True
+    return not any(measured for _, measured in found)
+
+
+def warn_twice_installed() -> None:
+    """Say it where onnxruntime and onnxruntime-gpu are both installed: they overwrite each other's files."""
+    from bench.run.doctor import both_runtimes
+
+    if (sentence := both_runtimes()) is not None:
+        print(f"warning: {sentence}", file=sys.stderr)
+
+
+COMMAND = compare  # as main.py finds it

@@ -1,0 +1,103 @@
+"""What a comparison is among the kinds of run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from bench.kinds import options
+from bench.kinds.folder import Folder
+from bench.kinds.options import ALWAYS, Option, each, one, pairs, switch
+from bench.kinds.registry import Kind, Told
+from bench.results.messages import (
+    CaseStarted,
+    Hello,
+    Measured,
+    ModelLoaded,
+    Provisional,
+    Start,
+    WorkerMessage,
+)
+from bench.results.records import SCHEMA, Case, Environment, Measurement, Run, stem
+from bench.run.bounds import INSTANCES
+
+RunFolder = Folder[Run, Measurement]
+
+
+def heard(run: Run, message: object) -> Run:
+    """One that is gone on with keeps the environment that it was started in, and its cases where it had any;
+    a model that is told again replaces what was known of it."""
+    match message:
+        case Hello(environment=environment, cases=cases):
+            known = run.environment if run.environment != Environment() else environment
+            return msgspec.structs.replace(run, environment=known, cases=run.cases or cases)
+        case ModelLoaded(model=model):
+            models = {known.name: known for known in run.models} | {model.name: model}
+            return msgspec.structs.replace(run, models=tuple(models.values()))
+    return run
+
+
+def told(run: Run, cases: Sequence[Case]) -> Told:
+    models = tuple(stem(name) for name in run.job.models)
+    return Told(
+        what=f"comparison: {', '.join(models)}",
+        models=models,
+        backends=tuple(dict.fromkeys(case.backend for case in cases)),
+        batches=tuple(sorted({case.batch for case in cases})),
+        machine=run.environment.gpu or run.environment.cpu,
+    )
+
+
+KIND: Kind[Run, Measurement] = Kind(
+    name="comparison",
+    noun="run",
+    file="run.json",
+    header=Run,
+    line=Measurement,
+    schema=SCHEMA,
+    parts=("predictions", "layers"),
+    planned=False,  # the window leaves it to the worker which cases a job means
+    worker=("bench.measure.worker",),
+    start=Start,
+    message=WorkerMessage,
+    started=CaseStarted,
+    measured=Measured,
+    provisional=Provisional,
+    heard=heard,
+    titled=lambda job: stem(job.models[0]),
+    told=told,
+    stages={
+        "load": "reading the model of",
+        "tune": "tuning",
+        "prepare": "preparing",
+        "check": "checking",
+        "time": "timing",
+        "layers": "measuring the layers of",
+    },
+    quiet=True,
+    layered=True,
+    verb="compare",
+    options=(
+        Option("models", tuple),
+        Option("backends", each("--backend")),
+        Option("batches", one("--batch", options.batches), ALWAYS),
+        Option("own_batches", pairs("--batch", options.batches)),
+        Option("precisions", one("--precision", options.joined)),
+        options.IMAGES[0],
+        Option("images", one("--images", options.joined)),
+        Option("own_images", pairs("--images", options.joined)),
+        options.IMAGES[1],
+        *options.MEASURING,
+        Option("instances", one("--instances"), INSTANCES),
+        Option("layers", switch("--no-layer-pass")),
+        Option("tune", lambda tune: ("--no-tune" if tune == "none" else "--tune",)),
+        Option("tune_reference", switch("--tune-reference")),
+        options.RUNGS,
+        options.KERNELS,
+    ),
+    resumes=True,
+    thin="bench.comparison.thin",
+    saved="bench.comparison.saved",
+    report="bench.show.report",
+)

@@ -1,0 +1,85 @@
+"""A comparison from before: shown in a terminal, exported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.comparison.kind import KIND, RunFolder
+from bench.results.rows import in_order
+from kernels.errors import InputError
+
+if TYPE_CHECKING:
+    from bench.charts import Chart, RunData
+
+
+def show(folder: RunFolder, format: str, layers: bool = False) -> tuple[str, ...]:
+    """Its tables on standard output; what stands below them."""
+    from bench.charts.footer import footer
+
+    measurements = in_order(folder.header, folder.measurements())
+    print_tables([(folder.header, measurements)], format, layers)
+    return tuple(footer([folder.header], measurements))
+
+
+def print_tables(found: Sequence[RunData], format: str, layers: bool = False) -> None:
+    """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
+    from bench.commands.terminal import console
+    from bench.results.rows import rows
+    from bench.show import tables, terminal_tables
+
+    measurements = [m for _, measured in found for m in measured]
+    shown = rows(measurements)
+    if format == "csv":
+        text = tables.to_csv(tables.records(shown))
+        if layers:
+            text += "\n" + tables.to_csv(tables.layer_records(measurements), tables.LAYER_COLUMNS)
+        sys.stdout.write(text)
+    elif format == "json":
+        items: Any = tables.records(shown)
+        if layers:
+            items = {"cases": items, "layers": tables.layer_records(measurements)}
+        sys.stdout.write(tables.to_json(items))
+    elif format == "md":
+        sys.stdout.write(tables.to_markdown(shown))
+    else:
+        console().print(terminal_tables.terminal(shown))
+        if layers:
+            console().print(terminal_tables.layers(measurements))
+
+
+def export(
+    folder: RunFolder, over: Path | None
+) -> tuple[Callable[[], list[Chart]], Callable[[], dict[str, str]]]:
+    """Its charts, those of the run `over` laid over them, and its numbers as CSV by the name of the file."""
+    from bench.results.rows import rows
+    from bench.show import tables
+
+    data = _read(folder)
+
+    def numbers() -> dict[str, str]:
+        return {
+            "results.csv": tables.to_csv(tables.records(rows(data[1]))),
+            "layers.csv": tables.to_csv(tables.layer_records(data[1]), tables.LAYER_COLUMNS),
+        }
+
+    return lambda: _charts(data, over), numbers
+
+
+def _read(folder: RunFolder) -> RunData:
+    measurements = in_order(folder.header, folder.measurements())
+    if not measurements:
+        raise InputError(
+            f"{folder.path} holds no measurement yet; "
+            f"`python main.py compare --resume {folder.path}` takes them"
+        )
+    return folder.header, measurements
+
+
+def _charts(data: RunData, over: Path | None) -> list[Chart]:
+    from bench.charts import charts, lay_over, short_name
+
+    made = charts([data])
+    return made if over is None else lay_over(made, charts([_read(KIND.open(over))]), short_name(over))

@@ -1,0 +1,157 @@
+"""A comparison thinned: of every backend one case a model keeps its layers' errors and its predictions; the
+others keep their layers' times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from bench.comparison.kind import KIND as COMPARISON
+from bench.comparison.kind import RunFolder
+from bench.kinds.samples import keep, public, public_dirs, rounded, rounded_all, telemetry, told
+from bench.results import gallery, npz
+from bench.results.records import Accuracy, Case, ErrorStats, Layer, Measurement, Run
+from bench.results.results_file import line_of
+from bench.results.rows import SOUND
+from bench.results.store import RESULTS_FILE, write_atomically
+from kernels.errors import DataError
+
+LESS = "run fewer batch sizes or models"
+_GREYS = 15  # of a kept image, above black
+
+
+@dataclass(frozen=True)
+class Grade:
+    """How much goes. samples: kept of a measurement; shapes: whether every case keeps its layers' sizes, or
+    only the times by which a pass is divided; images: kept of a data set, the first ones."""
+
+    samples: int
+    shapes: bool
+    images: int
+
+
+GRADES = (
+    Grade(48, True, 400),
+    Grade(48, False, 400),
+    Grade(24, False, 400),
+    Grade(24, False, 200),
+    Grade(24, False, 100),
+    Grade(12, False, 50),
+)
+
+
+def thin_measurement(measurement: Measurement, samples: int, errors: bool, shapes: bool) -> Measurement:
+    """One measurement with at most about `samples` samples (see `keep`). errors: whether its layers keep
+    theirs; shapes: their sizes and work."""
+    kept, rounds = keep(measurement.samples_ns, measurement.rounds, samples)
+    return msgspec.structs.replace(
+        measurement,
+        samples_ns=rounded_all(kept),
+        rounds=rounds,
+        phases={name: rounded(ns, 5) for name, ns in measurement.phases.items()},
+        layers=tuple(_layer(layer, errors, shapes) for layer in measurement.layers),
+        accuracy=_accuracy(measurement.accuracy),
+        telemetry=telemetry(measurement.telemetry),
+        facts=told(measurement.facts, len(kept), len(measurement.samples_ns)),
+    )
+
+
+def _layer(layer: Layer, errors: bool, shapes: bool) -> Layer:
+    time_ns = None if layer.time_ns is None else rounded(layer.time_ns, 5)
+    if not errors and not shapes:
+        return Layer(
+            nodes=layer.nodes, op_type=layer.op_type, output=layer.output, time_ns=time_ns, clock=layer.clock
+        )
+    return msgspec.structs.replace(
+        layer,
+        time_ns=time_ns,
+        isolated=_error(layer.isolated) if errors else None,
+        propagated=_error(layer.propagated) if errors else None,
+    )
+
+
+def _error(error: ErrorStats | None) -> ErrorStats | None:
+    if error is None:
+        return None
+    figures = {name: getattr(error, name) for name in ("rel_l2", "max_abs", "mean_abs", "max_rel", "ratio")}
+    return msgspec.structs.replace(
+        error, **{name: None if value is None else rounded(value, 4) for name, value in figures.items()}
+    )
+
+
+def _accuracy(accuracy: Accuracy | None) -> Accuracy | None:
+    return accuracy and msgspec.structs.replace(accuracy, output=_error(accuracy.output))
+
+
+# ---------------------------------------------------------------------------------------------- files
+
+
+def write(folder: RunFolder, measurements: Sequence[Measurement], target: Path, grade: Grade) -> None:
+    """The run of `folder`, thinned, into `target`."""
+    whole = _whole(measurements)
+    lines = [line_of(thin_measurement(m, grade.samples, m.case in whole, grade.shapes)) for m in measurements]
+    write_atomically(target / COMPARISON.file, msgspec.json.encode(_public(folder.header)))
+    write_atomically(target / RESULTS_FILE, b"".join(lines))
+    datasets = {info.name: info.dataset for info in folder.header.models}
+    for case in whole:
+        _answers(gallery.answers_path(folder.path, case), gallery.answers_path(target, case))
+        dataset = datasets.get(case.model, "")
+        images = gallery.images_path(folder.path, dataset, case)
+        _images(images, gallery.images_path(target, dataset, case), grade.images)
+
+
+def _public(run: Run) -> Run:
+    """Without what tells of one machine alone: where its models and kernels lie, the GPU's serial number."""
+    models = tuple(msgspec.structs.replace(info, path=Path(info.path).name) for info in run.models)
+    job = msgspec.structs.replace(run.job, kernel_dirs=public_dirs(run.job.kernel_dirs))
+    return msgspec.structs.replace(run, job=job, models=models, environment=public(run.environment))
+
+
+def _whole(measurements: Iterable[Measurement]) -> set[Case]:
+    """The cases that keep what they have: of each model, backend and precision one that is sound. All of the
+    largest batch that every one of them ran, with the most images, so that they can be compared; where there
+    is none, each of its own largest."""
+    sound: dict[str, dict[tuple[str, str], list[Case]]] = {}
+    for m in measurements:
+        if m.disposition in SOUND:
+            case = m.case
+            sound.setdefault(case.model, {}).setdefault((case.backend, case.precision), []).append(case)
+    found = set()
+    for contenders in sound.values():
+        shared = set.intersection(*({_size(case) for case in cases} for cases in contenders.values()))
+        for cases in contenders.values():
+            found.add(max((c for c in cases if not shared or _size(c) == max(shared)), key=_size))
+    return found
+
+
+def _size(case: Case) -> tuple[int, int]:
+    return case.images, case.batch
+
+
+def _answers(source: Path, target: Path) -> None:
+    """Answers with their confidence to a thousandth, which packs better; none where there are none."""
+    try:
+        gallery.load_answers(source)
+    except DataError:
+        return
+    columns = npz.arrays(source)
+    columns["confidence"] = columns["confidence"].round(3)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(target, **columns)  # type: ignore[arg-type]  # by name
+
+
+def _images(source: Path, target: Path, count: int) -> None:
+    """The first images, in few greys, which pack better; none where there are none."""
+    if target.exists():
+        return
+    try:
+        images = gallery.load_images(source)
+    except DataError:
+        return
+    step = 255 / _GREYS
+    pixels = (np.round(images.pixels / step) * step).astype(np.uint8)
+    gallery.keep_images(target, pixels[:count], images.classes, count)

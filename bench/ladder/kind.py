@@ -1,0 +1,92 @@
+"""What a ladder is among the kinds of run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from bench.kinds import options
+from bench.kinds.folder import Folder
+from bench.kinds.options import ALWAYS, Option, each, one, switch
+from bench.kinds.registry import Kind, Told
+from bench.ladder.records import (
+    LADDER,
+    SCHEMA,
+    Ladder,
+    LadderMessage,
+    LadderStart,
+    LimitsMeasured,
+    RungCase,
+    RungMeasured,
+    RungMeasurement,
+    RungProvisional,
+    RungStarted,
+)
+from bench.results.messages import Hello
+from bench.results.records import Environment, stem
+from bench.run.bounds import INSTANCES
+
+LadderFolder = Folder[Ladder, RungMeasurement]
+
+
+def heard(ladder: Ladder, message: object) -> Ladder:
+    """One that is gone on with keeps the environment that it was started in."""
+    match message:
+        case Hello(environment=environment) if ladder.environment == Environment():
+            return msgspec.structs.replace(ladder, environment=environment)
+        case LimitsMeasured(limits=limits):
+            return msgspec.structs.replace(ladder, limits=limits)
+    return ladder
+
+
+def told(ladder: Ladder, cases: Sequence[RungCase]) -> Told:
+    job, environment = ladder.job, ladder.environment
+    where = f"{stem(job.model)} {job.node}, batch {job.batch:,}" if job.model else job.title
+    return Told(
+        what=f"{job.op} ladder: {where}",
+        models=(stem(job.model),) if job.model else (),
+        backends=(f"engine-{job.device}",),
+        batches=(job.batch,),
+        machine=environment.gpu if job.device == "cuda" else environment.cpu,
+        node=job.node or job.title,
+    )
+
+
+KIND: Kind[Ladder, RungMeasurement] = Kind(
+    name="ladder",
+    file="ladder.json",
+    header=Ladder,
+    line=RungMeasurement,
+    schema=SCHEMA,
+    parts=("errors",),
+    worker=("bench.measure.worker", LADDER),
+    start=LadderStart,
+    message=LadderMessage,
+    started=RungStarted,
+    measured=RungMeasured,
+    provisional=RungProvisional,
+    heard=heard,
+    titled=lambda job: f"ladder-{job.op}",
+    told=told,
+    stages={"prepare": "preparing", "check": "checking", "time": "timing"},
+    dispositions={"unsupported": "refused"},
+    verb="ladder",
+    options=(
+        Option("op", lambda op: (op,)),
+        Option("model", one("--model"), ALWAYS),
+        Option("node", one("--node"), ALWAYS),
+        Option("batch", one("--batch"), ALWAYS),
+        Option("device", one("--device"), ALWAYS),
+        Option("rungs", each("--rung")),
+        Option("precision", one("--precision")),
+        options.KERNELS,
+        *options.MEASURING,
+        Option("instances", one("--instances"), INSTANCES),
+        Option("whole_model", switch("--whole-model")),
+    ),
+    resumes=True,
+    thin="bench.ladder.thin",
+    saved="bench.ladder.show.saved",
+    report="bench.ladder.show.report",
+)

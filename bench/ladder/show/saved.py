@@ -1,0 +1,59 @@
+"""A ladder shown in a terminal and exported, also one from before."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.ladder.kind import LadderFolder
+from bench.ladder.records import RungMeasurement
+from bench.ladder.show import tables as ladder_tables
+from bench.ladder.show.rows import rows
+from kernels.errors import InputError
+
+if TYPE_CHECKING:
+    from bench.charts import Chart
+
+
+def show(folder: LadderFolder, format: str, layers: bool = False) -> tuple[str, ...]:
+    """Its tables on standard output; what stands below them."""
+    from bench.charts.ladder import footer
+
+    print_tables(folder, folder.measurements(), format)
+    return tuple(footer(folder.header))
+
+
+def print_tables(folder: LadderFolder, measurements: Sequence[RungMeasurement], format: str) -> None:
+    """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
+    from bench.commands.terminal import console
+
+    rungs = rows(folder.header, measurements)
+    models = rows(folder.header, measurements, "model")
+    if format == "csv":
+        sys.stdout.write(ladder_tables.to_csv([*rungs, *models]))
+    elif format == "json":
+        sys.stdout.write(ladder_tables.to_json(folder.header, rungs, models))
+    elif format == "md":
+        sys.stdout.write(ladder_tables.to_markdown([*rungs, *models]))
+    else:
+        console().print(ladder_tables.terminal(folder.header, rungs, models))
+
+
+def export(
+    folder: LadderFolder, over: Path | None = None
+) -> tuple[Callable[[], list[Chart]], Callable[[], dict[str, str]]]:
+    """Its charts, and its numbers as CSV by the name of the file."""
+    from bench.charts import ladder as ladder_charts
+
+    measurements = folder.measurements()
+    if not measurements:
+        raise InputError(
+            f"{folder.path} holds no measurement yet; "
+            f"`python main.py ladder --resume {folder.path}` takes them"
+        )
+    rungs = rows(folder.header, measurements)
+    return lambda: ladder_charts.charts(folder.header, rungs), lambda: {
+        "results.csv": ladder_tables.to_csv([*rungs, *rows(folder.header, measurements, "model")])
+    }

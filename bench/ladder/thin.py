@@ -1,0 +1,81 @@
+"""A ladder thinned: fewer samples, and where need be no error maps."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bench.kinds.samples import keep, public, public_dirs, rounded_all, telemetry, told
+from bench.ladder.kind import KIND as LADDER
+from bench.ladder.kind import LadderFolder
+from bench.ladder.records import Finding, Ladder, Limits, RungMeasurement
+from bench.results.inside import inside
+from bench.results.records import Environment
+from bench.results.results_file import line_of
+from bench.results.store import RESULTS_FILE, write_atomically
+
+LESS = "climb it with fewer rungs (--rung)"
+
+
+@dataclass(frozen=True)
+class Grade:
+    """How much goes. samples: kept of a rung; maps: whether a wrong answer keeps its error map."""
+
+    samples: int
+    maps: bool
+
+
+GRADES = (Grade(48, True), Grade(24, True), Grade(48, False), Grade(24, False), Grade(12, False))
+
+
+def write(folder: LadderFolder, measurements: Sequence[RungMeasurement], target: Path, grade: Grade) -> None:
+    """The ladder of `folder`, thinned, into `target`."""
+    lines = []
+    for m in measurements:
+        finding = m.finding
+        if finding is not None and finding.map:
+            kept = grade.maps and _kept(inside(folder.path, finding.map), target / finding.map)
+            finding = finding if kept else msgspec.structs.replace(finding, map="")
+        lines.append(line_of(_thin(m, finding, grade.samples)))
+    write_atomically(target / LADDER.file, msgspec.json.encode(_public(folder.header)))
+    write_atomically(target / RESULTS_FILE, b"".join(lines))
+
+
+def _thin(m: RungMeasurement, finding: Finding | None, samples: int) -> RungMeasurement:
+    kept, rounds = keep(m.samples_ns, m.rounds, samples)
+    return msgspec.structs.replace(
+        m,
+        samples_ns=rounded_all(kept),
+        rounds=rounds,
+        finding=finding,
+        telemetry=telemetry(m.telemetry),
+        facts=told(m.facts, len(kept), len(m.samples_ns)),
+    )
+
+
+def _public(ladder: Ladder) -> Ladder:
+    job = msgspec.structs.replace(ladder.job, kernel_dirs=public_dirs(ladder.job.kernel_dirs))
+    limits = ladder.limits and public_limits(ladder.limits, ladder.environment)
+    return msgspec.structs.replace(ladder, job=job, limits=limits, environment=public(ladder.environment))
+
+
+def public_limits(limits: Limits, environment: Environment) -> Limits:
+    """What a machine was measured to reach, without its GPU's serial number."""
+    measured_on = limits.measured_on
+    if environment.gpu_uuid:
+        measured_on = measured_on.replace(f" {environment.gpu_uuid}", "")
+    return msgspec.structs.replace(limits, measured_on=measured_on)
+
+
+def _kept(source: Path, target: Path) -> bool:
+    """Copy a file; whether it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+        return True
+    return False

@@ -1,0 +1,81 @@
+"""A profile thinned: fewer samples, and where need be the events of fewer cases. What stands in the records
+(breakdown, cold start, process) stays of all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from bench.kinds.samples import keep, public, public_dirs, rounded_all, telemetry, told
+from bench.ladder.thin import public_limits
+from bench.profile.kind import KIND as PROFILE
+from bench.profile.kind import ProfileFolder
+from bench.profile.records import CaseProfile, Profile
+from bench.results.inside import inside
+from bench.results.results_file import line_of
+from bench.results.store import RESULTS_FILE, write_atomically
+
+LESS = "profile fewer cases"
+WITHOUT = "its events were left out to make the profile small: it has no timeline, and no tables of them"
+
+
+@dataclass(frozen=True)
+class Grade:
+    """How much goes. samples: kept of a case; batches: of how many batch sizes the events are kept, the
+    largest and then the smallest ones (None: of all)."""
+
+    samples: int
+    batches: int | None
+
+
+GRADES = (Grade(48, None), Grade(24, None), Grade(24, 3), Grade(24, 2), Grade(24, 1), Grade(12, 0))
+
+
+def write(folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Path, grade: Grade) -> None:
+    """The profile of `folder`, thinned, into `target`."""
+    with_events = _batches(measurements, grade.batches)
+    lines = []
+    for m in measurements:
+        made = _thin(m, grade.samples)
+        file = inside(folder.path, m.file) if m.file else None
+        if file is not None and file.is_file() and m.case.batch in with_events:
+            (target / m.file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target / m.file)
+        elif m.file:
+            made = msgspec.structs.replace(made, file="", events={}, notes=(*made.notes, WITHOUT))
+        lines.append(line_of(made))
+    write_atomically(target / PROFILE.file, msgspec.json.encode(_public(folder.header)))
+    write_atomically(target / RESULTS_FILE, b"".join(lines))
+
+
+def _batches(measurements: Sequence[CaseProfile], count: int | None) -> set[int]:
+    sizes = sorted({m.case.batch for m in measurements if m.file}, reverse=True)
+    # The largest first, then the smallest: where the work counts, and where starting it does.
+    order = [*sizes[:1], *sizes[:0:-1]]
+    return set(order if count is None else order[:count])
+
+
+def _thin(m: CaseProfile, samples: int) -> CaseProfile:
+    kept, _ = keep(m.samples_ns, (), samples)
+    return msgspec.structs.replace(
+        m,
+        samples_ns=rounded_all(kept),
+        pass_ns=rounded_all(keep(m.pass_ns, (), samples)[0]),
+        profiled_ns=rounded_all(keep(m.profiled_ns, (), samples)[0]),
+        telemetry=telemetry(m.telemetry),
+        facts=told(m.facts, len(kept), len(m.samples_ns)),
+    )
+
+
+def _public(profile: Profile) -> Profile:
+    environment = profile.environment
+    limits = {device: public_limits(found, environment) for device, found in profile.limits.items()}
+    model = profile.model and msgspec.structs.replace(profile.model, path=Path(profile.model.path).name)
+    job = msgspec.structs.replace(profile.job, kernel_dirs=public_dirs(profile.job.kernel_dirs))
+    return msgspec.structs.replace(
+        profile, job=job, model=model, limits=limits, environment=public(environment)
+    )

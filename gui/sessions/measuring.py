@@ -1,0 +1,273 @@
+"""What goes on behind the window while something is measured, whichever kind of run it is: a folder, a
+worker, what is heard of it, what is written, where it stands.
+
+The window tells a session what the user wants (run, pause, cancel, open, quit) and shows what it says. What
+is peculiar to a kind a subclass adds: how it begins, what is shown of a message (`_heard`, `_turned`,
+`_expected`), of what was written (`_written`), and what is said at the end (`_closed`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from bench.kinds.folder import Folder
+from bench.kinds.registry import Kind
+from bench.results.messages import Hello, Log, Progress
+from bench.run.client import worker_command
+from bench.run.supervisor import Supervisor
+from gui.base.background import Background
+from gui.sessions.run_writer import RunWriter
+from gui.sessions.standing import RunClock, Standing
+from gui.sessions.worker_process import WorkerProcess
+
+RUNS = Path("runs")
+
+
+class Measuring(QObject):
+    """Signals: `stands` whenever the standing changed, `greeted` with a worker's Hello, `told` with what the
+    user should know (a sentence), `logged` with a Log, `ended` when nothing is measured any more. blockers:
+    each says why nothing may start now, "" if it may."""
+
+    stands = Signal(object)
+    greeted = Signal(object)
+    told = Signal(str)
+    logged = Signal(object)
+    ended = Signal()
+
+    busy_words = "A run is active"
+
+    def __init__(
+        self,
+        kind: Kind[Any, Any],
+        parent: QObject | None = None,
+        runs: Path = RUNS,
+        command: Sequence[str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(parent)
+        self.kind = kind
+        self.standing = Standing()
+        self.blockers: list[Callable[[], str]] = []
+        self.background = Background(self.told.emit, self)
+        self._runs = runs
+        self._clock = RunClock(clock)
+        self._worker = WorkerProcess(self, command or worker_command(kind.worker))
+        self._worker.greeted.connect(self.greeted)
+        self._worker.said.connect(self._on_said)
+        self._worker.settled.connect(self._on_settled)
+        self._worker.wrote_errors.connect(self._on_errors)
+        self._worker.stopped.connect(self._on_stopped)
+        self._worker.finished.connect(self._on_finished)
+        self._writer: RunWriter | None = None
+        self._supervisor: Supervisor | None = None
+        self._folder = runs
+        self._turn = ""  # what the worker is at
+        self._before = 0  # cases that were done before this start
+        self._over = False
+
+    @property
+    def active(self) -> bool:
+        return self._supervisor is not None
+
+    @property
+    def runs(self) -> Path:
+        """The folder that new runs are made in."""
+        return self._runs
+
+    @property
+    def writing(self) -> Path | None:
+        """The folder that is measured into now."""
+        return self._folder if self.active else None
+
+    @property
+    def worker(self) -> WorkerProcess:
+        return self._worker
+
+    def occupied(self) -> str:
+        """What blocks others while this measures, "" while it does not."""
+        rest = "; cancel it or wait for its end, so that neither disturbs the other."
+        return self.busy_words + rest if self.active else ""
+
+    def blocked(self) -> str:
+        """Why nothing may start now, "" if it may."""
+        return next(filter(None, (blocked() for blocked in self.blockers)), "")
+
+    # ------------------------------------------------------------------------------------ what the user wants
+
+    def warm_up(self) -> None:
+        """Have a worker ready; it tells what the machine can do."""
+        if not self._over:
+            self._worker.warm_up()
+
+    def open(self, path: Path) -> None:
+        """Show one that was measured before. What is wrong with it is told."""
+        if self.active:
+            self.told.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
+            return
+
+        def work() -> tuple[Folder[Any, Any], tuple[Any, ...]]:
+            folder = self.kind.open(path)
+            return folder, folder.measurements()
+
+        def then(found: tuple[Folder[Any, Any], tuple[Any, ...]]) -> None:
+            if not (self.active or self._over):  # it may have started meanwhile
+                self._opened(*found)
+
+        self.background.start(f"open {self.kind.a}", work, then)
+
+    def pause(self) -> None:
+        if self.active and self.standing.phase in ("running", "starting"):
+            self._clock.stop()
+            self._stand(phase="pausing")
+            self._worker.pause()
+
+    def resume(self) -> None:
+        if self.active and self.standing.phase in ("paused", "pausing"):
+            self._clock.go_on()
+            self._stand(phase="running")
+            self._worker.resume()
+
+    def cancel(self) -> None:
+        if self.active and self.standing.phase != "cancelling":
+            self._stand(phase="cancelling")
+            self._worker.cancel()
+
+    def quit(self) -> None:
+        """End whatever runs, for good, and keep what was measured."""
+        self._over = True
+        self._worker.quit()
+        self._supervisor = None
+        if self._writer is not None:
+            self._writer.finish()
+            self._writer.wait()
+            self._writer = None
+
+    # ------------------------------------------------------------------------------------ what a kind adds
+
+    def _opened(self, folder: Folder[Any, Any], measurements: tuple[Any, ...]) -> None:
+        """Show what was read."""
+
+    def _heard(self, message: Any) -> str:
+        """A message that tells of the whole, and is kept in the folder. What to say of it, "" for nothing."""
+        return ""
+
+    def _turned(self, case: Any, stage: str) -> None:
+        """The worker is at this case."""
+
+    def _expected(self, message: Any) -> None:
+        """What a case takes so far."""
+
+    def _written(self, measurements: Sequence[Any]) -> None:
+        """These are on the disk, or were cancelled."""
+
+    def _stopped(self) -> None:
+        """A worker is gone: whatever was being measured begins anew."""
+
+    def _closed(self, cancelled: bool, cases: Sequence[Any]) -> Any:
+        """All of it is on the disk. What the standing says of the end, None where another has begun."""
+        return ""
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def begin(self, folder: Folder[Any, Any], cases: Sequence[Any]) -> None:
+        """Run these cases into a folder. Raises InputError where somebody else writes into it."""
+        if self.active:
+            raise RuntimeError("a run is active")
+        self._folder = folder.path.absolute()
+        self._writer = RunWriter(folder, self)
+        self._writer.written.connect(self._on_written)
+        self._writer.failed.connect(self._on_write_failed)
+        self._writer.closed.connect(self._on_closed)
+        self._supervisor = Supervisor(self.kind, folder.job, cases, str(self._folder))
+        self._before = len(folder.cases) - len(cases) if folder.cases else 0
+        self._turn = ""
+        self._clock.restart()
+        self.standing = Standing()
+        self._stand(phase="starting", words="starting the worker", done=self._before)
+        self._worker.run(self._supervisor)
+
+    def _on_said(self, messages: Sequence[Any]) -> None:
+        words = ""
+        for message in messages:
+            if isinstance(message, Log):
+                self.logged.emit(message)
+            elif isinstance(message, Progress):
+                part = f" ({message.fraction:.0%})" if message.fraction is not None else ""
+                words = f"{self._turn}: {message.text}{part}" if self._turn else f"{message.text}{part}"
+            elif isinstance(message, self.kind.started):
+                words = self._turn = self.kind.turn(message.case, message.stage)
+                self._turned(message.case, message.stage)
+            elif isinstance(message, self.kind.provisional):
+                self._expected(message)
+            else:
+                if isinstance(message, Hello):
+                    self.greeted.emit(message)
+                words = self._heard(message) or words
+                if self._writer is not None:
+                    self._writer.heard(message)
+        if words and self.standing.phase in ("starting", "running"):
+            self._stand(phase="running", words=words)
+
+    def _on_settled(self, measurements: Sequence[Any]) -> None:
+        if self._writer is not None:
+            for measurement in measurements:
+                self._writer.append(measurement)
+
+    def _on_written(self, measurements: Sequence[Any]) -> None:
+        self._written(measurements)
+        self._stand(done=self.standing.done + len(measurements))
+
+    def _on_errors(self, data: bytes) -> None:
+        if self._writer is not None:
+            self._writer.log(data)
+
+    def _on_write_failed(self, reason: str) -> None:
+        self.told.emit(reason)
+        self.cancel()
+
+    def _on_stopped(self) -> None:
+        self._stopped()
+        if self.standing.phase == "pausing":
+            self._stand(phase="paused")
+
+    def _on_finished(self) -> None:
+        if self._supervisor is not None and (reason := self._supervisor.reason):
+            self.told.emit(reason[:1].upper() + reason[1:])
+        if self._writer is not None:
+            self._writer.finish()
+
+    def _on_closed(self) -> None:
+        self._clock.stop()
+        machine, self._supervisor, self._writer = self._supervisor, None, None
+        ended = self._closed(
+            machine is not None and machine.cancelled, machine.cases if machine is not None else ()
+        )
+        if ended is None:
+            return
+        self.standing = Standing(ended=ended)
+        self.stands.emit(self.standing)
+        self.ended.emit()
+        if not self._over:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Something has ended, and the window stays."""
+
+    def _stand(self, **fields: Any) -> None:
+        machine = self._supervisor
+        new = replace(self.standing, **fields)
+        if new.phase == "pausing" and not self._worker.process_id:
+            new = replace(new, phase="paused")
+        if machine is not None:
+            total = self._before + len(machine.cases)
+            left = self._clock.seconds_left(new.done - self._before, total - new.done) if total else None
+            new = replace(new, total=total, seconds_left=left)
+        if new != self.standing:
+            self.standing = new
+            self.stands.emit(new)

@@ -1,0 +1,35 @@
+"""Where a kind of run lies that the program does not have, and how it comes to have it for a while."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import bench
+from bench.kinds.registry import kinds
+
+HERE = Path(__file__).parent
+
+
+@contextmanager
+def there() -> Iterator[ModuleType]:
+    """The module with the toy's words, while its folder lies beside the other kinds'."""
+    with patch.object(bench, "__path__", [*bench.__path__, str(HERE)]):
+        kinds.cache_clear()
+        yield importlib.import_module("bench.toy.kind")
+    kinds.cache_clear()
+    for name in [name for name in sys.modules if name.startswith("bench.toy")]:
+        del sys.modules[name]
+    vars(bench).pop("toy", None)
+
+
+def planned(toy: Any, *numbers: int) -> Any:
+    """What squares these numbers."""
+    cases = tuple(toy.ToyCase(number=number) for number in numbers)
+    return toy.Toy(job=toy.ToyJob(numbers=numbers), cases=cases)
