@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -107,7 +107,7 @@ def compare(
     from bench.results import trust
     from bench.results.records import Job
     from bench.run import bounds
-    from bench.show.tables import FORMATS
+    from bench.show.table import FORMATS
     from kernels.errors import InputError
 
     wanted = Output(parsing.one_of(output, FORMATS, "format"), parsing.formats(charts), layers)
@@ -258,21 +258,18 @@ def show(found: Sequence[tuple[Run, Sequence[Measurement]]], output: Output) -> 
     from bench.commands.terminal import console
     from bench.results.rows import rows
     from bench.show import tables, terminal_tables
+    from bench.show.table import records, to_csv, to_json, to_markdown
 
     measurements = [m for _, measured in found for m in measured]
     shown = rows(measurements)
+    table, layers = tables.table(shown), tables.layer_table(measurements)
     if output.format == "csv":
-        text = tables.to_csv(tables.records(shown))
-        if output.layers:
-            text += "\n" + tables.to_csv(tables.layer_records(measurements), tables.LAYER_COLUMNS)
-        sys.stdout.write(text)
+        sys.stdout.write(to_csv(table) + ("\n" + to_csv(layers) if output.layers else ""))
     elif output.format == "json":
-        items: Any = tables.records(shown)
-        if output.layers:
-            items = {"cases": items, "layers": tables.layer_records(measurements)}
-        sys.stdout.write(tables.to_json(items))
+        items = records(table)
+        sys.stdout.write(to_json({"cases": items, "layers": records(layers)} if output.layers else items))
     elif output.format == "md":
-        sys.stdout.write(tables.to_markdown(shown))
+        sys.stdout.write(to_markdown(table, by_name=True))
     else:
         console().print(terminal_tables.terminal(shown))
         if output.layers:

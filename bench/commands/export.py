@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -78,13 +78,14 @@ Parts = tuple[Callable[[], list["Chart"]], Callable[[], dict[str, str]]]
 def _run(run: Path, over: Path | None) -> Parts:
     from bench.results.rows import rows
     from bench.show import tables
+    from bench.show.table import to_csv
 
     data = _read(run)
 
     def numbers() -> dict[str, str]:
         return {
-            "results.csv": tables.to_csv(tables.records(rows(data[1]))),
-            "layers.csv": tables.to_csv(tables.layer_records(data[1]), tables.LAYER_COLUMNS),
+            "results.csv": to_csv(tables.table(rows(data[1]))),
+            "layers.csv": to_csv(tables.layer_table(data[1])),
         }
 
     return lambda: _charts(data, over), numbers
@@ -95,6 +96,7 @@ def _ladder(path: Path, over: Path | None) -> Parts:
     from bench.ladder.show import tables as ladder_tables
     from bench.ladder.show.rows import rows
     from bench.ladder.store import LadderFolder
+    from bench.show.table import to_csv
     from kernels.errors import InputError
 
     if over is not None:
@@ -107,15 +109,15 @@ def _ladder(path: Path, over: Path | None) -> Parts:
         )
     rungs = rows(folder.ladder, measurements)
     return lambda: ladder_charts.charts(folder.ladder, rungs), lambda: {
-        "results.csv": ladder_tables.to_csv([*rungs, *rows(folder.ladder, measurements, "model")])
+        "results.csv": to_csv(ladder_tables.table([*rungs, *rows(folder.ladder, measurements, "model")]))
     }
 
 
 def _profile(path: Path, over: Path | None) -> Parts:
     from bench.charts import profile as profile_charts
     from bench.commands.profile import Shown, tables_of
-    from bench.profile.show.output import to_csv
     from bench.profile.store import ProfileFolder
+    from bench.show.table import to_csv
     from kernels.errors import InputError
 
     if over is not None:
@@ -193,13 +195,15 @@ def _write(
     charts: Sequence[Chart], formats: Sequence[str], scale: float, folder: Path, file: Path | None = None
 ) -> None:
     """Charts in every format, each path printed as soon as its file is whole. file: of the only one."""
-    from bench.charts import table
-    from bench.show import draw_together, tables
+    from bench.charts import table as chart_table
+    from bench.show import draw_together
+    from bench.show.table import Column, Table, to_csv
 
     pictures = [name for name in formats if name != "csv"]
+    columns: list[Column[dict[str, Any]]] = [Column(name) for name in chart_table.COLUMNS]
     for chart, made in draw_together.rendered(charts, pictures, scale):
         if "csv" in formats:
-            made["csv"] = tables.to_csv(table.records(chart), table.COLUMNS).encode()
+            made["csv"] = to_csv(Table(columns, chart_table.records(chart))).encode()
         for name in formats:
             _save(file or folder / f"{chart.name}.{name}", made[name])
 

@@ -77,7 +77,7 @@ def ladder(
     from bench.ladder.measure.entrants import params_of
     from bench.questions import model_questions
     from bench.results import trust
-    from bench.show.tables import FORMATS
+    from bench.show.table import FORMATS
     from kernels.errors import InputError
 
     if resume is not None:
@@ -282,15 +282,16 @@ def show(folder: LadderFolder, measurements: Sequence[RungMeasurement], output: 
     from bench.commands.terminal import console
     from bench.ladder.show import tables as ladder_tables
     from bench.ladder.show.rows import rows
+    from bench.show.table import to_csv, to_markdown
 
     rungs = rows(folder.ladder, measurements)
     models = rows(folder.ladder, measurements, "model")
     if output == "csv":
-        sys.stdout.write(ladder_tables.to_csv([*rungs, *models]))
+        sys.stdout.write(to_csv(ladder_tables.table([*rungs, *models])))
     elif output == "json":
-        sys.stdout.write(ladder_tables.to_json(folder.ladder, rungs, models))
+        sys.stdout.write(ladder_tables.as_json(folder.ladder, rungs, models))
     elif output == "md":
-        sys.stdout.write(ladder_tables.to_markdown([*rungs, *models]))
+        sys.stdout.write(to_markdown(ladder_tables.table([*rungs, *models]), by_name=True))
     else:
         console().print(ladder_tables.terminal(folder.ladder, rungs, models))
 

@@ -13,7 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from bench.profile.records import CaseProfile, ProfileJob
-    from bench.profile.show.tables import Table
+    from bench.profile.show.columns import ProfileTable
     from bench.profile.store import ProfileFolder
 
 RUNS = Path("runs")
@@ -75,7 +75,7 @@ def profile(
     """
     from bench.commands import parsing
     from bench.profile.records import ProfileJob
-    from bench.show.tables import FORMATS
+    from bench.show.table import FORMATS
     from kernels.errors import InputError
 
     shown = Shown(
@@ -151,7 +151,7 @@ def again(path: Path, shown: Shown, trace: Path | None) -> int:
     return 0 if all(m.disposition == "ok" for m in measurements) else 1
 
 
-def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> list[Table]:
+def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> list[ProfileTable]:
     """The tables that were asked for, case by case those of events; none where no case went well."""
     from bench.profile.measure import counters as profile_counters
     from bench.profile.show import course as profile_course
@@ -159,7 +159,7 @@ def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown:
     from bench.profile.show import tables as profile_tables
 
     fine = [made for made in measurements if made.disposition == "ok"]
-    found: list[Table] = []
+    found: list[ProfileTable] = []
     rows = []
     if not fine:
         return found
@@ -192,14 +192,15 @@ def show(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Show
     from bench.commands.terminal import console
     from bench.profile.show import output as profile_output
     from bench.profile.show import remarks as profile_remarks
+    from bench.show.table import to_csv, with_headings
 
     found = tables_of(folder, measurements, shown)
     if shown.format == "csv":
-        sys.stdout.write("\n".join(profile_output.to_csv(table) for table in found))
+        sys.stdout.write("\n".join(map(to_csv, found)))
     elif shown.format == "json":
         sys.stdout.write(profile_output.to_json(folder.profile, measurements, found))
     elif shown.format == "md":
-        sys.stdout.write(profile_output.to_markdown(found))
+        sys.stdout.write(with_headings(found))
     else:
         out = console()
         out.print(profile_output.terminal(found, not shown.full_names, out.width))
