@@ -73,7 +73,7 @@ class Grid:
 
 
 def texts(column: Column[Any], rows: Sequence[Any]) -> list[Text]:
-    """A column's cells. Where figures have marks, those without one stand below the others all the same."""
+    """A column's cells. Where a figure has a mark, the column has room for one behind each."""
     from rich.text import Text
 
     marks = [bool(column.doubted(row)) for row in rows]

@@ -101,7 +101,7 @@ def _columns(names: Sequence[str]) -> Iterator[Column[Shown]]:
     """The ladder's own columns, told of what goes on too."""
     known = {column.name: column for column in (*ladder_tables.COLUMNS, ladder_tables.RELATIVE)}
     for name in names:
-        column = replace(known[name].through(_row), idle=name in LATE)
+        column = replace(known[name].through(_row), idle=name in COMPILED)
         if name in _TOLD:
             column = replace(column, cell=_TOLD[name])
         if name in ("flops_per_s", "bytes_per_s"):  # the heading has the unit
