@@ -146,6 +146,7 @@ class LadderTable(TableView):
         self._shown: Sequence[Shown] = ()
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.horizontalHeader().setMinimumSectionSize(30)
+        self.show_rows([])
 
     def show_rows(self, rows: Sequence[Shown]) -> None:
         if list(rows) != self._shown:
