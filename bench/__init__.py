@@ -59,7 +59,7 @@
 - `bench.charts`: records → chart definitions (data), each with a sentence (`findings`) and its small
   print (`footer`); `charts.lay_over` puts a second run's lines into them. `bench.show.draw`
   (`draw_panels`, `draw_together`): matplotlib. `bench.show.table`: a table as data, and as
-  CSV, JSON and Markdown; `bench.show.table_terminal`: by rich; `bench.show.tables`, `terminal_tables` and
+  CSV, JSON and Markdown; `bench.show.grid`: by rich; `bench.show.tables`, `terminal_tables` and
   `run_tables`: whose columns there are, and which a terminal shows. `bench.show.report`: run folders →
   one Markdown document by a jinja2 template (`bench/templates`; `bench.show.report_files`), with the
   sentences of `bench.show.overview`.

@@ -13,8 +13,8 @@ app = typer.Typer(no_args_is_help=True, help="The catalogue of models.", rich_ma
 def list_command() -> None:
     """Every model of the catalogue."""
     from bench.commands.terminal import console
+    from bench.show.grid import Grid
     from bench.show.table import Column, Table
-    from bench.show.table_terminal import Grid
     from bench.words import units
     from models import catalogue
     from models.catalogue import Entry
@@ -45,8 +45,8 @@ def show_command(
     from bench.commands.terminal import console
     from bench.questions import model_questions
     from bench.run.progress import callback
+    from bench.show.grid import Grid
     from bench.show.table import Column, Table
-    from bench.show.table_terminal import Grid
 
     parsing.one_of(device, ("cpu", "cuda"), "device")
     asked = model_questions.WhichFacts(

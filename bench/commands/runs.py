@@ -22,9 +22,9 @@ def list_command(
     """Every run, ladder and profile in a folder, oldest first, those that cannot be read with the reason."""
     from bench.commands.terminal import console
     from bench.kinds.summaries import summaries
+    from bench.show.grid import Grid
     from bench.show.run_tables import COLUMNS
     from bench.show.table import Table, pick
-    from bench.show.table_terminal import Grid
     from kernels.errors import InputError
 
     found = summaries(folder)

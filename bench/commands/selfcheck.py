@@ -251,7 +251,7 @@ def _command(held: Selfcheck) -> str:
 
 def table(found: Sequence[Comparison]) -> RenderableType:
     """Verdicts by case, and all of them."""
-    from bench.show.table_terminal import Grid
+    from bench.show.grid import Grid
 
     made = _table(found)
     return Grid(made, wraps={column.name for column in made.columns}, airy=True, last_apart=True)

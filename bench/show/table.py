@@ -1,5 +1,5 @@
 """A table is data first, as a chart is: columns that know how to read a row, and rows that are the records
-that there are. Drawn here as CSV, JSON and Markdown, by bench.show.table_terminal for a terminal and by
+that there are. Drawn here as CSV, JSON and Markdown, by bench.show.grid for a terminal and by
 gui.widgets.table_view in the window, each from the one definition of a column.
 
 CSV and JSON hold plain numbers in base units that the column's name tells; what is not known is empty (CSV)
@@ -160,11 +160,7 @@ def to_markdown(table: Table[R], by_name: bool = False) -> str:
     heads = [column.spaced if by_name else column.heading or " " for column in columns]
     rule = ["---" if by_name or column.left else "---:" for column in columns]
     cells = Column.named if by_name else Column.shown
-    return pipes([heads, rule, *([cells(column, row) for column in columns] for row in table.rows)])
-
-
-def pipes(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells, the header and the rule below it among them, as a Markdown table."""
+    lines = [heads, rule, *([cells(column, row) for column in columns] for row in table.rows)]
     return "".join("| " + " | ".join(plain.cell(cell) for cell in line) + " |\n" for line in lines)
 
 

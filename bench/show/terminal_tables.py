@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from bench.results import doubt
 from bench.results.records import Measurement
 from bench.results.rows import Row, by_model, label, title
+from bench.show.grid import Grid
 from bench.show.table import Column, Table, pick
-from bench.show.table_terminal import Grid
 from bench.show.tables import AGREED, COLUMNS, CONTENDER, LAYER_COLUMNS, failing, layer_table, words
 from bench.words import units
 

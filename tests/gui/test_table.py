@@ -21,8 +21,8 @@ from bench.profile.measure import counters
 from bench.profile.show import findings
 from bench.profile.show import tables as profile_tables
 from bench.show import run_tables, tables
+from bench.show.grid import Grid, stacked
 from bench.show.table import Column, Table, pick, records, to_csv, to_json, to_markdown
-from bench.show.table_terminal import Grid, stacked
 from bench.words import units
 from gui.pages.ladder import ladder_table
 from gui.pages.runs import runs_table

@@ -10,8 +10,8 @@ from bench.ladder.measure.compiled import ARCHITECTURE
 from bench.ladder.records import LadderJob, RungMeasurement
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import RungRow
+from bench.show.grid import Grid
 from bench.show.table import Column, Table, pick, records, to_json
-from bench.show.table_terminal import Grid
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -11,8 +11,8 @@ from bench.ladder.records import Ladder
 from bench.ladder.show.rows import RungRow
 from bench.results import doubt
 from bench.show import tables
+from bench.show.grid import Grid
 from bench.show.table import Column, Table, pick, records, to_json
-from bench.show.table_terminal import Grid
 from bench.words import units
 
 if TYPE_CHECKING:

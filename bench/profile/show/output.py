@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bench.profile.records import CaseProfile, Profile
 from bench.profile.show.columns import ProfileTable, named, short_name
-from bench.show import table, table_terminal
+from bench.show import grid, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,7 +20,7 @@ def terminal(found: Sequence[ProfileTable], short: bool = True, width: int | Non
     """The tables for people. short: long names of kernels without their templates and parameters; width: of
     the terminal."""
     text = partial(short_name, most=NAME_WIDTH) if short else str
-    return table_terminal.stacked([named(one, text) for one in found], width)
+    return grid.stacked([named(one, text) for one in found], width)
 
 
 def to_json(profile: Profile, profiles: Sequence[CaseProfile], found: Sequence[ProfileTable]) -> str:
