@@ -56,9 +56,11 @@
   `bench/*/command.py`.
 - `bench.charts`: records → chart definitions (data), each with a sentence (`findings`) and its small
   print (`footer`); `charts.lay_over` puts a second run's lines into them. `bench.show.draw`
-  (`draw_panels`, `draw_together`): matplotlib. `bench.show.tables`: CSV, JSON, Markdown;
-  `bench.show.terminal_tables`: rich. `bench.show.report`: run folders → one Markdown document by a jinja2
-  template (`bench/templates`; `bench.show.report_files`), with the sentences of `bench.show.overview`.
+  (`draw_panels`, `draw_together`): matplotlib. `bench.show.table`: a table as data, and as
+  CSV, JSON and Markdown; `bench.show.grid`: by rich; `bench.show.tables`, `terminal_tables` and
+  `run_tables`: whose columns there are, and which a terminal shows. `bench.show.report`: run folders →
+  one Markdown document by a jinja2 template (`bench/templates`; `bench.show.report_files`), with the
+  sentences of `bench.show.overview`.
 - `bench.measure.selfcheck`: a backend against itself, prepared, timed and judged as two are: how often
   the interval of the ratio misses 1, with exact bounds (`bench.results.rates`); its file is gone on with
   over several calls.

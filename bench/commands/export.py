@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -96,13 +96,15 @@ def _write(
     charts: Sequence[Chart], formats: Sequence[str], scale: float, folder: Path, file: Path | None = None
 ) -> None:
     """Charts in every format, each path printed as soon as its file is whole. file: of the only one."""
-    from bench.charts import table
-    from bench.show import draw_together, tables
+    from bench.charts import table as chart_table
+    from bench.show import draw_together
+    from bench.show.table import Column, Table, to_csv
 
     pictures = [name for name in formats if name != "csv"]
+    columns: list[Column[dict[str, Any]]] = [Column(name) for name in chart_table.COLUMNS]
     for chart, made in draw_together.rendered(charts, pictures, scale):
         if "csv" in formats:
-            made["csv"] = tables.to_csv(table.records(chart), table.COLUMNS).encode()
+            made["csv"] = to_csv(Table(columns, chart_table.records(chart))).encode()
         for name in formats:
             _save(file or folder / f"{chart.name}.{name}", made[name])
 

@@ -63,13 +63,14 @@ def show(job: LadderJob, found: Sequence[RungMeasurement], output: str) -> None:
     """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
     from bench.commands.terminal import console
     from bench.ladder.show import compiled_tables
+    from bench.show.table import to_csv, to_markdown
 
     if output == "csv":
-        sys.stdout.write(compiled_tables.to_csv(found))
+        sys.stdout.write(to_csv(compiled_tables.table(found)))
     elif output == "json":
-        sys.stdout.write(compiled_tables.to_json(job, found))
+        sys.stdout.write(compiled_tables.as_json(job, found))
     elif output == "md":
-        sys.stdout.write(compiled_tables.to_markdown(found))
+        sys.stdout.write(to_markdown(compiled_tables.table(found), by_name=True))
     else:
         console().print(compiled_tables.terminal(job, found))
 

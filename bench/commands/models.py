@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import typer
 
 app = typer.Typer(no_args_is_help=True, help="The catalogue of models.", rich_markup_mode=None)
@@ -10,20 +12,22 @@ app = typer.Typer(no_args_is_help=True, help="The catalogue of models.", rich_ma
 @app.command("list")
 def list_command() -> None:
     """Every model of the catalogue."""
-    from rich import box
-    from rich.table import Table
-
     from bench.commands.terminal import console
+    from bench.show.grid import Grid
+    from bench.show.table import Column, Table
     from bench.words import units
     from models import catalogue
+    from models.catalogue import Entry
 
-    table = Table("model", "title", "input", "data set", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("top-1", justify="right")
-    for entry in catalogue.entries().values():
-        accuracy = units.percent(entry.accuracy) if entry.accuracy is not None else ""
-        shape = "×".join(map(str, entry.input_shape))
-        table.add_row(entry.name, entry.title, shape, entry.dataset, accuracy)
-    console().print(table)
+    columns: tuple[Column[Entry], ...] = (
+        Column("name", title="model", left=True),
+        Column("title", left=True),
+        Column("input_shape", text=lambda shape: "×".join(map(str, shape)), title="input", left=True),
+        Column("dataset", title="data set", left=True),
+        Column("accuracy", text=units.percent, title="top-1"),
+    )
+    table = Table(columns, list(catalogue.entries().values()))
+    console().print(Grid(table, wraps={column.name for column in columns}, airy=True))
 
 
 @app.command("show")
@@ -35,14 +39,14 @@ def show_command(
     precision: str = typer.Option("fp32", metavar="P", help="Precision of the plan."),
 ) -> None:
     """What a model is: input, data set, provenance, layers."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     from bench.commands import parsing
     from bench.commands.terminal import console
     from bench.questions import model_questions
     from bench.run.progress import callback
+    from bench.show.grid import Grid
+    from bench.show.table import Column, Table
 
     parsing.one_of(device, ("cpu", "cuda"), "device")
     asked = model_questions.WhichFacts(
@@ -51,12 +55,11 @@ def show_command(
     found = model_questions.facts(asked, callback())
     for name, text in found.lines:
         console().print(Text(f"{name:<12}", style="bold") + Text(text), soft_wrap=True)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=not plan)
-    for column in found.columns:
-        table.add_column(column.name, justify="right" if column.right else "left")
-    for row in found.rows:
-        table.add_row(*map(Text, row))
-    console().print(table)
+    columns: list[Column[tuple[str, ...]]] = [
+        Column(told.name, itemgetter(place), left=not told.right) for place, told in enumerate(found.columns)
+    ]
+    wraps = {column.name for column in columns}
+    console().print(Grid(Table(columns, found.rows), wraps=wraps, airy=True, framed=not plan))
     if found.below:
         console().print(Text(found.below))
 

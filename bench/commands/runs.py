@@ -14,33 +14,20 @@ def list_command(
     folder: Path = typer.Argument(Path("runs"), metavar="[DIR]", help="Where the run folders lie."),
 ) -> None:
     """Every run, ladder and profile in a folder, oldest first, those that cannot be read with the reason."""
-    from rich import box
-    from rich.table import Table
-
     from bench.commands.terminal import console
     from bench.kinds.summaries import summaries
+    from bench.show.grid import Grid
+    from bench.show.run_tables import COLUMNS
+    from bench.show.table import Table, pick
     from kernels.errors import InputError
 
     found = summaries(folder)
     if not found:
         raise InputError(f"there is no run in {folder}; `python main.py compare` makes one")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("run", no_wrap=True)  # whole, so that it can be copied into the next command
-    for name in ("started", "what", "machine"):
-        table.add_column(name)
-    for name in ("cases", "done", "failed"):
-        table.add_column(name, justify="right")
-    for item in found:
-        table.add_row(
-            str(item.path),
-            item.started,
-            item.what,
-            item.machine,
-            "" if item.problem else str(item.cases),
-            "" if item.problem else str(item.measured),
-            str(item.failed) if item.failed else "",
-        )
-    console().print(table)
+    # The run whole, so that it can be copied into the next command.
+    columns = pick(COLUMNS, "path", "created_at", "what", "machine", "meant", "measured", "failed")
+    wraps = {column.name for column in columns} - {"path"}
+    console().print(Grid(Table(columns, found), wraps=wraps, airy=True))
 
 
 @app.command("show")
@@ -53,7 +40,7 @@ def show_command(
     from bench.commands import parsing
     from bench.commands.terminal import console
     from bench.kinds.folders import open_folder
-    from bench.show.tables import FORMATS
+    from bench.show.table import FORMATS
     from kernels.errors import InputError
 
     wanted = parsing.one_of(output, FORMATS, "format")

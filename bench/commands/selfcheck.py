@@ -9,21 +9,26 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import RenderableType
 
     from bench.measure.selfcheck import Comparison, Selfcheck, Summary
+    from bench.results.stats import Verdict
+    from bench.show.table import Column, Table
+
+    # A case's names and what its comparisons came to.
+    _Line = tuple[tuple[str, str, str], Summary]
 
 CANCELLED = 130
 FORMATS = ("table", "json", "markdown")
-NAMES = ("model", "backend")  # of the columns that are no figures
 MAIN = Path(__file__).resolve().parents[2] / "main.py"
 # Set for the process that measures a model's file: whether what it finds outlives it.
 APART, _LOST = "KERNELSCOPE_SELFCHECK_APART", "lost"
@@ -115,7 +120,7 @@ def _run(held: Selfcheck, path: Path | None, output: str) -> int:
     from bench.measure.timing import Rules
     from bench.questions import model_questions
     from bench.run.progress import callback
-    from bench.show.tables import to_json
+    from bench.show.table import to_json
 
     job, progress = held.job, callback()
     # One that is complete is shown on any machine.
@@ -212,10 +217,8 @@ def page(held: Selfcheck) -> str:
     """All of it as a Markdown page: the machine, how it was asked for, the table, what it came to."""
     from bench.charts.footer import machine, versions
     from bench.measure.selfcheck import summary
-    from bench.show import tables
+    from bench.show.table import to_markdown
 
-    head, rows = _cells(held.comparisons)
-    rule = ["---" if name in NAMES else "---:" for name in head]
     return "\n".join(
         (
             f"# Backends against themselves: {held.environment.gpu or held.environment.cpu}",
@@ -225,7 +228,7 @@ def page(held: Selfcheck) -> str:
             f"- {machine(held)}",
             f"- {versions(held)}",
             "",
-            tables.pipes([head, rule, *rows]),
+            to_markdown(_table(held.comparisons)),
             sentence(summary(held.comparisons)),
             "",
         )
@@ -248,45 +251,46 @@ def _command(held: Selfcheck) -> str:
 
 def table(found: Sequence[Comparison]) -> RenderableType:
     """Verdicts by case, and all of them."""
-    from rich import box
-    from rich.table import Table
+    from bench.show.grid import Grid
 
-    head, rows = _cells(found)
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in head:
-        made.add_column(name, justify="left" if name in NAMES else "right")
-    for row in rows[:-1]:
-        made.add_row(*row)
-    made.add_section()
-    made.add_row(*rows[-1])
-    return made
+    made = _table(found)
+    return Grid(made, wraps={column.name for column in made.columns}, airy=True, last_apart=True)
 
 
-def _cells(found: Sequence[Comparison]) -> tuple[list[str], list[list[str]]]:
-    """The table's head and its rows, a case each; the last is of all."""
+def _verdicts(verdict: Verdict, came_to: Summary) -> int:
+    return came_to.verdicts.get(verdict, 0)
+
+
+def _table(found: Sequence[Comparison]) -> Table[_Line]:
+    """A case a row; the last is of all."""
     from bench.measure.selfcheck import summary
     from bench.results.rows import label, title
     from bench.results.stats import Verdict
+    from bench.show.table import Column, Table
     from bench.words import units
 
-    verdicts = (verdict.lower() for verdict in Verdict)
-    head = [*NAMES, "batch", "compared", *verdicts, "missed", "largest off", "interval ±"]
-    rows = []
+    def count(name: str, of: Callable[[Summary], int]) -> Column[_Line]:
+        return Column(name, lambda line: of(line[1]), str)
+
+    columns: list[Column[_Line]] = [
+        Column("model", lambda line: line[0][0], left=True),
+        Column("backend", lambda line: line[0][1], left=True),
+        Column("batch", lambda line: line[0][2]),
+        count("compared", lambda came_to: came_to.comparisons),
+        *(count(verdict.lower(), partial(_verdicts, verdict)) for verdict in Verdict),
+        count("missed", lambda came_to: came_to.missed),
+        Column("largest_off", lambda line: line[1].largest_off, units.percent),
+        Column(
+            "half_width",
+            lambda line: line[1].half_width,
+            lambda width: units.percent(width) if math.isfinite(width) else "not known",
+            title="interval ±",
+        ),
+    ]
     by_case: dict[tuple[str, str, str], list[Comparison]] = {}
     for comparison in found:
         case = comparison.case
         names = (title(case.model), label(case.backend, case.precision), f"{case.batch:,}")
         by_case.setdefault(names, []).append(comparison)
-    for names, own in [*by_case.items(), (("all", "", ""), found)]:
-        came_to = summary(own)
-        rows.append(
-            [
-                *names,
-                str(came_to.comparisons),
-                *(str(came_to.verdicts.get(verdict, 0)) for verdict in Verdict),
-                str(came_to.missed),
-                units.percent(came_to.largest_off),
-                units.percent(came_to.half_width) if math.isfinite(came_to.half_width) else "not known",
-            ]
-        )
-    return head, rows
+    lines = [(names, summary(own)) for names, own in by_case.items()]
+    return Table(columns, [*lines, (("all", "", ""), summary(found))])

@@ -103,7 +103,7 @@ def compare(
     from bench.results import trust
     from bench.results.records import Job
     from bench.run import bounds
-    from bench.show.tables import FORMATS
+    from bench.show.table import FORMATS
     from kernels.errors import InputError
 
     wanted = Output(parsing.one_of(output, FORMATS, "format"), parsing.formats(charts), layers)

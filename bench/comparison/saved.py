@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.comparison.kind import KIND, RunFolder
 from bench.results.rows import in_order
@@ -29,21 +29,18 @@ def print_tables(found: Sequence[RunData], format: str, layers: bool = False) ->
     from bench.commands.terminal import console
     from bench.results.rows import rows
     from bench.show import tables, terminal_tables
+    from bench.show.table import records, to_csv, to_json, to_markdown
 
     measurements = [m for _, measured in found for m in measured]
     shown = rows(measurements)
+    table, of_layers = tables.table(shown), tables.layer_table(measurements)
     if format == "csv":
-        text = tables.to_csv(tables.records(shown))
-        if layers:
-            text += "\n" + tables.to_csv(tables.layer_records(measurements), tables.LAYER_COLUMNS)
-        sys.stdout.write(text)
+        sys.stdout.write(to_csv(table) + ("\n" + to_csv(of_layers) if layers else ""))
     elif format == "json":
-        items: Any = tables.records(shown)
-        if layers:
-            items = {"cases": items, "layers": tables.layer_records(measurements)}
-        sys.stdout.write(tables.to_json(items))
+        items = records(table)
+        sys.stdout.write(to_json({"cases": items, "layers": records(of_layers)} if layers else items))
     elif format == "md":
-        sys.stdout.write(tables.to_markdown(shown))
+        sys.stdout.write(to_markdown(table, by_name=True))
     else:
         console().print(terminal_tables.terminal(shown))
         if layers:
@@ -56,13 +53,14 @@ def export(
     """Its charts, those of the run `over` laid over them, and its numbers as CSV by the name of the file."""
     from bench.results.rows import rows
     from bench.show import tables
+    from bench.show.table import to_csv
 
     data = _read(folder)
 
     def numbers() -> dict[str, str]:
         return {
-            "results.csv": tables.to_csv(tables.records(rows(data[1]))),
-            "layers.csv": tables.to_csv(tables.layer_records(data[1]), tables.LAYER_COLUMNS),
+            "results.csv": to_csv(tables.table(rows(data[1]))),
+            "layers.csv": to_csv(tables.layer_table(data[1])),
         }
 
     return lambda: _charts(data, over), numbers

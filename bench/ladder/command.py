@@ -73,7 +73,7 @@ def ladder(
     from bench.ladder.measure.entrants import params_of
     from bench.questions import model_questions
     from bench.results import trust
-    from bench.show.tables import FORMATS
+    from bench.show.table import FORMATS
     from kernels.errors import InputError
 
     if resume is not None:

@@ -33,8 +33,9 @@ process used is the case's alone.
   without a call into CUDA and with nothing on the device, is "host", where something of that pass was
   recorded and as far as the thread had a core by its CPU clock; "rest" is what is not explained.
   `bench.profile.api`: CUDA's calls by purpose and family. `bench.profile.measure.process`: what the
-  process used. `bench.profile.show.tables` (data, in nvprof's form, of `bench.profile.show.lines`; names
-  by `bench.profile.show.names`), `bench.profile.show.course` (a course report's big table),
+  process used. `bench.profile.show.tables` (in nvprof's form, of `bench.profile.show.lines` under
+  `bench.profile.show.columns`; names by `bench.profile.show.names`), `bench.profile.show.course` (a course
+  report's big table),
   `bench.profile.show.findings` (roofline of an operator, and its sentence:
   `bench.profile.show.sentences`), `bench.profile.show.remarks` (a case in sentences),
   `bench.profile.show.output`, `bench.profile.show.trace` (Chrome's format, read back too),

@@ -61,7 +61,7 @@ def profile(
     from bench.commands import parsing
     from bench.profile.records import ProfileJob
     from bench.profile.show.saved import Shown
-    from bench.show.tables import FORMATS
+    from bench.show.table import FORMATS
     from kernels.errors import InputError
 
     shown = Shown(

@@ -152,7 +152,7 @@ def _errors(rows: Sequence[Row]) -> str:
     told = "every layer is within its bound"
     if out:
         told = f"{out:,} layer{' is' if out == 1 else 's are'} beyond {'its' if out == 1 else 'their'} bound"
-    size = f"{tables.exponent(worst.error.rel_l2)} of {tables.exponent(worst.error.bound)} allowed"
+    size = f"{units.exponent(worst.error.rel_l2)} of {units.exponent(worst.error.bound)} allowed"
     return f"Against float64 {told}; the worst is {where}: {size}."
 
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.charts import model_charts
 from bench.charts.definitions import Chart
 from bench.charts.footer import machine, settings, versions
 from bench.comparison.kind import KIND as COMPARISON
-from bench.results import doubt
 from bench.results.records import Case, Measurement, ModelInfo, Run
 from bench.results.rows import Row, by_model, derive, in_order, reference_of, rows, title
 from bench.results.store import write_atomically
 from bench.show import draw, overview, tables, terminal_tables
 from bench.show.report_files import link, small, templates
+from bench.show.table import Column, Table, pick, to_markdown
 from bench.words import units
 from kernels.errors import InputError
 
@@ -176,12 +176,15 @@ def title_of(runs: Iterable[Run]) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------------ the table
 
 
-def _interval(value: str, low: str, high: str) -> str:
-    return f"{value} ({low} to {high})" if low and high else value
+def _interval(name: str, low: str, high: str) -> Column[Row]:
+    """A figure with its interval behind it."""
+    value, *ends = pick(tables.COLUMNS, name, low, high)
 
+    def cell(row: Row) -> str:
+        bounds = [end.words(row) for end in ends]
+        return f"{value.shown(row)} ({' to '.join(bounds)})" if all(bounds) else value.shown(row)
 
-def _result(row: Row) -> str:
-    return doubt.marked(tables.words(row.measurement), row.doubts)
+    return replace(value, cell=cell, doubts=None, title=f"{value.heading} (95 % interval)")
 
 
 def _within(row: Row) -> str:
@@ -192,39 +195,32 @@ def _within(row: Row) -> str:
     return f"all {len(judged)}" if all(judged) else f"**{sum(judged)} of {len(judged)}**"
 
 
+_SUMMARY = pick(
+    tables.COLUMNS,
+    "batch",
+    tables.CONTENDER,
+    "images",
+    "disposition",
+    _interval("median_s", "low_s", "high_s"),
+    "images_per_s",
+    _interval("speedup", "speedup_low", "speedup_high"),
+    "verdict",
+    "top1",
+    tables.AGREED,
+    "rel_l2_error",
+    Column("within", cell=_within, title="layers in bound", left=True),
+    "first_run_s",
+    "peak_nbytes",
+    rel_l2_error="error vs float64",
+    peak_nbytes="peak memory",
+)
+
+
 def summary(items: Sequence[Row]) -> str:
     """The Markdown table of one model over its batch sizes. A column that nothing is known for is left
     out."""
-
-    def text(name: str) -> list[str]:
-        return [tables.text(name, row) for row in items]
-
-    def intervals(*names: str) -> list[str]:
-        return [_interval(*parts) for parts in zip(*map(text, names), strict=True)]
-
-    counts = {row.case.images for row in items}
-    references = [row.is_reference for row in items]
-    # Header, cells, whether they are words.
-    columns: list[tuple[str, list[str], bool]] = [
-        ("batch", [f"{row.case.batch:,}" for row in items], False),
-        ("backend", [row.contender for row in items], True),
-        ("images", [f"{row.case.images:,}" for row in items] if len(counts) > 1 else [], False),
-        ("result", [_result(row) for row in items], True),
-        ("median (95 % interval)", intervals("median_s", "low_s", "high_s"), False),
-        ("images/s", text("images_per_s"), False),
-        ("speed-up (95 % interval)", intervals("speedup", "speedup_low", "speedup_high"), False),
-        ("verdict", [cell.lower() for cell in text("verdict")], True),
-        ("top-1", text("top1"), False),
-        ("agreement", ["" if r else t for r, t in zip(references, text("agreement"), strict=True)], False),
-        ("error vs float64", text("rel_l2_error"), False),
-        ("layers in bound", [_within(row) for row in items], True),
-        ("first run", text("first_run_s"), False),
-        ("peak memory", text("peak_nbytes"), False),
-    ]
-    kept = [(name, cells, words) for name, cells, words in columns if any(cells)]
-    lines = [[name for name, _, _ in kept], ["---" if words else "---:" for _, _, words in kept]]
-    lines += [list(line) for line in zip(*(cells for _, cells, _ in kept), strict=True)]
-    return tables.pipes(lines)
+    alike = len({row.case.images for row in items}) == 1
+    return to_markdown(Table([c for c in _SUMMARY if c.name != "images" or not alike], items))
 
 
 # ------------------------------------------------------------------------------------------ what falls short

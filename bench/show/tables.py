@@ -1,44 +1,20 @@
-"""Rows → CSV, JSON and Markdown, every column; bench.show.terminal_tables has the readable set for the
-terminal.
-
-CSV and JSON hold plain numbers in base units that stand in the column's name; what is not known is empty
-(CSV) or null (JSON), never a made-up number. Whether a case's figures are to be doubted stands before them
-("doubtful"), and why ("warnings": its own and those of the reference it is compared with); Markdown has a
-mark behind each figure that is (bench.results.doubt).
-"""
+"""The columns of a comparison and of its layers, each defined once: CSV and JSON have them all, the others a
+choice (bench.show.terminal_tables, bench.show.report, gui.widgets.tables)."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-import msgspec
 
 from bench.results import doubt
 from bench.results.records import Accuracy, ErrorStats, Layer, Measurement
 from bench.results.rows import Row, title
-from bench.words import plain, units
+from bench.show.table import Column, Table
+from bench.words import units
 
-FORMATS = ("table", "csv", "json", "md")
 WORDS = {"out_of_memory": "out of memory", "timed_out": "timed out"}
-
-
-@dataclass(frozen=True)
-class Column:
-    """name as in CSV and JSON; value from a row; text: how Markdown shows it; doubts: what speaks against
-    the figure, which is then marked where people read it."""
-
-    name: str
-    value: Callable[[Row], Any]
-    text: Callable[[Any], str] = str
-    doubts: Callable[[Row], tuple[str, ...]] = lambda row: ()
-
-    def shown(self, row: Row) -> str:
-        value = self.value(row)
-        return "" if value is None else doubt.marked(self.text(value), self.doubts(row))
 
 
 def words(measurement: Measurement) -> str:
@@ -50,20 +26,12 @@ def accuracy_of(row: Row) -> Accuracy:
     return row.measurement.accuracy or Accuracy(images=0, labelled=False)
 
 
-def _output(row: Row) -> ErrorStats | None:
-    return accuracy_of(row).output
-
-
 def _error(field: str) -> Callable[[Row], Any]:
-    return lambda row: getattr(_output(row), field, None)
+    return lambda row: getattr(accuracy_of(row).output, field, None)
 
 
 def _own(row: Row) -> tuple[str, ...]:
     return row.own_doubts
-
-
-def _all(row: Row) -> tuple[str, ...]:
-    return row.doubts
 
 
 def _ratio(row: Row) -> tuple[str, ...]:
@@ -74,113 +42,155 @@ def _s(ns: float | None) -> float | None:
     return None if ns is None else ns * 1e-9
 
 
-def _seconds(value: float) -> str:
-    return units.si(value, "s")
+seconds = partial(units.si, unit="s")
+_word = partial(Column[Row], left=True)
 
-
-def exponent(value: float) -> str:
-    return f"{value:.1e}"
-
-
-COLUMNS = (
-    Column("model", lambda r: r.title),
-    Column("backend", lambda r: r.case.backend),
-    Column("precision", lambda r: r.case.precision),
+COLUMNS: tuple[Column[Row], ...] = (
+    _word("model", lambda r: r.title),
+    _word("backend", lambda r: r.case.backend),
+    _word("precision", lambda r: r.case.precision),
     Column("batch", lambda r: r.case.batch),
     Column("images", lambda r: r.case.images),
-    Column("disposition", lambda r: r.measurement.disposition, doubts=_all),
+    _word(
+        "disposition",
+        lambda r: r.measurement.disposition,
+        lambda name: WORDS.get(name, name),
+        lambda r: r.doubts,
+        title="result",
+    ),
     Column("doubtful", lambda r: bool(r.doubts), lambda doubtful: doubt.MARK.strip() if doubtful else ""),
-    Column("warnings", lambda r: "; ".join(r.doubts) or None),
-    Column("median_s", lambda r: _s(r.median_ns), _seconds, _own),
-    Column("low_s", lambda r: _s(r.low_ns), _seconds),
-    Column("high_s", lambda r: _s(r.high_ns), _seconds),
-    Column("per_image_s", lambda r: _s(r.image_ns), _seconds, _own),
-    Column("images_per_s", lambda r: r.images_per_s, units.si, _own),
-    Column("reference", lambda r: r.measurement.reference),
-    Column("speedup", lambda r: r.speedup, units.times, _ratio),
+    _word("warnings", lambda r: "; ".join(r.doubts) or None),
+    Column("median_s", lambda r: _s(r.median_ns), seconds, _own, "median"),
+    Column("low_s", lambda r: _s(r.low_ns), seconds),
+    Column("high_s", lambda r: _s(r.high_ns), seconds),
+    Column("per_image_s", lambda r: _s(r.image_ns), seconds, _own, "per image"),
+    Column("images_per_s", lambda r: r.images_per_s, units.si, _own, "images/s"),
+    _word("reference", lambda r: r.measurement.reference),
+    Column("speedup", lambda r: r.speedup, units.times, _ratio, "speed-up"),
     Column("speedup_low", lambda r: r.speedup_low, units.times),
     Column("speedup_high", lambda r: r.speedup_high, units.times),
-    Column("verdict", lambda r: r.verdict or None, doubts=_ratio),
-    Column("top1", lambda r: accuracy_of(r).top1, units.percent),
-    Column("top5", lambda r: accuracy_of(r).top5, units.percent),
+    _word("verdict", lambda r: r.verdict or None, str.lower, _ratio),
+    Column("top1", lambda r: accuracy_of(r).top1, units.percent, title="top-1"),
+    Column("top5", lambda r: accuracy_of(r).top5, units.percent, title="top-5"),
     Column("agreement", lambda r: accuracy_of(r).agreement, units.percent),
-    Column("rel_l2_error", _error("rel_l2"), exponent),
-    Column("error_bound", _error("bound"), exponent),
+    Column("rel_l2_error", _error("rel_l2"), units.exponent),
+    Column("error_bound", _error("bound"), units.exponent),
     Column("error_ratio", _error("ratio"), units.times),
-    Column("max_abs_error", _error("max_abs"), exponent),
-    Column("first_run_s", lambda r: _s(r.measurement.first_run_ns), _seconds, _own),
-    Column("end_to_end_s", lambda r: _s(r.measurement.wall_ns), _seconds, _own),
-    Column("dataset_s", lambda r: _s(r.measurement.dataset_ns.get("wall")), _seconds, _own),
-    Column("peak_nbytes", lambda r: r.peak_nbytes, units.nbytes),
+    Column("max_abs_error", _error("max_abs"), units.exponent),
+    Column("first_run_s", lambda r: _s(r.measurement.first_run_ns), seconds, _own, "first run"),
+    Column("end_to_end_s", lambda r: _s(r.measurement.wall_ns), seconds, _own, "end to end"),
+    Column("dataset_s", lambda r: _s(r.measurement.dataset_ns.get("wall")), seconds, _own, "dataset"),
+    Column("peak_nbytes", lambda r: r.peak_nbytes, units.nbytes, title="peak"),
     Column("samples", lambda r: len(r.measurement.samples_ns) or None),
-    Column("stopped_by", lambda r: r.measurement.validity.stop_reason or None),
-    Column("reason", lambda r: r.measurement.reason or None),
+    _word("stopped_by", lambda r: r.measurement.validity.stop_reason or None),
+    _word("reason", lambda r: r.measurement.reason or None),
 )
-LAYER_COLUMNS = (
-    "model", "backend", "precision", "batch", "doubtful", "layer", "nodes", "op_type", "shape", "parameters",
-    "flops", "nbytes", "rung", "chosen", "time_s", "share", "gflops_per_s", "gb_per_s", "clock",
-    "isolated_rel_l2", "isolated_ok", "isolated_ratio", "propagated_rel_l2", "propagated_ok",
+# A backend with its precision: who is compared, where people read it.
+CONTENDER: Column[Row] = _word("contender", title="backend")
+# Of all but a reference, which agrees with itself.
+AGREED: Column[Row] = Column(
+    "agreement", lambda r: None if r.is_reference else accuracy_of(r).agreement, units.percent
+)
+
+
+def table(rows: Sequence[Row]) -> Table[Row]:
+    return Table(COLUMNS, rows)
+
+
+# ---------------------------------------------------------------------------------------------------- layers
+
+
+@dataclass(frozen=True)
+class LayerLine:
+    """A layer of a measurement. total_ns: of all of its layers."""
+
+    measurement: Measurement
+    place: int
+    layer: Layer
+    total_ns: float
+
+    @property
+    def share(self) -> float | None:
+        time_ns = self.layer.time_ns
+        return time_ns / self.total_ns if time_ns and self.total_ns else None
+
+    def per_ns(self, amount: int) -> float | None:
+        return amount / self.layer.time_ns if self.layer.time_ns else None
+
+
+def _error_columns(kind: str, how: str) -> tuple[Column[Any], ...]:
+    """Of a layer's error of one kind ("isolated", "propagated"), for rows that have a `layer`."""
+
+    def part(field: str) -> Callable[[Any], Any]:
+        return lambda row: getattr(getattr(row.layer, kind), field, None)
+
+    return (
+        Column(
+            f"{kind}_rel_l2",
+            part("rel_l2"),
+            units.exponent,
+            title=f"{kind} error",
+            tip=f"relative L2 error, {how}",
+        ),
+        Column(
+            f"{kind}_ok",
+            part("ok"),
+            lambda good: "✓" if good else "✕",
+            title="ok",
+            tip="within the bound",
+        ),
+        Column(
+            f"{kind}_ratio",
+            part("ratio"),
+            units.times,
+            title="× reference's",
+            tip="error over the reference's own error",
+        ),
+    )
+
+
+_layer_word = partial(Column[LayerLine], left=True)
+ERRORS = {
+    kind: _error_columns(kind, how)
+    for kind, how in (("isolated", "fed right inputs"), ("propagated", "fed what it computed before"))
+}
+LAYER_COLUMNS: tuple[Column[LayerLine], ...] = (
+    _layer_word("model", lambda r: title(r.measurement.case.model)),
+    _layer_word("backend", lambda r: r.measurement.case.backend),
+    _layer_word("precision", lambda r: r.measurement.case.precision),
+    Column("batch", lambda r: r.measurement.case.batch),
+    Column("doubtful", lambda r: bool(doubt.own(r.measurement))),
+    Column("layer", lambda r: r.place),
+    _layer_word("nodes", lambda r: " ".join(r.layer.nodes), cell=lambda r: layer_name(r.layer),
+                title="layer"),
+    _layer_word("op_type", lambda r: r.layer.op_type, title="op"),
+    _layer_word("shape", lambda r: r.layer.shape, lambda shape: "×".join(map(str, shape))),
+    Column("parameters", lambda r: r.layer.parameters),
+    Column("flops", lambda r: r.layer.flops),
+    Column("nbytes", lambda r: r.layer.nbytes),
+    _layer_word("rung", lambda r: r.layer.rung or None),
+    _layer_word("chosen", lambda r: r.layer.chosen or None),
+    Column("time_s", lambda r: _s(r.layer.time_ns), seconds, title="time"),
+    Column("share", lambda r: r.share, lambda share: units.percent(share, 1)),
+    Column("gflops_per_s", lambda r: r.per_ns(r.layer.flops), lambda v: units.digits(v) if v else "",
+           title="GFLOP/s"),
+    Column("gb_per_s", lambda r: r.per_ns(r.layer.nbytes), lambda v: units.digits(v) if v else "",
+           title="GB/s"),
+    _layer_word("clock", lambda r: r.layer.clock or None),
+    *ERRORS["isolated"],
+    *ERRORS["propagated"][:2],
 )  # fmt: skip
 
 
-def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """One dictionary a row, by column name."""
-    return [{column.name: column.value(row) for column in COLUMNS} for row in rows]
+def layer_table(measurements: Sequence[Measurement]) -> Table[LayerLine]:
+    """Every layer of every measurement that has layers."""
+    return Table(LAYER_COLUMNS, [line for measurement in measurements for line in _lines(measurement)])
 
 
-def to_csv(items: Sequence[dict[str, Any]], names: Sequence[str] = ()) -> str:
-    """Comma-separated with a header line; `names` where there may be no item to tell them."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    names = names or ([*items[0]] if items else [column.name for column in COLUMNS])
-    writer.writerow(names)
-    writer.writerows(
-        [["" if item[name] is None else plain.csv(item[name]) for name in names] for item in items]
-    )
-    return out.getvalue()
-
-
-def to_json(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
-
-
-def to_markdown(rows: Sequence[Row]) -> str:
-    """A pipe table of every column that has a value somewhere."""
-    kept = [c for c in COLUMNS if any(c.shown(row) for row in rows)]
-    lines = [[c.name.replace("_", " ") for c in kept], ["---"] * len(kept)]
-    return pipes([*lines, *([c.shown(row) for c in kept] for row in rows)])
-
-
-def pipes(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells, the header and the rule below it among them, as a Markdown table."""
-    return "".join("| " + " | ".join(plain.cell(cell) for cell in line) + " |\n" for line in lines)
-
-
-def text(name: str, row: Row) -> str:
-    """What Markdown shows in the column of that name, "" for what is not known."""
-    return next(column for column in COLUMNS if column.name == name).shown(row)
-
-
-def layer_records(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """One dictionary a layer of every measurement that has layers, by LAYER_COLUMNS."""
-    found = []
-    for measurement in measurements:
-        case = measurement.case
-        total = sum(layer.time_ns or 0 for layer in measurement.layers)
-        doubtful = bool(doubt.own(measurement))
-        for index, layer in enumerate(measurement.layers):
-            time_ns = layer.time_ns
-            values = (
-                title(case.model), case.backend, case.precision, case.batch, doubtful, index,
-                " ".join(layer.nodes), layer.op_type, "x".join(map(str, layer.shape)), layer.parameters,
-                layer.flops, layer.nbytes, layer.rung or None, layer.chosen or None, _s(time_ns),
-                time_ns / total if time_ns and total else None,
-                layer.flops / time_ns if time_ns else None, layer.nbytes / time_ns if time_ns else None,
-                layer.clock or None, *_verdict(layer.isolated), getattr(layer.isolated, "ratio", None),
-                *_verdict(layer.propagated),
-            )  # fmt: skip
-            found.append(dict(zip(LAYER_COLUMNS, values, strict=True)))
-    return found
+def _lines(measurement: Measurement) -> Iterator[LayerLine]:
+    total = sum(layer.time_ns or 0 for layer in measurement.layers)
+    for place, layer in enumerate(measurement.layers):
+        yield LayerLine(measurement, place, layer, total)
 
 
 def layer_name(layer: Layer) -> str:
@@ -189,5 +199,11 @@ def layer_name(layer: Layer) -> str:
     return nodes[0] if len(nodes) == 1 else f"{nodes[0]} … {nodes[-1]}"
 
 
-def _verdict(error: ErrorStats | None) -> tuple[float | None, bool | None]:
-    return (None, None) if error is None else (error.rel_l2, error.ok)
+def failing(kind: str) -> Callable[[LayerLine], str]:
+    """The style of an error that is out of bounds."""
+
+    def style(row: LayerLine) -> str:
+        error: ErrorStats | None = getattr(row.layer, kind)
+        return "" if error is None or error.ok else "bold red"
+
+    return style

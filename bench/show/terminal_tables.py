@@ -3,31 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.results import doubt
-from bench.results.records import ErrorStats, Layer, Measurement
+from bench.results.records import Measurement
 from bench.results.rows import Row, by_model, label, title
-from bench.show.tables import accuracy_of, exponent, layer_name, words
+from bench.show.grid import Grid
+from bench.show.table import Column, Table, pick
+from bench.show.tables import AGREED, COLUMNS, CONTENDER, LAYER_COLUMNS, failing, layer_table, words
 from bench.words import units
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-    from rich.text import Text
+    from rich.console import RenderableType
 
 STYLES = {"ok": "green", "unsupported": "yellow", "cancelled": "yellow"}
 VERDICT_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNCLEAR": "dim"}
-
-# Header, least width, flush left; one table a model, all of one width.
-_TERMINAL = (
-    ("backend", 13, True), ("batch", 5, False), ("result", 9, True), ("time", 8, False), ("±", 5, False),
-    ("images/s", 8, False), ("speed-up", 8, False), ("", 7, True), ("top-1", 8, False), ("agree", 8, False),
-    ("error", 7, False),
-)  # fmt: skip
+_KNOWN = {column.name: column for column in COLUMNS}
 
 
-# What a narrow terminal does without, first to last; no figure is ever cut in half.
-_SPARED = ("error", "±", "images/s", "agree", "top-1", "")
+def _half_width(row: Row) -> float | None:
+    """The further end of the interval, as a share of the median."""
+    if not row.median_ns or row.low_ns is None or row.high_ns is None:
+        return None
+    return max(row.high_ns - row.median_ns, row.median_ns - row.low_ns) / row.median_ns
+
+
+_TERMINAL = pick(
+    COLUMNS,
+    CONTENDER,
+    "batch",
+    replace(_KNOWN["disposition"], style=lambda row: STYLES.get(row.measurement.disposition, "bold red")),
+    "median_s",
+    Column("relative", _half_width, units.half_width, title="±"),
+    "images_per_s",
+    "speedup",
+    replace(_KNOWN["verdict"], doubts=None, style=lambda row: VERDICT_STYLES.get(row.verdict, "")),
+    "top1",
+    AGREED,
+    "rel_l2_error",
+    median_s="time",
+    verdict="",
+    agreement="agree",
+    rel_l2_error="error",
+)
+# Tables of several models are of one width; no figure is ever cut in half where a terminal is narrow.
+_LEAST = dict(zip((c.name for c in _TERMINAL), (13, 5, 9, 8, 5, 8, 8, 7, 8, 8, 7), strict=True))
+_SPARED = ("rel_l2_error", "relative", "images_per_s", "agreement", "top1", "verdict")
 
 
 def terminal(rows: Sequence[Row]) -> RenderableType:
@@ -39,36 +61,9 @@ def terminal(rows: Sequence[Row]) -> RenderableType:
     made: list[RenderableType] = []
     for found in by_model(rows).values():
         made.append(Text(_heading(found), style="bold"))
-        made.append(_ModelTable(found))
+        made.append(Grid(Table(_TERMINAL, found), least=_LEAST, spared=_SPARED))
     told = [*remarks(rows), *([doubt.MEANING] if any(row.doubts for row in rows) else [])]
     return Group(*made, *(Text(line, style="dim") for line in told))
-
-
-class _ModelTable:
-    """One model's table, with the columns that the console has room for."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self._cells = [_cells(row, any(row.doubts for row in rows)) for row in rows]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich import box
-        from rich.table import Table
-
-        widths = [
-            max(least, *(len(cells[index]) for cells in self._cells))
-            for index, (_, least, _) in enumerate(_TERMINAL)
-        ]
-        kept = list(range(len(_TERMINAL)))  # a column takes a space and a divider beside its width
-        for name in _SPARED:
-            if sum(widths[index] + 2 for index in kept) - 1 > options.max_width:
-                kept = [index for index in kept if _TERMINAL[index][0] != name]
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-        for index in kept:
-            name, least, left = _TERMINAL[index]
-            table.add_column(name, justify="left" if left else "right", no_wrap=True, min_width=least)
-        for cells in self._cells:
-            table.add_row(*(cells[index] for index in kept))
-        yield table
 
 
 def _heading(rows: Sequence[Row]) -> str:
@@ -78,39 +73,6 @@ def _heading(rows: Sequence[Row]) -> str:
     several = units.instances(row.measurement.instances for row in rows if row.measurement.samples_ns)
     images = f"{counts} images" if counts else ""
     return ", ".join(filter(None, (rows[0].title, images, against, several)))
-
-
-def _cells(row: Row, marks: bool) -> list[str | Text]:
-    """A row's cells, in the order of _TERMINAL. marks: there are marks in the table, which take room behind
-    every figure, lest those without one stand askew."""
-    from rich.text import Text
-
-    measurement = row.measurement
-    result = Text(words(measurement), style=STYLES.get(measurement.disposition, "bold red"))
-    if row.doubts:
-        result.append(doubt.MARK, style="yellow")
-    accuracy = accuracy_of(row)
-    compared = accuracy.agreement is not None and not row.is_reference
-
-    def figure(text: str, doubts: Sequence[str]) -> Text:
-        made = Text(text)
-        if marks and text:
-            made.append(doubt.MARK if doubts else " " * len(doubt.MARK), style="yellow")
-        return made
-
-    return [
-        row.contender,
-        f"{row.case.batch:,}",
-        result,
-        figure(units.duration(row.median_ns) if row.median_ns is not None else "", row.own_doubts),
-        _half_width(row),
-        figure(units.si(row.images_per_s) if row.images_per_s else "", row.own_doubts),
-        figure(units.times(row.speedup) if row.speedup else "", row.speedup_doubts),
-        Text(row.verdict.lower(), style=VERDICT_STYLES.get(row.verdict, "")),
-        units.percent(accuracy.top1) if accuracy.top1 is not None else "",
-        units.percent(accuracy.agreement or 0) if compared else "",
-        exponent(accuracy.output.rel_l2) if accuracy.output is not None else "",
-    ]
 
 
 def remarks(rows: Sequence[Row]) -> list[str]:
@@ -138,11 +100,20 @@ def remarks(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+_LAYERS = pick(
+    LAYER_COLUMNS,
+    *("nodes", "op_type", "shape", "rung", "time_s", "share", "gflops_per_s", "gb_per_s"),
+    *(
+        replace(column, title=kind, style=failing(kind))
+        for kind in ("isolated", "propagated")
+        for column in pick(LAYER_COLUMNS, f"{kind}_rel_l2")
+    ),
+)
+
+
 def layers(measurements: Sequence[Measurement]) -> RenderableType:
     """One table a case: each layer's time with its share, rates and errors."""
-    from rich import box
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     made: list[RenderableType] = []
@@ -151,45 +122,7 @@ def layers(measurements: Sequence[Measurement]) -> RenderableType:
             continue
         case = measurement.case
         heading = f"{title(case.model)} on {label(case.backend, case.precision)}, batch {case.batch:,}"
-        if doubts := doubt.own(measurement):
-            heading += f"{doubt.MARK} {'; '.join(doubts)}"
-        table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in ("layer", "op", "shape", "rung"):
-            table.add_column(name, overflow="ellipsis", no_wrap=True, max_width=26)
-        for name in ("time", "share", "GFLOP/s", "GB/s", "isolated", "propagated"):
-            table.add_column(name, justify="right", no_wrap=True)
-        total = sum(layer.time_ns or 0 for layer in measurement.layers)
-        for layer in measurement.layers:
-            table.add_row(*_layer(layer, total), _error_text(layer.isolated), _error_text(layer.propagated))
-        made.append(table)
+        heading = doubt.told(heading, doubt.own(measurement))
+        table = replace(layer_table([measurement]), columns=_LAYERS)
+        made.append(Grid(table, heading=heading, most=26, airy=True, framed=True))
     return Group(*made) if made else Text("No case has its layers measured.")
-
-
-def _layer(layer: Layer, total: float) -> tuple[str, ...]:
-    time_ns = layer.time_ns
-    return (
-        layer_name(layer),
-        layer.op_type,
-        "×".join(map(str, layer.shape)),
-        layer.rung,
-        units.duration(time_ns) if time_ns is not None else "",
-        units.percent(time_ns / total, 1) if time_ns and total else "",
-        units.digits(layer.flops / time_ns) if time_ns and layer.flops else "",
-        units.digits(layer.nbytes / time_ns) if time_ns and layer.nbytes else "",
-    )
-
-
-def _error_text(error: ErrorStats | None) -> RenderableType:
-    from rich.text import Text
-
-    if error is None:
-        return ""
-    return Text(exponent(error.rel_l2), style="" if error.ok else "bold red")
-
-
-def _half_width(row: Row) -> str:
-    """The further end of the interval, in per cent of the median."""
-    if not row.median_ns or row.low_ns is None or row.high_ns is None:
-        return ""
-    far = max(row.high_ns - row.median_ns, row.median_ns - row.low_ns) / row.median_ns
-    return units.half_width(far)

@@ -66,6 +66,11 @@ def percent(fraction: float, decimals: int = 2) -> str:
     return f"{text} %"
 
 
+def exponent(value: float) -> str:
+    """An error as "2.1e-07"."""
+    return f"{value:.1e}"
+
+
 def times(ratio: float) -> str:
     """A ratio as "1.30×"."""
     return f"{digits(ratio)}×"

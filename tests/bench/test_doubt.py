@@ -22,10 +22,16 @@ from bench.results.row_cache import RowCache
 from bench.results.rows import Row, rows
 from bench.results.stats import Interval, Verdict
 from bench.show import draw, overview, report, tables, terminal_tables
+from bench.show.table import records, to_csv, to_markdown
 from tests.bench import synthetic
 
 CPU = ("engine-cpu", "ort-cpu")
 HELD_BACK = "the GPU was held back: by its temperature"
+
+
+def text(name: str, row: Row) -> str:
+    """What stands in the column of that name."""
+    return next(column for column in tables.COLUMNS if column.name == name).shown(row)
 
 
 def pair(batches: Sequence[int] = (4,)) -> tuple[Run, list[Measurement]]:
@@ -161,12 +167,12 @@ def test_what_a_round_did_to_both_speaks_against_their_times_and_not_against_the
     ours = next(row for row in alike if not row.is_reference)
     assert ours.own_doubts != ()
     assert ours.speedup_doubts == ()
-    assert "!" in tables.text("median_s", ours)
-    assert "!" not in tables.text("speedup", ours) + tables.text("verdict", ours)
+    assert "!" in text("median_s", ours)
+    assert "!" not in text("speedup", ours) + text("verdict", ours)
     unlike = rows([unquiet(m, rounds if m.reference != m.case.backend else rounds[::-1]) for m in measured])
     ours = next(row for row in unlike if not row.is_reference)
     assert len(ours.speedup_doubts) == 2
-    assert "!" in tables.text("speedup", ours)
+    assert "!" in text("speedup", ours)
 
 
 def test_tables_mark_the_figures_and_no_others(referred: Any) -> None:
@@ -183,14 +189,16 @@ def test_tables_mark_the_figures_and_no_others(referred: Any) -> None:
     assert "s !" in cells["ort-cpu", "4"]
     assert not any("!" in line for (_, batch), line in cells.items() if batch != "4")
     assert doubt.MEANING in text
-    header = tables.to_csv(tables.records(found)).splitlines()[0].split(",")
+    header = to_csv(tables.table(found)).splitlines()[0].split(",")
     assert header.index("doubtful") < header.index("warnings") < header.index("median_s")
-    for item in csv.DictReader(io.StringIO(tables.to_csv(tables.records(found)))):
+    for item in csv.DictReader(io.StringIO(to_csv(tables.table(found)))):
         assert (item["doubtful"] == "True") == bool(item["warnings"]) == (item["batch"] == "4")
-    markdown = [line for line in tables.to_markdown(found).splitlines() if "× ! |" in line]
+    markdown = [
+        line for line in to_markdown(tables.table(found), by_name=True).splitlines() if "× ! |" in line
+    ]
     assert len(markdown) == 1
     assert "| unclear" not in markdown[0]
-    layers = tables.layer_records(measured)
+    layers = records(tables.layer_table(measured))
     assert {item["batch"] for item in layers if item["doubtful"]} == {4}
 
 
@@ -205,7 +213,7 @@ def test_marks_leave_the_terminal_s_table_whole(referred: Any, width: int) -> No
 def test_without_doubts_there_is_no_mark_anywhere() -> None:
     run, measured = pair()
     assert "!" not in terminal(rows(measured))
-    assert "!" not in tables.to_markdown(rows(measured))
+    assert "!" not in to_markdown(tables.table(rows(measured)), by_name=True)
     for chart in by_kind(run, measured).values():
         assert "doubtful" not in chart.finding
         assert not any(note.startswith("!") for note in chart.notes)

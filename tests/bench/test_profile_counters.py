@@ -20,8 +20,8 @@ from bench.profile.measure.counters import Counted
 from bench.profile.measure.ncu import METRICS
 from bench.profile.records import Profile, ProfileJob, ProfileStart, planned
 from bench.profile.show import findings as profile_findings
-from bench.profile.show import output as profile_output
 from bench.profile.show import trace as profile_trace
+from bench.show.table import with_headings
 from gui.pages.timeline import timeline_words
 from kernels.errors import KernelError, UnavailableError
 from tests.bench import profile_cases
@@ -141,8 +141,8 @@ def test_what_was_counted_is_written_read_shown_and_diagnosed(tmp_path):
     ):
         assert words in conv["sentence"]
     assert "uncoalesced" not in next(row for row in found.rows if row["op_type"] == "MaxPool")["sentence"]
-    assert "DRAM bytes" in profile_output.to_markdown([found])
-    assert "DRAM bytes" not in profile_output.to_markdown([profile_findings.table(profile(), EVENTS, LIMITS)])
+    assert "DRAM bytes" in with_headings([found])
+    assert "DRAM bytes" not in with_headings([profile_findings.table(profile(), EVENTS, LIMITS)])
     chart = profile_charts.roofline(Profile(job=JOB, cases=()), profile(), events, LIMITS)
     places = next(s for s in chart.panels[0].series if "conv1" in s.label).points
     assert [point.x for point in places] == [8000 / 1_300_000, 80]

@@ -25,7 +25,8 @@ from bench.profile.show import report as profile_report
 from bench.profile.show import sentences as profile_sentences
 from bench.profile.show import tables as profile_tables
 from bench.profile.show.findings import Finding
-from bench.show import draw, tables
+from bench.show import draw
+from bench.show.table import FORMATS, to_csv, with_headings
 from kernels.errors import InputError
 from tests.bench import profile_cases
 from tests.bench.profile_cases import LIMITS, profile
@@ -139,7 +140,7 @@ def test_the_course_reports_table_sums_every_variant_from_creation_to_close():
     assert row["cudaDeviceSynchronize_calls"] == 0
     table = profile_course.table([row], 2)
     assert "a call never made" in table.notes[0].lower()
-    assert "| 16 | 400 ns | 2 |" in profile_output.to_markdown([table])
+    assert "| 16 | 400 ns | 2 |" in with_headings([table])
 
 
 def test_without_a_gpu_the_course_reports_table_has_no_columns_of_one():
@@ -193,12 +194,12 @@ def test_tables_come_out_in_every_format():
         profile_findings.table(made, EVENTS, LIMITS),
     ]
     for table in found:
-        read = list(csv.DictReader(io.StringIO(profile_output.to_csv(table))))
+        read = list(csv.DictReader(io.StringIO(to_csv(table))))
         assert len(read) == len(table.rows) > 0
     as_json = json.loads(profile_output.to_json(HEADER, [made], found))
     assert [table["key"] for table in as_json["tables"]][1:3] == ["calls", "breakdown"]
     assert as_json["tables"][0]["rows"][0]["time_ns"] == 3000
-    markdown = profile_output.to_markdown(found)
+    markdown = with_headings(found)
     assert "| 81.97 % | 3.00 µs | 4 | 750 ns |" in markdown
     from rich.console import Console
 
@@ -206,7 +207,7 @@ def test_tables_come_out_in_every_format():
     Console(file=out, width=160).print(profile_output.terminal(found))
     assert " Gemm" in out.getvalue()
     assert "1.00 GiB" in out.getvalue()
-    assert tables.FORMATS == ("table", "csv", "json", "md")
+    assert FORMATS == ("table", "csv", "json", "md")
 
 
 # -------------------------------------------------------------------------------------------------- findings

@@ -15,6 +15,7 @@ from rich.console import Console
 from bench.results.records import Disposition, Validity
 from bench.results.rows import rows
 from bench.show import tables, terminal_tables
+from bench.show.table import records, to_csv, to_json, to_markdown
 from bench.words import units
 from tests.bench import synthetic
 
@@ -39,8 +40,8 @@ def text_of(renderable: Any, width: int = 110) -> str:
 
 
 def test_csv_and_json_hold_the_same_plain_numbers(shown: list[Any]) -> None:
-    parsed = list(csv.DictReader(io.StringIO(tables.to_csv(tables.records(shown)))))
-    decoded = json.loads(tables.to_json(tables.records(shown)))
+    parsed = list(csv.DictReader(io.StringIO(to_csv(tables.table(shown)))))
+    decoded = json.loads(to_json(records(tables.table(shown))))
     assert len(parsed) == len(decoded) == len(shown)
     for line, item, row in zip(parsed, decoded, shown, strict=True):
         assert line.keys() == item.keys()
@@ -55,7 +56,7 @@ def test_csv_and_json_hold_the_same_plain_numbers(shown: list[Any]) -> None:
 
 
 def test_the_speedup_and_its_verdict_agree(shown: list[Any]) -> None:
-    for item in tables.records(shown):
+    for item in records(tables.table(shown)):
         if item["verdict"] == "FASTER":
             assert item["speedup_low"] > 1.02 * 0.99
         if item["verdict"] == "SLOWER":
@@ -65,7 +66,7 @@ def test_the_speedup_and_its_verdict_agree(shown: list[Any]) -> None:
 
 
 def test_markdown_is_a_table_that_a_bar_in_a_reason_does_not_break(shown: list[Any]) -> None:
-    lines = tables.to_markdown(shown).splitlines()
+    lines = to_markdown(tables.table(shown), by_name=True).splitlines()
     assert len(lines) == len(shown) + 2
     assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
 
@@ -106,7 +107,7 @@ def test_warnings_that_differ_in_figures_share_a_line() -> None:
 
 def test_layers_have_shares_that_sum_to_one() -> None:
     _, measured = synthetic.run(backends=("engine-cpu",), batches=(8,))
-    items = tables.layer_records(measured)
+    items = records(tables.layer_table(measured))
     assert sum(item["share"] for item in items) == pytest.approx(1)
     assert items[0]["gflops_per_s"] == pytest.approx(items[0]["flops"] / items[0]["time_s"] / 1e9)
     text = text_of(terminal_tables.layers(measured))
@@ -130,8 +131,8 @@ def test_any_mix_of_dispositions_has_every_row_in_every_format(
     }
     measured = synthetic.run(batches=(2,), failures=failures, layers=layers)[1]
     found = rows(measured)
-    assert [item["disposition"] for item in tables.records(found)] == dispositions
-    assert tables.to_markdown(found).count("\n") == len(found) + 2
+    assert [item["disposition"] for item in records(tables.table(found))] == dispositions
+    assert to_markdown(tables.table(found), by_name=True).count("\n") == len(found) + 2
     text = " ".join(text_of(terminal_tables.terminal(found)).split())
     for backend, disposition in zip(synthetic.BACKENDS, dispositions, strict=True):
         assert (f"reason {backend}" in text) == (disposition != "ok")

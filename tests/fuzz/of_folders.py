@@ -31,11 +31,12 @@ from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import report as profile_report
-from bench.profile.show.output import to_csv
 from bench.profile.show.saved import Shown, tables_of
 from bench.results import store
 from bench.results.rows import in_order, rows
 from bench.show import draw, report, tables, terminal_tables
+from bench.show import table as shown_table
+from bench.show.table import to_csv, to_json, to_markdown
 from tests.bench import test_folders
 from tests.fuzz import changes
 from tests.fuzz.ours import ours
@@ -191,10 +192,10 @@ def _show_run(path: Path) -> list[Chart]:
     folder = COMPARISON.open(path)
     measurements = in_order(folder.header, folder.measurements())
     made = rows(measurements)
-    tables.to_csv(tables.records(made))
-    tables.to_csv(tables.layer_records(measurements), tables.LAYER_COLUMNS)
-    tables.to_json(tables.records(made))
-    tables.to_markdown(made)
+    to_csv(tables.table(made))
+    to_csv(tables.layer_table(measurements))
+    to_json(shown_table.records(tables.table(made)))
+    to_markdown(tables.table(made), by_name=True)
     _printed(terminal_tables.terminal(made))
     _printed(terminal_tables.layers(measurements))
     footer([folder.header], measurements)
@@ -206,9 +207,9 @@ def _show_ladder(path: Path) -> list[Chart]:
     measurements = folder.measurements()
     rungs = ladder_rows.rows(folder.header, measurements)
     whole = ladder_rows.rows(folder.header, measurements, "model")
-    ladder_tables.to_csv([*rungs, *whole])
-    ladder_tables.to_json(folder.header, rungs, whole)
-    ladder_tables.to_markdown([*rungs, *whole])
+    to_csv(ladder_tables.table([*rungs, *whole]))
+    ladder_tables.as_json(folder.header, rungs, whole)
+    to_markdown(ladder_tables.table([*rungs, *whole]), by_name=True)
     _printed(ladder_tables.terminal(folder.header, rungs, whole))
     ladder_charts.footer(folder.header)
     return ladder_charts.charts(folder.header, rungs)

@@ -12,8 +12,8 @@ from bench.results import doubt
 from bench.results.records import Validity
 from gui.base.theme import Theming
 from gui.pages.ladder.ladder_reader import standing
-from gui.pages.ladder.ladder_table import LadderModel, shown_rows
-from gui.pages.layers.layer_rows import columns
+from gui.pages.ladder.ladder_table import LadderTable, shown_rows
+from gui.pages.layers.layer_rows import table
 from gui.widgets.inspector import page as inspector_page
 from tests.bench import synthetic
 from tests.ladder.test_ladder import example, measured
@@ -117,12 +117,13 @@ def test_the_inspector_says_what_speaks_against_a_case_and_its_ratio(window):
 
 def test_layers_of_a_doubtful_case_are_marked(recorded):
     found = [m for m in recorded[1] if m.case.batch == 4]
-    times = {c.heading: c for c in columns(found, found[0]) if c.name.endswith("time_s")}
-    assert times["ort-cpu"].text(1e-6).endswith(doubt.MARK)
+    made = table(found, found[0])
+    times = {c.heading: c for c in made.columns if c.name.endswith("time_s")}
+    assert times["ort-cpu"].shown(made.rows[0]).endswith(doubt.MARK)
     assert HELD_BACK in times["ort-cpu"].tip
-    assert not times["engine-cpu"].text(1e-6).endswith(doubt.MARK)
-    held = next(c for c in columns(found, found[0]) if c.name == "speedup")
-    assert held.text(2.0).endswith(doubt.MARK)  # its reference's
+    assert not times["engine-cpu"].shown(made.rows[0]).endswith(doubt.MARK)
+    held = next(c for c in made.columns if c.name == "speedup")
+    assert held.shown(made.rows[0]).endswith(doubt.MARK)  # its reference's
 
 
 def test_the_ladder_s_table_and_reader_mark_what_a_doubtful_reference_is_held_against(qapp):
@@ -132,10 +133,11 @@ def test_the_ladder_s_table_and_reader_mark_what_a_doubtful_reference_is_held_ag
         for m in found
     ]
     found.insert(0, msgspec.structs.replace(measured("once", 1, 8e6), samples_ns=(8e6,), rounds=(0,)))
-    model = LadderModel(Theming())
+    view = LadderTable(Theming())
     shown = shown_rows(ladder_rows(ladder, found), {}, {})
-    model.show_rows(shown)
-    names = [name for name, _, _ in model.columns]
+    view.show_rows(shown)
+    model = view.source
+    names = [column.name for column in model.columns]
     timed = next(i for i, s in enumerate(shown) if s.row.speedup and s.row.name != "once")
     once = next(i for i, s in enumerate(shown) if s.row.name == "once")
     assert model.index(timed, names.index("speedup")).data().endswith(doubt.MARK)

@@ -225,11 +225,11 @@ def test_a_column_grows_with_its_values_and_stays_as_the_user_left_it(shown):
     wide = [table.columnWidth(i) for i in range(table.source.columnCount())]
     at = heading(table, "output shape")
     table.setColumnWidth(at, 50)
-    table.show_rows(list(table.source.rows), list(table.source.columns))
+    table.show_table(table.source.table)
     assert table.columnWidth(at) == 50
     rows = [dataclasses.replace(r, layer=msgspec.structs.replace(r.layer, shape=(1024, 6144, 28, 28)))
             for r in table.source.rows]  # fmt: skip
-    table.show_rows(rows, list(table.source.columns))
+    table.show_table(dataclasses.replace(table.source.table, rows=rows))
     assert table.columnWidth(at) > wide[at]
 
 

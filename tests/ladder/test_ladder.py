@@ -29,6 +29,7 @@ from bench.ladder.show.rows import rows
 from bench.results.records import ErrorStats
 from bench.run import client
 from bench.show import draw
+from bench.show.table import to_markdown
 from engine import probe
 from kernels import nvrtc, occupancy, registry
 from kernels.errors import InputError
@@ -379,10 +380,12 @@ def test_tables_have_every_rung_and_machine_formats_plain_numbers() -> None:
     assert "90 mine (yours)" in text
     assert "04 winograd (side): needs kernel = 3" in text
     assert "1.00 TFLOP/s" in text or "1,000 GFLOP/s" in text
-    decoded = json.loads(ladder_tables.to_json(ladder, made, []))
+    decoded = json.loads(ladder_tables.as_json(ladder, made, []))
     assert decoded["rungs"][1]["gain"] == pytest.approx(4, rel=0.01)
     assert decoded["limits"]["bytes_per_s"] == 1e10
-    assert all(line.startswith("|") for line in ladder_tables.to_markdown(made).splitlines())
+    assert all(
+        line.startswith("|") for line in to_markdown(ladder_tables.table(made), by_name=True).splitlines()
+    )
 
 
 def test_charts_show_the_reference_as_the_line_to_beat() -> None:

@@ -15,6 +15,7 @@ from bench.ladder.show import report_tables, story, tables
 from bench.ladder.show.rows import RungRow, rows
 from bench.results import doubt
 from bench.results.records import Validity
+from bench.show.table import to_csv
 from tests.ladder.test_ladder import example, measured
 
 HELD_BACK = "the GPU was held back: by its temperature"
@@ -52,7 +53,7 @@ def test_a_reference_s_warning_marks_what_is_held_against_it_and_no_time_but_its
     assert "× !" in shown["02 better"]
     assert "ms !" in shown["reference ok"]
     assert any(doubt.MEANING.startswith(start) for start in shown)
-    for item in csv.DictReader(io.StringIO(tables.to_csv(found))):
+    for item in csv.DictReader(io.StringIO(to_csv(tables.table(found)))):
         timed = item["median_s"] != ""
         assert (item["doubtful"] == "True") == timed == (HELD_BACK in item["warnings"])
     assert "× !" in report_tables.table(found)
@@ -89,7 +90,7 @@ def test_one_sample_is_never_the_fastest_and_has_no_interval() -> None:
     assert mine.time is not None
     assert not mine.time.known
     assert "%" not in lines(found)["90 mine"].partition("ms")[2].partition("!")[2][:8]
-    item = next(i for i in csv.DictReader(io.StringIO(tables.to_csv(found))) if i["rung"] == "mine")
+    item = next(i for i in csv.DictReader(io.StringIO(to_csv(tables.table(found)))) if i["rung"] == "mine")
     assert (item["low_s"], item["high_s"], item["speedup_low"], item["gain_high"]) == ("", "", "", "")
     assert item["doubtful"] == "True"
     sentence = story.sentence(ladder, mine, found)

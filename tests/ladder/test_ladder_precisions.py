@@ -15,6 +15,7 @@ from bench.ladder.records import REFERENCE, Ladder, RungMeasurement
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import RungRow, reference_of, rows
 from bench.show import draw, draw_panels
+from bench.show.table import records
 from engine import backends, probe
 from kernels.errors import InputError
 from tests.bench.test_draw import assert_texts_apart
@@ -86,7 +87,7 @@ def test_precisions_are_told_apart_in_tables_and_charts() -> None:
     assert "03 cublas (library)" in text
     assert "* beside the ladder: over tiles" in text
     assert "a share above 100 %" not in text
-    assert [r["precision"] for r in ladder_tables.records(made)].count("tf32") == 3
+    assert [r["precision"] for r in records(ladder_tables.table(made))].count("tf32") == 3
     speed, roofline = ladder_charts.charts(ladder, made)
     (panel,) = speed.panels
     assert [level.precision for level in panel.baselines] == ["fp32", "tf32"]

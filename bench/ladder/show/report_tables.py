@@ -3,131 +3,104 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.course_times import Beside
 from bench.ladder.show.rows import RungRow
-from bench.results import doubt
-from bench.show import tables
-from bench.words import units
+from bench.show.table import Column, Table, pick, to_markdown
+
+_KNOWN = {column.name: column for column in ladder_tables.COLUMNS}
+
+
+def _label(row: RungRow) -> str:
+    label = ladder_tables.label(row)
+    return f"**{label}**" if row.case.is_reference else label
+
+
+def _time(row: RungRow) -> str:
+    low, high = (_KNOWN[name].words(row) for name in ("low_s", "high_s"))
+    return _KNOWN["median_s"].shown(row) + (f" ({low} to {high})" if low and high else "")
+
+
+def _rate(row: RungRow) -> str:
+    return _KNOWN["flops_per_s"].shown(row) or _KNOWN["bytes_per_s"].shown(row)
+
+
+def _nbytes(name: str) -> Column[RungRow]:
+    """Where there are any."""
+    return replace(_KNOWN[name], cell=lambda row: _KNOWN[name].words(row) if _KNOWN[name].of(row) else "")
+
+
+_COLUMNS = pick(
+    ladder_tables.COLUMNS,
+    replace(ladder_tables.LABEL, cell=_label),
+    "precision",
+    ladder_tables.RESULT,
+    Column("time", cell=_time, title="time (95 % interval)"),
+    Column("rate", cell=_rate),
+    "share_of_limit",
+    ladder_tables.ERROR,
+    "speedup",
+    replace(_KNOWN["gain"], cell=lambda row: ladder_tables.gain(row, "\\*")),
+    "registers",
+    *map(_nbytes, ("shared_nbytes", "stack_nbytes", "spill_nbytes")),
+    "occupancy",
+    speedup="vs reference",
+    occupancy="occupancy",
+)
 
 
 def table(found: Sequence[RungRow]) -> str:
     """One ladder as a Markdown table; a column that nothing is known for is left out."""
-
-    def column(value: object) -> list[str]:
-        assert callable(value)
-        return [value(row) or "" for row in found]
-
-    precisions = {row.case.precision for row in found}
-    facts = [row.measurement.compiled for row in found]
-    columns: list[tuple[str, list[str], bool]] = [
-        ("rung", column(lambda r: f"**{ladder_tables.label(r)}**" if r.case.is_reference else
-                        ladder_tables.label(r)), True),
-        ("in", column(lambda r: r.case.precision) if len(precisions) > 1 else [], True),
-        ("result", column(ladder_tables.result), True),
-        ("time (95 % interval)", column(_time), False),
-        ("rate", column(lambda r: doubt.marked(_rate(r), r.doubts)), False),
-        ("of limit", column(lambda r: doubt.marked(units.percent(r.limit, 1) if r.limit else "", r.doubts)),
-         False),
-        ("error", column(_error), False),
-        ("vs reference", column(_speedup), False),
-        ("gain", column(_gain), False),
-        ("regs", [f"{f['registers']:.0f}" if "registers" in f else "" for f in facts], False),
-        ("shared", [_nbytes(f, "shared_nbytes") for f in facts], False),
-        ("stack", [_nbytes(f, "stack_nbytes") for f in facts], False),
-        ("spills", [_nbytes(f, "spill_nbytes") for f in facts], False),
-        ("occupancy", [units.percent(f["occupancy"], 0) if "occupancy" in f else "" for f in facts], False),
-    ]  # fmt: skip
-    return _pipes(columns)
+    several = len({row.case.precision for row in found}) > 1
+    return to_markdown(Table([c for c in _COLUMNS if several or c.name != "precision"], found))
 
 
 def overview(ladders: Sequence[tuple[int, Sequence[RungRow]]]) -> str:
     """Rungs × batch sizes of one node, given (batch size, rows) each: the time, and how it stands to the
     reference in the same precision."""
-    order: dict[tuple[bool, int, str, str], None] = {}
+    first: dict[_Key, RungRow] = {}
     for _, found in ladders:
         for row in found:
-            case = row.case
-            order.setdefault((case.is_reference, case.number, case.rung, case.precision))
-    keys = sorted(order, key=lambda key: key[:2])  # stable: references in their own order
-    columns: list[tuple[str, list[str], bool]] = [("rung", [], True), ("in", [], True)]
-    for key in keys:
-        shown = next(r for _, found in ladders for r in found if _key(r) == key)
-        columns[0][1].append(ladder_tables.label(shown))
-        columns[1][1].append(shown.case.precision)
-    if len({key[3] for key in keys}) == 1:
-        columns.pop()
-    for batch, found in ladders:
-        held = {_key(row): row for row in found}
-        cells = [_beside_reference(held.get(key)) for key in keys]
-        columns.append((f"batch {batch:,}", cells, False))
-    return _pipes(columns)
+            first.setdefault(_key(row), row)
+    # Stable: references in their own order.
+    rows = [first[key] for key in sorted(first, key=lambda key: key[:2])]
+    several = len({row.case.precision for row in rows}) > 1
+    columns = pick(ladder_tables.COLUMNS, ladder_tables.LABEL, *(["precision"] if several else []))
+    batches = (_at(batch, {_key(row): row for row in found}) for batch, found in ladders)
+    return to_markdown(Table([*columns, *batches], rows))
 
 
-def _key(row: RungRow) -> tuple[bool, int, str, str]:
+_Key = tuple[bool, int, str, str]
+
+
+def _key(row: RungRow) -> _Key:
     return row.case.is_reference, row.case.number, row.case.rung, row.case.precision
 
 
-def _beside_reference(row: RungRow | None) -> str:
+def _at(batch: int, held: Mapping[_Key, RungRow]) -> Column[RungRow]:
+    """What rungs came to at a batch size."""
+    return Column(f"batch_{batch}", cell=lambda row: _came_to(held.get(_key(row))), title=f"batch {batch:,}")
+
+
+def _came_to(row: RungRow | None) -> str:
     if row is None:
         return ""
     if row.time is None:
         return ladder_tables.result(row)
-    against = f" ({_speedup(row)})" if row.speedup else ""
-    return doubt.marked(units.duration(row.time.value), row.doubts) + against
+    against = f" ({_KNOWN['speedup'].shown(row)})" if row.speedup else ""
+    return _KNOWN["median_s"].shown(row) + against
+
+
+_COURSE: tuple[Column[Beside], ...] = (
+    Column("what", title="published step", left=True),
+    Column("published", title="published, their machine"),
+    Column("ours", title="ours, this machine"),
+    Column("rung", title="our rung", left=True),
+)
 
 
 def course(found: Sequence[Beside]) -> str:
     """Published times and ours beside them."""
-    return _pipes(
-        [
-            ("published step", [row.what for row in found], True),
-            ("published, their machine", [row.published for row in found], False),
-            ("ours, this machine", [row.ours for row in found], False),
-            ("our rung", [row.rung for row in found], True),
-        ]
-    )
-
-
-def _time(row: RungRow) -> str:
-    if row.time is None:
-        return ""
-    value = doubt.marked(units.duration(row.time.value), row.doubts)
-    if not row.time.known:
-        return value
-    low, high = (units.duration(bound) for bound in (row.time.low, row.time.high))
-    return f"{value} ({low} to {high})"
-
-
-def _rate(row: RungRow) -> str:
-    if row.flops_per_s:
-        return units.si(row.flops_per_s, "FLOP/s")
-    return units.si(row.bytes_per_s, "B/s") if row.bytes_per_s else ""
-
-
-def _speedup(row: RungRow) -> str:
-    return doubt.marked(units.times(row.speedup.value), row.speedup_doubts) if row.speedup else ""
-
-
-def _gain(row: RungRow) -> str:
-    if row.gain is None:
-        return ""
-    return doubt.marked(units.times(row.gain.value) + ("\\*" if row.beside else ""), row.gain_doubts)
-
-
-def _error(row: RungRow) -> str:
-    error = row.measurement.error
-    return tables.exponent(error.rel_l2) if error and row.measurement.disposition == "ok" else ""
-
-
-def _nbytes(facts: Mapping[str, float], name: str) -> str:
-    return units.nbytes(facts[name]) if facts.get(name) else ""
-
-
-def _pipes(columns: Sequence[tuple[str, list[str], bool]]) -> str:
-    """(header, cells, whether they are words) a column; columns without a filled cell are left out."""
-    kept = [column for column in columns if any(column[1])]
-    lines = [[name for name, _, _ in kept], ["---" if words else "---:" for _, _, words in kept]]
-    lines += [list(line) for line in zip(*(cells for _, cells, _ in kept), strict=True)]
-    return tables.pipes(lines)
+    return to_markdown(Table(_COURSE, found))

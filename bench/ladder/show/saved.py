@@ -28,15 +28,16 @@ def show(folder: LadderFolder, format: str, layers: bool = False) -> tuple[str, 
 def print_tables(folder: LadderFolder, measurements: Sequence[RungMeasurement], format: str) -> None:
     """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
     from bench.commands.terminal import console
+    from bench.show.table import to_csv, to_markdown
 
     rungs = rows(folder.header, measurements)
     models = rows(folder.header, measurements, "model")
     if format == "csv":
-        sys.stdout.write(ladder_tables.to_csv([*rungs, *models]))
+        sys.stdout.write(to_csv(ladder_tables.table([*rungs, *models])))
     elif format == "json":
-        sys.stdout.write(ladder_tables.to_json(folder.header, rungs, models))
+        sys.stdout.write(ladder_tables.as_json(folder.header, rungs, models))
     elif format == "md":
-        sys.stdout.write(ladder_tables.to_markdown([*rungs, *models]))
+        sys.stdout.write(to_markdown(ladder_tables.table([*rungs, *models]), by_name=True))
     else:
         console().print(ladder_tables.terminal(folder.header, rungs, models))
 
@@ -46,6 +47,7 @@ def export(
 ) -> tuple[Callable[[], list[Chart]], Callable[[], dict[str, str]]]:
     """Its charts, and its numbers as CSV by the name of the file."""
     from bench.charts import ladder as ladder_charts
+    from bench.show.table import to_csv
 
     measurements = folder.measurements()
     if not measurements:
@@ -55,5 +57,5 @@ def export(
         )
     rungs = rows(folder.header, measurements)
     return lambda: ladder_charts.charts(folder.header, rungs), lambda: {
-        "results.csv": ladder_tables.to_csv([*rungs, *rows(folder.header, measurements, "model")])
+        "results.csv": to_csv(ladder_tables.table([*rungs, *rows(folder.header, measurements, "model")]))
     }

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bench.ladder.records import Ladder
 from bench.ladder.show.rows import RungRow
 from bench.results import doubt
 from bench.show import tables
+from bench.show.grid import Grid
+from bench.show.table import Column, Table, pick, records, to_json
 from bench.words import units
 
 if TYPE_CHECKING:
@@ -33,76 +37,89 @@ def _interval(pick: Callable[[RungRow], Any], field: str, scale: float = 1.0) ->
     return value
 
 
-def _compiled(name: str) -> Callable[[RungRow], Any]:
-    return lambda row: row.measurement.compiled.get(name)
+def compiled(name: str, text: Callable[[Any], str], title: str, tip: str) -> Column[RungRow]:
+    """A figure that the compiler tells."""
+    return Column(name, lambda r: r.measurement.compiled.get(name), text, title=title, tip=tip)
 
 
-# Name as in CSV and JSON, its value of a row, and how Markdown shows that.
-Column = tuple[str, Callable[[RungRow], Any], Callable[[Any], str]]
-COLUMNS: tuple[Column, ...] = (
-    ("number", lambda r: r.measurement.case.number or None, str),
-    ("rung", lambda r: r.name, str),
-    ("whose", lambda r: "yours" if r.measurement.case.user else "", str),
-    ("precision", lambda r: r.case.precision, str),
-    ("side", lambda r: "library" if r.case.yardstick else "side" if r.case.side else "", str),
-    ("disposition", lambda r: r.measurement.disposition, str),
-    (
-        "doubtful",
-        lambda r: bool(r.all_doubts),
-        lambda v: doubt.MARK.strip() if v else "",
-    ),
-    ("warnings", lambda r: "; ".join(r.all_doubts) or None, str),
-    ("fault", lambda r: r.measurement.finding.fault if r.measurement.finding else None, str),
-    ("median_s", _interval(lambda r: r.time, "value", 1e-9), lambda v: units.si(v, "s")),
-    ("low_s", _interval(lambda r: r.time, "low", 1e-9), lambda v: units.si(v, "s")),
-    ("high_s", _interval(lambda r: r.time, "high", 1e-9), lambda v: units.si(v, "s")),
-    ("flops_per_s", lambda r: r.flops_per_s, lambda v: units.si(v, "FLOP/s")),
-    ("bytes_per_s", lambda r: r.bytes_per_s, lambda v: units.si(v, "B/s")),
-    ("share_of_limit", lambda r: r.limit, lambda v: units.percent(v, 1)),
-    ("rel_l2_error", lambda r: r.measurement.error.rel_l2 if r.measurement.error else None, tables.exponent),
-    ("speedup", _interval(lambda r: r.speedup, "value"), units.times),
-    ("speedup_low", _interval(lambda r: r.speedup, "low"), units.times),
-    ("speedup_high", _interval(lambda r: r.speedup, "high"), units.times),
-    ("gain_over", lambda r: r.below or None, str),
-    ("gain", _interval(lambda r: r.gain, "value"), units.times),
-    ("gain_low", _interval(lambda r: r.gain, "low"), units.times),
-    ("gain_high", _interval(lambda r: r.gain, "high"), units.times),
-    ("registers", _compiled("registers"), lambda v: f"{v:.0f}"),
-    ("shared_nbytes", _compiled("shared_nbytes"), units.nbytes),
-    ("stack_nbytes", _compiled("stack_nbytes"), units.nbytes),
-    ("spill_nbytes", _compiled("spill_nbytes"), units.nbytes),
-    ("threads", _compiled("threads"), lambda v: f"{v:.0f}"),
-    ("occupancy", _compiled("occupancy"), lambda v: units.percent(v, 0)),
-    ("checks", lambda r: r.measurement.checks or None, str),
-    ("samples", lambda r: len(r.measurement.samples_ns) or None, str),
-    ("idea", lambda r: r.measurement.case.idea or None, str),
-    ("reason", lambda r: r.measurement.reason or None, str),
+def _own(row: RungRow) -> tuple[str, ...]:
+    return row.doubts
+
+
+def _reference(row: RungRow) -> tuple[str, ...]:
+    return row.speedup_doubts
+
+
+def _below(row: RungRow) -> tuple[str, ...]:
+    return row.gain_doubts
+
+
+def _count(value: float) -> str:
+    return f"{value:.0f}"
+
+
+_word = partial(Column[RungRow], left=True)
+COLUMNS: tuple[Column[RungRow], ...] = (
+    Column("number", lambda r: r.case.number or None, title="#", tip="The rung's number"),
+    _word("rung", lambda r: r.name, tip="Its name; your own are marked"),
+    _word("whose", lambda r: "yours" if r.case.user else ""),
+    _word("precision", lambda r: r.case.precision, title="in"),
+    _word("side", lambda r: "library" if r.case.yardstick else "side" if r.case.side else ""),
+    _word("disposition", lambda r: r.measurement.disposition, lambda name: WORDS.get(name, name),
+          title="result", tip="Right, wrong, refused, or what goes on with it now"),
+    Column("doubtful", lambda r: bool(r.all_doubts), lambda doubtful: doubt.MARK.strip() if doubtful else ""),
+    _word("warnings", lambda r: "; ".join(r.all_doubts) or None),
+    _word("fault", lambda r: r.measurement.finding.fault if r.measurement.finding else None),
+    Column("median_s", _interval(lambda r: r.time, "value", 1e-9), tables.seconds, _own, "time",
+           "Median time of a pass"),
+    Column("low_s", _interval(lambda r: r.time, "low", 1e-9), tables.seconds),
+    Column("high_s", _interval(lambda r: r.time, "high", 1e-9), tables.seconds),
+    Column("flops_per_s", lambda r: r.flops_per_s, partial(units.si, unit="FLOP/s"), _own, "FLOP/s",
+           "Operations a second"),
+    Column("bytes_per_s", lambda r: r.bytes_per_s, partial(units.si, unit="B/s"), _own, "B/s",
+           "Bytes a second of the least traffic possible"),
+    Column("share_of_limit", lambda r: r.limit, partial(units.percent, decimals=1), _own, "of limit",
+           "The time that the measured limits ask at least, over the time taken"),
+    Column("rel_l2_error", lambda r: r.measurement.error.rel_l2 if r.measurement.error else None,
+           units.exponent, title="error", tip="Relative L2 error against the float64 oracle"),
+    Column("speedup", _interval(lambda r: r.speedup, "value"), units.times, _reference, "vs ref.",
+           "The reference's time over this one's"),
+    Column("speedup_low", _interval(lambda r: r.speedup, "low"), units.times),
+    Column("speedup_high", _interval(lambda r: r.speedup, "high"), units.times),
+    _word("gain_over", lambda r: r.below or None),
+    Column("gain", _interval(lambda r: r.gain, "value"), units.times, _below,
+           tip="The time of the rung below over this one's"),
+    Column("gain_low", _interval(lambda r: r.gain, "low"), units.times),
+    Column("gain_high", _interval(lambda r: r.gain, "high"), units.times),
+    compiled("registers", _count, "regs", "Registers a thread"),
+    compiled("shared_nbytes", units.nbytes, "shared", "Shared memory a block"),
+    compiled("stack_nbytes", units.nbytes, "stack",
+             "Local memory a thread: arrays indexed at run time, and room for spills"),
+    compiled("spill_nbytes", units.nbytes, "spills",
+             "Bytes that instructions store and load for want of registers"),
+    compiled("threads", _count, "threads", "Threads a block"),
+    compiled("occupancy", partial(units.percent, decimals=0), "occ.", "Theoretical occupancy"),
+    Column("checks", lambda r: r.measurement.checks or None),
+    Column("samples", lambda r: len(r.measurement.samples_ns) or None),
+    _word("idea", lambda r: r.measurement.case.idea or None),
+    _word("reason", lambda r: r.measurement.reason or None, title="why", tip="Why it has no figures"),
+)  # fmt: skip
+# Half the interval, which CSV has as its ends.
+RELATIVE: Column[RungRow] = Column(
+    "relative",
+    lambda r: r.time.relative if r.time and r.time.known else None,
+    units.half_width,
+    title="±",
+    tip="Half the 95 % interval of the median, relative",
 )
-# The columns whose figures are marked where something speaks against them, and what does.
-DOUBTS: dict[str, Callable[[RungRow], tuple[str, ...]]] = {
-    **dict.fromkeys(("median_s", "flops_per_s", "bytes_per_s", "share_of_limit"), lambda r: r.doubts),
-    "speedup": lambda r: r.speedup_doubts,
-    "gain": lambda r: r.gain_doubts,
-}
 
 
-def marked(name: str, text: str, row: RungRow) -> str:
-    """A figure of the column `name`, with a mark where it is to be doubted."""
-    return doubt.marked(text, DOUBTS[name](row)) if name in DOUBTS else text
+def table(rows: Sequence[RungRow]) -> Table[RungRow]:
+    return Table(COLUMNS, rows)
 
 
-def records(rows: Sequence[RungRow]) -> list[dict[str, Any]]:
-    """One dictionary a row: plain numbers in base units, None for what is not known."""
-    return [{name: value(row) for name, value, _ in COLUMNS} for row in rows]
-
-
-def to_csv(rows: Sequence[RungRow]) -> str:
-    return tables.to_csv(records(rows), [name for name, _, _ in COLUMNS])
-
-
-def to_json(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]) -> str:
+def as_json(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]) -> str:
     """The rungs, the whole models and what they were held against."""
-    limits = ladder.limits
     found = {
         "title": ladder.job.title,
         "device": ladder.job.device,
@@ -110,101 +127,11 @@ def to_json(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow])
         "flops": ladder.flops,
         "nbytes": ladder.nbytes,
         "reference": ladder.reference,
-        "limits": limits,
-        "rungs": records(rungs),
-        "models": records(models),
+        "limits": ladder.limits,
+        "rungs": records(table(rungs)),
+        "models": records(table(models)),
     }
-    return tables.to_json(found)
-
-
-def to_markdown(rows: Sequence[RungRow], columns: Sequence[Column] = COLUMNS) -> str:
-    """A pipe table of every column that has a value somewhere."""
-
-    def cell(column: Column, row: RungRow) -> str:
-        name, value, text = column
-        found = value(row)
-        return "" if found is None else marked(name, text(found), row)
-
-    kept = [column for column in columns if any(cell(column, row) for row in rows)]
-    lines = [[name.replace("_", " ") for name, _, _ in kept], ["---"] * len(kept)]
-    lines += [[cell(column, row) for column in kept] for row in rows]
-    return tables.pipes(lines)
-
-
-def terminal(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow] = ()) -> RenderableType:
-    """The table for people; ideas and why a rung has no figures stand below it."""
-    from rich.console import Group
-    from rich.text import Text
-
-    several = units.instances(row.measurement.instances for row in rungs if row.time)
-    heading = ", ".join(filter(None, (ladder.job.title, several)))
-    made: list[RenderableType] = [Text(heading, style="bold"), _table(rungs)]
-    made += [Text(line, style="dim") for line in remarks(ladder, rungs)]
-    if models:
-        heading = f"{ladder.job.model} as a whole, each rung in it at {ladder.job.node}"
-        made += [Text(heading, style="bold"), _table(models, whole=True)]
-        made += [Text(line, style="dim") for line in _reasons(models)]
-    return Group(*made)
-
-
-def _table(rows: Sequence[RungRow], whole: bool = False) -> RenderableType:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    cuda = any(row.measurement.compiled for row in rows)
-    several = len({row.case.precision for row in rows}) > 1
-    names = ["rung", *(["in"] if several else []), "result", "time", "±"]
-    if not whole:
-        names += ["GFLOP/s", "GB/s", "of limit", "error"]
-    names += ["vs ref.", "gain"]
-    # Local memory a thread, where there is any.
-    local = [
-        name
-        for name in ("stack_nbytes", "spill_nbytes")
-        if any(r.measurement.compiled.get(name) for r in rows)
-    ]
-    words = ["stack" if name == "stack_nbytes" else "spills" for name in local]
-    names += ["regs", "shared", *words, "occ."] if cuda else []
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    room = {name for name, doubts in DOUBTS.items() if any(doubts(row) for row in rows)}
-
-    def figure(name: str, text: str, row: RungRow) -> str:
-        """Where a column has a mark, figures without one stay below the others."""
-        shown = marked(name, text, row)
-        return text + " " * len(doubt.MARK) if text and shown == text and name in room else shown
-
-    for name in names:
-        left = name in ("rung", "in", "result")
-        table.add_column(name, justify="left" if left else "right", no_wrap=True)
-    for row in rows:
-        m = row.measurement
-        right = m.disposition == "ok"
-        style = "" if right else "dim" if m.disposition == "unsupported" else "bold red"
-        outcome = Text(result(row), style=style)
-        cells: list[str | Text] = [Text(label(row), style="bold" if m.case.is_reference else "")]
-        cells += [m.case.precision, outcome] if several else [outcome]
-        cells.append(figure("median_s", units.duration(row.time.value) if row.time else "", row))
-        cells.append(units.half_width(row.time.relative) if row.time and row.time.known else "")
-        if not whole:
-            flops = units.digits(row.flops_per_s / 1e9) if row.flops_per_s else ""
-            cells.append(figure("flops_per_s", flops, row))
-            nbytes = units.digits(row.bytes_per_s / 1e9) if row.bytes_per_s else ""
-            cells.append(figure("bytes_per_s", nbytes, row))
-            cells.append(figure("share_of_limit", units.percent(row.limit, 1) if row.limit else "", row))
-            cells.append(tables.exponent(m.error.rel_l2) if m.error and right else "")
-        cells.append(figure("speedup", units.times(row.speedup.value) if row.speedup else "", row))
-        gain = units.times(row.gain.value) + ("*" if row.beside else "") if row.gain else ""
-        cells.append(figure("gain", gain, row))
-        if cuda:
-            facts = m.compiled
-            cells.append(f"{facts['registers']:.0f}" if "registers" in facts else "")
-            cells += [
-                units.nbytes(facts[name]) if name in facts else "" for name in ("shared_nbytes", *local)
-            ]
-            cells.append(units.percent(facts["occupancy"], 0) if "occupancy" in facts else "")
-        table.add_row(*cells)
-    return table
+    return to_json(found)
 
 
 def label(row: RungRow) -> str:
@@ -223,6 +150,77 @@ def result(row: RungRow) -> str:
     if m.finding is not None:
         return m.finding.fault.replace("_", " ")
     return doubt.marked(WORDS.get(m.disposition, m.disposition), (*row.doubts, *m.notes))
+
+
+def gain(row: RungRow, beside: str = "*") -> str:
+    """The gain, and whether it is over what stands beside the ladder."""
+    return "" if row.gain is None else units.times(row.gain.value) + (beside if row.beside else "")
+
+
+def error(row: RungRow) -> float | None:
+    """Of what is right."""
+    m = row.measurement
+    return m.error.rel_l2 if m.error and m.disposition == "ok" else None
+
+
+def style(row: RungRow) -> str:
+    """Of how it ended."""
+    return {"ok": "", "unsupported": "dim"}.get(row.measurement.disposition, "bold red")
+
+
+def _giga(name: str, title: str) -> Column[RungRow]:
+    (column,) = pick(COLUMNS, name)
+    return replace(column, text=lambda rate: units.digits(rate / 1e9), title=title)
+
+
+_KNOWN = {column.name: column for column in COLUMNS}
+LABEL: Column[RungRow] = _word("label", cell=label, title="rung")
+RESULT: Column[RungRow] = _word("result", cell=result)
+ERROR: Column[RungRow] = replace(_KNOWN["rel_l2_error"], value=error)
+_TERMINAL = pick(
+    COLUMNS,
+    replace(LABEL, style=lambda row: "bold" if row.case.is_reference else ""),
+    "precision",
+    replace(RESULT, style=style),
+    "median_s",
+    RELATIVE,
+    _giga("flops_per_s", "GFLOP/s"),
+    _giga("bytes_per_s", "GB/s"),
+    "share_of_limit",
+    ERROR,
+    "speedup",
+    replace(_KNOWN["gain"], cell=gain),
+    *("registers", "shared_nbytes", "stack_nbytes", "spill_nbytes", "occupancy"),
+)
+_OF_RUNGS = {"flops_per_s", "bytes_per_s", "share_of_limit", "rel_l2_error"}  # a whole model has none
+
+
+def terminal(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow] = ()) -> RenderableType:
+    """The table for people; ideas and why a rung has no figures stand below it."""
+    from rich.console import Group
+    from rich.text import Text
+
+    several = units.instances(row.measurement.instances for row in rungs if row.time)
+    heading = ", ".join(filter(None, (ladder.job.title, several)))
+    made: list[RenderableType] = [Text(heading, style="bold"), _grid(rungs)]
+    made += [Text(line, style="dim") for line in remarks(ladder, rungs)]
+    if models:
+        heading = f"{ladder.job.model} as a whole, each rung in it at {ladder.job.node}"
+        made += [Text(heading, style="bold"), _grid(models, _OF_RUNGS)]
+        made += [Text(line, style="dim") for line in _reasons(models)]
+    return Group(*made)
+
+
+def _grid(rows: Sequence[RungRow], without: Collection[str] = ()) -> Grid:
+    """Compiled rungs have figures of their own, and local memory a thread where there is any."""
+    left_out = set(without)
+    if len({row.case.precision for row in rows}) == 1:
+        left_out.add("precision")
+    facts = [row.measurement.compiled for row in rows]
+    if not any(facts):
+        left_out |= {"registers", "shared_nbytes", "occupancy"}
+    left_out |= {name for name in ("stack_nbytes", "spill_nbytes") if not any(f.get(name) for f in facts)}
+    return Grid(Table([column for column in _TERMINAL if column.name not in left_out], rows))
 
 
 def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:

@@ -13,8 +13,10 @@ import msgspec
 
 from bench.profile.events import Activity, Counters, Events
 from bench.profile.records import CaseProfile
+from bench.profile.show import columns as kinds
 from bench.profile.show import names as profile_names
-from bench.profile.show.tables import Column, Table
+from bench.profile.show.columns import ProfileTable
+from bench.show.table import Table
 
 SHARES = ("compute_share", "warps_share")
 TOTALS = tuple(name for name in Counters.__struct_fields__ if name not in SHARES)
@@ -89,16 +91,16 @@ def together(kernels: Iterable[Activity]) -> Counters | None:
 
 
 COLUMNS = (
-    Column("launches", "kernels", "count"),
-    Column("dram_read_nbytes", "DRAM read", "nbytes"),
-    Column("dram_write_nbytes", "DRAM written", "nbytes"),
-    Column("l2_nbytes", "through L2", "nbytes"),
-    Column("load_sectors", "sectors a load", "factor"),
-    Column("store_sectors", "sectors a store", "factor"),
-    Column("scattered", "of side by side", "factor"),
-    Column("compute_share", "SM busy", "share"),
-    Column("warps_share", "warps", "share"),
-    Column("name", "name"),
+    kinds.count("launches", "kernels"),
+    kinds.nbytes("dram_read_nbytes", "DRAM read"),
+    kinds.nbytes("dram_write_nbytes", "DRAM written"),
+    kinds.nbytes("l2_nbytes", "through L2"),
+    kinds.factor("load_sectors", "sectors a load"),
+    kinds.factor("store_sectors", "sectors a store"),
+    kinds.factor("scattered", "of side by side"),
+    kinds.share("compute_share", "SM busy"),
+    kinds.share("warps_share", "warps"),
+    kinds.words("name", "name"),
 )
 NOTE = (
     "Counted by ncu in one pass of its own, each kernel alone and with empty caches: bytes and accesses are "
@@ -107,7 +109,7 @@ NOTE = (
 )
 
 
-def table(made: CaseProfile, events: Events) -> Table:
+def table(made: CaseProfile, events: Events) -> ProfileTable:
     """A line a kernel's name, of one pass: the longest first; no line where nothing was counted."""
     runs = {a.run for a in events.activities if a.counters is not None and a.run is not None}
     members: dict[str, list[Activity]] = {}
@@ -117,7 +119,7 @@ def table(made: CaseProfile, events: Events) -> Table:
     rows = [_row(name, its, found) for name, its in members.items() if (found := together(its)) is not None]
     rows.sort(key=lambda row: -sum(activity.time_ns for activity in members[row["name"]]))
     title = f"Counted by the hardware in one pass of {made.case.words}"
-    return Table("counters", title, COLUMNS, tuple(rows), (NOTE,))
+    return Table(COLUMNS, tuple(rows), title, (NOTE,), "counters")
 
 
 def _row(name: str, its: Sequence[Activity], found: Counters) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from typing import Any
 from bench.profile import api as profile_api
 from bench.profile.events import Activity, ApiCall, Events, Interval
 from bench.profile.records import CaseProfile
+from bench.profile.show import columns as kinds
+from bench.profile.show.columns import ProfileTable
 from bench.profile.show.lines import device_events, in_window
-from bench.profile.show.tables import Column, Table
+from bench.show.table import Table
 
 _KERNELS = {"conv": ("Conv",), "fc": ("Gemm", "MatMul"), "maxpool": ("MaxPool",)}
 _COPIES = {"htod": "HtoD", "dtoh": "DtoH"}
@@ -60,16 +62,16 @@ def _fused(op_type: str) -> str:
     return ""
 
 
-def table(rows: Sequence[dict[str, Any]], passes: int) -> Table:
+def table(rows: Sequence[dict[str, Any]], passes: int) -> ProfileTable:
     """AlexNet's table of the course report: batch × (copies, kernels by layer, API calls), one line a `row`,
     backend by backend. Where no case ran on a GPU, which alone has copies and calls, their columns are left
     out."""
     gpu = any(not _on_a_cpu(line) for line in rows)
-    columns = [Column("backend", "backend"), Column("batch", "batch", "count")]
+    columns = [kinds.words("backend", "backend"), kinds.count("batch", "batch")]
     for key in _COLUMNS if gpu else _KERNELS:
         title = _TITLES.get(key, key)
-        columns.append(Column(f"{key}_ns", title, "ns"))
-        columns.append(Column(f"{key}_calls", "calls", "count"))
+        columns.append(kinds.duration(f"{key}_ns", title))
+        columns.append(kinds.count(f"{key}_calls", "calls"))
     names = [column.name for column in columns]
     backends = list(dict.fromkeys(line["backend"] for line in rows))
     rows = sorted(rows, key=lambda line: (backends.index(line["backend"]), line["batch"]))
@@ -93,7 +95,7 @@ def table(rows: Sequence[dict[str, Any]], passes: int) -> Table:
             "first run."
         )
     shown = tuple({name: line[name] for name in names} for line in rows)
-    return Table("report", "Time by batch size, from creation to close", tuple(columns), shown, tuple(notes))
+    return Table(columns, shown, "Time by batch size, from creation to close", tuple(notes), "report")
 
 
 def _on_a_cpu(line: dict[str, Any]) -> bool:

@@ -17,10 +17,12 @@ from bench.ladder.records import Limits
 from bench.profile.events import Activity, Counters, Events, Interval
 from bench.profile.measure import counters as profile_counters
 from bench.profile.records import CaseProfile, Operator
+from bench.profile.show import columns as kinds
 from bench.profile.show import lines as profile_lines
 from bench.profile.show import names as profile_names
 from bench.profile.show import sentences as profile_sentences
-from bench.profile.show.tables import Column, Table
+from bench.profile.show.columns import ProfileColumn, ProfileTable
+from bench.show.table import Table
 from bench.words import units
 
 
@@ -145,33 +147,33 @@ def rate_of(limits: Limits, made: CaseProfile) -> float:
 
 
 COLUMNS = (
-    Column("nodes", "nodes"),
-    Column("op_type", "operator"),
-    Column("time_ns", "a pass", "ns"),
-    Column("launches", "kernels", "count"),
-    Column("launch_ns", "launch call", "ns"),
-    Column("blocks", "blocks", "count"),
-    Column("flops_per_s", "FLOP/s", "rate"),
-    Column("bytes_per_s", "B/s", "rate"),
-    Column("roof", "of the roof", "share"),
-    Column("sentence", "diagnosis"),
+    kinds.words("nodes", "nodes"),
+    kinds.words("op_type", "operator"),
+    kinds.duration("time_ns", "a pass"),
+    kinds.count("launches", "kernels"),
+    kinds.duration("launch_ns", "launch call"),
+    kinds.count("blocks", "blocks"),
+    kinds.rate("flops_per_s", "FLOP/s"),
+    kinds.rate("bytes_per_s", "B/s"),
+    kinds.share("roof", "of the roof"),
+    kinds.words("sentence", "diagnosis"),
 )
 # What the hardware counted, where it did.
 COUNTED = (
-    Column("nbytes", "bytes needed", "nbytes"),
-    Column("dram_nbytes", "DRAM bytes", "nbytes"),
-    Column("moved", "of needed", "factor"),
-    Column("load_sectors", "sectors a load", "factor"),
-    Column("scattered", "of side by side", "factor"),
-    Column("warps_share", "warps", "share"),
+    kinds.nbytes("nbytes", "bytes needed"),
+    kinds.nbytes("dram_nbytes", "DRAM bytes"),
+    kinds.factor("moved", "of needed"),
+    kinds.factor("load_sectors", "sectors a load"),
+    kinds.factor("scattered", "of side by side"),
+    kinds.share("warps_share", "warps"),
 )
 
 
-def table(made: CaseProfile, events: Events, limits: Limits | None) -> Table:
+def table(made: CaseProfile, events: Events, limits: Limits | None) -> ProfileTable:
     """The findings of a case."""
     rows: list[dict[str, Any]] = []
     found = findings(made, events, limits)
-    columns: tuple[Column, ...] = COLUMNS
+    columns: tuple[ProfileColumn, ...] = COLUMNS
     if made.device == "cpu":
         columns = tuple(replace(c, title="steps") if c.name == "launches" else c for c in COLUMNS)
     if any(finding.counters is not None for finding in found):
@@ -189,7 +191,7 @@ def table(made: CaseProfile, events: Events, limits: Limits | None) -> Table:
             f"{units.si(limits.bytes_per_s, 'B/s')} ({limits.copied_by}). Rates count the least work and "
             "traffic that the operator needs.",
         )
-    return Table("findings", f"What holds {made.case.words} back", columns, tuple(rows), notes)
+    return Table(columns, tuple(rows), f"What holds {made.case.words} back", notes, "findings")
 
 
 def _name(event: Activity | Interval) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -28,12 +28,13 @@ from bench.profile.show import lines as profile_lines
 from bench.profile.show import output as profile_output
 from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import tables as profile_tables
+from bench.profile.show.columns import ProfileTable, named
 from bench.profile.show.names import short
-from bench.profile.show.tables import Table
 from bench.results.rows import title
 from bench.results.store import write_atomically
 from bench.show import draw
 from bench.show.report_files import Pictures, link, templates
+from bench.show.table import with_headings
 from bench.words import units
 from kernels.errors import InputError
 
@@ -103,7 +104,7 @@ def section(
     fine = [made for made in measurements if made.disposition == "ok"]
     events = {made.case.key: events_in(folder.path, made) for made in fine}
     name = _subject(profile)
-    found: list[Table] = []
+    found: list[ProfileTable] = []
     parts: tuple[Part, ...] = ()
     if is_table(profile):
         rows = [profile_course.row(made, events[made.case.key]) for made in fine]
@@ -119,7 +120,7 @@ def section(
         title=heading,
         command=profile.command,
         taken=taken(profile, fine),
-        tables=tuple(profile_output.to_markdown([table], 3) for table in found),
+        tables=tuple(with_headings([table], 3) for table in found),
         charts=charts,
         parts=parts,
         devices=tuple({made.device: None for made in fine}),
@@ -149,7 +150,7 @@ def part(profile: Profile, made: CaseProfile, events: Events) -> Part:
     return Part(
         title=made.case.words,
         summary=summary(made),
-        tables=tuple(profile_output.to_markdown([_shortened(table)], 4) for table in found),
+        tables=tuple(with_headings([named(table, _short)], 4) for table in found),
         remarks=tuple(profile_remarks.remarks(made)),
     )
 
@@ -213,7 +214,10 @@ def render(profiles: Sequence[Profile], sections: Sequence[Section], heading: st
     )
 
 
-def _first(table: Table) -> Table:
+_short = partial(short, most=profile_output.NAME_WIDTH)
+
+
+def _first(table: ProfileTable) -> ProfileTable:
     """The lines that take 90 % of the time, and SHOWN at least; what is left is counted."""
     so_far, most = 0.0, 0
     for row in table.rows:
@@ -223,15 +227,7 @@ def _first(table: Table) -> Table:
         most += 1
     left = len(table.rows) - most
     notes = (*table.notes, *([f"{left} more lines take {1 - so_far:.2%}."] if left else []))
-    return Table(table.key, table.title, table.columns, table.rows[:most], notes)
-
-
-def _shortened(table: Table) -> Table:
-    """Kernels by their short names."""
-    rows = tuple(
-        {**row, "name": short(row["name"], 60)} if row.get("name") is not None else row for row in table.rows
-    )
-    return Table(table.key, table.title, table.columns, rows, table.notes)
+    return replace(table, rows=table.rows[:most], notes=notes)
 
 
 def _draw(

@@ -16,7 +16,7 @@ from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from bench.charts import Chart
-    from bench.profile.show.tables import Table
+    from bench.profile.show.columns import ProfileTable
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def show(folder: ProfileFolder, format: str, layers: bool = False) -> tuple[str,
     return (machine(folder.header),)
 
 
-def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> list[Table]:
+def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> list[ProfileTable]:
     """The tables that were asked for, case by case those of events; none where no case went well."""
     from bench.profile.measure import counters as profile_counters
     from bench.profile.show import course as profile_course
@@ -47,7 +47,7 @@ def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown:
     from bench.profile.show import tables as profile_tables
 
     fine = [made for made in measurements if made.disposition == "ok"]
-    found: list[Table] = []
+    found: list[ProfileTable] = []
     rows = []
     if not fine:
         return found
@@ -80,14 +80,15 @@ def print_tables(folder: ProfileFolder, measurements: Sequence[CaseProfile], sho
     from bench.commands.terminal import console
     from bench.profile.show import output as profile_output
     from bench.profile.show import remarks as profile_remarks
+    from bench.show.table import to_csv, with_headings
 
     found = tables_of(folder, measurements, shown)
     if shown.format == "csv":
-        sys.stdout.write("\n".join(profile_output.to_csv(table) for table in found))
+        sys.stdout.write("\n".join(map(to_csv, found)))
     elif shown.format == "json":
         sys.stdout.write(profile_output.to_json(folder.header, measurements, found))
     elif shown.format == "md":
-        sys.stdout.write(profile_output.to_markdown(found))
+        sys.stdout.write(with_headings(found))
     else:
         out = console()
         out.print(profile_output.terminal(found, not shown.full_names, out.width))
@@ -106,7 +107,7 @@ def export(
 ) -> tuple[Callable[[], list[Chart]], Callable[[], dict[str, str]]]:
     """Its charts, and its tables as CSV by the name of the file."""
     from bench.charts import profile as profile_charts
-    from bench.profile.show.output import to_csv
+    from bench.show.table import to_csv
 
     fine = _fine(folder)
     if not fine:

@@ -1,20 +1,20 @@
 """A profile as tables: what the device did and what was called, in nvprof's form, and the parts of the wall.
 
-A table is data (title, columns, rows of plain numbers in base units); bench.profile.show.output shows it in a
-terminal, as CSV, JSON or Markdown, and the window shows it in its own way.
+A table is data (bench.show.table), whose rows hold plain numbers in base units by the columns' names.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from bench.profile import api as profile_api
 from bench.profile import parts as profile_parts
 from bench.profile.events import Events
 from bench.profile.records import CaseProfile
+from bench.profile.show import columns as kinds
+from bench.profile.show.columns import ProfileTable
 from bench.profile.show.lines import (
     By,
     Line,
@@ -25,46 +25,24 @@ from bench.profile.show.lines import (
     most_words,
     overlap_words,
 )
-
-Kind = Literal["text", "ns", "share", "count", "nbytes", "seconds", "rate", "factor"]
-
-
-@dataclass(frozen=True)
-class Column:
-    """name: as in CSV and JSON, with its unit; title: for people; kind: what the value is."""
-
-    name: str
-    title: str
-    kind: Kind = "text"
-
-
-@dataclass(frozen=True)
-class Table:
-    """rows: by the columns' names; None for what is not known. notes: what a reader must know."""
-
-    key: str
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[dict[str, Any], ...]
-    notes: tuple[str, ...] = ()
-
+from bench.show.table import Table
 
 LINE_COLUMNS = (
-    Column("share", "time %", "share"),
-    Column("time_ns", "time", "ns"),
-    Column("calls", "calls", "count"),
-    Column("mean_ns", "avg", "ns"),
-    Column("min_ns", "min", "ns"),
-    Column("median_ns", "med", "ns"),
-    Column("max_ns", "max", "ns"),
-    Column("std_ns", "std", "ns"),
-    Column("name", "name"),
+    kinds.share("share", "time %"),
+    kinds.duration("time_ns", "time"),
+    kinds.count("calls", "calls"),
+    kinds.duration("mean_ns", "avg"),
+    kinds.duration("min_ns", "min"),
+    kinds.duration("median_ns", "med"),
+    kinds.duration("max_ns", "max"),
+    kinds.duration("std_ns", "std"),
+    kinds.words("name", "name"),
 )
 
 
 def activities(
     made: CaseProfile, events: Events, by: By = "name", window: str = "pass", match: str = ""
-) -> Table:
+) -> ProfileTable:
     """What the device did (on a CPU: the model's steps), in nvprof's form. match: only names that hold it."""
     what = "GPU activities" if events.activities else "Steps"
     shown = device_events(in_window(events, window))
@@ -81,7 +59,7 @@ def activities(
     )
 
 
-def calls(made: CaseProfile, events: Events, window: str = "pass", match: str = "") -> Table:
+def calls(made: CaseProfile, events: Events, window: str = "pass", match: str = "") -> ProfileTable:
     """Calls into CUDA, in nvprof's form: those that the program made itself, each variant by its own name."""
     found = lines(
         profile_api.outermost(in_window(events, window).calls), lambda call: profile_api.bare(call.name)
@@ -104,7 +82,7 @@ WINDOW_WORDS = {
 }
 
 
-def breakdown(profiles: Sequence[CaseProfile], window: str = "pass") -> Table:
+def breakdown(profiles: Sequence[CaseProfile], window: str = "pass") -> ProfileTable:
     """One line a case: the wall of a profiled pass in parts that add up to it, and the unprofiled median."""
     shown = [(made, found) for made in profiles if (found := made.breakdown(window)) is not None]
     keys: dict[str, None] = {}
@@ -129,14 +107,14 @@ def breakdown(profiles: Sequence[CaseProfile], window: str = "pass") -> Table:
             }
         )
     columns = (
-        Column("backend", "backend"),
-        Column("batch", "batch", "count"),
-        Column("wall_ns", "wall", "ns"),
-        Column("profiled_ns", "median", "ns"),
-        Column("unprofiled_ns", "unprofiled", "ns"),
-        Column("profilers_ns", "profiler's", "ns"),
-        Column("rest_share", "rest %", "share"),
-        *(Column(f"{column_name(key)}_ns", profile_parts.label(key), "ns") for key in ordered),
+        kinds.words("backend", "backend"),
+        kinds.count("batch", "batch"),
+        kinds.duration("wall_ns", "wall", idle=True),
+        kinds.duration("profiled_ns", "median", idle=True),
+        kinds.duration("unprofiled_ns", "unprofiled", idle=True),
+        kinds.duration("profilers_ns", "profiler's", idle=True),
+        kinds.share("rest_share", "rest %"),
+        *(kinds.duration(f"{column_name(key)}_ns", profile_parts.label(key), idle=True) for key in ordered),
     )
     title = (
         "A profiled pass in parts" if window == "pass" else f"{WINDOW_WORDS[window].capitalize()} in parts"
@@ -146,7 +124,7 @@ def breakdown(profiles: Sequence[CaseProfile], window: str = "pass") -> Table:
         "and of unprofiled passes; their difference is the profiler's, and where it is negative, passes "
         "differ by more than the profiler costs.",
     )
-    return Table("breakdown", title, columns, tuple(rows), notes if window == "pass" else ())
+    return Table(columns, tuple(rows), title, notes if window == "pass" else (), "breakdown")
 
 
 def column_name(key: str) -> str:
@@ -156,7 +134,7 @@ def column_name(key: str) -> str:
     return profile_parts.label(key).replace(" ", "_")
 
 
-def cold(profiles: Sequence[CaseProfile], all_batches: bool = True) -> Table:
+def cold(profiles: Sequence[CaseProfile], all_batches: bool = True) -> ProfileTable:
     """The phases of each case's cold start, in order; or of each backend's at its smallest batch alone."""
     if not all_batches:
         least = {made.case.backend: made for made in sorted(profiles, key=lambda m: -m.case.batch)}
@@ -174,17 +152,17 @@ def cold(profiles: Sequence[CaseProfile], all_batches: bool = True) -> Table:
         for mark in made.cold
     ]
     columns = (
-        Column("backend", "backend"),
-        Column("batch", "batch", "count"),
-        Column("phase", "phase"),
-        Column("start_ns", "from", "ns"),
-        Column("time_ns", "time", "ns"),
-        Column("text", ""),
+        kinds.words("backend", "backend"),
+        kinds.count("batch", "batch"),
+        kinds.words("phase", "phase"),
+        kinds.duration("start_ns", "from"),
+        kinds.duration("time_ns", "time"),
+        kinds.words("text", ""),
     )
-    return Table("cold", "Cold start, from the start of the process", columns, tuple(rows))
+    return Table(columns, tuple(rows), "Cold start, from the start of the process", key="cold")
 
 
-def process(profiles: Sequence[CaseProfile]) -> Table:
+def process(profiles: Sequence[CaseProfile]) -> ProfileTable:
     """What each case's process used, as /usr/bin/time tells it."""
     rows = []
     for made in profiles:
@@ -204,20 +182,20 @@ def process(profiles: Sequence[CaseProfile]) -> Table:
             }
         )
     columns = (
-        Column("backend", "backend"),
-        Column("batch", "batch", "count"),
-        Column("real_s", "real", "seconds"),
-        Column("user_s", "user", "seconds"),
-        Column("system_s", "sys", "seconds"),
-        Column("max_rss_nbytes", "peak resident", "nbytes"),
-        Column("minor_faults", "minor faults", "count"),
-        Column("major_faults", "major faults", "count"),
-        Column("gpu_peak_nbytes", "GPU peak", "nbytes"),
+        kinds.words("backend", "backend"),
+        kinds.count("batch", "batch"),
+        kinds.seconds("real_s", "real"),
+        kinds.seconds("user_s", "user"),
+        kinds.seconds("system_s", "sys"),
+        kinds.nbytes("max_rss_nbytes", "peak resident"),
+        kinds.count("minor_faults", "minor faults"),
+        kinds.count("major_faults", "major faults"),
+        kinds.nbytes("gpu_peak_nbytes", "GPU peak"),
     )
     notes = "Of the whole worker: the unprofiled timing and the profiler are in it."
     if any(row["gpu_peak_nbytes"] is not None for row in rows):
         notes += " The GPU's peak is how far its used memory rose."
-    return Table("process", "Whole program", columns, tuple(rows), (notes,))
+    return Table(columns, tuple(rows), "Whole program", (notes,), "process")
 
 
 def _nothing(match: str) -> str:

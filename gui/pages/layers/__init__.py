@@ -174,7 +174,7 @@ class LayersPage(Page):
 
     def restyle(self) -> None:
         self._shown = None
-        self.table.source.theme = self.theming.theme
+        self.table.theme = self.theming.theme
         self.graph.restyle(self.theming.theme)
 
     def _show(self, beside: Sequence[Measurement], focus: Measurement, every: Sequence[Measurement]) -> None:
@@ -190,7 +190,7 @@ class LayersPage(Page):
         scale = self._scale(rows, focus, colour)
         self.legend.show_scale(scale)
         self.graph.show_looks({r.layer.output: self._look(r, colour, scale) for r in rows if r.layer.output})
-        self.table.show_rows(rows, layer_rows.columns(beside, focus))
+        self.table.show_table(layer_rows.table(beside, focus))
         self.graph.select(self.state.layer)
         self.table.follow(self.state.layer)
         self.ladder_action.setEnabled(self._layer() is not None)

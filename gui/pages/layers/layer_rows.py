@@ -7,9 +7,9 @@ its; times are shown of all.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 
@@ -17,6 +17,7 @@ from bench.results import doubt
 from bench.results.records import ErrorStats, Layer, Measurement
 from bench.results.rows import label
 from bench.show import tables
+from bench.show.table import Column, Table
 from bench.words import units
 
 
@@ -52,17 +53,6 @@ class LayerRow:
         """`amount` (FLOPs, bytes) a second; None where there is nothing to do or no time."""
         time_ns = self.layer.time_ns
         return amount / time_ns * 1e9 if time_ns and amount else None
-
-
-@dataclass(frozen=True)
-class LayerColumn:
-    """heading: as shown; name: as in CSV, with the unit; value: what is sorted and copied; text: as shown."""
-
-    heading: str
-    name: str
-    value: Callable[[LayerRow], Any]
-    text: Callable[[Any], str] = str
-    tip: str = ""
 
 
 def contender(measurement: Measurement) -> str:
@@ -155,45 +145,34 @@ def edges(layers: Sequence[Layer]) -> tuple[list[str], list[tuple[str, str]]]:
     return list(inputs), found
 
 
-def columns(measurements: Sequence[Measurement], focus: Measurement) -> list[LayerColumn]:
+def table(measurements: Sequence[Measurement], focus: Measurement) -> Table[LayerRow]:
     """What the layer is, its time on each contender, then figures of the one in focus."""
-    who = contender(focus)
-    own = doubt.own(focus)
+    who, own = contender(focus), doubt.own(focus)
     reference = next((m for m in measurements if m.case.backend == focus.reference and m is not focus), None)
     held = (*own, *(doubt.of(contender(reference), doubt.own(reference)) if reference else ()))
-
-    def marked(text: Callable[[Any], str], doubts: tuple[str, ...] = own) -> Callable[[Any], str]:
-        return lambda value: doubt.marked(text(value), doubts)
-
-    return [
-        LayerColumn("#", "place", lambda r: r.place, str, "in the order they run"),
-        LayerColumn("layer", "layer", lambda r: r.name or None, str, "ONNX nodes that run as one step"),
-        LayerColumn("op", "op_type", lambda r: r.layer.op_type),
-        LayerColumn("output shape", "shape", lambda r: r.layer.shape or None, shape_text),
+    figure = partial(Column[LayerRow], doubts=lambda _: own)
+    columns = (
+        Column("place", title="#", tip="in the order they run"),
+        Column("layer", lambda r: r.name or None, left=True, tip="ONNX nodes that run as one step"),
+        Column("op_type", lambda r: r.layer.op_type, title="op", left=True),
+        Column("shape", lambda r: r.layer.shape or None, shape_text, title="output shape", left=True),
         *(_time_column(contender(m), doubt.own(m)) for m in measurements),
-        LayerColumn(
-            "share", "share", lambda r: r.share, marked(lambda v: units.percent(v, 1)), f"of {who}'s time"
-        ),
-        LayerColumn(
-            "speed-up",
-            "speedup",
-            lambda r: r.speedup,
-            marked(units.times, held),
-            doubt.told("the reference's time over its own", held),
-        ),
-        LayerColumn(
-            "GFLOP/s", "gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), marked(units.digits), who
-        ),
-        LayerColumn("GB/s", "gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), marked(units.digits), who),
-        LayerColumn("kernel", "rung", lambda r: kernel(r.layer), str, f"{who}; timed: the fastest here"),
-        *_error_columns("isolated", "fed right inputs"),
-        *_error_columns("propagated", "fed what it computed before"),
-        LayerColumn("parameters", "parameters", lambda r: r.layer.parameters or None, "{:,}".format),
-        LayerColumn("FLOPs", "flops", lambda r: r.layer.flops or None, lambda v: units.si(v)),
-        LayerColumn(
-            "bytes", "nbytes", lambda r: r.layer.nbytes or None, units.nbytes, "read and written, at least"
-        ),
-    ]
+        figure("share", text=lambda v: units.percent(v, 1), tip=f"of {who}'s time"),
+        Column("speedup", None, units.times, lambda _: held, "speed-up",
+               doubt.told("the reference's time over its own", held)),
+        figure("gflops_per_s", lambda r: _giga(r.rate(r.layer.flops)), units.digits, title="GFLOP/s",
+               tip=who),
+        figure("gb_per_s", lambda r: _giga(r.rate(r.layer.nbytes)), units.digits, title="GB/s", tip=who),
+        Column("rung", lambda r: kernel(r.layer), title="kernel", left=True,
+               tip=f"{who}; timed: the fastest here"),
+        *(replace(column, text=error_text) if column.name.endswith("_rel_l2") else column
+          for kind in tables.ERRORS.values() for column in kind),
+        Column("parameters", lambda r: r.layer.parameters or None),
+        Column("flops", lambda r: r.layer.flops or None, units.si, title="FLOPs"),
+        Column("nbytes", lambda r: r.layer.nbytes or None, units.nbytes, title="bytes",
+               tip="read and written, at least"),
+    )  # fmt: skip
+    return Table(columns, rows(measurements, focus))
 
 
 def kernel(layer: Layer) -> str | None:
@@ -202,34 +181,16 @@ def kernel(layer: Layer) -> str | None:
     return f"{layer.rung}{told}" if layer.rung else None
 
 
-def _time_column(name: str, doubts: tuple[str, ...]) -> LayerColumn:
+def _time_column(name: str, doubts: tuple[str, ...]) -> Column[LayerRow]:
     """Of one measurement, whose doubts are its layers' too."""
-    return LayerColumn(
-        name,
+    return Column(
         f"{name} time_s",
         lambda r: None if name not in r.times_ns else r.times_ns[name] * 1e-9,
-        lambda v: doubt.marked(units.si(v, "s"), doubts),
+        tables.seconds,
+        lambda _: doubts,
+        name,
         doubt.told(f"time of the layer on {name}", doubts),
     )
-
-
-def _error_columns(kind: str, how: str) -> list[LayerColumn]:
-    def part(field: str) -> Callable[[LayerRow], Any]:
-        return lambda row: getattr(getattr(row.layer, kind), field, None)
-
-    return [
-        LayerColumn(
-            f"{kind} error", f"{kind}_rel_l2", part("rel_l2"), error_text, f"relative L2 error, {how}"
-        ),
-        LayerColumn("ok", f"{kind}_ok", part("ok"), lambda v: "✓" if v else "✕", "within the bound"),
-        LayerColumn(
-            "× reference's",
-            f"{kind}_ratio",
-            part("ratio"),
-            units.times,
-            "error over the reference's own error",
-        ),
-    ]
 
 
 def _giga(value: float | None) -> float | None:
@@ -264,18 +225,3 @@ def verdict(error: ErrorStats) -> str:
     if error.ok:
         return f"{error_text(error.rel_l2)}, within {error_text(error.bound)}"
     return f"{error_text(error.rel_l2)}, {error.reason or 'out of bounds'}"
-
-
-def to_csv(rows: Sequence[LayerRow], columns: Sequence[LayerColumn]) -> str:
-    """Plain numbers in the units that the names tell; what is not known is empty."""
-    items = [
-        {c.name: "x".join(map(str, v)) if isinstance(v := c.value(r), tuple) else v for c in columns}
-        for r in rows
-    ]
-    return tables.to_csv(items, [column.name for column in columns])
-
-
-def to_markdown(rows: Sequence[LayerRow], columns: Sequence[LayerColumn]) -> str:
-    lines = [[c.heading for c in columns], ["---"] * len(columns)]
-    lines += [["" if (v := c.value(r)) is None else c.text(v) for c in columns] for r in rows]
-    return "".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |\n" for line in lines)

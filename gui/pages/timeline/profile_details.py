@@ -22,12 +22,12 @@ from bench.profile.records import CaseProfile, Profile
 from bench.profile.show import findings as profile_findings
 from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import tables as profile_tables
-from bench.profile.show.tables import Table
+from bench.profile.show.columns import ProfileTable
 from gui.base.background import Background
 from gui.base.theme import Theming
 from gui.pages.timeline.cold_view import ColdView
 from gui.pages.timeline.parts_view import PartsView
-from gui.pages.timeline.profile_table import ProfileTable
+from gui.pages.timeline.profile_table import ProfileView
 from gui.pages.timeline.profile_tables_view import ProfileTables
 from gui.plots.chart import ChartView
 from gui.sessions.profile_state import Read
@@ -57,8 +57,8 @@ class ProfileDetails(QTabWidget):
         self.tables = ProfileTables(theming, background)
         self.parts = PartsView(theming)
         self.cold = ColdView(theming)
-        self.process = ProfileTable(theming, "Whole program")
-        self.findings = ProfileTable(theming, "Diagnosis", wrap=True)
+        self.process = ProfileView(theming, "Whole program")
+        self.findings = ProfileView(theming, "Diagnosis", wrap=True)
         self.roofline = ChartView(
             theming, "Each operator stands here under what this machine was measured to reach."
         )
@@ -167,7 +167,7 @@ class ProfileDetails(QTabWidget):
     def _diagnose(self, profile: Profile, read: Read) -> None:
         limits = profile.limits.get(read.case.device)
 
-        def work() -> tuple[Table, Chart | None]:
+        def work() -> tuple[ProfileTable, Chart | None]:
             return (
                 profile_findings.table(read.case, read.events, limits),
                 charts.roofline(profile, read.case, read.events, limits),
@@ -175,7 +175,7 @@ class ProfileDetails(QTabWidget):
 
         self._background.start("diagnosis", work, self._show_findings)
 
-    def _show_findings(self, found: tuple[Table, Chart | None]) -> None:
+    def _show_findings(self, found: tuple[ProfileTable, Chart | None]) -> None:
         table, chart = found
         self.roofline.show_chart(chart)
         self.findings.show_table(table)

@@ -23,10 +23,10 @@ from bench.profile import api as profile_api
 from bench.profile.events import Event
 from bench.profile.show import lines as profile_lines
 from bench.profile.show import tables as profile_tables
-from bench.profile.show.tables import Table
+from bench.profile.show.columns import ProfileTable
 from gui.base.background import Background
 from gui.base.theme import Theming
-from gui.pages.timeline.profile_table import ProfileTable
+from gui.pages.timeline.profile_table import ProfileView
 from gui.sessions.profile_state import Read
 from gui.widgets.labels import Elided, Label
 
@@ -49,8 +49,8 @@ class _Wanted:
 class _Found:
     """The tables, and the first event of each of their lines by ("device" or "call", name)."""
 
-    activities: Table | None
-    calls: Table | None
+    activities: ProfileTable | None
+    calls: ProfileTable | None
     first: dict[tuple[str, str], Event] = field(default_factory=dict)
 
 
@@ -88,9 +88,9 @@ class ProfileTables(QWidget):
             bar.addWidget(box)
         bar.addWidget(self.filter)
         bar.addStretch(1)
-        self.activities = ProfileTable(theming, "GPU activities")
+        self.activities = ProfileView(theming, "GPU activities")
         self.activities.picked.connect(self._on_picked)
-        self.calls = ProfileTable(theming, "API calls")
+        self.calls = ProfileView(theming, "API calls")
         self.calls.picked.connect(self._on_picked_call)
         self._heads: dict[str, tuple[QLabel, Elided, QLabel]] = {}
         for number, words in enumerate(("GP&U activities", "AP&I calls")):
@@ -143,7 +143,7 @@ class ProfileTables(QWidget):
         title, note, _ = self._heads[key]
         return f"{title.text()}: {note.text()}"
 
-    def _side(self, key: str, table: ProfileTable) -> QWidget:
+    def _side(self, key: str, table: ProfileView) -> QWidget:
         title, note, more = Label(), Elided(), Label()
         title.setProperty("role", "heading")
         note.setProperty("role", "muted")
