@@ -35,9 +35,9 @@ app = typer.Typer(
 )
 # Those that measure lie with what they measure, found by their file.
 _MEASURING = [
-    importlib.import_module(f"bench.{path.parent.name}.command").COMMAND
+    importlib.import_module(f"bench.{path.parent.name}.cli").COMMAND
     for place in bench.__path__
-    for path in Path(place).glob("*/command.py")
+    for path in Path(place).glob("*/cli.py")
 ]
 for command in sorted([*_MEASURING, export, selfcheck], key=lambda command: command.__name__):
     app.command()(command)
@@ -66,10 +66,10 @@ def default(context: typer.Context) -> None:
         from gui.shell.app import run
 
         raise typer.Exit(run())
-    from bench.comparison import command
+    from bench.comparison import cli
 
     print(f"{problem}; here is the default comparison in the terminal", file=sys.stderr)
-    raise typer.Exit(command.default())
+    raise typer.Exit(cli.default())
 
 
 # The one usage error of typer that is public tells the class of all of them.

@@ -53,7 +53,7 @@
   `bench.run.client`: drives it by subprocess and writes the folder (`bench.results.results_file`: its lines).
 - `bench.kinds`: what comparisons, ladders and profiles have in common; `bench.comparison`: what a comparison
   is among them. Which kinds there are is found by their files, `bench/*/kind.py`; their commands,
-  `bench/*/command.py`.
+  `bench/*/cli.py`.
 - `bench.charts`: records → chart definitions (data), each with a sentence (`findings`) and its small
   print (`footer`); `charts.lay_over` puts a second run's lines into them. `bench.show.draw`
   (`draw_panels`, `draw_together`): matplotlib. `bench.show.table`: a table as data, and as

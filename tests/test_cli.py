@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import main
-from bench.comparison import command as compare
+from bench.comparison import cli as compare
 from bench.comparison.kind import KIND as COMPARISON
 from bench.comparison.kind import RunFolder
 from bench.results.records import Case, Job, Measurement

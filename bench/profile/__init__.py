@@ -8,7 +8,7 @@ process used is the case's alone.
   Interval, Mark, all on the worker's perf_counter from the start of its process; reaches nothing but
   msgspec), `bench.profile.plan`, `bench.profile.kind` (what a profile
   is among the kinds of run: `profile.json`, `results.jsonl`), `bench.profile.event_files`
-  (`events/<case>.jsonl.gz`), `bench.profile.command`.
+  (`events/<case>.jsonl.gz`), `bench.profile.cli`.
 - In the worker, `bench.profile.measure.runner`: a cold start told apart (`bench.profile.measure.cold`),
   samples and end-to-end passes without any profiler, then `bench.profile.measure.session`: a session from
   its creation to its close under the profilers, put together by `bench.profile.measure.merge`.

@@ -56,18 +56,13 @@ def _context() -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     # What the main module has loaded each of them loads again.
-    ours = [
-        name
-        for name in sys.modules
-        if name == "typer" or name.startswith("bench.commands.") or name.endswith(".command")
-    ]
+    ours = [name for name in sys.modules if name == "typer" or _command(name)]
     context.set_forkserver_preload([*ours, "bench.show.draw_ready"])
     return context
 
 
 def _command(module: str) -> bool:
-    """Whether it is the command of a kind of run."""
-    return module.startswith("bench.") and module.endswith(".command")
+    return module.startswith("bench.commands.") or (module.startswith("bench.") and module.endswith(".cli"))
 
 
 def _deaf() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import main
-from bench.comparison import command as compare
+from bench.comparison import cli as compare
 from bench.comparison.kind import KIND as COMPARISON
 from bench.ladder.kind import KIND as LADDER
 from bench.results import trust

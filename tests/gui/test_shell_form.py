@@ -8,7 +8,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QApplication
 
-from bench.comparison import command as compare
+from bench.comparison import cli as compare
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import BackendInfo, Job
 from bench.run import defaults

@@ -25,7 +25,7 @@ DEFAULT = """
 import sys
 import msgspec
 from pathlib import Path
-from bench.comparison.command import Output, run_jobs
+from bench.comparison.cli import Output, run_jobs
 from bench.run.defaults import JOB
 small = msgspec.structs.replace(
     JOB, models=JOB.models[:1], batches=JOB.batches[:2], own_batches={}, own_images={}, images=(32,),

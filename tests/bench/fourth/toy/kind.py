@@ -97,7 +97,7 @@ KIND: Kind[Toy, Square] = Kind(
     stages={"square": "squaring"},
     verb="toy",
     options=(Option("numbers", one("--numbers", joined)),),
-    thin="bench.toy.command",
-    saved="bench.toy.command",
-    report="bench.toy.command",
+    thin="bench.toy.cli",
+    saved="bench.toy.cli",
+    report="bench.toy.cli",
 )
