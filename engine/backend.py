@@ -151,13 +151,15 @@ class Variant(Protocol):
 
 class Backend(Protocol):
     """name: as on the command line; device: "cpu" or "cuda"; reference: the backend that ours is compared
-    with on this device (a reference names itself); precisions: those it offers."""
+    with on this device (a reference names itself); precisions: those it offers; apart: the kind of process
+    that its sessions run in (engine.apart.pool.KINDS), "" for the worker's own."""
 
     name: str
     title: str
     device: str
     reference: str
     precisions: tuple[str, ...]
+    apart: str
 
     def unavailable(self) -> str | None:
         """Why this backend cannot run here and what would help, in a sentence; None if it can. Cheap: it

@@ -42,9 +42,6 @@ from engine.backend import Options
 from engine.graph import importer
 from kernels.errors import KernelscopeError, OutOfMemoryError
 
-# Kinds of processes that sessions of a backend run in.
-APART = {"engine-cpu": "engine", "ort-cpu": "ort"}
-
 
 def warm_up() -> None:
     """Load what a first case would wait for (the oracle's operators, ONNX Runtime, our CPU kernels' library)
@@ -106,9 +103,8 @@ class Runner:
             self._say(Done(reason=str(error)))
             return
         # Processes that kernels will run in, started while the first model is loaded.
-        wanted = {case.backend for case in planned} & set(APART)
-        ahead = (*(APART[backend] for backend in wanted), *(["empty"] if wanted else []))
-        pool.ahead(*ahead, alive=self._job.instances)
+        kinds = {backends.get(case.backend).apart for case in planned} - {""}
+        pool.ahead(*kinds, *(["empty"] if kinds else []), alive=self._job.instances)
         self._say(Hello(environment=environment.collect(), cases=planned))
         reason = ""
         try:

@@ -26,12 +26,10 @@ from engine.apart.slots import Copies, views
 from engine.apart.words import TOOK, TRAIN, Answer, Call, Error, Opened
 from kernels.ends import die_with_parent, unlimited
 
-MODULES = {  # what opens sessions, loaded when first asked for
-    "engine": "engine.apart.open_engine",
-    "ort": "engine.apart.open_ort",
-    "rung": "engine.apart.open_rung",
-    "empty": "engine.apart.open_empty",
-}
+
+def opener(kind: str) -> Any:
+    """The module that opens sessions of a kind, loaded when first asked for."""
+    return importlib.import_module(f"engine.apart.open_{kind}")
 
 
 @dataclass
@@ -86,7 +84,7 @@ class Server:
     # --------------------------------------------------------------------------------------- what is asked
 
     def do_open(self, number: int, kind: str, *arguments: Any) -> Opened:
-        session = importlib.import_module(MODULES[kind]).opened(*arguments)
+        session = opener(kind).opened(*arguments)
         self._sessions[number] = Held(session)
         return _told(session)
 
@@ -191,7 +189,7 @@ def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
     try:
         for kind in filter(None, sys.argv[2:]):
             with contextlib.suppress(Exception):  # told where a session is opened
-                importlib.import_module(MODULES[kind])
+                opener(kind)
         (serve or Server().serve)(end)
     except channel.Closed:
         return 0

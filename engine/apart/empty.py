@@ -56,7 +56,7 @@ def _session(shape: Shape, most: int) -> tuple[Child, int, Slots]:
     if held is None or held[0].lost is not None or held[2].count < most:
         inputs, outputs = dict(shape[0]), dict(shape[1])
         kind = "empty awake" if shape[2] else "empty"
-        child = pool.child(kind, pool.WHAT[kind])
+        child = pool.child(kind, pool.KINDS[kind])
         number = child.number()
         child.call("open", number, "empty", inputs, outputs, answers=Opened)
         slots = timed.held(child, number, inputs, outputs, most)

@@ -10,6 +10,14 @@ from collections import OrderedDict
 from engine.apart.client import Child
 
 STAYS = ("ort", "empty awake")  # kinds that are not stopped between two trains: see engine.apart.client
+# What the sessions of each kind are, in words; `engine.apart.open_<first word>` opens them.
+KINDS = {
+    "engine": "our kernels on the CPU",
+    "ort": "ONNX Runtime on the CPU",
+    "rung": "our CPU rungs",
+    "empty": "passes without a kernel",
+    "empty awake": "passes without a kernel",
+}
 ALONE = {"ort": 6}  # kinds whose sessions have a process each, as long as there are no more than so many
 IDLE = 3  # processes of the user's kernels that are kept beside the others
 
@@ -48,7 +56,7 @@ def ahead(*kinds: str, alive: int = 1) -> None:
         for number in range(min(alive, ALONE.get(kind, 1))):
             key = (_numbered(kind, number), None)
             if key not in _children:
-                _children[key] = _started(kind, WHAT[kind])
+                _children[key] = _started(kind, KINDS[kind])
 
 
 def _started(kind: str, what: str) -> Child:
@@ -63,16 +71,6 @@ def _free(kind: str) -> str:
 
 def _numbered(kind: str, number: int) -> str:
     return f"{kind} {number + 1}" if number else kind
-
-
-# What they are for, in words.
-WHAT = {
-    "engine": "our kernels on the CPU",
-    "ort": "ONNX Runtime on the CPU",
-    "rung": "our CPU rungs",
-    "empty": "passes without a kernel",
-    "empty awake": "passes without a kernel",
-}
 
 
 def _fresh(what: str) -> Child:

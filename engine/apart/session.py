@@ -18,7 +18,7 @@ from kernels.errors import CrashedError, KernelError
 
 
 class ApartSession(Held):
-    """Session of a kind (engine.apart.child.MODULES), opened with these arguments. what: model, backend and
+    """Session of a kind (engine.apart.pool.KINDS), opened with these arguments. what: model, backend and
     batch, for errors; own: see pool.child; outputs: shapes that are known here, where they are."""
 
     precision = "fp32"
@@ -34,7 +34,7 @@ class ApartSession(Held):
     ) -> None:
         self.batch = batch
         self._what = what
-        super().__init__(pool.child(kind, pool.WHAT[kind] if own is None else what, own))
+        super().__init__(pool.child(kind, pool.KINDS[kind] if own is None else what, own))
         try:
             self._number = self._child.number()
             opened = self._asked("open", kind, *arguments, answers=Opened)

@@ -22,6 +22,7 @@ from kernels.errors import InputError, UnsupportedError
 from kernels.registry import Rung
 
 NAME = "engine-cpu"
+APART = "engine"  # see engine.apart.pool.KINDS
 
 
 class _Planned:
@@ -71,7 +72,7 @@ class EngineCpuApart(ApartSession):
         refuse_too_large(planned.what, made.arena_nbytes)
         users = frozenset((rung.path, rung.source) for rung in planned.rungs if rung.user)
         super().__init__(
-            "engine",
+            APART,
             planned.what,
             batch,
             (made, planned.rungs, planned.what, planned.threads),
@@ -143,6 +144,7 @@ class EngineCpu:
     title = "Kernelscope engine (CPU)"
     device = "cpu"
     reference = "ort-cpu"
+    apart = APART
 
     @property
     def precisions(self) -> tuple[str, ...]:

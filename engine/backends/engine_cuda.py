@@ -42,6 +42,7 @@ class EngineCuda:
     title = "Engine (CUDA)"
     device = "cuda"
     reference = "ort-cuda"
+    apart = ""
 
     @property
     def precisions(self) -> tuple[str, ...]:

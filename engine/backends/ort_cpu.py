@@ -25,6 +25,7 @@ from engine.ort.fused_conv import fused
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 
 PROVIDER = "CPUExecutionProvider"
+APART = "ort"  # see engine.apart.pool.KINDS
 
 
 class OrtCpuSession:
@@ -181,7 +182,7 @@ class OrtCpuApart(ApartSession):
 
     def __init__(self, graph: Graph, batch: int, options: Options) -> None:
         what = f"{graph.name} on ort-cpu at batch {batch}"
-        super().__init__("ort", what, batch, (graph, batch, options))
+        super().__init__(APART, what, batch, (graph, batch, options))
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
         found = self._asked("ask", "op_times", seconds, answers=tuple[OpTime, ...])
@@ -196,6 +197,7 @@ class OrtCpu:
     device = "cpu"
     reference = "ort-cpu"
     precisions: tuple[str, ...] = ("fp32",)
+    apart = APART
 
     def unavailable(self) -> str | None:
         if importlib.util.find_spec("onnxruntime") is None:

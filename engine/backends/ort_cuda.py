@@ -318,6 +318,7 @@ class OrtCuda:
     device = "cuda"
     reference = "ort-cuda"
     precisions: tuple[str, ...] = ("fp32", "tf32", "fp16")
+    apart = ""
 
     def unavailable(self) -> str | None:
         missing = cuda_driver.unavailable()

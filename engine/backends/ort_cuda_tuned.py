@@ -24,7 +24,7 @@ class Tuned:
 
     def __init__(self, plain: Backend, name: str, title: str, strict: bool) -> None:
         self.name, self.title = name, title
-        self.device, self.precisions = plain.device, plain.precisions
+        self.device, self.precisions, self.apart = plain.device, plain.precisions, plain.apart
         self.reference = self.variant_of = plain.name
         self.lenient = not strict
         self._plain = plain

@@ -35,7 +35,7 @@ class CpuRungSession(Held):
         self._rung = rung
         threads = threads or host.physical_cores()
         own = (rung.path, rung.source) if rung.user else None
-        super().__init__(pool.child("rung", rung.label if rung.user else pool.WHAT["rung"], own))
+        super().__init__(pool.child("rung", rung.label if rung.user else pool.KINDS["rung"], own))
         try:
             self._prepare(params, inputs, threads)
         except BaseException:

@@ -75,6 +75,7 @@ class Fake:
     device = "cpu"
     reference = "ort-cpu"
     precisions = ("fp32",)
+    apart = "ort"
 
     def __init__(self, name, fault=lambda session, outputs: outputs, prepare=None, time_runs=None):
         self.name = name
