@@ -28,16 +28,16 @@ key that fits no field of the op's params is an error, and so is any key that is
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from kernels.errors import KernelError
+from kernels.nearest import did_you_mean
 from kernels.ops import ACTIVATIONS, ITEMSIZE, OPS, PRECISIONS, Params
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -178,7 +178,7 @@ def _text(path: Path, source: str) -> str:
 def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
     for key, value in header.items():
         if key not in _HEADER_KEYS:
-            raise KernelError(f"{path}: unknown key {key!r} in the header{nearest(key, _HEADER_KEYS)}")
+            raise KernelError(f"{path}: unknown key {key!r} in the header{did_you_mean(key, _HEADER_KEYS)}")
         if type(value) is not _HEADER_KEYS[key]:
             raise KernelError(f"{path}: {key} must be {_type_words(_HEADER_KEYS[key])}, not {value!r}")
     required = ["op", "rung", "name", "idea"] + (["launch"] if device == "cuda" else [])
@@ -197,7 +197,7 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
             f"{path}: precision {header['precision']!r} is unknown; there are {', '.join(PRECISIONS)}"
         )
     if header["op"] not in OPS:
-        raise KernelError(f"{path}: unknown op {header['op']!r}{nearest(header['op'], OPS)}")
+        raise KernelError(f"{path}: unknown op {header['op']!r}{did_you_mean(header['op'], OPS)}")
 
 
 def _checked_defines(path: Path, defines: Mapping[str, Any]) -> dict[str, int | float | str | bool]:
@@ -213,7 +213,7 @@ def _checked_needs(path: Path, device: str, op: str, needs: Mapping[str, Any]) -
     checked = dict(needs)
     for key, value in needs.items():
         if key not in NEEDS[op] or (key == "compute_capability" and device != "cuda"):
-            hint = nearest(key, NEEDS[op])
+            hint = did_you_mean(key, NEEDS[op])
             raise KernelError(f"{path}: unknown need {key!r} for {op} on {device}{hint}")
         bad = KernelError(f"{path}: need {key} = {value!r} is not {_expected(op, key)}")
         if key in _ONE_OF:
@@ -252,9 +252,3 @@ def _expected(op: str, key: str) -> str:
 
 def _type_words(kind: type) -> str:
     return {str: "a string", int: "a whole number", bool: "true or false", dict: "a table"}[kind]
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """ "; did you mean …?" with the closest of the known words, or nothing."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

@@ -36,7 +36,8 @@ from types import MappingProxyType
 from typing import Any
 
 from kernels.errors import InputError, KernelError
-from kernels.header import NEEDS, nearest, parse, unmet
+from kernels.header import NEEDS, parse, unmet
+from kernels.nearest import did_you_mean
 from kernels.ops import OPS, PRECISIONS, Params
 
 __all__ = [
@@ -119,7 +120,7 @@ def rungs(
     user's that breaks a rule is left out and its error put there.
     """
     if op not in OPS:
-        raise InputError(f"no operator {op!r} in the ladder{nearest(op, OPS)}")
+        raise InputError(f"no operator {op!r} in the ladder{did_you_mean(op, OPS)}")
     found = _folder(device, op, ROOT / device / op, user=False, mixed=False)
     for extra in extra_dirs:
         folder = Path(extra)
@@ -148,7 +149,7 @@ def find(
         if rung.name == wanted or (wanted.isdecimal() and rung.number == int(wanted)):
             return rung
     known = ", ".join(f"{rung.number} {rung.name}" for rung in ladder) or "none"
-    hint = nearest(wanted, [rung.name for rung in ladder])
+    hint = did_you_mean(wanted, [rung.name for rung in ladder])
     raise InputError(f"no rung {wanted!r} of {op} on {device}{hint}; there are: {known}")
 
 

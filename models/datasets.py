@@ -6,7 +6,6 @@ turns any slice of them into a model's input.
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import os
 import struct
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernels.errors import DataError, InputError
+from kernels.nearest import did_you_mean
 from models import download, folder, names
 from models.preprocessing import preprocess, resize
 
@@ -74,9 +74,10 @@ def load(
         return _random(images or RANDOM_IMAGES, size, seed)
     entry = names.datasets().get(spec)
     if entry is None:
-        near = difflib.get_close_matches(spec, known := list(names.dataset_titles()), 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise InputError(f"data set {spec!r} is not known: {hint}Known are {', '.join(known)}")
+        known = list(names.dataset_titles())
+        raise InputError(
+            f"data set {spec!r} is not known{did_you_mean(spec, known)}; known are {', '.join(known)}"
+        )
     if "shipped" in entry:
         pixels, labels = _shipped(spec, entry, split)
     else:

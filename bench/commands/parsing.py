@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kernels.errors import InputError
+from kernels.nearest import did_you_mean
 
 if TYPE_CHECKING:
     import typer
@@ -103,8 +103,7 @@ def one_of(value: str, known: Sequence[str], what: str) -> str:
     """`value`, if it is known; else InputError with the nearest name."""
     if value in known:
         return value
-    near = difflib.get_close_matches(value, known, 1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    hint = did_you_mean(value, known)
     raise InputError(f"{what} {value!r} is not known{hint}; known are {', '.join(known)}")
 
 

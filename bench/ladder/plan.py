@@ -3,7 +3,6 @@ are."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -24,7 +23,7 @@ from engine.graph.graph import Graph
 from engine.graph.plan import Step
 from kernels import registry
 from kernels.errors import InputError, KernelError
-from kernels.header import nearest
+from kernels.nearest import did_you_mean
 from kernels.ops import ACTIVATIONS, OPS, Params, sized
 from kernels.ops.conv import Conv
 from kernels.registry import Rung
@@ -141,8 +140,7 @@ def node_of(model: str, op: str, node: str, batch: int, device: str) -> tuple[St
         if node in step.nodes:
             return step, path
     known = [step.nodes[0] for step in steps]
-    near = difflib.get_close_matches(node, known, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(node, known)
     raise InputError(f"model {spec.name} has no {op} {node!r}{hint}; there are {', '.join(known)}")
 
 
@@ -224,7 +222,7 @@ def op_of(name: str) -> str:
     """An operator of the ladder by name. Raises InputError with the nearest."""
     if name not in OPS:
         raise InputError(
-            f"no operator {name!r} in the ladder{nearest(name, OPS)}; there are {', '.join(OPS)}"
+            f"no operator {name!r} in the ladder{did_you_mean(name, OPS)}; there are {', '.join(OPS)}"
         )
     return name
 

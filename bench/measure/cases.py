@@ -6,7 +6,6 @@ interleaved. Within a model small batches come first, so that there is something
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +19,7 @@ from engine import backends
 from engine.backend import PRECISIONS, Backend, Variant
 from engine.graph import importer
 from kernels.errors import InputError
+from kernels.nearest import did_you_mean
 from models import catalogue, datasets, names, preprocessing
 
 RANDOM_IMAGES = 64  # on which agreement is judged where there are no labels and nobody asked for more
@@ -123,7 +123,7 @@ def model_spec(name: str, job: Job) -> ModelSpec:
         )
     else:
         raise InputError(
-            f"model {name!r} is not known{_nearest(name, names.models())}; "
+            f"model {name!r} is not known{did_you_mean(name, names.models())}; "
             f"known are {', '.join(names.models())}, or a path of an .onnx file"
         )
     if job.dataset is not None and job.dataset != spec.dataset:
@@ -148,7 +148,7 @@ def choose_backends(asked: Sequence[str]) -> list[Backend]:
     for name in asked:
         if name not in known:
             raise InputError(
-                f"backend {name!r} is not known{_nearest(name, known)}; known are {', '.join(known)}"
+                f"backend {name!r} is not known{did_you_mean(name, known)}; known are {', '.join(known)}"
             )
     plain = [backend for backend in known.values() if not isinstance(backend, Variant)]
     chosen = [known[name] for name in dict.fromkeys(asked)] or plain
@@ -209,8 +209,9 @@ def check(job: Job) -> None:
         called = [*job.models, *map(stem, job.models)]
         for model in own:
             if model not in called:
+                hint = did_you_mean(model, called)
                 raise InputError(
-                    f"{what} sizes are given for {model}, which is not compared{_nearest(model, called)}; "
+                    f"{what} sizes are given for {model}, which is not compared{hint}; "
                     f"compared are {', '.join(job.models)}"
                 )
     check_threads(job.threads)
@@ -219,7 +220,7 @@ def check(job: Job) -> None:
     for precision in job.precisions:
         if precision not in PRECISIONS:
             raise InputError(
-                f"precision {precision!r} is not known{_nearest(precision, PRECISIONS)}; "
+                f"precision {precision!r} is not known{did_you_mean(precision, PRECISIONS)}; "
                 f"known are {', '.join(PRECISIONS)}"
             )
     check_seconds(job.budget_s, job.timeout_s)
@@ -262,7 +263,7 @@ def _check_dataset(spec: str) -> None:
     elif spec != "random" and spec not in names.datasets():
         known = [*names.datasets(), "random", "folder:DIR"]
         raise InputError(
-            f"data set {spec!r} is not known{_nearest(spec, known)}; known are {', '.join(known)}"
+            f"data set {spec!r} is not known{did_you_mean(spec, known)}; known are {', '.join(known)}"
         )
 
 
@@ -271,14 +272,9 @@ def _within(what: str, value: int, least: int, most: int) -> None:
         raise InputError(f"{what} {value} is out of range; {least} to {most:,} works")
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f" (did you mean {near[0]}?)" if near else ""
-
-
 def _nearest_file(path: Path) -> str:
     try:
-        return _nearest(path.name, (p.name for p in path.parent.glob("*.onnx")))
+        return did_you_mean(path.name, (p.name for p in path.parent.glob("*.onnx")))
     except OSError:
         return ""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from models.cache import atomic_file
 
 from bench.measure.answers import accuracy
 from bench.results import npz
@@ -19,7 +20,6 @@ from bench.results.records import Accuracy, ErrorStats
 from engine.backend import Session
 from engine.graph.graph import Graph
 from kernels.errors import DataError, UnsupportedError
-from models.cache import atomic_file
 from models.datasets import Dataset
 from models.preprocessing import preprocess
 

@@ -14,7 +14,7 @@ from engine.graph import importer, planner
 from engine.graph.graph import Graph
 from kernels import registry
 from kernels.errors import InputError, KernelError, UnsupportedError
-from kernels.header import nearest
+from kernels.nearest import did_you_mean
 from kernels.ops import OPS
 from models import names
 
@@ -40,9 +40,8 @@ def check(
         said = f"--rung {text}={value}"
         if device and device not in registry.SUFFIX:
             known = ", ".join(registry.SUFFIX)
-            raise InputError(
-                f"{said}: there is no device {device!r}{nearest(device, registry.SUFFIX)}; there are {known}"
-            )
+            hint = did_you_mean(device, registry.SUFFIX)
+            raise InputError(f"{said}: there is no device {device!r}{hint}; there are {known}")
         other = text.partition(":")[0]
         if not owner and other != text and other in names.models():
             raise InputError(f"{said}: {other} is not compared; compared are {', '.join(nodes)}")
@@ -88,7 +87,7 @@ def check_folders(folders: Sequence[Path], devices: Sequence[str]) -> None:
 
 def _no_node(node: str, nodes: dict[str, list[str]]) -> str:
     every = list(dict.fromkeys(name for names in nodes.values() for name in names))
-    hint = nearest(node, every)
+    hint = did_you_mean(node, every)
     few = "" if hint else f"; there are {', '.join(every[:8])}" + (", …" if len(every) > 8 else "")
     owners = " and ".join(nodes)
     return f"{owners} {'has' if len(nodes) == 1 else 'have'} no node {node!r}{hint}{few}"

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from models.cache import atomic_file
 
 from bench.results import npz, reading
 from bench.results.inside import inside
 from bench.results.records import Case
 from bench.results.rows import title
 from kernels.errors import DataError, InputError
-from models.cache import atomic_file
 
 FOLDER = "predictions"
 MOST = 10_000  # images kept of a data set, the first ones

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
+from models.cache import atomic_file, cache_dir
 
 from kernels.errors import InputError
-from models.cache import atomic_file, cache_dir
 
 OPTION = "--trust-kernels"
 MOST_FILES = 2000  # in a folder of kernels; one with more is asked about each time

@@ -165,9 +165,10 @@ def _nvrtc() -> Iterable[Check]:
 
 
 def _models() -> Iterable[Check]:
+    from models.cache import cache_dir
+
     from bench.words import units
     from models import names
-    from models.cache import cache_dir
 
     root = cache_dir()
     files = [path for path in root.rglob("*") if path.is_file()] if root.is_dir() else []
@@ -190,8 +191,9 @@ def _datasets() -> Iterable[Check]:
 
 
 def _disk() -> Iterable[Check]:
-    from bench.words import units
     from models.cache import cache_dir
+
+    from bench.words import units
 
     places = {"cache": cache_dir(), "runs": Path("runs").absolute()}
     for name, place in places.items():

@@ -5,7 +5,6 @@ Importing this package imports no GPU library and no ONNX Runtime: the modules d
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import pkgutil
@@ -13,6 +12,7 @@ import pkgutil
 from engine.backend import Backend, Options, Session
 from engine.graph.graph import Graph
 from kernels.errors import InputError
+from kernels.nearest import did_you_mean
 
 
 @functools.cache
@@ -32,9 +32,8 @@ def get(name: str) -> Backend:
     backends = _found()
     if name in backends:
         return backends[name]
-    near = difflib.get_close_matches(name, backends, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(backends)}"
-    raise InputError(f"no backend {name!r}: {hint}")
+    hint = did_you_mean(name, backends, otherwise=f"; there are {', '.join(backends)}")
+    raise InputError(f"no backend {name!r}{hint}")
 
 
 def prepared_within(backend: Backend, graph: Graph, batch: int, precision: str, options: Options) -> Session:

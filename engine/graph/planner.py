@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from engine.ops import Kernel, View
 from engine.passes import Program, program
 from kernels import launch, registry
 from kernels.errors import InputError, UnsupportedError
+from kernels.nearest import did_you_mean
 from kernels.ops import PRECISIONS, Params
 from kernels.ops.unary import Unary
 
@@ -179,9 +179,8 @@ def _check_rungs(options: Options, graph: Graph) -> None:
     names = [node.name for node in graph.nodes]
     for name in options.rungs:
         if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
             few = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-            hint = f"; did you mean {near[0]!r}?" if near else f"; its nodes are {few}"
+            hint = did_you_mean(name, names, otherwise=f"; its nodes are {few}")
             raise InputError(
                 f"a rung was chosen for node {name!r}, and model {graph.name!r} has no such node{hint}"
             )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +16,7 @@ from engine.graph.initializers import initializer
 from engine.graph.shapes import value_info
 from engine.passes import known
 from kernels.errors import InputError, UnsupportedError
+from kernels.nearest import did_you_mean
 
 # The first IR version whose initializers need not be listed as graph inputs.
 IR_VERSION = 4
@@ -35,7 +35,7 @@ def extract(graph: Graph, nodes: Sequence[str], batch: int) -> Graph:
     by_name = {node.name: node for node in graph.nodes}
     for name in nodes:
         if name not in by_name:
-            raise InputError(f"model {graph.name!r} has no node {name!r}{_near(name, by_name)}")
+            raise InputError(f"model {graph.name!r} has no node {name!r}{did_you_mean(name, by_name)}")
     picked = [node for node in graph.nodes if node.name in chosen]
     scope = known(graph, batch)
     read_outside = {name for node in graph.nodes if node.name not in chosen for name in node.inputs}
@@ -84,7 +84,7 @@ def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
     present = {info.name for info in graph.outputs}
     for name in names:
         if name not in made:
-            raise InputError(f"model {graph.name!r} has no inner tensor {name!r}{_near(name, made)}")
+            raise InputError(f"model {graph.name!r} has no inner tensor {name!r}{did_you_mean(name, made)}")
     further = [name for name in dict.fromkeys(names) if name not in present]
     if not further:
         return graph
@@ -104,8 +104,3 @@ def with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
 
 def _digest(graph: Graph, *words: str) -> str:
     return hashlib.sha256("\0".join((graph.sha256, *words)).encode()).hexdigest()
-
-
-def _near(name: str, names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(names), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""

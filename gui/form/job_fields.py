@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
@@ -27,6 +26,7 @@ from gui.form.form_fields import CheckColumn, CheckedText, CheckList, heading
 from gui.form.rung_choices import RungChoices
 from gui.widgets.labels import Label
 from kernels.errors import InputError
+from kernels.nearest import did_you_mean
 from models import names, preprocessing
 
 BATCHES = {
@@ -222,9 +222,8 @@ def sizes(text: str, what: str, most: int, models: Sequence[str], may_be_empty: 
         if not colon:
             raise InputError(f"{part!r} is for no model: write it as in 1..256; alexnet-digits: 1,4")
         if model not in called:
-            near = difflib.get_close_matches(model, called, 1)
-            hint = f"did you mean {near[0]}?" if near else "name one of the list above"
-            raise InputError(f"model {model!r} is not known; {hint}")
+            hint = did_you_mean(model, called, otherwise="; name one of the list above")
+            raise InputError(f"model {model!r} is not known{hint}")
         own[model] = numbers(numerals, what, most)
     return (numbers(general, what, most) if general or not may_be_empty else ()), own
 

@@ -74,9 +74,9 @@ def test_backends_are_found_by_folder_and_by_nearest_name() -> None:
     names = {path.stem for path in Path(cpu_steps.__file__).parents[1].joinpath("backends").glob("[a-z]*.py")}
     assert {name.replace("-", "_") for name in all_backends()} == names
     assert get("engine-cpu") is BACKEND
-    with pytest.raises(InputError, match="no backend 'engine-cup': did you mean 'engine-cpu'"):
+    with pytest.raises(InputError, match=r"no backend 'engine-cup' \(did you mean 'engine-cpu'"):
         get("engine-cup")
-    with pytest.raises(InputError, match=r"no backend 'x': there are .*engine-cpu"):
+    with pytest.raises(InputError, match=r"no backend 'x'; there are .*engine-cpu"):
         get("x")
 
 

@@ -75,7 +75,7 @@ def test_bars_come_out_as_numbers_by_backend_and_category(run: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--chart", "op-tim"), "did you mean op-time"),
+        (("--chart", "op-tim"), "did you mean 'op-time'"),
         (("--file", "x.gif", "--chart", "speed"), "'gif' is not known"),
         (("--file", "x.png"), "name it by --chart"),
         (("--scale", "0"), "--scale 0"),

@@ -258,8 +258,8 @@ def test_many_comparisons_are_spread_over_several_calls(
     ("line", "told"),
     [
         ("selfcheck --times 0", "compares nothing"),
-        ("selfcheck lenet5-digit", "did you mean lenet5-digits"),
-        ("selfcheck --backend engine-cp", "did you mean engine-cpu"),
+        ("selfcheck lenet5-digit", "did you mean 'lenet5-digits'"),
+        ("selfcheck --backend engine-cp", "did you mean 'engine-cpu'"),
         ("selfcheck --batch 0", "out of range"),
     ],
 )

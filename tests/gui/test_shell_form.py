@@ -45,7 +45,7 @@ def test_unavailable_backends_are_greyed_with_their_reason(make_window):
         ("1,-4", "-4 is out of range"),
         ("8..2", "is no range"),
         ("1000000", "1,000,000 is out of range"),
-        ("1; alexnet-digit: 2", "did you mean alexnet-digits?"),
+        ("1; alexnet-digit: 2", "did you mean 'alexnet-digits'?"),
         ("1; alexnet-digits: x", "'x' is not a whole number"),
         ("1; 2", "is for no model"),
         ("alexnet-digits: 2", "what holds for every model comes first"),

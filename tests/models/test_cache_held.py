@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
+from models.cache import atomic_file, clear_leftovers
 
 from bench.results.store import write_atomically
 from bench.run import doctor
 from engine import tuned_store
 from models import catalogue
-from models.cache import atomic_file, clear_leftovers
 
 NAME = "lenet5-digits"
 

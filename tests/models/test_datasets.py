@@ -221,7 +221,7 @@ def test_unusable_cache_is_said(own_cache: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"), [("fashion-mnst", "did you mean fashion-mnist"), ("imagenet", "not known")]
+    ("spec", "said"), [("fashion-mnst", "did you mean 'fashion-mnist'"), ("imagenet", "not known")]
 )
 def test_unknown_data_set(spec: str, said: str) -> None:
     with pytest.raises(InputError, match=said):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from models.cache import atomic_file
 
 from bench.judge import Trial, Wrong
 from bench.ladder.measure import entrants
@@ -36,7 +37,6 @@ from bench.results.messages import Done, Hello, Log, Progress
 from bench.results.records import Telemetry, Validity
 from engine.apart import pool
 from kernels.errors import KernelscopeError, OutOfMemoryError
-from models.cache import atomic_file
 
 MAPS = "errors"  # folder of error maps in the ladder's
 

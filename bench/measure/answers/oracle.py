@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from models.cache import atomic_file, cache_dir
 from onnx.reference import ReferenceEvaluator
 
 from bench.measure.answers import accuracy
@@ -31,7 +32,6 @@ from engine.graph.graph import Graph
 from engine.graph.groups import Group
 from engine.ort import sessions as ort
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
-from models.cache import atomic_file, cache_dir
 
 MAX_IMAGES = 8
 # Of the answers: goes up with every change of bench.measure.answers.oracle_ops, so that no old file is read.

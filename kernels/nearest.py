@@ -1,0 +1,51 @@
+"""Which of the names that there are somebody meant who wrote another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+MOST = 100  # letters: what is longer is no name that was mistyped
+BEGINNING = 3  # letters of a name that may stand for all of it
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """ " (did you mean 'name'?)" with the nearest of the known names; `otherwise` where none is near."""
+    near = nearest(word, known)
+    return f" (did you mean {near!r}?)" if near else otherwise
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known name that the fewest edits make of the word; "" where the nearest takes more than one edit
+    for each four letters, or one for each letter. A name may be left unfinished (lenet6: lenet5-digits)."""
+    sought = word.casefold()
+    best, fewest = "", (min(max(1, len(word) // 4), len(word) - 1), True)
+    for name in known if len(word) <= MOST else ():
+        whole = name.casefold()
+        begun = whole[: len(sought)] if len(sought) >= BEGINNING else whole
+        for text, unfinished in ((whole, False), (begun, True)):
+            if _at_least(sought, text) <= fewest[0]:
+                taken = (_edits(sought, text), unfinished)
+                if taken < fewest or (not best and taken == fewest):
+                    best, fewest = name, taken
+    return best
+
+
+def _at_least(a: str, b: str) -> int:
+    """Edits that differing letters alone ask for: what `_edits` takes long to say is mostly said by this."""
+    here, there = Counter(a), Counter(b)
+    return max((here - there).total(), (there - here).total())
+
+
+def _edits(a: str, b: str) -> int:
+    """Letters to insert, leave out, change or swap with the next, to make b of a."""
+    rows = [list(range(len(b) + 1))]
+    for i, letter in enumerate(a, 1):
+        row = [i]
+        for j, other in enumerate(b, 1):
+            edits = min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (letter != other))
+            if i > 1 and j > 1 and (letter, other) == (b[j - 2], a[i - 2]):
+                edits = min(edits, rows[-2][j - 2] + 1)
+            row.append(edits)
+        rows.append(row)
+    return rows[-1][-1]
