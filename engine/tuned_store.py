@@ -7,15 +7,13 @@ measured on; it is found again by the very same key alone.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from kernels import nvrtc
+from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError
 
 Key = Mapping[str, str]
@@ -25,7 +23,7 @@ VERSION = 1  # of the entries: goes up where their meaning changes, so that no o
 
 def folder() -> Path:
     """Where entries are kept, beside the other caches."""
-    return nvrtc.cache_dir().parent / "tuned"
+    return cache_dir() / "tuned"
 
 
 def path(kind: str, key: Key) -> Path:
@@ -53,12 +51,8 @@ def write(kind: str, key: Key, value: Any) -> None:
         msgspec.json.encode({"version": VERSION, "key": dict(key), "value": value}), indent=1
     )
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(  # called as all that is in the making in the cache
-            dir=target.parent, prefix=f".{target.name}.", suffix=".part", delete=False
-        ) as file:
-            file.write(content)
-        os.replace(file.name, target)
+        with atomic_file(target) as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
         raise KernelError(
             f"what was tuned cannot be kept in {target.parent} ({error.strerror}); "

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,17 +48,17 @@ def clear_leftovers(folder: Path, old_s: float = OLD_S) -> int:
 def atomic_file(path: Path) -> Iterator[Path]:
     """A temporary file beside `path`, renamed to it when the block ends well and removed otherwise.
 
-    Ctrl-C and a full disk thus leave either the old file or none. Raises OSError as the system gives it.
+    Ctrl-C and a full disk thus leave either the old file or none, whoever else writes the same one. It may be
+    read by whom the umask lets. Raises OSError as the system gives it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
+        temporary.touch(exist_ok=False)
         yield temporary
-        with temporary.open("rb") as stream:
+        with temporary.open("r+b") as stream:
             os.fsync(stream.fileno())  # a rename must not overtake the bytes it promises
-        temporary.chmod(0o644)  # mkstemp makes files private; a shared cache is meant to be read
         temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # why it could not be made is said already
+            temporary.unlink(missing_ok=True)

@@ -50,6 +50,11 @@ class OutOfMemoryError(KernelscopeError):
     """Host or device memory did not suffice; the text says for what."""
 
 
+def system_words(error: OSError) -> str:
+    """Why the system refused, for the end of a sentence of ours: "no space left on device"."""
+    return (error.strerror or str(error)).lower()
+
+
 def one_line(error: BaseException) -> str:
     """What a library said, for the end of a sentence of ours: its first line, else the error's name."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -12,16 +12,14 @@ import hashlib
 import importlib.util
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from kernels import registry
+from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, UnavailableError
 from kernels.includes import HEADERS, headers
 from kernels.ops import codes
@@ -80,12 +78,6 @@ def architectures() -> tuple[str, ...]:
     result, found = nvrtc.nvrtcGetSupportedArchs()
     _check(nvrtc, result, "asking NVRTC what it compiles for")
     return tuple(f"sm_{number}" for number in sorted(found))
-
-
-def cache_dir() -> Path:
-    """Where cubins are kept: $KERNELSCOPE_CACHE, else the user's cache folder, and there `cubin`."""
-    base = os.environ.get("KERNELSCOPE_CACHE") or platformdirs.user_cache_dir("kernelscope", appauthor=False)
-    return Path(base).expanduser() / "cubin"
 
 
 def compile_rung(rung: registry.Rung, arch: str, defines: Mapping[str, Define] | None = None) -> Path:
@@ -170,7 +162,7 @@ def _cubin(rung: registry.Rung, arch: str, defines: Mapping[str, Define]) -> tup
     for part in (repr(_version()), *options, rung.path.name, *_sources(rung)):
         key.update(part.encode() + b"\0")
     name = f"{rung.op}-{rung.number:02d}-{rung.name}-{arch}-{key.hexdigest()[:24]}.cubin"
-    return cache_dir() / name, options
+    return cache_dir() / "cubin" / name, options
 
 
 def _define(name: str, value: Define) -> str:
@@ -246,12 +238,8 @@ def _check(nvrtc: Any, result: Any, doing: str) -> None:
 def _write(path: Path, content: bytes) -> None:
     """Write a cache file whole or not at all, whoever else writes the same one."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(  # called as all that is in the making in the cache
-            dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
-        ) as file:
-            file.write(content)
-        os.replace(file.name, path)
+        with atomic_file(path) as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
         raise KernelError(
             f"the kernel cache {path.parent} cannot be written ({error.strerror}); "

@@ -2,7 +2,7 @@
 
 - `models.names`: names and titles alone (imports nothing heavy); `models.catalogue`: `Entry`,
   `entries()`, `get(name)`, `path(name, progress=None) -> Path` (builds into the user's cache at first
-  use, by `models.builders`, and holds the file to the SHA-256 noted beside it). `models.cache`: the cache
+  use, by `models.builders`, and holds the file to the SHA-256 noted beside it). `kernels.cache`: the cache
   folder. `models.train` trains the weights that ship, in an environment of its own.
 - `models.datasets`: `load(spec, images=None, progress=None) -> Dataset` (name, images uint8 (N, H, W) or
   (N, H, W, C), labels, classes), by `models.download` or from the user's `models.folder`;

@@ -6,7 +6,6 @@ weights/training.json. Files are built at first use; AlexNet's 244 MB of seeded 
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import logging
@@ -19,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from kernels.cache import atomic_file, cache_dir
 from kernels.errors import InputError, ModelError
+from kernels.nearest import did_you_mean
 from models import names
-from models.cache import atomic_file, cache_dir
+from models.download import sha256
 
 log = logging.getLogger("kernelscope.models")
 Progress = Callable[[str, float | None], None]
@@ -95,10 +96,9 @@ def get(name: str) -> Entry:
     """The entry of a name. Raises InputError with the nearest name."""
     entry = entries().get(name)
     if entry is None:
-        near = difflib.get_close_matches(name, entries(), 1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        hint = did_you_mean(name, entries())
         raise InputError(
-            f"model {name!r} is not known: {hint}Known are {', '.join(entries())}, or a .onnx file"
+            f"model {name!r} is not known{hint}; known are {', '.join(entries())}, or a .onnx file"
         )
     return entry
 
@@ -158,8 +158,7 @@ def _noted(target: Path) -> str:
 @lru_cache(maxsize=64)
 def _sha256(path: Path, mtime_ns: int, size: int, inode: int) -> str:
     """Of a file's content; what else is told of it is there so that one that changed is read again."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return sha256(path)
 
 
 @cache

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from kernels.cache import cache_dir
 from kernels.errors import DataError
-from models.cache import cache_dir
 
 Progress = Callable[[str, float | None], None]
 

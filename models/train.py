@@ -22,9 +22,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from kernels.cache import atomic_file, cache_dir
 from models import builders_alexnet, datasets, names
 from models.builders import INPUT, SMALL_NETS, Net, tensor_sha256
-from models.cache import atomic_file, cache_dir
 from models.preprocessing import preprocess
 
 WEIGHTS = Path(__file__).parent / "weights"

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from bench.kinds.folder import Folder
     from bench.kinds.registry import Kind
 
-RUNS = Path("runs")
 CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
 
 H = TypeVar("H")
@@ -44,6 +43,7 @@ def command_line() -> str:
 def begin(kind: Kind[H, M], header: H, out: Path | None) -> Folder[H, M]:
     """A new folder, `out` or a dated one."""
     from bench.kinds import folders
+    from bench.results.naming import RUNS
 
     return folders.begin(kind, header, out, RUNS, command_line())
 

@@ -16,7 +16,7 @@ import msgspec
 from bench.results.claim import Claim
 from bench.results.results_file import ResultsFile
 from bench.results.store import LOG_FILE, RESULTS_FILE, to_run_again, write_atomically
-from kernels.errors import InputError
+from kernels.errors import InputError, system_words
 
 if TYPE_CHECKING:
     from bench.kinds.registry import Kind
@@ -68,7 +68,7 @@ class Folder(Generic[H, M]):
                 f"the {noun} folder {path} cannot be made because a file is in the way; name another"
             ) from error
         except OSError as error:
-            words = (error.strerror or str(error)).lower()
+            words = system_words(error)
             raise InputError(f"cannot write the {noun} folder {path}: {words}; name another") from error
         if held is not None:
             if (path / self.kind.file).is_file():

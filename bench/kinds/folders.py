@@ -13,6 +13,7 @@ from bench.kinds.folder import Folder
 from bench.kinds.registry import Kind, any_kind, kinds, meant
 from bench.results import trust
 from bench.results.inside import files
+from bench.results.naming import new_folder
 from kernels.errors import InputError
 
 H = TypeVar("H")
@@ -27,18 +28,9 @@ def begin(kind: Kind[H, M], header: H, path: Path | None, runs: Path, command: s
         header, command=command, created_at=stamp.isoformat(timespec="seconds")
     )
     job: Any = header.job  # type: ignore[attr-defined]
-    folder = kind.create(path or _new_path(runs, f"{stamp:%Y%m%d-%H%M%S}-{kind.titled(job)}"), header)
+    folder = kind.create(path or new_folder(runs, stamp, kind.titled(job)), header)
     trust.remember(folder.path, getattr(job, "kernel_dirs", ()))
     return folder
-
-
-def _new_path(runs: Path, name: str) -> Path:
-    """A path in `runs` that nothing has yet."""
-    number, path = 1, runs / name
-    while path.exists():
-        number += 1
-        path = runs / f"{name}-{number}"
-    return path
 
 
 def open_folder(path: Path) -> Folder[Any, Any]:

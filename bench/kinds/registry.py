@@ -17,7 +17,7 @@ from bench.kinds.options import Option, arguments
 from bench.results.claim import LOCK_FILE
 from bench.results.records import stem
 from bench.results.store import CHARTS, LOG_FILE, RESULTS_FILE, read_record
-from kernels.errors import InputError
+from kernels.errors import InputError, system_words
 
 H = TypeVar("H")
 M = TypeVar("M")
@@ -130,7 +130,7 @@ class Kind(Generic[H, M]):
         try:
             header = read_record(path, self.file, self.header, self.schema, self.own)
         except OSError as error:
-            words = instead(path) or f" ({(error.strerror or str(error)).lower()})"
+            words = instead(path) or f" ({system_words(error)})"
             raise InputError(f"{path} holds no {self.called}{words}") from error
         return Folder(path, self, header)
 

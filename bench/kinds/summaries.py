@@ -18,7 +18,7 @@ from bench.results.results_file import ResultsFile
 from bench.results.rows import FAILURES
 from bench.results.store import RESULTS_FILE, NewerError
 from bench.words import plain
-from kernels.errors import InputError
+from kernels.errors import InputError, system_words
 
 SAMPLE = Path(__file__).parent / "sample_run"  # the run that comes with the program, thinned
 
@@ -103,7 +103,7 @@ def listed(path: Path) -> Summary | None:
     except InputError as error:
         problem = plain.printable(str(error)).removeprefix(str(path)).lstrip("/\\: ")
     except OSError as error:
-        problem = (error.strerror or str(error)).lower()
+        problem = system_words(error)
     except (ValueError, OverflowError) as error:
         problem = plain.printable(" ".join(str(error).split()))
     return _unread(path, kind, f"cannot be read: {problem}")

@@ -33,7 +33,7 @@ from bench.results.records import (
 from engine import backends
 from engine.backend import Backend, Session, Variant, Witnessed
 from engine.graph.graph import Graph
-from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError
+from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError, system_words
 
 LAYERS_S = 0.25
 END_TO_END_S = 0.3
@@ -343,9 +343,7 @@ class Contender:
         try:
             write(artifacts.path(folder, kind, self.case))
         except OSError as error:
-            self._warnings.append(
-                f"the {kind} could not be written: {(error.strerror or str(error)).lower()}"
-            )
+            self._warnings.append(f"the {kind} could not be written: {system_words(error)}")
 
     def _keep_images(self, folder: str) -> None:
         """The images that were answered, once for all cases that share them."""
@@ -356,7 +354,7 @@ class Contender:
         try:
             gallery.keep_images(target, dataset.images, dataset.classes, self.case.images)
         except OSError as error:
-            self._warnings.append(f"the images could not be kept: {(error.strerror or str(error)).lower()}")
+            self._warnings.append(f"the images could not be kept: {system_words(error)}")
 
 
 def _pass(session: Session, inputs: Mapping[str, np.ndarray]) -> float:

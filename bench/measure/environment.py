@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 
 import psutil
 
 from bench.results.records import BackendInfo, Environment
 from bench.run import nvml
-from bench.words.version import version
+from bench.words.version import of_package, version
 from engine import backends
 from engine.backend import Variant
 from engine.cpu import host
@@ -54,13 +53,7 @@ def collect() -> Environment:
 
 def packages() -> dict[str, str]:
     """Installed version by distribution name."""
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    return {name: found for name in PACKAGES if (found := of_package(name))}
 
 
 def backend_infos() -> tuple[BackendInfo, ...]:

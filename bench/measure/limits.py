@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-from models.cache import atomic_file, cache_dir
 
 from bench.ladder.records import Limits
 from bench.measure import environment
 from engine import probe
 from engine.cpu import host
+from kernels.cache import atomic_file, cache_dir
 
 VERSION = 5  # of the probes
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from models.cache import atomic_file
 
 from bench.measure.answers import accuracy
 from bench.results import npz
 from bench.results.records import Accuracy, ErrorStats
 from engine.backend import Session
 from engine.graph.graph import Graph
+from kernels.cache import atomic_file
 from kernels.errors import DataError, UnsupportedError
 from models.datasets import Dataset
 from models.preprocessing import preprocess

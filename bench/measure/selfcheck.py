@@ -29,7 +29,7 @@ from bench.results.stats import Interval, Verdict
 from bench.results.store import read_file, write_atomically
 from engine import backends
 from engine.backend import Session
-from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
+from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError, system_words
 
 if TYPE_CHECKING:
     from bench.measure.material import Material
@@ -184,7 +184,7 @@ def held_in(path: Path) -> Selfcheck:
     try:
         return read_file(path, Selfcheck, SCHEMA)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from error
+        raise InputError(f"cannot read {path}: {system_words(error)}") from error
 
 
 def plan(job: Job, progress: Progress | None = None) -> tuple[Case, ...]:

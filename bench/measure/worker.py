@@ -118,7 +118,7 @@ def _warm_up(say: Callable[[WorkerMessage], None], ladder: bool) -> None:
 
 
 def _clear_cache() -> None:
-    from models.cache import cache_dir, clear_leftovers
+    from kernels.cache import cache_dir, clear_leftovers
 
     clear_leftovers(cache_dir())
 

@@ -23,7 +23,7 @@ these:
   the same files, or after `--trust-kernels` or the banner's button.
 - `bench.results.claim`: who writes holds `.lock` in the folder; drivers (`bench.run.client.run`,
   `gui.sessions.run_writer`) claim it, and clear what a kill left there in the making
-  (`models.cache.clear_leftovers`; a worker clears the cache).
+  (`kernels.cache.clear_leftovers`; a worker clears the cache).
 - `bench.words.streams`: standard output that is closed, full or of another encoding, and Ctrl-C at odd
   moments, in `main.py`.
 

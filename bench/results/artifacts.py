@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from models.cache import atomic_file
 
 from bench.results.records import Case, ErrorStats, Layer
+from kernels.cache import atomic_file
 
 
 def path(folder: str, kind: str, case: Case) -> Path:

@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from kernels.errors import InputError
+from kernels.errors import InputError, system_words
 
 LOCK_FILE = ".lock"
 _HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
@@ -37,7 +37,7 @@ class Claim:
         try:
             descriptor = os.open(path, flags, 0o666)
         except OSError as error:
-            words = (error.strerror or str(error)).lower()
+            words = system_words(error)
             raise InputError(f"cannot write {path}: {words}; name another folder") from error
         try:
             _lock(descriptor)
@@ -54,7 +54,7 @@ class Claim:
             os.ftruncate(descriptor, 0)
             os.write(descriptor, str(os.getpid()).encode())
 
-        from models.cache import clear_leftovers
+        from kernels.cache import clear_leftovers
 
         clear_leftovers(self._folder)  # of whoever wrote here before, and was killed
 

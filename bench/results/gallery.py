@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from models.cache import atomic_file
 
 from bench.results import npz, reading
 from bench.results.inside import inside
 from bench.results.records import Case
 from bench.results.rows import title
+from kernels.cache import atomic_file
 from kernels.errors import DataError, InputError
 
 FOLDER = "predictions"

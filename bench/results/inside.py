@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from kernels.errors import InputError
+from kernels.errors import InputError, system_words
 
 
 def inside(folder: Path, name: str) -> Path:
@@ -31,7 +31,7 @@ def inside(folder: Path, name: str) -> Path:
     except FileNotFoundError:
         return path
     except OSError as error:
-        words = (error.strerror or str(error)).lower()
+        words = system_words(error)
         raise InputError(f"the record in {folder} names {name!r}, which cannot be read: {words}") from error
     if not stat.S_ISREG(held.st_mode):
         raise InputError(f"{path} is no file ({kind(held.st_mode)}), so it is not read")

@@ -21,6 +21,7 @@ import msgspec
 
 from bench.results.inside import kind
 from bench.words import plain
+from kernels.errors import system_words
 
 MIB = 1 << 20
 RECORD_NBYTES = 64 * MIB  # run.json, ladder.json, profile.json
@@ -132,4 +133,4 @@ def unpacked(path: Path) -> bytes:
 
 def words(error: Refused | OSError) -> str:
     """Why something cannot be read."""
-    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
+    return system_words(error) if isinstance(error, OSError) else str(error)

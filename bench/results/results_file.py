@@ -19,7 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from bench.results import reading
-from kernels.errors import InputError
+from kernels.errors import InputError, system_words
 
 # A sentence a damaged line, once: on standard error, in the window in its banner.
 log = logging.getLogger("kernelscope.records")
@@ -85,7 +85,7 @@ class ResultsFile(Generic[M]):
                     raise
         except OSError as error:
             raise InputError(
-                f"cannot write {self.path}: {_words(error)}; what was measured before is kept"
+                f"cannot write {self.path}: {system_words(error)}; what was measured before is kept"
             ) from error
 
     def read(self, tell: bool = True) -> dict[str, M]:
@@ -155,7 +155,3 @@ def _whole_lines(file: io.FileIO, size: int) -> int:
             return start + at + 1
         end = start
     return 0
-
-
-def _words(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

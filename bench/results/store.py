@@ -4,9 +4,6 @@ refused where a newer program wrote them. bench.kinds.folder is the whole of it.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +13,7 @@ import msgspec
 from bench.results import reading
 from bench.results.inside import own_parts
 from bench.results.records import FROM_OUTSIDE, KILLED_BY, LOST
+from kernels.cache import atomic_file
 from kernels.errors import InputError
 
 RESULTS_FILE = "results.jsonl"
@@ -35,23 +33,12 @@ def to_run_again(measurement: Any, retry: bool) -> bool:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file as a whole or not at all (a temporary neighbour, synced, renamed). Raises InputError."""
-    temporary = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(  # called as models.cache.atomic_file's, by which it is cleared
-            dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False
-        ) as file:
-            temporary = file.name
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        with atomic_file(path) as temporary:
+            temporary.write_bytes(data)
     except OSError as error:
-        if temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        raise InputError(f"cannot write {path}: {_words(error)}") from error
+        raise InputError(f"cannot write {path}: {system_words(error)}") from error
 
 
 def read_record(folder: Path, name: str, record: type[R], schema: int, own: Iterable[str]) -> R:
@@ -91,13 +78,3 @@ class NewerError(InputError):
 class _Schema(msgspec.Struct):
     schema: int = 0
     created_at: str = ""
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _words(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
-from models.cache import atomic_file, cache_dir
 
+from kernels.cache import atomic_file, cache_dir
 from kernels.errors import InputError
 
 OPTION = "--trust-kernels"

@@ -50,7 +50,7 @@ def worker_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
     if environment.pop("PYTHONDONTWRITEBYTECODE", "") and not environment.get("PYTHONPYCACHEPREFIX"):
         # As containers often have it. Without bytecode every worker compiles all that it imports, which is
         # half of its start; kept in the cache, none of it appears beside the sources.
-        from models.cache import cache_dir
+        from kernels.cache import cache_dir
 
         environment["PYTHONPYCACHEPREFIX"] = str(cache_dir() / "bytecode")
     return environment

@@ -3,7 +3,6 @@ device."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import re
 import shutil
@@ -13,6 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from bench.words.version import of_package
+from kernels.errors import system_words
 
 Status = Literal["ok", "note", "missing"]
 ROOM_NBYTES = 2 << 30  # what models, data sets and a few runs take at the most
@@ -65,7 +67,7 @@ def runs_anything(found: Iterable[Check]) -> bool:
 def both_runtimes() -> str | None:
     """The sentence to say where onnxruntime and onnxruntime-gpu are both installed; None where not."""
     names = ("onnxruntime", "onnxruntime-gpu")
-    if not all(_version(name) for name in names):
+    if not all(of_package(name) for name in names):
         return None
     return (
         "onnxruntime and onnxruntime-gpu are both installed and overwrite each other's files; "
@@ -83,14 +85,14 @@ def _python() -> Iterable[Check]:
 def _packages() -> Iterable[Check]:
     """Each package that pyproject.toml requires; of onnxruntime's two builds, one."""
     for name in required():
-        found = _version(name)
+        found = of_package(name)
         helps = f"not installed; `pip install {name}` brings it"
         yield Check("packages", name, "ok" if found else "missing", found or helps)
-    runtimes = [name for name in ("onnxruntime", "onnxruntime-gpu") if _version(name)]
+    runtimes = [name for name in ("onnxruntime", "onnxruntime-gpu") if of_package(name)]
     if (sentence := both_runtimes()) is not None:
         yield Check("packages", "onnxruntime", "missing", sentence)
     elif runtimes:
-        yield Check("packages", runtimes[0], "ok", _version(runtimes[0]))
+        yield Check("packages", runtimes[0], "ok", of_package(runtimes[0]))
     else:
         text = "not installed, so there is no reference; `pip install onnxruntime` (or -gpu) brings it"
         yield Check("packages", "onnxruntime", "missing", text)
@@ -123,7 +125,7 @@ def _gpu() -> Iterable[Check]:
         yield Check("gpu", "GPU", "ok", f"{gpu.name} ({gpu.uuid})")
     extra, reason = pick_extra.choose(version, why)
     wanted = "onnxruntime-gpu"
-    if not _version(wanted):
+    if not of_package(wanted):
         helps = f"`pip install -r locks/{extra}.txt` brings the CUDA set"
         text = f"{wanted} is not installed though {reason}; {helps}"
         yield Check("gpu", "packages", "note", text)
@@ -165,9 +167,8 @@ def _nvrtc() -> Iterable[Check]:
 
 
 def _models() -> Iterable[Check]:
-    from models.cache import cache_dir
-
     from bench.words import units
+    from kernels.cache import cache_dir
     from models import names
 
     root = cache_dir()
@@ -191,9 +192,8 @@ def _datasets() -> Iterable[Check]:
 
 
 def _disk() -> Iterable[Check]:
-    from models.cache import cache_dir
-
     from bench.words import units
+    from kernels.cache import cache_dir
 
     places = {"cache": cache_dir(), "runs": Path("runs").absolute()}
     for name, place in places.items():
@@ -217,11 +217,4 @@ def _unwritable(folder: Path) -> str:
         with tempfile.TemporaryFile(dir=folder):
             return ""
     except OSError as error:
-        return (error.strerror or str(error)).lower()
-
-
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+        return system_words(error)

@@ -9,6 +9,8 @@ import signal
 import sys
 from types import TracebackType
 
+from kernels.errors import system_words
+
 CANCELLED = 130
 # What writing to a stream comes to; of a file it would have the file's name, or whoever writes it tells.
 _OF_STREAMS = (errno.EPIPE, errno.ENOSPC, errno.EBADF, errno.EIO, errno.EDQUOT, errno.EFBIG)
@@ -38,7 +40,7 @@ def gone(error: OSError) -> str | None:
     _nowhere()
     if error.errno == errno.EPIPE:
         return ""
-    return f"standard output cannot be written: {(error.strerror or str(error)).lower()}"
+    return f"standard output cannot be written: {system_words(error)}"
 
 
 def last_words(status: int) -> int:

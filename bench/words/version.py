@@ -1,7 +1,8 @@
-"""This program's version, read where it is written."""
+"""Versions: this program's, read where it is written, and those of installed packages."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 from pathlib import Path
 
@@ -16,3 +17,11 @@ def version() -> str:
         return ""
     found = re.search(r'^version = "(.+)"$', text, re.MULTILINE)
     return found[1] if found else ""
+
+
+def of_package(name: str) -> str:
+    """The version that is installed, "" where none is."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

@@ -21,10 +21,11 @@ from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
 from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.ladder.records import Ladder, RungCase, RungMeasurement, RungProvisional
+from bench.results.naming import RUNS
 from gui.sessions.kernel_watch import KernelWatch
 from gui.sessions.ladder_describer import LadderDescriber
 from gui.sessions.ladder_state import LadderState
-from gui.sessions.measuring import RUNS, Measuring
+from gui.sessions.measuring import Measuring
 from gui.sessions.own_kernels import OwnKernels
 from kernels.errors import InputError
 

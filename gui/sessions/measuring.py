@@ -19,14 +19,13 @@ from PySide6.QtCore import QObject, Signal
 from bench.kinds.folder import Folder
 from bench.kinds.registry import Kind
 from bench.results.messages import Hello, Log, Progress
+from bench.results.naming import RUNS
 from bench.run.client import worker_command
 from bench.run.supervisor import Supervisor
 from gui.base.background import Background
 from gui.sessions.run_writer import RunWriter
 from gui.sessions.standing import RunClock, Standing
 from gui.sessions.worker_process import WorkerProcess
-
-RUNS = Path("runs")
 
 
 class Measuring(QObject):

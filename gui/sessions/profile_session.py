@@ -16,8 +16,9 @@ from bench.kinds import folders
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.kind import ProfileFolder
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
+from bench.results.naming import RUNS
 from gui.sessions.export import Exporter, Order
-from gui.sessions.measuring import RUNS, Measuring
+from gui.sessions.measuring import Measuring
 from gui.sessions.profile_state import ProfileState, Read, read_cases
 from kernels.errors import InputError
 

@@ -15,8 +15,9 @@ from bench.comparison.kind import RunFolder
 from bench.kinds import folders
 from bench.results import trust
 from bench.results.messages import Hello, Provisional
+from bench.results.naming import RUNS
 from bench.results.records import Case, Disposition, Job, Measurement, Run
-from gui.sessions.measuring import RUNS, Measuring
+from gui.sessions.measuring import Measuring
 from gui.sessions.run_state import RunState
 from gui.sessions.standing import Ended
 from kernels.errors import InputError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 
 from PySide6.QtCore import Qt, qVersion
@@ -19,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from bench.results.records import Environment
 from bench.words import units
-from bench.words.version import ROOT, version
+from bench.words.version import ROOT, of_package, version
 from gui.widgets.labels import Label
 
 IDEA = "Is my kernel right, how fast is it beside the reference, and what holds it back?"
@@ -71,7 +70,7 @@ def facts(environment: Environment | None) -> str:
         f"Python {platform.python_version()}",
         f"Qt {qVersion()} on {QApplication.platformName()}",
     ]
-    lines += [f"{name} {found}" for name in PACKAGES if (found := _installed(name))]
+    lines += [f"{name} {found}" for name in PACKAGES if (found := of_package(name))]
     if environment is None:
         return "\n".join([*lines, "", "The machine is read by the worker, which has not started yet."])
     shown = {name.lower() for name in PACKAGES}
@@ -96,13 +95,6 @@ def licence() -> str:
         return (ROOT / "LICENSE").read_text(encoding="utf-8")
     except OSError:
         return "The file LICENSE that comes with the program is missing here."
-
-
-def _installed(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def _pane(text: str, name: str) -> QPlainTextEdit:

@@ -28,11 +28,12 @@ from PySide6.QtWidgets import (
 
 from bench.results import rows
 from bench.results.messages import Hello, Log
+from bench.results.naming import RUNS
 from bench.results.records import BackendInfo, Job
 from gui.base import faults, splitters
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
-from gui.sessions.measuring import RUNS, Measuring
+from gui.sessions.measuring import Measuring
 from gui.sessions.run_state import RunState
 from gui.sessions.session import Session
 from gui.sessions.standing import Standing

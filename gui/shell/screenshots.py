@@ -26,11 +26,11 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds.summaries import SAMPLE
+from bench.results.naming import RUNS
 from bench.results.records import Measurement
 from bench.results.rows import title
 from gui.base import faults
 from gui.base.theme import Theming
-from gui.sessions.measuring import RUNS
 from gui.shell.main_window import MainWindow
 
 MAX_NBYTES = 150_000

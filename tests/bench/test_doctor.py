@@ -41,7 +41,7 @@ def test_every_topic_has_its_line() -> None:
 
 
 def test_both_runtimes_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_version", lambda name: "1.0")
+    monkeypatch.setattr(doctor, "of_package", lambda name: "1.0")
     sentence = doctor.both_runtimes()
     assert sentence is not None
     assert "pip uninstall" in sentence
@@ -49,7 +49,7 @@ def test_both_runtimes_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_missing_package_names_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_version", lambda name: "")
+    monkeypatch.setattr(doctor, "of_package", lambda name: "")
     assert doctor.both_runtimes() is None
     checks = by_name(list(doctor._packages()))
     assert checks["numpy"].status == "missing"

@@ -243,7 +243,7 @@ RUNS = {
         y[:] = found[-1].reshape(-1) if found else 0
     """,
     "from_the_cache": """
-        from models.cache import cache_dir
+        from kernels.cache import cache_dir
         found = None
         for path in (cache_dir() / 'oracle').glob('*.npz'):
             for array in np.load(path).values():

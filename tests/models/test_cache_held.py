@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
-from models.cache import atomic_file, clear_leftovers
 
 from bench.results.store import write_atomically
 from bench.run import doctor
 from engine import tuned_store
+from kernels.cache import atomic_file, clear_leftovers
 from models import catalogue
 
 NAME = "lenet5-digits"

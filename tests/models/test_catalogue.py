@@ -138,7 +138,7 @@ def test_he_uniform_fills_its_range() -> None:
 
 
 def test_unknown_name_gives_the_nearest() -> None:
-    with pytest.raises(InputError, match="did you mean lenet5-digits"):
+    with pytest.raises(InputError, match="did you mean 'lenet5-digits'"):
         catalogue.get("lenet-digits")
 
 

@@ -13,10 +13,9 @@ import threading
 import time
 from pathlib import Path
 
-from models.cache import cache_dir
-
 from bench.ladder import watch
 from bench.results.store import LOG_FILE
+from kernels.cache import cache_dir
 from tests.rehearsal import checks
 from tests.rehearsal.content import ROOT
 from tests.rehearsal.machine import Machine

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from models.cache import atomic_file
 
 from bench.judge import Trial, Wrong
 from bench.ladder.measure import entrants
@@ -36,6 +35,7 @@ from bench.measure.timing import Rules, Stopped, Timing, time_together
 from bench.results.messages import Done, Hello, Log, Progress
 from bench.results.records import Telemetry, Validity
 from engine.apart import pool
+from kernels.cache import atomic_file
 from kernels.errors import KernelscopeError, OutOfMemoryError
 
 MAPS = "errors"  # folder of error maps in the ladder's

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from models.cache import atomic_file, cache_dir
 from onnx.reference import ReferenceEvaluator
 
 from bench.measure.answers import accuracy
@@ -31,6 +30,7 @@ from engine.graph import submodel
 from engine.graph.graph import Graph
 from engine.graph.groups import Group
 from engine.ort import sessions as ort
+from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
 
 MAX_IMAGES = 8

@@ -20,7 +20,7 @@ import psutil
 
 from bench.profile.events import Counters
 from bench.profile.measure.counters import Counted
-from kernels.errors import KernelError, UnavailableError
+from kernels.errors import KernelError, UnavailableError, system_words
 
 # What is counted, by the field it goes to.
 METRICS = {
@@ -145,8 +145,7 @@ def _started(
                 _end(process)
     except OSError as error:
         raise UnavailableError(
-            f"hardware counters are not read: {program} does not start "
-            f"({(error.strerror or str(error)).lower()})"
+            f"hardware counters are not read: {program} does not start ({system_words(error)})"
         ) from error
     table = log.read_text("utf-8", "replace") if log.is_file() else ""
     return output.read_text("utf-8", "replace") + table, table, process.returncode

@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.profile.events import Interval
 from bench.profile.records import Clock
-from kernels.errors import InputError
+from kernels.errors import InputError, system_words
 
 US = 1000  # ns
 _NODE_END = "_kernel_time"
@@ -48,9 +48,7 @@ def read(file: Path) -> list[OrtRun]:
     try:
         events = json.loads(file.read_bytes())
     except OSError as error:
-        raise InputError(
-            f"ONNX Runtime's profile {file} cannot be read ({(error.strerror or str(error)).lower()})"
-        ) from error
+        raise InputError(f"ONNX Runtime's profile {file} cannot be read ({system_words(error)})") from error
     except (ValueError, UnicodeDecodeError) as error:
         raise InputError(
             f"ONNX Runtime's profile {file.name} is broken or cut short ({error}): profile the case again"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.results import npz
-from kernels.errors import InputError
+from kernels.errors import InputError, system_words
 
 
 def _empty() -> np.ndarray:
@@ -66,7 +66,7 @@ def read(path: Path) -> ErrorPictures:
             tolerance=float(kept["tolerance"]),
         )
     except OSError as error:
-        raise InputError(f"the error map cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise InputError(f"the error map cannot be read: {system_words(error)}") from error
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise InputError(f"the error map {path.name} is broken ({error})") from error
     known = (len(made.images), len(made.channels))
