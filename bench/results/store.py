@@ -14,7 +14,7 @@ from bench.results import reading
 from bench.results.inside import own_parts
 from bench.results.records import FROM_OUTSIDE, KILLED_BY, LOST
 from kernels.cache import atomic_file
-from kernels.errors import InputError
+from kernels.errors import InputError, system_words
 
 RESULTS_FILE = "results.jsonl"
 LOG_FILE = "worker.log"
