@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
@@ -112,21 +115,36 @@ def oracle(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
 
 
 def fitted(p: Params, rung: Rung) -> Params:
-    """A drawn convolution with the window that the rung needs, its image as much larger as that takes."""
+    """The params with the activation that the rung needs; of a convolution also with the groups, padding and
+    window, its image as much larger as that takes."""
     needs = rung.needs
-    if not isinstance(p, Conv) or not needs.keys() & {"kernel", "stride", "dilation"}:
+    kept = needs.get("activation")
+    if kept and (getattr(p, "activation", None) or "none") not in kept:
+        p = replace(p, activation=None if kept[0] == "none" else kept[0])
+    if not isinstance(p, Conv) or not needs.keys() & {"kernel", "stride", "dilation", "group", "pad", "bias"}:
         return p
     stride, dilation = needs.get("stride", p.stride_h), needs.get("dilation", p.dilation_h)
     kh, kw = needs.get("kernel", p.kh), needs.get("kernel", p.kw)
-    h = (p.out_h - 1) * stride + (kh - 1) * dilation + 1 - p.pad_top - p.pad_bottom
-    w = (p.out_w - 1) * stride + (kw - 1) * dilation + 1 - p.pad_left - p.pad_right
+    sides = ("pad_top", "pad_left", "pad_bottom", "pad_right")
+    pads = {side: needs.get("pad", getattr(p, side)) for side in sides}
+    h = (p.out_h - 1) * stride + (kh - 1) * dilation + 1 - pads["pad_top"] - pads["pad_bottom"]
+    w = (p.out_w - 1) * stride + (kw - 1) * dilation + 1 - pads["pad_left"] - pads["pad_right"]
     axes = {"stride_h": stride, "stride_w": stride, "dilation_h": dilation, "dilation_w": dilation}
-    return replace(p, h=h, w=w, kh=kh, kw=kw, **axes)
+    group = needs.get("group", p.group)
+    channels = {"c": p.c // p.group * group, "m": p.m // p.group * group, "group": group}
+    return replace(p, h=h, w=w, kh=kh, kw=kw, bias=needs.get("bias", p.bias), **axes, **channels, **pads)
+
+
+def skip_refused(rung: Rung, p: Params) -> None:
+    """A rung is only run on shapes that match its needs."""
+    if reason := rung.refusal(p):
+        pytest.skip(reason)
 
 
 @every_rung
 @given(data=st.data())
-@settings(deadline=None, max_examples=30)
+# Of a rung that takes few shapes most that are drawn are refused; one that takes none fails.
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
 def test_against_the_oracle(rung: Rung, data: st.DataObject) -> None:
     p = fitted(data.draw(DRAWN[rung.op]), rung)
     assume(rung.refusal(p) is None and min(getattr(p, "h", 1), getattr(p, "w", 1)) > 0)
@@ -151,6 +169,8 @@ def test_every_kind_and_activation(rung: Rung) -> None:
         "softmax": [Softmax(3, 10, 1, log) for log in (False, True)],
     }
     for p in (fitted(p, rung) for p in examples.get(rung.op, [])):
+        if rung.refusal(p):
+            continue
         inputs = inputs_for(p, 3)
         assert_close(run(rung, p, inputs), reference(p, inputs).reshape(output_shape(p)))
 
@@ -158,6 +178,7 @@ def test_every_kind_and_activation(rung: Rung) -> None:
 @pytest.mark.parametrize("rung", registry.rungs("cpu", "lrn"), ids=lambda rung: rung.label)
 def test_lrn_sums_over_channels_as_onnx_runtime_does(rung: Rung) -> None:
     p = Lrn(2, 7, 35, 5, alpha=0.3)  # N ≠ C
+    skip_refused(rung, p)
     inputs = inputs_for(p)
     assert_close(run(rung, p, inputs), onnx_runtime(p, inputs))
 
@@ -169,6 +190,7 @@ def test_windows_that_reach_beyond_the_padded_image(rung: Rung, kind: str, inclu
     """ceil_mode adds a last window that hangs over: it counts only what the padded image holds."""
     p = Pool(kind, 2, 3, 6, 8, 3, 3, 3, 4, stride_h=2, stride_w=2, pad_top=1, pad_left=1,
              count_include_pad=include and kind == "average")  # fmt: skip
+    skip_refused(rung, p)
     inputs = inputs_for(p)
     assert_close(run(rung, p, inputs), onnx_runtime(p, inputs, ceil_mode=True))
 
@@ -178,6 +200,7 @@ def test_windows_that_reach_beyond_the_padded_image(rung: Rung, kind: str, inclu
 def test_a_convolution_too_large_for_one_block(rung: Rung, group: int) -> None:
     """Column matrices beyond the block's bytes: by image, by groups and by rows of the output."""
     p = fitted(Conv(2, 64, 57, 61, 8, 7, 7, 57, 61, 1, 1, 3, 3, 3, 3, group=group, bias=True), rung)
+    skip_refused(rung, p)
     inputs = inputs_for(p)
     assert_close(run(rung, p, inputs, (1, 2)), onnx_runtime(p, inputs))
 
@@ -203,6 +226,8 @@ def test_nan_and_infinity_go_through(rung: Rung, bad: float) -> None:
     p = examples.get(rung.op)
     if p is None:
         return
+    p = fitted(p, rung)
+    skip_refused(rung, p)
     inputs = inputs_for(p)
     inputs[0].flat[0] = bad
     kernel = load(rung)
@@ -247,3 +272,44 @@ def test_a_rung_that_does_not_run_is_named_with_its_line(tmp_path: Path) -> None
         file.write_text(header + body)
         with pytest.raises(KernelError, match=message):
             load(registry.find("cpu", "unary", "mine", [tmp_path]))
+
+
+NARROW = {
+    "conv": "group = 2\nkernel = 3\nstride = 1\npad = 1\nbias = true\nactivation = ['relu']",
+    "pool": "kind = ['average']\nstride = 1",
+    "lrn": "size_max = 3",
+    "unary": "kind = ['tanh']",
+}
+
+
+@pytest.mark.parametrize("op", NARROW)
+def test_a_rung_that_takes_few_shapes_is_tried_on_those(op: str, tmp_path: Path) -> None:
+    """Right, it passes every test here; wrong, it fails."""
+    ours = registry.rungs("cpu", op)[0]
+    body = "".join(
+        line for line in ours.path.read_text().splitlines(keepends=True) if not line.startswith("#")
+    )
+    needs = "".join(f"# {line}\n" for line in NARROW[op].splitlines())
+    header = f'# op = "{op}"\n# rung = 90\n# name = "narrow"\n# idea = "Takes few."\n# [needs]\n{needs}'
+    (tmp_path / "90_narrow.py").write_text(header + body)
+    rung = registry.find("cpu", op, "narrow", [tmp_path])
+    tests: dict[str, list[Callable[[Rung], None]]] = {
+        "conv": [partial(test_a_convolution_too_large_for_one_block, group=1)],
+        "pool": [partial(test_windows_that_reach_beyond_the_padded_image, kind="max", include=False)],
+        "lrn": [test_lrn_sums_over_channels_as_onnx_runtime_does],
+    }
+    general = [partial(test_nan_and_infinity_go_through, bad=np.nan), test_every_kind_and_activation]
+    for test in (test_against_the_oracle, *general, *tests.get(op, [])):
+        with suppress(pytest.skip.Exception):
+            test(rung)
+    wrong = body.replace("\ndef bind(", "\ndef right(") + (
+        "\n\ndef bind(p, inputs, output, workspace):\n"
+        "    run = right(p, inputs, output, workspace)\n"
+        "    def twice():\n"
+        "        run()\n"
+        "        output[...] *= 2\n"
+        "    return twice\n"
+    )
+    (tmp_path / "90_narrow.py").write_text(header + wrong)
+    with pytest.raises(AssertionError):
+        test_against_the_oracle(registry.find("cpu", op, "narrow", [tmp_path]))
