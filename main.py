@@ -48,7 +48,7 @@ app.add_typer(runs.app, name="runs")
 
 @app.command()
 def doctor() -> None:
-    """What this machine can run, and for what it cannot, why and what would help."""
+    """Say what this machine can run; for what it cannot run, why, and what would help."""
     from bench.commands.doctor import doctor
     from gui.base import display
 

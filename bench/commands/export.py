@@ -19,17 +19,19 @@ def export(
     run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
     charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Of png, svg, pdf, csv; or none."),
     chart: list[str] = typer.Option(
-        [], metavar="NAME", help="Only this one, as op-time or lenet5-digits-op-time; may be repeated."
+        [],
+        metavar="NAME",
+        help="Only this chart, for example op-time or lenet5-digits-op-time; may be repeated.",
     ),
     csv: bool = typer.Option(
         False, "--csv", help="Also results.csv and, of a run, layers.csv; of a profile, its tables."
     ),
-    out: Path | None = typer.Option(None, metavar="DIR", help="Where to; without it, charts/ in the run."),
+    out: Path | None = typer.Option(None, metavar="DIR", help="Target folder; default: charts/ in the run."),
     file: Path | None = typer.Option(
-        None, metavar="FILE", help="One chart into this file, in the format of its ending."
+        None, metavar="FILE", help="Write one chart to this file, in the format of its suffix."
     ),
-    scale: float = typer.Option(1.0, metavar="N", help="Size of PNG: 2 gives twice the pixels a side."),
-    over: Path | None = typer.Option(None, metavar="RUN", help="Lay this run over it, in thin lines."),
+    scale: float = typer.Option(1.0, metavar="N", help="Size of PNG: 2 gives twice as many pixels per side."),
+    over: Path | None = typer.Option(None, metavar="RUN", help="Draw this run over it, in thin lines."),
 ) -> None:
     """Draw the charts of a saved run, ladder or profile again."""
     from bench.commands import parsing

@@ -15,9 +15,9 @@ def report(
     ),
     out: Path = typer.Option(..., metavar="FILE.md", help="The report."),
     charts: Path | None = typer.Option(
-        None, metavar="DIR", help="Where its charts go; without it, a folder beside it, named after it."
+        None, metavar="DIR", help="The folder for its charts; default: one beside it, named after it."
     ),
-    title: str = typer.Option("", metavar="TEXT", help="Its heading; without it, the device's name."),
+    title: str = typer.Option("", metavar="TEXT", help="Its heading; default: the device's name."),
 ) -> None:
     """Write a report of saved runs: what was measured how, a table and charts a model, what falls short. Of
     ladders: a table, charts and a sentence a rung for every batch size, and an overview of each node. Of

@@ -11,9 +11,11 @@ app = typer.Typer(no_args_is_help=True, help="Saved runs, ladders and profiles."
 
 @app.command("list")
 def list_command(
-    folder: Path = typer.Argument(Path("runs"), metavar="[DIR]", help="Where the run folders lie."),
+    folder: Path = typer.Argument(
+        Path("runs"), metavar="[DIR]", help="The folder that holds the run folders."
+    ),
 ) -> None:
-    """Every run, ladder and profile in a folder, oldest first, those that cannot be read with the reason."""
+    """List the runs, ladders and profiles in a folder, oldest first; if one cannot be read, the reason."""
     from bench.commands.terminal import console
     from bench.kinds.summaries import summaries
     from bench.show.grid import Grid
@@ -36,7 +38,7 @@ def show_command(
     layers: bool = typer.Option(False, "--layers", help="Of a run: print every layer's time and errors too."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
 ) -> None:
-    """The tables of a saved run, ladder or profile, with its machine and settings."""
+    """Print the tables of a saved run, ladder or profile, with its machine and settings."""
     from bench.commands import parsing
     from bench.commands.terminal import console
     from bench.kinds.folders import open_folder
@@ -59,12 +61,12 @@ def show_command(
 def thin_command(
     run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
     target: Path = typer.Argument(metavar="TO", help="The new folder to write."),
-    nbytes: int = typer.Option(300_000, "--bytes", metavar="N", min=1, help="How large it may be."),
+    nbytes: int = typer.Option(300_000, "--bytes", metavar="N", min=1, help="Its largest size in bytes."),
 ) -> None:
-    """Write a run, a ladder or a profile again, small enough to send.
+    """Write a copy of a run, a ladder or a profile that is small enough to send.
 
-    Charts and tables stay, most raw samples go; where that is not enough, a ladder's error maps, and the
-    events of a profile's middle batch sizes.
+    Charts and tables stay; most raw samples are left out. If that is not enough, so are a ladder's error
+    maps, and the events of a profile's middle batch sizes.
     """
     from bench.kinds.thin import thin
 
@@ -76,7 +78,7 @@ def copy_command(
     run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
     target: Path = typer.Argument(metavar="TO", help="The new folder to write."),
 ) -> None:
-    """Copy a run, a ladder or a profile, also while it is measured: what is whole so far comes along."""
+    """Copy a run, a ladder or a profile; while it is being measured, all that is complete so far."""
     from bench.kinds.folders import copy
 
     print(copy(run, target))

@@ -40,32 +40,36 @@ _WITH_RESUME = {"resume", "times", "output"}
 def selfcheck(
     context: typer.Context,
     models: list[str] | None = typer.Argument(
-        None, metavar="MODEL", help="Names of the catalogue or .onnx files; without one, lenet5-digits."
+        None, metavar="MODEL", help="Model names or .onnx files; default: lenet5-digits."
     ),
     backend: list[str] = typer.Option(
-        [], metavar="NAME", help="May be repeated; without it, all that can run here."
+        [], metavar="NAME", help="A backend; may be repeated. Default: all that can run here."
     ),
-    batch: str = typer.Option("1,16,128", metavar="N,N,…", help="Batch sizes; 1..1024 goes by doubling."),
-    precision: str = typer.Option("fp32", metavar="P,P,…", help="Of fp32, fp32-tc, tf32, fp16."),
+    batch: str = typer.Option(
+        "1,16,128", metavar="N,N,…", help="Batch sizes; 1..1024 doubles from 1 to 1024."
+    ),
+    precision: str = typer.Option("fp32", metavar="P,P,…", help="One or more of fp32, fp32-tc, tf32, fp16."),
     times: int = typer.Option(40, metavar="N", help="Comparisons in all; the cases take turns."),
     instances: int = typer.Option(
         5,
         metavar="N",
         min=1,
         max=100,
-        help="Sessions of each side, alive together; they take its rounds in turn.",
+        help="Sessions on each side, alive at the same time and timed in turn.",
     ),
-    budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples a side."),
-    threads: int | None = typer.Option(None, metavar="N", help="CPU threads; without it, one a core."),
+    budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples on each side."),
+    threads: int | None = typer.Option(None, metavar="N", help="CPU threads; default: one per core."),
     l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),
-    seed: int = typer.Option(0, metavar="N", min=0, help="Draws inputs and the order of turns."),
+    seed: int = typer.Option(
+        0, metavar="N", min=0, help="Seed of the random inputs and of the order of turns."
+    ),
     out: Path | None = typer.Option(
-        None, metavar="FILE", help="Write what is found there as JSON, after each comparison."
+        None, metavar="FILE", help="Write the results there as JSON, after each comparison."
     ),
     resume: Path | None = typer.Option(
         None,
         metavar="FILE",
-        help="Go on with such a file, until it holds its comparisons, or --times of them.",
+        help="Continue such a file until all its comparisons, or --times of them, are made.",
     ),
     output: str = typer.Option(
         "table", "--format", metavar="table|json|markdown", help="What goes to stdout."

@@ -30,50 +30,52 @@ class Output:
 def compare(
     context: typer.Context,
     models: list[str] | None = typer.Argument(
-        None, metavar="MODEL", help="Names of the catalogue (see `models list`) or .onnx files."
+        None, metavar="MODEL", help="Model names (see `models list`) or .onnx files."
     ),
     backend: list[str] = typer.Option(
-        [], metavar="NAME", help="May be repeated; without it, all that can run here."
+        [], metavar="NAME", help="A backend; may be repeated. Default: all that can run here."
     ),
     batch: list[str] = typer.Option(
         [DEFAULT_BATCHES],
         metavar="[MODEL=]N,N,…",
-        help="Batch sizes; 1..1024 goes by doubling. Repeated with MODEL=, that model's own.",
+        help="Batch sizes; 1..1024 doubles from 1 to 1024. Repeat with MODEL= for one model only.",
     ),
-    precision: str = typer.Option("fp32", metavar="P,P,…", help="Of fp32, fp32-tc, tf32, fp16."),
+    precision: str = typer.Option("fp32", metavar="P,P,…", help="One or more of fp32, fp32-tc, tf32, fp16."),
     dataset: str = typer.Option(
-        "", metavar="NAME|folder:DIR|random", help="Images; without it, the model's own."
+        "", metavar="NAME|folder:DIR|random", help="Data set; default: the model's own."
     ),
     images: list[str] = typer.Option(
-        [], metavar="[MODEL=]N,N,…", help="How many images accuracy is taken on; MODEL= as for --batch."
+        [], metavar="[MODEL=]N,N,…", help="Number of images for the accuracy; MODEL= as for --batch."
     ),
     preprocess: str = typer.Option("", metavar="P", help="raw, unit (0 to 1) or MEAN,STD."),
     threads: int = typer.Option(
-        0, metavar="N", show_default=False, help="CPU threads; without it, one a core."
+        0, metavar="N", show_default=False, help="CPU threads; default: one per core."
     ),
     l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),
-    budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples a case."),
-    timeout: float = typer.Option(600.0, metavar="S", help="Seconds after which a case is given up."),
+    budget: float = typer.Option(15.0, metavar="S", help="The most seconds of samples per case."),
+    timeout: float = typer.Option(
+        600.0, metavar="S", help="Abandon a case that is still running after S seconds."
+    ),
     instances: int = typer.Option(
         0,
         metavar="N",
         show_default=False,
-        help="Sessions of each contender at least, which take the rounds in turn; without it, three.",
+        help="Sessions of each backend at least, timed in turn; default: 3.",
     ),
-    layers: bool = typer.Option(False, "--layers", help="Print every layer's time and errors too."),
+    layers: bool = typer.Option(False, "--layers", help="Also print the time and errors of every layer."),
     layer_pass: bool = typer.Option(
-        True, "--layer-pass/--no-layer-pass", help="Whether every layer is measured, in passes of its own."
+        True, "--layer-pass/--no-layer-pass", help="Also measure every layer, in separate passes."
     ),
     tune: bool | None = typer.Option(
         None,
         "--tune/--no-tune",
         show_default=False,
-        help="Time our kernels for each step once and run on the fastest; without either, on CUDA alone.",
+        help="Time our kernels for each step once and use the fastest; default: only on CUDA.",
     ),
     tune_reference: bool = typer.Option(
         False,
         "--tune-reference",
-        help="Also ONNX Runtime (CUDA) tuned: its options swept once for each case, and kept.",
+        help="Also run ONNX Runtime (CUDA) with its best options, searched once per case and kept.",
     ),
     rung: list[str] = typer.Option(
         [],
@@ -81,23 +83,23 @@ def compare(
         help="Kernel for a node, in one model or in all, on one device or on both; may be repeated.",
     ),
     kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
-    resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished run."),
+    resume: Path | None = typer.Option(None, metavar="RUN", help="Continue an unfinished run."),
     retry: bool = typer.Option(
-        False, "--retry", help="With --resume: run what crashed or timed out again, too."
+        False, "--retry", help="With --resume: also repeat what crashed or timed out."
     ),
     trust_kernels: bool = typer.Option(
         False, "--trust-kernels", help="With --resume: run the kernels of others that the run names."
     ),
     out: Path | None = typer.Option(
-        None, metavar="DIR", help="The run folder; without it, a dated one in ./runs."
+        None, metavar="DIR", help="The run folder; default: a dated one in ./runs."
     ),
-    charts: str = typer.Option(DEFAULT_CHARTS, metavar="F,F,…", help="Of png, svg, pdf; or none."),
+    charts: str = typer.Option(DEFAULT_CHARTS, metavar="F,F,…", help="Some of png, svg, pdf; or none."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
 ) -> None:
     """Run models on backends, check the answers, measure the times.
 
     Leaves a run folder with the measurements and charts; the table goes to standard output. Exit code 0: all
-    well; 1: a case failed; 2: bad input; 130: cancelled, what was measured is kept.
+    well; 1: a case failed; 2: bad input; 130: cancelled (what was measured is kept).
     """
     from bench.commands import parsing
     from bench.results import trust

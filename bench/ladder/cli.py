@@ -21,10 +21,12 @@ def ladder(
     op: str = typer.Argument("conv", metavar="OP", help="Operator: conv, gemm, pool, lrn, softmax, …"),
     folder: Path | None = typer.Argument(None, metavar="[DIR]", help="With --new: where the template goes."),
     model: str = typer.Option(
-        "", metavar="M", help="Of the catalogue or an .onnx file; else one of the default comparison's."
+        "", metavar="M", help="A model name or an .onnx file; default: one of the default comparison's."
     ),
-    node: str = typer.Option("0", metavar="NAME|INDEX", help="Its node, or which one of OP, from 0."),
-    shape: str = typer.Option("", metavar="N,C,H,W,M,K", help="conv: a shape by hand instead of a model."),
+    node: str = typer.Option(
+        "0", metavar="NAME|INDEX", help="Its node: a name, or a number among its nodes of OP, from 0."
+    ),
+    shape: str = typer.Option("", metavar="N,C,H,W,M,K", help="conv: this shape instead of a model's node."),
     stride: str = typer.Option("1", metavar="S|H,W", help="With --shape."),
     pad: str = typer.Option("0", metavar="P|H,W|T,L,B,R", help="With --shape."),
     dilation: str = typer.Option("1", metavar="D|H,W", help="With --shape."),
@@ -32,38 +34,42 @@ def ladder(
     bias: bool = typer.Option(True, "--bias/--no-bias", help="With --shape."),
     activation: str = typer.Option("", metavar="A", help="With --shape: relu, tanh or sigmoid."),
     batch: int = typer.Option(1, metavar="N", help="With --model."),
-    device: str = typer.Option("", metavar="cpu|cuda", help="Without it, cuda where it can run."),
+    device: str = typer.Option("", metavar="cpu|cuda", help="Default: cuda where it can run, else cpu."),
     rung: list[str] = typer.Option([], metavar="N", help="A rung by number or name; may be repeated."),
-    precision: str = typer.Option("", metavar="P", help="Only fp32's rungs and this one's: tf32, fp16, …"),
+    precision: str = typer.Option("", metavar="P", help="Only rungs in fp32 and in P: tf32, fp16, …"),
     kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
-    threads: int = typer.Option(0, metavar="N", show_default=False, help="CPU threads; else one a core."),
+    threads: int = typer.Option(
+        0, metavar="N", show_default=False, help="CPU threads; default: one per core."
+    ),
     l2: str = typer.Option("warm", metavar="warm|cold", help="State of the L2 cache before a pass."),
-    budget: float = typer.Option(3.0, metavar="S", help="The most seconds of samples a rung."),
-    timeout: float = typer.Option(60.0, metavar="S", help="Seconds after which a rung is given up."),
+    budget: float = typer.Option(3.0, metavar="S", help="The most seconds of samples per rung."),
+    timeout: float = typer.Option(
+        60.0, metavar="S", help="Abandon a rung that is still running after S seconds."
+    ),
     instances: int = typer.Option(
-        0, metavar="N", show_default=False, help="Sessions of each rung at least, timed in turn; else three."
+        0, metavar="N", show_default=False, help="Sessions of each rung at least, timed in turn; default: 3."
     ),
     whole_model: bool = typer.Option(False, "--whole-model", help="Also run the model with each rung in it."),
-    new: bool = typer.Option(False, "--new", help="Write a template of a kernel of your own into DIR."),
-    watch: bool = typer.Option(False, "--watch", help="Run your own rungs again whenever a file is saved."),
-    compile_only: bool = typer.Option(
-        False, "--compile", help="Compile the CUDA rungs and run none: no GPU is needed."
-    ),
+    new: bool = typer.Option(False, "--new", help="Write a template for your own kernel into DIR."),
+    watch: bool = typer.Option(False, "--watch", help="Run your own rungs again whenever you save a file."),
+    compile_only: bool = typer.Option(False, "--compile", help="Only compile the CUDA rungs: needs no GPU."),
     arch: str = typer.Option(
-        "", metavar="A,A,…", help="With --compile: sm_80, …; else this GPU's, or what a rung asks for."
+        "", metavar="A,A,…", help="With --compile: sm_80, …; default: this GPU's, or what a rung asks for."
     ),
-    resume: Path | None = typer.Option(None, metavar="RUN", help="Go on with an unfinished ladder."),
-    retry: bool = typer.Option(False, "--retry", help="With --resume: run what crashed or hung again, too."),
+    resume: Path | None = typer.Option(None, metavar="RUN", help="Continue an unfinished ladder."),
+    retry: bool = typer.Option(
+        False, "--retry", help="With --resume: also repeat what crashed or timed out."
+    ),
     trust_kernels: bool = typer.Option(
         False, "--trust-kernels", help="With --resume: run the kernels of others that the ladder names."
     ),
-    out: Path | None = typer.Option(None, metavar="DIR", help="The folder; else a dated one in ./runs."),
-    charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Of png, svg, pdf; or none."),
+    out: Path | None = typer.Option(None, metavar="DIR", help="The folder; default: a dated one in ./runs."),
+    charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Some of png, svg, pdf; or none."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
 ) -> None:
-    """Check every rung of an operator, time those that are right, and say what each one gains.
+    """Check all kernels (rungs) of an operator, time those that are right, and say what each one gains.
 
-    On a node of a model, or on a shape by hand. The line to beat is the reference's time for the same work.
+    On a node of a model, or on a shape of your own. The time to beat is the reference's for the same work.
     Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
     input; 130: cancelled.
     """

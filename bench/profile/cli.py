@@ -22,40 +22,52 @@ WINDOWS = ("pass", "all", "create", "close")
 
 def profile(
     context: typer.Context,
-    model: str = typer.Argument("lenet5-digits", metavar="MODEL", help="Of the catalogue, or an .onnx file."),
+    model: str = typer.Argument("lenet5-digits", metavar="MODEL", help="A model name or an .onnx file."),
     backend: list[str] = typer.Option(
-        [], metavar="NAME,NAME", help="May be repeated; without it, all that can run here."
+        [], metavar="NAME,NAME", help="A backend; may be repeated. Default: all that can run here."
     ),
-    batch: str = typer.Option("1", metavar="N,N,…", help="Batch sizes; 1..1024 goes by doubling."),
+    batch: str = typer.Option("1", metavar="N,N,…", help="Batch sizes; 1..1024 doubles from 1 to 1024."),
     precision: str = typer.Option("fp32", metavar="P", help="One of fp32, fp32-tc, tf32, fp16."),
-    runs: int = typer.Option(0, metavar="K", show_default=False, help="Profiled passes; else 5."),
+    runs: int = typer.Option(0, metavar="K", show_default=False, help="Profiled passes; default: 5."),
     report: bool = typer.Option(
-        False, "--report", help="The course report's table: one pass each, time by batch and by call."
+        False,
+        "--report",
+        help="The table of a course report: one pass per batch size, time by batch and by call.",
     ),
-    trace: Path | None = typer.Option(None, metavar="FILE", help="Also a trace for Perfetto or Chrome."),
+    trace: Path | None = typer.Option(
+        None, metavar="FILE", help="Also write a trace for Perfetto or Chrome."
+    ),
     counters: bool = typer.Option(
-        False, "--counters", help="Also what the GPU's hardware counts, by Nsight Compute (ncu)."
+        False, "--counters", help="Also read the GPU's hardware counters, by Nsight Compute (ncu)."
     ),
-    dataset: str = typer.Option("", metavar="NAME|folder:DIR|random", help="Images; else the model's own."),
+    dataset: str = typer.Option(
+        "", metavar="NAME|folder:DIR|random", help="Data set; default: the model's own."
+    ),
     preprocess: str = typer.Option("", metavar="P", help="raw, unit (0 to 1) or MEAN,STD."),
-    threads: int = typer.Option(0, metavar="N", show_default=False, help="CPU threads; else one a core."),
+    threads: int = typer.Option(
+        0, metavar="N", show_default=False, help="CPU threads; default: one per core."
+    ),
     rung: list[str] = typer.Option([], metavar="NODE=RUNG", help="Kernel for a node; may be repeated."),
     kernels: list[str] = typer.Option([], metavar="DIR", help="Folder of your own kernels; may be repeated."),
-    budget: float = typer.Option(2.0, metavar="S", help="The most seconds of unprofiled samples a case."),
-    timeout: float = typer.Option(600.0, metavar="S", help="Seconds after which a case is given up."),
+    budget: float = typer.Option(2.0, metavar="S", help="The most seconds of unprofiled samples per case."),
+    timeout: float = typer.Option(
+        600.0, metavar="S", help="Abandon a case that is still running after S seconds."
+    ),
     table: str = typer.Option("all", metavar="|".join(TABLES), help="Which table."),
-    by: str = typer.Option("name", metavar="|".join(GROUPS), help="How kernels are put together."),
+    by: str = typer.Option("name", metavar="|".join(GROUPS), help="How kernels are grouped."),
     window: str = typer.Option("pass", metavar="|".join(WINDOWS), help="Which part of the session."),
-    match: str = typer.Option("", metavar="TEXT", help="Only kernels and calls whose name holds it."),
-    full_names: bool = typer.Option(False, "--full-names", help="Kernels' names with templates and all."),
-    load: Path | None = typer.Option(None, metavar="DIR", help="Show a profile that was made before."),
-    out: Path | None = typer.Option(None, metavar="DIR", help="The folder; else a dated one in ./runs."),
-    charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Of png, svg, pdf; or none."),
+    match: str = typer.Option("", metavar="TEXT", help="Only kernels and calls whose name contains TEXT."),
+    full_names: bool = typer.Option(
+        False, "--full-names", help="Kernel names in full, with template arguments."
+    ),
+    load: Path | None = typer.Option(None, metavar="DIR", help="Show a profile that was saved before."),
+    out: Path | None = typer.Option(None, metavar="DIR", help="The folder; default: a dated one in ./runs."),
+    charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Some of png, svg, pdf; or none."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
 ) -> None:
     """Profile a model's forward pass: kernels, copies, calls, gaps; and what starting cold costs.
 
-    Each case has a process of its own: a cold start told apart, unprofiled times, then a profiled session.
+    Each case has its own process: a cold start in parts, times without profiling, then a profiled session.
     Exit code 0: all well; 1: a case failed; 2: bad input; 130: cancelled.
     """
     from bench.commands import parsing
@@ -118,7 +130,7 @@ def run(job: ProfileJob, out: Path | None, shown: Shown, formats: Sequence[str],
 
 
 def again(path: Path, shown: Shown, trace: Path | None) -> int:
-    """Show a profile that was made before."""
+    """Show a profile that was saved before."""
     from bench.profile.kind import KIND as PROFILE
     from bench.profile.show import saved
 

@@ -30,9 +30,9 @@ from kernels.nearest import did_you_mean
 from models import names, preprocessing
 
 BATCHES = {
-    "1..256": "1 to 256 by doubling",
-    "1..256; alexnet-digits: 1,4": "1 to 256, and two sizes for a model of its own",
-    "1..1024": "1 to 1,024 by doubling",
+    "1..256": "1, 2, 4 … 256",
+    "1..256; alexnet-digits: 1,4": "1, 2, 4 … 256, and two sizes for one model only",
+    "1..1024": "1, 2, 4 … 1,024",
     "1,100,1000,10000": "the course's four sizes",
     "1,16,64": "three sizes",
     "1": "one image at a time",
@@ -44,8 +44,8 @@ PREPROCESS = {
 }
 FOLDER = "folder:"
 TUNE = (
-    "ONNX Runtime (CUDA) also in its fastest configuration, and in the fastest whose every layer is exact: "
-    "its options are swept once for each case, and what won is kept"
+    "Also run ONNX Runtime (CUDA) in its fastest configuration, and in the fastest whose every layer is "
+    "within its bound: all its options are tried once for each case, and the winners are kept"
 )
 Sizes = tuple[tuple[int, ...], dict[str, tuple[int, ...]]]
 
@@ -76,10 +76,10 @@ class JobFields(QWidget):
             "Batch sizes",
             lambda text: self.batch_sizes(text),
             BATCHES,
-            "as in 1,2,4 or 1..1024",
+            "for example 1,2,4 or 1..1024",
         )
         self.batches.box.setToolTip(
-            "1,2,4 or 1..1024 by doubling; after a semicolon a model's own, as in 1..256; alexnet-digits: 1,4"
+            "For example 1,2,4, or 1..1024 for 1, 2, 4 …; for one model only: 1..256; alexnet-digits: 1,4"
         )
         self.dataset = QComboBox()
         self.dataset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
@@ -94,32 +94,32 @@ class JobFields(QWidget):
             "Images",
             lambda text: self.image_counts(text),
             {"100": "", "1000": "", "10000": ""},
-            "as many as the model says",
+            "the model's own number",
         )
-        self.images.box.setToolTip("As in 100,1000; a model's own by its name, as in 100; alexnet-digits: 32")
+        self.images.box.setToolTip("For example 100,1000; for one model only: 100; alexnet-digits: 32")
         self.preprocess = CheckedText(
             "Preprocessing", preprocess, PREPROCESS, "the model's own; a file: unit"
         )
         self.l2 = QComboBox()
         self.l2.setAccessibleName("L2 cache")
-        self.l2.addItem("warm: runs in a train", "warm")
-        self.l2.addItem("cold: emptied before each", "cold")
+        self.l2.addItem("warm: passes follow each other", "warm")
+        self.l2.addItem("cold: emptied before each pass", "cold")
         self.budget = QDoubleSpinBox(
             minimum=0.05, maximum=600.0, decimals=2, singleStep=0.25, suffix=" s a case"
         )
         self.budget.setToolTip(
-            "The most seconds of samples; sampling stops sooner where the interval is within 1 %"
+            "The most seconds of samples; sampling stops earlier once the interval is within 1 %"
         )
         self.threads = QSpinBox(minimum=0, maximum=bounds.MAX_THREADS)
         self.threads.setSpecialValueText("one a core")
-        self.threads.setToolTip("Threads of the CPU backends, ours and ONNX Runtime alike")
+        self.threads.setToolTip("Threads of the CPU backends, for ours and for ONNX Runtime")
         self.instances = QSpinBox(minimum=1, maximum=bounds.MAX_INSTANCES, suffix=" of each")
         self.instances.setToolTip(
-            "Sessions of each contender at least, which take the rounds in turn: what they differ by, as "
-            "addresses and what is chosen at their creation, is then in the interval"
+            "Instances (sessions) of each backend at least, timed in turn. The interval then includes how "
+            "they differ, by their addresses and by what is chosen when a session is created"
         )
         self.layers = QCheckBox("Measure &every layer")
-        self.layers.setToolTip("Time and errors of each operator, in passes of their own")
+        self.layers.setToolTip("Time and errors of each operator, measured in separate passes")
         self.tune = QCheckBox("T&une the reference")
         self.tune.setAccessibleDescription(TUNE)
         self.tune.setToolTip(TUNE)
@@ -215,7 +215,7 @@ def sizes(text: str, what: str, most: int, models: Sequence[str], may_be_empty: 
     if may_be_empty and ":" in general:
         general, parts = "", [general, *parts]
     if ":" in general and general.rpartition(":")[0].strip() in called:
-        raise InputError(f"what holds for every model comes first, as in 1,2; {general}")
+        raise InputError(f"what is for every model comes first, as in 1,2; {general}")
     own = {}
     for part in filter(None, parts):
         model, colon, numerals = (word.strip() for word in part.rpartition(":"))

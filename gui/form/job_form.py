@@ -156,7 +156,7 @@ class JobForm(JobFields):
                 if not info.unavailable:
                     able[precision].append(info.name)
         for precision, names_able in able.items():
-            refused = "" if names_able else "No backend that can run here has it."
+            refused = "" if names_able else "No backend that can run here offers it."
             self.precisions.put(precision, refused=refused, tip=", ".join(names_able))
         self._update()
 
@@ -250,7 +250,7 @@ class JobForm(JobFields):
     def _show_variants(self, infos: Sequence[BackendInfo]) -> None:
         """Whether there is a reference that can be tuned; where there is not, why."""
         self._variants = tuple(info for info in infos if not info.unavailable)
-        refused = next((info.unavailable for info in infos), "there is nothing to be tuned")
+        refused = next((info.unavailable for info in infos), "there is nothing to tune")
         self.tune.setEnabled(bool(self._variants))
         self.tune.setToolTip(TUNE if self._variants else f"{TUNE}. Not here: {refused}")
 
@@ -263,7 +263,7 @@ class JobForm(JobFields):
         if self.dataset.itemData(index) == FOLDER:
             from PySide6.QtWidgets import QFileDialog
 
-            folder = QFileDialog.getExistingDirectory(self, "A folder of images, one sub-folder a class")
+            folder = QFileDialog.getExistingDirectory(self, "A folder of images, one sub-folder per class")
             self._set_dataset(f"{FOLDER}{folder}" if folder else None)
 
     def _dataset_spec(self) -> str | None:

@@ -55,13 +55,13 @@ class ProfileActions:
             self.open(Path(folder))
 
     def open(self, folder: Path) -> None:
-        """Show a profile that was taken before."""
+        """Show a saved profile."""
         self.show()
         self.session.open(folder)
 
     def ask_trace(self) -> None:
         if not self.session.state.fine or self.session.state.folder is None:
-            self._window.tell("There is no profile to save a trace of; take or open one first.")
+            self._window.tell("There is no profile to save a trace of; record or open one first.")
             return
         offered = self.session.state.folder / "trace.json"
         file, _ = QFileDialog.getSaveFileName(

@@ -20,8 +20,8 @@ ORDER = 10
 CHARTS = {
     "accuracy": "Accuracy appears here once a model with a data set was measured.",
     "op-time": "The time of a forward pass appears here over batch size.",
-    "breakdown": "Where the time of a pass goes appears here, a bar a batch size.",
-    "speed": "Speed-up against the reference and images a second appear here.",
+    "breakdown": "Where the time of a pass goes appears here, one bar per batch size.",
+    "speed": "Speed-up against the reference and images per second appear here.",
 }
 BUDGET_S = 0.006  # after which the views that are left wait for the next turn
 

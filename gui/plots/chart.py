@@ -174,7 +174,7 @@ class ChartView(QFrame):
         self._expand.setText("↗")
         self._expand.setCheckable(True)
         self._expand.setProperty("role", "switch")
-        self._expand.setToolTip("Give this chart all the room, or give it back")
+        self._expand.setToolTip("Enlarge this chart to the whole page, or restore it")
         self._expand.setAccessibleName("Enlarge")
         self._expand.toggled.connect(self._on_expand)
         self._legend = Legend(self._theming)

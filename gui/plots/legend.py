@@ -197,7 +197,7 @@ class Legend(QWidget):
         button.setChecked(not explains)
         button.setProperty("role", "legend")
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        tip = "What speaks against these points" if explains else f"Show or hide {entry.label}"
+        tip = "Reasons not to trust these points" if explains else f"Show or hide {entry.label}"
         button.setToolTip(as_tip(tip))
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.toggled.connect(self._on_toggled)

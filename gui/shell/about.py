@@ -47,7 +47,7 @@ class About(QDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
         self.copy_button = buttons.addButton("&Copy", QDialogButtonBox.ButtonRole.ActionRole)
-        self.copy_button.setToolTip("Copy versions and machine, for a report of a fault")
+        self.copy_button.setToolTip("Copy versions and machine, for a bug report")
         self.copy_button.clicked.connect(self.copy)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(16, 14, 16, 12)

@@ -141,7 +141,7 @@ class MainWindow(QMainWindow):
                 self.form.add_model(str(Path(path).absolute()))
                 self.settings.setValue("folder", str(Path(path).parent))
             else:
-                self.tell(f"{Path(path).name} is no .onnx file; a model has to be one.")
+                self.tell(f"{Path(path).name} is not an .onnx file; a model has to be one.")
 
     def end(self) -> None:
         """Close without asking; what was measured is kept."""
@@ -266,7 +266,7 @@ class MainWindow(QMainWindow):
         self.settings.sync()
 
     def _may_end(self, running: str) -> bool:
-        later = ", and the run can go on later" if self.session.active else ""
+        later = ", and the run can be continued later" if self.session.active else ""
         answer = QMessageBox.question(
             self,
             running,

@@ -29,7 +29,7 @@ class ProgressStrip(QWidget):
         self.left.setProperty("role", "muted")
         self.pause_button = QPushButton("Pause")
         self.pause_button.setToolTip(
-            "Let go of the machine after the pass in progress; its case starts from its beginning later (F6)"
+            "Pause after the current pass; its case starts again from the beginning later (F6)"
         )
         self.cancel_button = QPushButton("Cancel")
         self.cancel_button.setToolTip("End the run and keep what was measured (Shift+F5)")
@@ -71,7 +71,7 @@ def _words(standing: Standing) -> str:
         case "pausing":
             return f"Pausing after this pass: {standing.words}"
         case "paused":
-            return "Paused. The case in progress starts again when you go on."
+            return "Paused. The current case starts again when you continue."
         case "cancelling":
             return f"Cancelling after this pass: {standing.words}"
     return standing.words[:1].upper() + standing.words[1:]

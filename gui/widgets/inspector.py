@@ -27,9 +27,9 @@ STOPS: dict[StopReason, str] = {
     "interval": "the interval was within 1 %",
     "exhausted": "more rounds would not have made the interval narrower",
     "budget": "the time budget was spent",
-    "max_samples": "there were samples enough",
+    "max_samples": "there were enough samples",
 }
-EMPTY = "Select a point in a chart, a row of a table or a problem to see everything known of it."
+EMPTY = "Select a point in a chart, a row of a table or a problem to see its details."
 
 
 class Inspector(QWidget):
@@ -48,7 +48,7 @@ class Inspector(QWidget):
         self._text.setOpenLinks(False)
         self._text.anchorClicked.connect(self._on_link)
         self._text.setFrameShape(QTextBrowser.Shape.NoFrame)
-        self._text.setAccessibleName("Facts of the selected measurement")
+        self._text.setAccessibleName("Details of the selected measurement")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._text)
@@ -158,7 +158,7 @@ def error_facts(error: ErrorStats | None) -> list[Fact]:
         ("largest, relative", f"{error.max_rel:.2e}"),
     ]
     if error.ratio is not None:
-        facts.append(("of the reference's own", units.times(error.ratio)))
+        facts.append(("relative to the reference's error", units.times(error.ratio)))
     facts.append(("verdict", "within bounds" if error.ok else error.reason or "out of bounds"))
     return facts
 
@@ -171,7 +171,7 @@ def _times(row: Row) -> list[Fact]:
         return doubt.marked(text, row.own_doubts)
 
     if row.median_ns is not None:
-        interval = "not known, of one sample"
+        interval = "not known from one sample"
         if row.low_ns is not None and row.high_ns is not None:
             interval = f"{units.duration(row.low_ns)} to {units.duration(row.high_ns)}"
         facts.append(("median", own(units.duration(row.median_ns))))

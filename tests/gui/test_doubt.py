@@ -111,7 +111,7 @@ def test_the_inspector_says_what_speaks_against_a_case_and_its_ratio(window):
     lonely = msgspec.structs.replace(ours, batch=16)
     window.state.select(lonely)
     html = inspector_page(window.state.measurement(lonely), window.state, Theming().theme)
-    assert "not known, of one sample" in html
+    assert "not known from one sample" in html
     assert "(interval not known), unclear" in html
 
 

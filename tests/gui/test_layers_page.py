@@ -93,7 +93,7 @@ def test_times_colour_the_boxes_and_the_legend_has_their_unit(shown):
 
 
 def test_errors_colour_the_boxes_up_to_the_bound(shown):
-    shown.choose("colour", "Error, fed right inputs")
+    shown.choose("colour", "Error, fed exact inputs")
     scale = shown.page.legend.scale
     assert scale.log
     assert scale.high == 1e-5
@@ -111,7 +111,7 @@ def test_a_layer_out_of_bounds_is_marked_in_graph_and_table(shown):
         layers = [msgspec.structs.replace(x, isolated=bad) if x.output == "tanh2" else x for x in m.layers]
         changed.append(msgspec.structs.replace(m, layers=tuple(layers)))
     shown.state.add(changed)
-    shown.choose("colour", "Error, fed right inputs")
+    shown.choose("colour", "Error, fed exact inputs")
     look = shown.page.graph.look("tanh2")
     assert look.failed
     assert look.fill == LIGHT.failed
@@ -236,7 +236,7 @@ def test_a_column_grows_with_its_values_and_stays_as_the_user_left_it(shown):
 def test_a_thinned_case_takes_its_errors_from_where_they_were_kept(shown):
     shown.choose("batch", "1")
     assert all(layer.isolated is None for layer in shown.page._focus.layers)
-    shown.choose("colour", "Error, fed right inputs")
+    shown.choose("colour", "Error, fed exact inputs")
     assert shown.page.graph.look("tanh1").value
 
 

@@ -102,7 +102,7 @@ def test_wrong_ones_are_those_whose_answer_is_not_the_label(shown):
 def test_no_disagreement_is_told_in_words_and_one_is_found(shown, qtbot, tmp_path):
     shown.choose("shown", "Backends disagree")
     assert shown.indices == []
-    assert shown.page.grid.nothing == "All backends answer alike on every image."
+    assert shown.page.grid.nothing == "All backends give the same answer to every image."
     path = copied(tmp_path)
     held = gallery.load_answers(gallery.answers_path(path, case("ort-cpu")))
     predicted = held.predicted.copy()
@@ -113,7 +113,7 @@ def test_no_disagreement_is_told_in_words_and_one_is_found(shown, qtbot, tmp_pat
     made.choose("model", "ece408-low")
     made.choose("shown", "Backends disagree")
     assert made.indices == [11]
-    assert "all answer alike on 39" in made.page.count.text()
+    assert "same answer from all backends: 39" in made.page.count.text()
 
 
 def test_a_class_and_an_order_are_chosen(shown):

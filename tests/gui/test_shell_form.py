@@ -48,7 +48,7 @@ def test_unavailable_backends_are_greyed_with_their_reason(make_window):
         ("1; alexnet-digit: 2", "did you mean 'alexnet-digits'?"),
         ("1; alexnet-digits: x", "'x' is not a whole number"),
         ("1; 2", "is for no model"),
-        ("alexnet-digits: 2", "what holds for every model comes first"),
+        ("alexnet-digits: 2", "what is for every model comes first"),
     ],
 )
 def test_batch_sizes_are_checked_while_they_are_typed(make_window, text, words):

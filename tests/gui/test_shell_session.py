@@ -197,7 +197,7 @@ def test_closing_while_running_asks_once_and_keeps_the_run(make_window, qtbot, m
 
 @pytest.mark.parametrize(
     ("owner", "attribute", "words"),
-    [("ladders", "writing", "A ladder is running"), ("profiles", "active", "A profile is being taken")],
+    [("ladders", "writing", "A ladder is running"), ("profiles", "active", "A profile is being recorded")],
 )
 def test_closing_while_a_ladder_or_a_profile_runs_asks_once(
     make_window, monkeypatch, tmp_path, owner, attribute, words

@@ -375,6 +375,6 @@ def test_the_window_has_the_page_and_its_actions(make_window, monkeypatch, tmp_p
     qtbot.waitUntil(lambda: window.profiles.session.state.batches == [16], timeout=10_000)
     window.profiles.session._supervisor = object()  # as while one is taken
     try:
-        assert "profile is being taken" in next(filter(None, (b() for b in window.session.blockers)))
+        assert "profile is being recorded" in next(filter(None, (b() for b in window.session.blockers)))
     finally:
         window.profiles.session._supervisor = None

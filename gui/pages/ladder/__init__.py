@@ -43,7 +43,7 @@ class LadderPage(Page):
         self._problem = ""  # path of the file selected that is no rung
         self._charted: object = None  # what the charts show
         super().__init__(state, theming, parent)
-        self._as_at_first = QAction("Ladder's &panes as at first", self)
+        self._as_at_first = QAction("Reset the ladder's &panes", self)
         self._as_at_first.triggered.connect(self._reset_panes)
 
     def connect_to(
@@ -93,7 +93,7 @@ class LadderPage(Page):
             self.theming, "Press Run the ladder: a bar grows here for each rung as it is measured."
         )
         self.roofline = ChartView(
-            self.theming, "How near each rung comes to what this machine can do appears here."
+            self.theming, "How close each rung comes to the limits of this machine appears here."
         )
         for view in (self.speed, self.roofline):
             view.menu_opened.connect(self.chart_menu)

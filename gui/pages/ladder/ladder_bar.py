@@ -51,7 +51,7 @@ class LadderBar(QWidget):
         self.batch.setKeyboardTracking(False)
         self.batch.setMaximumWidth(10 * self.batch.fontMetrics().averageCharWidth())
         self.whole_model = QCheckBox("&Whole model too")
-        self.whole_model.setToolTip("Also run the model from end to end with each rung in it")
+        self.whole_model.setToolTip("Also run the whole model with each rung")
         self.rungs = self._menu_button("R&ungs", "Which rungs to run")
         self.kernels = self._menu_button("&Kernels", "Folders of your own kernels")
         self.run_button = QPushButton("Run the ladder")

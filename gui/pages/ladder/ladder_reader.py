@@ -56,7 +56,7 @@ class LadderReader(QWidget):
         self.title.setWordWrap(True)
         self.words, self.state = Lines(3), Lines(4)
         self.use_button = QPushButton("&Use in model")
-        self.use_button.setToolTip("Run this node of the model on this rung when the comparison is run (F5)")
+        self.use_button.setToolTip("Use this rung for this node of the model when the comparison runs (F5)")
         self.use_button.clicked.connect(self._on_use)
         self.source = SourceView(theming)
         self.diff = RungDiff(theming)
@@ -150,7 +150,7 @@ class LadderReader(QWidget):
             return
         self._shown, self._problem, self._info, self._measurement = problem, problem, None, None
         self.title.setText(Path(problem.path).name)
-        self.words.setText("This file is no rung yet; it is never executed.")
+        self.words.setText("This file is not a rung yet; it is never executed.")
         self._say(problem.reason[:1].upper() + problem.reason[1:], "failed")
         self.use_button.hide()
         self._set_tabs(bool(problem.source), False, False)

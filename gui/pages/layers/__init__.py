@@ -32,7 +32,7 @@ from gui.widgets.labels import Label
 ORDER = 20
 COLOURS = {
     "time": "Time",
-    "isolated": "Error, fed right inputs",
+    "isolated": "Error, fed exact inputs",
     "propagated": "Error, carried along",
 }
 FLOOR = 1e-9  # the scale of errors reaches no lower than this
@@ -273,7 +273,7 @@ def note(rows: Sequence[LayerRow], focus: Measurement) -> str:
     clocks = {
         "host": "the host's clock",
         "events": "the device's events",
-        "isolated": "each layer run as a model of its own",
+        "isolated": "each layer run as a separate model",
     }
     used = dict.fromkeys(row.layer.clock for row in rows if row.layer.time_ns is not None)
     how = " and ".join(clocks.get(clock, clock) for clock in used)

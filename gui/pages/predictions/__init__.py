@@ -88,7 +88,7 @@ class PredictionsPage(Page):
         self.count.setProperty("role", "muted")
         self.count.setWordWrap(True)
         self.reset = QPushButton("Show a&ll")
-        self.reset.setToolTip("Take all filters away")
+        self.reset.setToolTip("Remove all filters")
         self.reset.clicked.connect(self._on_reset)
         self.confusion = ConfusionTable(theme)
         self.confusion.picked.connect(self._on_cell)
@@ -227,7 +227,7 @@ class PredictionsPage(Page):
             label, predicted = map(answered.class_name, self._cell)
             parts.append(f"{label} that {answered.names[focus]} took for {predicted}")
         if len(answered.names) > 1:
-            parts.append(f"all answer alike on {agreeing(answered):,}")
+            parts.append(f"same answer from all backends: {agreeing(answered):,}")
         if answered.images is not None and len(answered.images) < len(answered):
             parts.append(f"the first {len(answered.images):,} are kept as pictures")
         self.count.setText("; ".join([*parts, *answered.problems]))
@@ -257,7 +257,7 @@ class PredictionsPage(Page):
         reasons = {
             "wrong": "No image is answered wrong by any backend.",
             "wrong here": f"{self._answered.names[self._focus()]} answers no image wrong.",
-            "disagree": "All backends answer alike on every image.",
+            "disagree": "All backends give the same answer to every image.",
         }
         narrowed = self._choices["label"].currentData() is not None or self._cell is not None
         return "No image passes these filters." if narrowed else reasons.get(shown, "")

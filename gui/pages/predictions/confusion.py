@@ -95,7 +95,7 @@ class ConfusionTable(QTableView):
         self.setModel(self.source)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setTabKeyNavigation(False)
-        self.setAccessibleName("Confusion matrix: a row a label, a column an answer")
+        self.setAccessibleName("Confusion matrix: one row per label, one column per answer")
         self.setCornerButtonEnabled(False)
         for header in (self.horizontalHeader(), self.verticalHeader()):
             header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)

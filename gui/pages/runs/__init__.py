@@ -37,7 +37,7 @@ class RunsPage(Page):
             "&Open", "Show this run, ladder or profile on its pages (Enter)", self._open
         )
         self.overlay_action = self._action(
-            "Lay o&ver", "Draw this run thin over the one shown, on the Compare page (Space)", self._overlay
+            "Lay o&ver", "Draw this run in thin lines over the one on the Compare page (Space)", self._overlay
         )
         self.reveal_action = self._action("Show the &folder", "Open the run's folder", self._reveal)
         self.delete_action = self._action("&Delete…", "Move the run to the trash (Delete)", self._delete)

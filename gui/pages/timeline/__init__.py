@@ -30,8 +30,8 @@ from gui.widgets.labels import Label
 
 ORDER = 40
 EMPTY = (
-    "Press Profile: every kernel, copy, call into CUDA and step of a model appears here on one axis of time, "
-    "with the tables of them, the parts that add up to a pass, and the cold start told apart."
+    "Press Profile: every kernel, copy, CUDA call and step of a model appears here on one time axis, with "
+    "their tables, the parts that add up to a pass, and the parts of the cold start."
 )
 
 
@@ -151,7 +151,7 @@ class TimelinePage(Page):
             ("−", "Zoom out (−)", lambda: self.view.zoom_by(1 / 1.5)),
             ("+", "Zoom in (+)", lambda: self.view.zoom_by(1.5)),
             ("All", "Show everything (0)", self.view.fit),
-            ("Measured", "Show what is measured (Z)", self.view.zoom_to_measure),
+            ("Measured", "Zoom to the measured span (Z)", self.view.zoom_to_measure),
         ):
             button = QToolButton()
             button.setText(sign)
@@ -272,7 +272,7 @@ class TimelinePage(Page):
     def _on_event(self, event: Event | None) -> None:
         if event is None:
             self._facts.setText(
-                "Drag to measure, wheel to zoom, Shift and drag to move, click for the figures."
+                "Drag to measure, use the wheel to zoom, Shift and drag to move, click for details."
             )
             return
         self._facts.setText(self.view.words(event))

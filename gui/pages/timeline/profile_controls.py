@@ -61,19 +61,19 @@ class ProfileControls(QWidget):
         self.batches.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.batches.setMinimumContentsLength(9)
         self.batches.addItems(list(BATCHES))
-        self.batches.setToolTip("1,16 or 1..1024 by doubling; each size and backend is a process of its own")
+        self.batches.setToolTip("1,16, or 1..1024 for 1, 2, 4 …; each size and backend has its own process")
         self.precision = QComboBox()
         self.precision.addItem("fp32")
         self.runs = QSpinBox(minimum=1, maximum=MOST_RUNS, value=ProfileJob(model="", backends=()).runs)
-        self.runs.setToolTip("Forward passes that are profiled, after one that warms up")
+        self.runs.setToolTip("Number of profiled forward passes, after one to warm up")
         self.counters = QCheckBox("Cou&nters")
         self.counters.setToolTip(
-            "Also what the GPU's hardware counts of each kernel, bytes moved and sectors accessed, by Nsight "
-            "Compute (ncu) in a pass of its own"
+            "Also read the GPU's hardware counters for each kernel (bytes moved, sectors accessed), by "
+            "Nsight Compute (ncu) in a separate pass"
         )
         self.run_button = QPushButton("&Profile")
         self.run_button.setProperty("role", "primary")
-        self.run_button.setToolTip("Take the profile: every kernel, copy, call and step, and the cold start")
+        self.run_button.setToolTip("Record every kernel, copy, call and step, and the cold start")
         self.run_button.clicked.connect(self.request_run)
         self.cancel_button = QPushButton("Cancel")
         self.cancel_button.clicked.connect(self.cancel_wanted)
@@ -90,9 +90,9 @@ class ProfileControls(QWidget):
         line.addWidget(self.run_button)
         line.addWidget(self.cancel_button)
         for words, tip, do in (
-            ("&Open…", "Show a profile that was taken before", self.open_wanted.emit),
+            ("&Open…", "Show a saved profile", self.open_wanted.emit),
             ("Save &trace…", "A trace for Perfetto (ui.perfetto.dev) or Chrome", self.trace_wanted.emit),
-            ("Cop&y as command", "The command line that takes the same profile", self.copy_command),
+            ("Cop&y as command", "The command line that records the same profile", self.copy_command),
         ):
             button = QPushButton(words)
             button.setToolTip(tip)

@@ -60,7 +60,7 @@ class ProfileDetails(QTabWidget):
         self.process = ProfileView(theming, "Whole program")
         self.findings = ProfileView(theming, "Diagnosis", wrap=True)
         self.roofline = ChartView(
-            theming, "Each operator stands here under what this machine was measured to reach."
+            theming, "Each operator appears here below the measured limits of this machine."
         )
         theming.changed.connect(self.roofline.restyle)
         self._remarks, self._note = Label(), Label()

@@ -42,7 +42,7 @@ class ProfileView(TableView):
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.horizontalHeader().sectionResized.connect(self._fit_rows)
         self.full = QAction("&Full names", self, checkable=True)
-        self.full.setToolTip("Kernels' names with their templates and parameters")
+        self.full.setToolTip("Kernel names with their template arguments and parameters")
         self.full.toggled.connect(lambda: self.show_table(self._table))
         self.addAction(self.full)
         theming.changed.connect(self.viewport().update)

@@ -111,9 +111,9 @@ class TimelineView(TimelineCanvas):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = QMenu(self)
         for words, do, able in (
-            ("&Copy what is known of the selection", self.copy_words, self.selected is not None),
+            ("&Copy the details of the selection", self.copy_words, self.selected is not None),
             ("Copy as &picture", self.copy_picture, bool(self.groups)),
-            ("Show what is &measured", self.zoom_to_measure, self.measure is not None),
+            ("Zoom to the &measured span", self.zoom_to_measure, self.measure is not None),
             ("Show &everything", self.fit, True),
         ):
             action = menu.addAction(words)
