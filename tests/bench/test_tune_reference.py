@@ -141,7 +141,7 @@ def test_real_sessions_are_swept_checked_and_timed(model):
 class Doctored:
     """ort-cpu whose configurations do what `deeds` says of them, at the times that `deeds` says (ns)."""
 
-    name, device, reference, precisions = "ort-cpu", "cpu", "ort-cpu", ("fp32",)
+    name, device, reference, precisions, apart = "ort-cpu", "cpu", "ort-cpu", ("fp32",), "ort"
 
     def __init__(self, deeds):
         self.deeds = deeds
