@@ -191,6 +191,15 @@ def test_a_coarse_clock_gives_no_interval_narrower_than_its_tick():
     assert stats.median_interval(same, (0, 50), tick=500).relative == pytest.approx(0.025)
 
 
+@pytest.mark.parametrize("rounds", [(), (0, 1), (0, 2)])
+def test_two_equal_samples_beside_a_far_one_are_no_clock_of_long_ticks(rounds):
+    """A tick above what was read would give times below 0, which no chart draws."""
+    assert stats.clock_tick([90.0, 90.0, 400.0]) == 0
+    found = stats.median_interval([90.0, 90.0, 400.0], rounds)
+    assert 0 < found.low <= found.value <= found.high
+    assert stats.clock_tick([500.0, 500.0, 1000.0]) == 500, "of one tick and of two"
+
+
 def test_a_fine_clock_is_not_taken_for_a_coarse_one():
     times = np.round(1e5 * np.random.default_rng(17).lognormal(sigma=0.02, size=400), 1)
     assert stats.clock_tick(times) <= 10
