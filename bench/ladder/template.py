@@ -49,7 +49,7 @@ bytes of float32 scratch it wants; pack(p, inputs), where there is one, lays out
 """
 '''
 _CUDA_GUIDE = (
-    "The kernel is called {op}. Its arguments are one pointer an input ({order}), null for one that is "
+    "The kernel is called {op}. Its arguments are one pointer per input ({order}), null for one that is "
     "absent, then the output's, then the sizes, in this order for every rung of {op}. It writes all of the "
     "output and nothing else. common.cuh has activate() and index types."
 )

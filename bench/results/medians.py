@@ -49,8 +49,8 @@ def split_rounds(samples: Sequence[float] | np.ndarray, rounds: Sequence[int]) -
 
 def clock_tick(samples: Sequence[float] | np.ndarray) -> float:
     """The step of the clock that samples were read from, where it shows: the smallest difference among them
-    if some are equal; 0 where none are (the clock is finer than they vary) or all (nothing is seen of it), and
-    where it is larger than the least of them, which would then be less than one tick."""
+    if some are equal; 0 where none are (the clock is finer than they vary) or all (nothing is seen of it),
+    and where it is larger than the least of them, which would then be less than one tick."""
     values, counts = np.unique(np.asarray(samples, dtype=np.float64), return_counts=True)
     if values.size < 2 or counts.max() < 2:
         return 0.0
