@@ -24,7 +24,7 @@ from kernels.errors import InputError
 
 
 class ProfileSession(Measuring):
-    busy_words = "A profile is being taken"
+    busy_words = "A profile is being recorded"
 
     def __init__(
         self,
