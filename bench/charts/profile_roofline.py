@@ -89,7 +89,7 @@ def roofline(
     )
 
 
-def _places(finding: profile_findings.Finding) -> tuple[Point, ...]:
+def _places(finding: profile_findings.OpFinding) -> tuple[Point, ...]:
     """An operator by the least bytes, and by those that were counted; to the right with more work a byte."""
     rate = finding.flops_per_s or 0.0
     least = Point(

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from bench.measure.selfcheck import Comparison, Selfcheck, Summary
+    from bench.measure.selfcheck import Comparison, Selfcheck, SelfcheckSummary
     from bench.results.stats import Verdict
     from bench.show.table import Column, Table
 
     # A case's names and what its comparisons came to.
-    _Line = tuple[tuple[str, str, str], Summary]
+    _Line = tuple[tuple[str, str, str], SelfcheckSummary]
 
 CANCELLED = 130
 FORMATS = ("table", "json", "markdown")
@@ -198,7 +198,7 @@ def _apart(held: Selfcheck, path: Path | None, output: str) -> int:
     return status
 
 
-def sentence(came_to: Summary) -> str:
+def sentence(came_to: SelfcheckSummary) -> str:
     """What it all came to, with how sure that is."""
     from bench.measure.selfcheck import ALLOWED
 
@@ -261,7 +261,7 @@ def table(found: Sequence[Comparison]) -> RenderableType:
     return Grid(made, wraps={column.name for column in made.columns}, airy=True, last_apart=True)
 
 
-def _verdicts(verdict: Verdict, came_to: Summary) -> int:
+def _verdicts(verdict: Verdict, came_to: SelfcheckSummary) -> int:
     return came_to.verdicts.get(verdict, 0)
 
 
@@ -273,7 +273,7 @@ def _table(found: Sequence[Comparison]) -> Table[_Line]:
     from bench.show.table import Column, Table
     from bench.words import units
 
-    def count(name: str, of: Callable[[Summary], int]) -> Column[_Line]:
+    def count(name: str, of: Callable[[SelfcheckSummary], int]) -> Column[_Line]:
         return Column(name, lambda line: of(line[1]), str)
 
     columns: list[Column[_Line]] = [

@@ -33,7 +33,7 @@ Explanation = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Case:
+class TriedShape:
     """A shape that was tried: the answers that should be, and those that were got (None: right ones)."""
 
     params: Params
@@ -80,12 +80,12 @@ class Case:
         return (NARROW if fault == "half_precision" else WIDE) * self.bound * self.largest
 
 
-def case(params: Params, sample: Sample, got: np.ndarray | None, precision: str) -> Case:
+def case(params: Params, sample: Sample, got: np.ndarray | None, precision: str) -> TriedShape:
     """Of the distinct images alone: a batch repeats them."""
     shape = sample.expected.shape
     if got is not None:
         got = got.reshape(-1)[: sample.expected.size].reshape(shape).astype(np.float64)
-    return Case(
+    return TriedShape(
         sample.params, sample.inputs, sample.expected.astype(np.float64), got, bound_of(params, precision)
     )
 
@@ -107,7 +107,7 @@ def explain(
     return found
 
 
-def _made(wrong: Sequence[Case], right: Sequence[Case]) -> Explanation | None:
+def _made(wrong: Sequence[TriedShape], right: Sequence[TriedShape]) -> Explanation | None:
     """The mistake that gives the wrong answers: rather one that leaves the right ones right."""
     if not all(case.small for case in wrong):
         return None
@@ -129,7 +129,7 @@ def _made(wrong: Sequence[Case], right: Sequence[Case]) -> Explanation | None:
 
 
 def _kept(
-    case: Case, among: Sequence[Explanation] | None, wanted: Callable[[np.ndarray, str], bool]
+    case: TriedShape, among: Sequence[Explanation] | None, wanted: Callable[[np.ndarray, str], bool]
 ) -> list[Explanation]:
     """The mistakes (None: all that can be made there) whose answer is as wanted, each once, in order."""
     found: dict[Explanation, None] = {}

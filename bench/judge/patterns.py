@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bench.judge.diagnosis import Case, Explanation
+from bench.judge.diagnosis import Explanation, TriedShape
 
 FEWEST = 8  # elements, of which a factor says something
 LOOSE = 10  # times the bound, what may be left once the pattern is taken away
@@ -17,14 +17,14 @@ NARROW = (3e-5, 3e-2)
 _SMOOTH = ("tanh", "sigmoid")
 
 
-def explain(wrong: Sequence[Case]) -> Explanation | None:
+def explain(wrong: Sequence[TriedShape]) -> Explanation | None:
     """(fault, words), or None."""
     if not all(case.got is not None and np.isfinite(case.got).all() for case in wrong):
         return None
     return _factor(wrong) or _amount(wrong) or _rounded(wrong)
 
 
-def _factor(wrong: Sequence[Case]) -> Explanation | None:
+def _factor(wrong: Sequence[TriedShape]) -> Explanation | None:
     telling = [case for case in wrong if case.expected.size >= FEWEST and np.ptp(case.expected) > 0]
     if not telling:
         return None
@@ -47,7 +47,7 @@ def _factor(wrong: Sequence[Case]) -> Explanation | None:
     return "scale", f"every element is off by a factor that depends on the shape, {span}"
 
 
-def _amount(wrong: Sequence[Case]) -> Explanation | None:
+def _amount(wrong: Sequence[TriedShape]) -> Explanation | None:
     if not any(case.expected.size >= FEWEST for case in wrong):
         return None
     amounts = []
@@ -65,7 +65,7 @@ def _amount(wrong: Sequence[Case]) -> Explanation | None:
     return "scale", f"{_number(float(np.mean(amounts)))} is added to every element"
 
 
-def _rounded(wrong: Sequence[Case]) -> Explanation | None:
+def _rounded(wrong: Sequence[TriedShape]) -> Explanation | None:
     """Every answer is one that a narrower type can hold, and hardly another than the right one."""
     for case in wrong:
         got, expected = _both(case)
@@ -84,7 +84,7 @@ def _rounded(wrong: Sequence[Case]) -> Explanation | None:
     return None
 
 
-def _followed(case: Case) -> bool:
+def _followed(case: TriedShape) -> bool:
     parts = [getattr(case.params, name, None) for name in ("conv", "pool")]
     all_parts = [case.params, *(part for part in parts if part is not None)]
     return any(getattr(p, "bias", False) or getattr(p, "activation", None) in _SMOOTH for p in all_parts)
@@ -99,12 +99,12 @@ def _bfloat(values: np.ndarray) -> np.ndarray:
     return np.asarray((values.astype(np.float32).view(np.uint32) & 0xFFFF) == 0)
 
 
-def _both(case: Case) -> tuple[np.ndarray, np.ndarray]:
+def _both(case: TriedShape) -> tuple[np.ndarray, np.ndarray]:
     assert case.got is not None
     return case.got, case.expected
 
 
-def _left(case: Case, difference: np.ndarray) -> float:
+def _left(case: TriedShape, difference: np.ndarray) -> float:
     """The largest of what is left, as a part of the answer's largest."""
     return float(np.abs(difference).max(initial=0.0)) / case.largest
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.judge.diagnosis import Case, Explanation
+from bench.judge.diagnosis import Explanation, TriedShape
 from bench.judge.mistakes.names import axis_names, one_and_many
 from bench.judge.mistakes.windows import reaches_beyond
 from kernels.ops import Params
@@ -23,7 +23,7 @@ from kernels.ops.pool import Pool
 Indices = Callable[[int], range]
 
 
-def where(wrong: Sequence[Case], right: Sequence[Params]) -> Explanation | None:
+def where(wrong: Sequence[TriedShape], right: Sequence[Params]) -> Explanation | None:
     """(fault, words), or None. right: params of the shapes that passed."""
     found = [said for said in (_trait([case.params for case in wrong], right), _part(wrong, right)) if said]
     if not found:
@@ -107,7 +107,7 @@ _TAILS: tuple[tuple[str, Indices], ...] = tuple(
 )
 
 
-def _part(wrong: Sequence[Case], right: Sequence[Params]) -> Explanation | None:
+def _part(wrong: Sequence[TriedShape], right: Sequence[Params]) -> Explanation | None:
     """A part of the answer beyond which all is right."""
     masks = [_mask(case) for case in wrong]
     windows = [_reaching(case.params) for case in wrong]
@@ -148,7 +148,7 @@ def _stretch(along: Sequence[np.ndarray], tails: bool) -> str:
     return ""
 
 
-def _mask(case: Case) -> np.ndarray:
+def _mask(case: TriedShape) -> np.ndarray:
     assert case.got is not None
     with np.errstate(all="ignore"):
         return np.asarray(~(np.abs(case.got - case.expected) <= case.bound * case.largest))

@@ -35,7 +35,7 @@ LONG_NS = 10e6  # a train that is disturbed in a part alone: one a round
 
 
 @dataclass(frozen=True)
-class Told:
+class RenewedVerdict:
     """A kernel that is faster where inputs are alike, in words. remembers: as nobody is who computes."""
 
     words: str
@@ -76,7 +76,7 @@ class _Taken:
                 return found
 
 
-def asked(session: Renewable, clock: Callable[[], float] = time.monotonic) -> Told | None:
+def asked(session: Renewable, clock: Callable[[], float] = time.monotonic) -> RenewedVerdict | None:
     """None where it is not clearly faster. That takes a dozen short trains; who is suspected, some
     seconds."""
     taken = _Taken(session, clock)
@@ -91,4 +91,4 @@ def asked(session: Renewable, clock: Callable[[], float] = time.monotonic) -> To
         f"{alike.low:.2f} to {alike.high:.2f} times as long"
     )
     # Twice, of others: a kernel that is right is not to be accused.
-    return Told(words, all(taken.ratio(PAIRS, PAIRED).low > PAIRED for _ in range(2)))
+    return RenewedVerdict(words, all(taken.ratio(PAIRS, PAIRED).low > PAIRED for _ in range(2)))

@@ -176,7 +176,7 @@ class Trial:
             return None
         told = renewed.asked(self.session)
         if (last := self.session.renewed()) is not None:
-            look = timed_pass.Look(*last)
+            look = timed_pass.PassCheck(*last)
             stats = self._row_right(look, None)
             if stats is not None and not stats.ok:
                 return self._fail_timed(when, replace(look, wrong="output", stats=stats))
@@ -195,7 +195,7 @@ class Trial:
         """Some timed passes, each beside an untimed one over the same inputs. rows: those that are looked at
         where not all are."""
         count = len(rows) if rows is not None else 0
-        part = None if rows is None else timed_pass.Part(rows, math.prod(self.params.output_shape[1:]))
+        part = None if rows is None else timed_pass.RowPart(rows, math.prod(self.params.output_shape[1:]))
 
         def again(inputs: timed_pass.Arrays) -> timed_pass.Arrays:
             self.session.write([inputs[f"input {i}"] for i in self._data])
@@ -215,7 +215,7 @@ class Trial:
                 return self._fail_timed(when, look)
         return None
 
-    def _row_right(self, look: timed_pass.Look, rows: np.ndarray | None) -> ErrorStats | None:
+    def _row_right(self, look: timed_pass.PassCheck, rows: np.ndarray | None) -> ErrorStats | None:
         """One row of a batch, or all of what has no rows, against float64; None where that takes long. rows:
         those that the answer is of, where it is not of all."""
         p, count = self.params, self.params.rows
@@ -237,7 +237,7 @@ class Trial:
         right = answer[one_node.OUTPUT].reshape(got.shape)
         return accuracy.judged(got, right, self.precision, typical=self._sample.typical)
 
-    def _fail_timed(self, when: str, look: timed_pass.Look) -> Failure:
+    def _fail_timed(self, when: str, look: timed_pass.PassCheck) -> Failure:
         shape = self.params.output_shape
         finding = Finding(
             fault="unwritten" if look.unwritten else "wrong",

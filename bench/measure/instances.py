@@ -32,11 +32,11 @@ SHARE = 0.5
 APART = 2.0
 
 
-class Closed(Protocol):
+class Closable(Protocol):
     def close(self) -> None: ...
 
 
-T = TypeVar("T", bound=Closed)
+T = TypeVar("T", bound=Closable)
 
 
 def further(

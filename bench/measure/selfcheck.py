@@ -77,7 +77,7 @@ class Selfcheck(Record, frozen=True):
 
 
 @dataclass(frozen=True)
-class Summary:
+class SelfcheckSummary:
     """Comparisons counted. half_width: the median of the ratios' intervals, to the further end, as a
     fraction; where it is large, nothing could have been told apart, nor where it is infinite: most of the
     comparisons then had one sample."""
@@ -99,11 +99,11 @@ class Summary:
         return rates.at_least(self.missed, self.comparisons) <= ALLOWED
 
 
-def summary(found: Sequence[Comparison]) -> Summary:
+def summary(found: Sequence[Comparison]) -> SelfcheckSummary:
     """Of at least one comparison. ValueError without any."""
     if not found:
         raise ValueError("nothing was compared")
-    return Summary(
+    return SelfcheckSummary(
         comparisons=len(found),
         verdicts=Counter(comparison.verdict for comparison in found),
         missed=sum(comparison.missed for comparison in found),

@@ -94,7 +94,7 @@ class Timing:
         return statistics.median(self.samples_ns)
 
 
-class Timed(Protocol):
+class Timeable(Protocol):
     """What samples are taken of: a session, or whatever else runs."""
 
     def time_runs(self, count: int, cold: bool = False) -> int: ...
@@ -109,7 +109,7 @@ def first_run(session: Session) -> int:
 
 
 def warm_up(
-    session: Timed, runs: int, seconds: float, clock: Callable[[], int] = time.perf_counter_ns
+    session: Timeable, runs: int, seconds: float, clock: Callable[[], int] = time.perf_counter_ns
 ) -> float:
     """At least `runs` passes and `seconds`; returns nanoseconds a pass, judged by the later half."""
     end = clock() + int(seconds * 1e9)
@@ -126,7 +126,7 @@ def warm_up(
 
 
 def time_together(
-    sessions: Mapping[str, Timed | Sequence[Timed]],
+    sessions: Mapping[str, Timeable | Sequence[Timeable]],
     rules: Rules | None = None,
     seed: int = 0,
     *,
@@ -151,7 +151,7 @@ def time_together(
     Raises Stopped between samples once `stopped` says so; an error of a contender's is in its Timing.
     """
     rules = rules or Rules()
-    instances: dict[str, Sequence[Timed]] = {
+    instances: dict[str, Sequence[Timeable]] = {
         key: of if isinstance(of, Sequence) else (of,) for key, of in sessions.items()
     }
     order = random.Random(seed)
@@ -208,7 +208,7 @@ class _Sampler:
         self._sleep = sleep
         self._clock = clock
 
-    def turn(self, key: str, instances: Sequence[Timed], timing: Timing, turn: int) -> None:
+    def turn(self, key: str, instances: Sequence[Timeable], timing: Timing, turn: int) -> None:
         rules = self._rules
         if self._stopped():
             raise Stopped
@@ -260,7 +260,7 @@ class _Sampler:
         most = max(least, rules.max_samples // (2 * turns))
         return _Share(least, most, min(seconds, rules.budget_s - timing.spent_s))
 
-    def _take(self, session: Timed, timing: Timing, share: _Share) -> tuple[list[float], float]:
+    def _take(self, session: Timeable, timing: Timing, share: _Share) -> tuple[list[float], float]:
         """The samples of a turn, and the seconds they took; beyond the budget by less than one sample."""
         rules = self._rules
         runs = timing.runs_per_sample

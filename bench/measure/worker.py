@@ -26,7 +26,7 @@ from kernels import ends
 LAST_S = 30.0
 
 
-class Channel:
+class ParentChannel:
     """The protocol's end of standard output. A parent that is gone ends the process: nobody listens."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ def watch_input(fd: int, stop: threading.Event) -> None:
 
 def main() -> int:
     """Run what standard input says. Returns the exit status."""
-    channel = Channel()
+    channel = ParentChannel()
     faulthandler.enable()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

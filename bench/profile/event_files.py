@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.profile.events import Activity, AnyEvent, ApiCall, Events, Interval, Mark
+from bench.profile.events import Activity, AnyEvent, ApiCall, Events, HostSpan, Mark
 from bench.profile.kind import EVENTS
 from bench.profile.records import CaseProfile
 from bench.results import reading
@@ -64,6 +64,6 @@ def events_of(found: list[AnyEvent]) -> Events:
     return Events(
         activities=tuple(event for event in found if isinstance(event, Activity)),
         calls=tuple(event for event in found if isinstance(event, ApiCall)),
-        intervals=tuple(event for event in found if isinstance(event, Interval)),
+        intervals=tuple(event for event in found if isinstance(event, HostSpan)),
         marks=tuple(event for event in found if isinstance(event, Mark)),
     )

@@ -123,7 +123,7 @@ class ApiCall(Event, frozen=True, tag="call"):
     waited_for: str = ""
 
 
-class Interval(Event, frozen=True, tag="interval"):
+class HostSpan(Event, frozen=True, tag="interval"):
     """A host step: a step of our CPU engine, a node or a whole run in ONNX Runtime's own profile, a copy into
     page-locked memory or out of it ("staging"), or the profiler's own work ("overhead"). nbytes: copied.
     provider: ONNX Runtime's. nodes, op_type, run as in Activity."""
@@ -143,7 +143,7 @@ class Interval(Event, frozen=True, tag="interval"):
         return _rate(self)
 
 
-def _rate(event: Activity | Interval) -> float | None:
+def _rate(event: Activity | HostSpan) -> float | None:
     return event.nbytes / event.time_ns * 1e9 if event.nbytes and event.time_ns > 0 else None
 
 
@@ -159,7 +159,7 @@ class Mark(Event, frozen=True, tag="mark"):
     cpu_ns: int | None = None
 
 
-AnyEvent = Activity | ApiCall | Interval | Mark
+AnyEvent = Activity | ApiCall | HostSpan | Mark
 
 
 class Events(Record, frozen=True):
@@ -167,5 +167,5 @@ class Events(Record, frozen=True):
 
     activities: tuple[Activity, ...] = ()
     calls: tuple[ApiCall, ...] = ()
-    intervals: tuple[Interval, ...] = ()
+    intervals: tuple[HostSpan, ...] = ()
     marks: tuple[Mark, ...] = ()

@@ -18,8 +18,8 @@ from bench.profile.records import (
     Profile,
     Profiled,
     ProfileLimits,
+    ProfileLoaded,
     ProfileMessage,
-    ProfileModel,
     ProfileStart,
     ProfileStarted,
 )
@@ -41,7 +41,7 @@ def heard(profile: Profile, message: object) -> Profile:
     match message:
         case Hello(environment=environment):
             return msgspec.structs.replace(profile, environment=environment)
-        case ProfileModel(model=model):
+        case ProfileLoaded(model=model):
             return msgspec.structs.replace(profile, model=model)
         case ProfileLimits(limits=limits):
             return msgspec.structs.replace(profile, limits=profile.limits | {limits.device: limits})

@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.profile import api as profile_api
-from bench.profile.events import Activity, Events, Interval, Mark
+from bench.profile.events import Activity, Events, HostSpan, Mark
 from bench.profile.records import Breakdown, Share
 
 OP = "op:"
@@ -66,7 +66,7 @@ CUDAS_OWN = frozenset(
 
 
 @dataclass(frozen=True, order=True)
-class Claim:
+class Ranked:
     """Something that went on from start to end and wants its time; a lower rank goes first."""
 
     rank: int
@@ -82,9 +82,9 @@ def label(key: str) -> str:
     return LABELS.get(key, key)
 
 
-def claims(events: Events) -> list[Claim]:
+def claims(events: Events) -> list[Ranked]:
     """What every event wants."""
-    found: list[Claim] = []
+    found: list[Ranked] = []
     watched = _watched(events)
     calls = profile_api.outermost(events.calls)
     started = {call.correlation: call.start_ns for call in events.calls if call.correlation}
@@ -93,20 +93,20 @@ def claims(events: Events) -> list[Claim]:
             started[call.correlation] = min(call.start_ns, started[call.correlation])
     for activity in events.activities:
         rank = _KERNEL if activity.kind == "kernel" else _COPY
-        found.append(Claim(rank, activity.start_ns, activity.end_ns, activity_key(activity)))
+        found.append(Ranked(rank, activity.start_ns, activity.end_ns, activity_key(activity)))
         begun = started.get(activity.correlation)
         if begun is not None and begun < activity.start_ns:
-            found.append(Claim(_LAUNCH, begun, activity.start_ns, "launch"))
+            found.append(Ranked(_LAUNCH, begun, activity.start_ns, "launch"))
     for call in calls:
         what = profile_api.purpose(call.name)
         if what in ("launch", "copy"):
-            found.append(Claim(_LAUNCH, call.start_ns, call.end_ns, "launch"))
+            found.append(Ranked(_LAUNCH, call.start_ns, call.end_ns, "launch"))
         else:
             rank, key = _CALLS.get(what, (_API, "api"))
-            found.append(Claim(rank, call.start_ns, call.end_ns, key))
+            found.append(Ranked(rank, call.start_ns, call.end_ns, key))
     found += [_interval(interval) for interval in events.intervals]
     found += [
-        Claim(_HOST, mark.start_ns, mark.end_ns, "host")
+        Ranked(_HOST, mark.start_ns, mark.end_ns, "host")
         for mark in events.marks
         if mark.kind == "stage" and watched(mark.start_ns)
     ]
@@ -140,32 +140,32 @@ def activity_key(activity: Activity) -> str:
     return COPIES.get(activity.copy, "d2d")
 
 
-def _interval(interval: Interval) -> Claim:
+def _interval(interval: HostSpan) -> Ranked:
     span = (interval.start_ns, interval.end_ns)
     if interval.kind == "overhead":
         return (
-            Claim(_API, *span, "api") if interval.name in CUDAS_OWN else Claim(_PROFILER, *span, "profiler")
+            Ranked(_API, *span, "api") if interval.name in CUDAS_OWN else Ranked(_PROFILER, *span, "profiler")
         )
     if interval.kind == "staging":
-        return Claim(_STAGING, *span, "staging")
+        return Ranked(_STAGING, *span, "staging")
     if _on_cpu(interval):
-        return Claim(_KERNEL, *span, OP + interval.op_type)
-    return Claim(_ORT, *span, "ort")
+        return Ranked(_KERNEL, *span, OP + interval.op_type)
+    return Ranked(_ORT, *span, "ort")
 
 
-def _on_cpu(interval: Interval) -> bool:
+def _on_cpu(interval: HostSpan) -> bool:
     """Whether it is a step of the model that a CPU computes."""
     return interval.kind == "step" or interval.provider.startswith("CPU")
 
 
-def divide(claimed: Iterable[Claim], windows: Sequence[tuple[int, int]]) -> dict[str, Share]:
+def divide(claimed: Iterable[Ranked], windows: Sequence[tuple[int, int]]) -> dict[str, Share]:
     """Nanoseconds by key over all the windows (start, end), which do not overlap; "rest" is what nobody
     claimed. The sum is the sum of the windows. An event is counted where it got any time."""
     return _together(_divided(claimed, windows))
 
 
 def _divided(
-    claimed: Iterable[Claim], windows: Sequence[tuple[int, int]]
+    claimed: Iterable[Ranked], windows: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[Counter[str], Counter[str]]]:
     """Of each window the time and the events of every key."""
     by_start = sorted(claimed, key=lambda claim: claim.start)
@@ -176,7 +176,7 @@ def _divided(
         counts: Counter[str] = Counter()
         near = by_start[bisect.bisect_right(reach, low) : bisect.bisect_left(starts, high)]
         waiting = [claim for claim in near if claim.end > low]
-        active: list[Claim] = []
+        active: list[Ranked] = []
         seen: set[int] = set()
         now, index = low, 0
         while now < high:
@@ -208,7 +208,7 @@ def _together(divided: Iterable[tuple[Counter[str], Counter[str]]]) -> dict[str,
     return {key: Share(key=key, time_ns=ns, count=counts[key]) for key, ns in times.items()}
 
 
-def breakdown(events: Events, window: str, claimed: Sequence[Claim] | None = None) -> Breakdown | None:
+def breakdown(events: Events, window: str, claimed: Sequence[Ranked] | None = None) -> Breakdown | None:
     """One of WINDOWS divided, None where the profile has no such window. claimed: `claims(events)`, where the
     caller has it already."""
     spans = [mark for mark in events.marks if mark.kind == "window" and _belongs(mark, window)]

@@ -82,7 +82,7 @@ class ProcessUse(Record, frozen=True):
     gpu_peak_nbytes: int | None = None
 
 
-class Device(Record, frozen=True):
+class DeviceFacts(Record, frozen=True):
     """What of a GPU a diagnosis needs."""
 
     name: str = ""
@@ -146,7 +146,7 @@ class CaseProfile(Record, frozen=True):
     dropped: int | None = None
     clocks: tuple[Clock, ...] = ()
     process: ProcessUse | None = None
-    gpu: Device | None = None
+    gpu: DeviceFacts | None = None
     telemetry: Telemetry = Telemetry()
     facts: dict[str, str] = msgspec.field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -204,13 +204,13 @@ class ProfileLimits(Message, frozen=True, tag="profile_limits"):
     limits: Limits
 
 
-class ProfileModel(Message, frozen=True, tag="profile_model"):
+class ProfileLoaded(Message, frozen=True, tag="profile_model"):
     """The model was read."""
 
     model: ModelInfo
 
 
-ProfileMessage = Hello | ProfileModel | ProfileStarted | Progress | Profiled | ProfileLimits | Log | Done
+ProfileMessage = Hello | ProfileLoaded | ProfileStarted | Progress | Profiled | ProfileLimits | Log | Done
 
 
 def planned(job: ProfileJob) -> tuple[Case, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from bench.measure.worker import Channel, read_line
+from bench.measure.worker import ParentChannel, read_line
 from bench.questions import confined
 from bench.questions.model_questions import (
     Answer,
@@ -36,7 +36,7 @@ LEFT_S = 5.0  # beyond the limit, for whoever waits to say it first
 
 def main(limit_s: float) -> int:
     """Answer one question. Returns the exit status."""
-    channel = Channel()
+    channel = ParentChannel()
     say: Callable[[Any], None] = channel.say
     question = msgspec.json.decode(read_line(0), type=AnyQuestion)
     # Imported here: what these pull in may print, and is no part of what a model may take.

@@ -210,7 +210,7 @@ class _Driver:
     def _do(self, actions: Sequence[supervisor.Action]) -> None:
         for action in actions:
             match action:
-                case supervisor.Launch(line):
+                case supervisor.LaunchWorker(line):
                     self._launch(line)
                 case supervisor.Stop():
                     if self._process is not None and self._process.stdin is not None:

@@ -36,7 +36,7 @@ WARM = "--warm"
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchWorker:
     """Start a worker and write `line` to its standard input, which stays open."""
 
     line: bytes
@@ -66,7 +66,7 @@ class Say:
     message: Any
 
 
-Action = Launch | Stop | Kill | Result | Say
+Action = LaunchWorker | Stop | Kill | Result | Say
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Supervisor:
         self._watch = _Watch(since=now)
         self._stop_by = None
         start = self._kind.start(job=self.job, cases=self.pending, folder=self._folder)
-        return [Launch(msgspec.json.encode(start) + b"\n")]
+        return [LaunchWorker(msgspec.json.encode(start) + b"\n")]
 
     def feed(self, data: bytes, now: float) -> list[Action]:
         """Take what the worker wrote, cut anywhere."""

@@ -25,7 +25,7 @@ LARGE_NBYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Place:
+class ArrayPlace:
     """Where an array lies: in which block, from which byte."""
 
     block: int
@@ -39,11 +39,11 @@ class _Shelf:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, ArrayPlace] = {}
         self._lives: dict[int, set[int]] = {}  # by block: the arrays that still need it
         self.blocks: dict[int, Block] = {}
 
-    def place(self, array: np.ndarray) -> Place | None:
+    def place(self, array: np.ndarray) -> ArrayPlace | None:
         return self._places.get(id(array))
 
     def lay(self, arrays: Mapping[int, np.ndarray]) -> None:
@@ -60,7 +60,7 @@ class _Shelf:
             self.blocks[number] = block
             self._lives[number] = {id(array) for array in listed}
             for offset, array in zip(offsets, listed, strict=True):
-                self._places[id(array)] = Place(number, offset, Spec(array.shape, array.dtype.str))
+                self._places[id(array)] = ArrayPlace(number, offset, Spec(array.shape, array.dtype.str))
                 weakref.finalize(array, self._forget, id(array), number).atexit = False
 
     def _forget(self, identity: int, number: int) -> None:

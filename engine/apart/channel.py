@@ -24,7 +24,7 @@ FDS = 32  # descriptors beside one frame, at most, and one more
 _SOCKETS = os.name == "posix"
 
 
-class Closed(Exception):
+class ChannelClosed(Exception):
     """The other end is gone, or says what is no frame."""
 
 
@@ -43,7 +43,7 @@ class Channel:
         try:
             self._send(HEADER.pack(kind, len(body)) + body, fds)
         except OSError as error:
-            raise Closed(str(error)) from error
+            raise ChannelClosed(str(error)) from error
 
     def receive(self) -> tuple[int, bytes, list[int]]:
         """One frame; blocks until it is there."""
@@ -52,7 +52,7 @@ class Channel:
             data += self._some(_AT_ONCE)[0]
         kind, length = HEADER.unpack_from(data)
         if length > LIMIT_NBYTES:
-            raise Closed(f"a message of {length:,} bytes")
+            raise ChannelClosed(f"a message of {length:,} bytes")
         if len(data) < HEADER.size + length:
             parts, left = [data], HEADER.size + length - len(data)
             while left > 0:
@@ -62,16 +62,16 @@ class Channel:
                 left -= len(part)
             data = b"".join(parts)
         if len(data) != HEADER.size + length:
-            raise Closed("more than was asked for")
+            raise ChannelClosed("more than was asked for")
         return kind, data[HEADER.size :], fds
 
     def _some(self, count: int) -> tuple[bytes, list[int]]:
         try:
             data, fds = self._receive(count)
         except OSError as error:
-            raise Closed(str(error)) from error
+            raise ChannelClosed(str(error)) from error
         if not data:
-            raise Closed("the end")
+            raise ChannelClosed("the end")
         return data, fds
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from engine.apart import arrays, channel
 from engine.apart.memory import Spec, attach
 from engine.apart.slots import Copies, views
-from engine.apart.words import TOOK, TRAIN, Answer, Call, Error, Opened
+from engine.apart.words import TOOK, TRAIN, Call, Error, Opened, OutputReply
 from kernels.ends import die_with_parent, unlimited
 
 
@@ -33,7 +33,7 @@ def opener(kind: str) -> Any:
 
 
 @dataclass
-class Held:
+class HeldSession:
     """A session with its slots: one for what is bound, and those of trains."""
 
     session: Any
@@ -45,7 +45,7 @@ class Server:
     """Answers what the parent asks."""
 
     def __init__(self) -> None:
-        self._sessions: dict[int, Held] = {}
+        self._sessions: dict[int, HeldSession] = {}
         self._blocks: dict[int, np.ndarray] = {}
 
     # ------------------------------------------------------------------------------------------ the loop
@@ -85,7 +85,7 @@ class Server:
 
     def do_open(self, number: int, kind: str, *arguments: Any) -> Opened:
         session = opener(kind).opened(*arguments)
-        self._sessions[number] = Held(session)
+        self._sessions[number] = HeldSession(session)
         return _told(session)
 
     def do_hold(
@@ -128,7 +128,7 @@ class Server:
     def do_run(self, number: int) -> None:
         self._sessions[number].session.run()
 
-    def do_fetch(self, number: int) -> tuple[Answer, ...]:
+    def do_fetch(self, number: int) -> tuple[OutputReply, ...]:
         held = self._sessions[number]
         assert held.plain is not None
         return tuple(
@@ -150,7 +150,7 @@ class Server:
             held.session.close()
 
 
-def _timed(held: Held, ahead: int, count: int) -> int:
+def _timed(held: HeldSession, ahead: int, count: int) -> int:
     """Nanoseconds of a train by this process's own clock, which is believed where nothing of a user's runs:
     who waits elsewhere for untimed passes to end takes a core from the timed ones."""
     each, before, slots = held.session.each, held.copies[-1:] * ahead, held.copies[:count]
@@ -174,12 +174,12 @@ def _told(session: Any) -> Opened:
     )
 
 
-def _answer(name: str, array: np.ndarray, slot: np.ndarray | None) -> Answer:
+def _answer(name: str, array: np.ndarray, slot: np.ndarray | None) -> OutputReply:
     """An output, laid into its slot where it is of that shape."""
     if slot is not None and slot.shape == array.shape and slot.dtype == array.dtype:
         np.copyto(slot, array)
-        return Answer(name, array.shape, array.dtype.str)
-    return Answer(name, array.shape, array.dtype.str, array.tobytes())
+        return OutputReply(name, array.shape, array.dtype.str)
+    return OutputReply(name, array.shape, array.dtype.str, array.tobytes())
 
 
 def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
@@ -191,7 +191,7 @@ def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
             with contextlib.suppress(Exception):  # told where a session is opened
                 opener(kind)
         (serve or Server().serve)(end)
-    except channel.Closed:
+    except channel.ChannelClosed:
         return 0
     return 0
 

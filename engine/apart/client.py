@@ -91,7 +91,7 @@ class Child:
         try:
             self._end.send(channel.CALL, pickle.dumps(asked), fds)
             kind, body, _ = self._end.receive()
-        except channel.Closed as error:
+        except channel.ChannelClosed as error:
             raise self._gone(error) from error
         self._done()
         if kind != channel.CALL:
@@ -101,7 +101,7 @@ class Child:
         try:
             return self._decoders[answers].decode(body)
         except msgspec.DecodeError as error:
-            raise self._gone(channel.Closed(f"what is no answer ({error})")) from error
+            raise self._gone(channel.ChannelClosed(f"what is no answer ({error})")) from error
 
     def train(self, number: int, count: int, ahead: int = 0) -> int:
         """Nanoseconds of passes over the first `count` slots, by our clock from asking to the answer. Of a
@@ -115,7 +115,7 @@ class Child:
                 self._end.send(channel.TRAIN, message)
                 kind, body, _ = self._end.receive()
                 taken = time.perf_counter_ns() - started
-            except channel.Closed as error:
+            except channel.ChannelClosed as error:
                 raise self._gone(error) from error
             self._done()
             if kind != channel.TRAIN or len(body) != (TOOK.size if self.stays else 0):
@@ -154,7 +154,7 @@ class Child:
         if self.lost is not None:
             raise CrashedError(self.lost)
 
-    def _gone(self, error: channel.Closed) -> KernelscopeError:
+    def _gone(self, error: channel.ChannelClosed) -> KernelscopeError:
         """It is there no more, or no longer to be understood: why, in words."""
         try:
             code = self._process.wait(0.5)
@@ -169,11 +169,11 @@ class Child:
 
     def _error(self, kind: int, body: bytes) -> KernelscopeError:
         if kind != channel.ERROR:
-            return self._gone(channel.Closed("what was not asked"))
+            return self._gone(channel.ChannelClosed("what was not asked"))
         try:
             told = msgspec.msgpack.decode(body, type=Error)
         except msgspec.DecodeError as error:
-            return self._gone(channel.Closed(f"what is no answer ({error})"))
+            return self._gone(channel.ChannelClosed(f"what is no answer ({error})"))
         known = getattr(kernels.errors, told.kind, None)
         if isinstance(known, type) and issubclass(known, KernelscopeError):
             return known(told.text)

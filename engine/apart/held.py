@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.apart import pool
 from engine.apart.client import Child
-from engine.apart.trains import Trains
+from engine.apart.trains import ApartTrains
 from engine.stirring import Stirring
 from engine.witness import Witness
 from kernels.errors import CrashedError
@@ -15,7 +15,7 @@ class Held:
     the child has given one, and `_trains`."""
 
     _number: int
-    _trains: Trains
+    _trains: ApartTrains
 
     def __init__(self, child: Child) -> None:
         self._child = child

@@ -11,8 +11,8 @@ from engine.apart import pool
 from engine.apart.held import Held
 from engine.apart.memory import Spec
 from engine.apart.slots import Slots
-from engine.apart.trains import Trains
-from engine.apart.words import Answer, Opened, Shapes
+from engine.apart.trains import ApartTrains
+from engine.apart.words import Opened, OutputReply, Shapes
 from engine.ort.sessions import check_inputs
 from kernels.errors import CrashedError, KernelError
 
@@ -51,7 +51,7 @@ class ApartSession(Held):
         except BaseException:
             self.close()
             raise
-        self._trains = Trains(self._child, self._number, self._inputs, self._outputs)
+        self._trains = ApartTrains(self._child, self._number, self._inputs, self._outputs)
         self._stirred = False  # the session's inputs are those of a timed pass
 
     @property
@@ -81,7 +81,7 @@ class ApartSession(Held):
 
     def fetch(self) -> dict[str, np.ndarray]:
         found = {}
-        for answer in self._asked("fetch", answers=tuple[Answer, ...]):
+        for answer in self._asked("fetch", answers=tuple[OutputReply, ...]):
             if answer.data:
                 try:
                     array = np.frombuffer(answer.data, answer.dtype).reshape(answer.shape)

@@ -21,7 +21,7 @@ from engine.witness import SAME, Witness
 WARM_NS, IDLE_NS = 2_000_000, 1_000_000
 
 
-class Trains:
+class ApartTrains:
     """Of session `number` of a child. inputs, outputs: what a pass is given, and leaves."""
 
     def __init__(

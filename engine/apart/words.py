@@ -48,7 +48,7 @@ class Opened(msgspec.Struct, array_like=True):
     outputs: Shapes
 
 
-class Answer(msgspec.Struct, array_like=True):
+class OutputReply(msgspec.Struct, array_like=True):
     """An output; its bytes where they do not lie in the slot."""
 
     name: str

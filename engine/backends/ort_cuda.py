@@ -19,13 +19,13 @@ from engine.backend import OpTime, Options, Witness
 from engine.cpu import host
 from engine.cuda import driver as cuda_driver
 from engine.cuda import runtime as cuda_runtime
-from engine.cuda.stirring import Placed
+from engine.cuda.stirring import CudaTensor
 from engine.graph.graph import Graph
 from engine.ort import sessions as ort
 from engine.ort.configuration import Configuration
 from engine.ort.fused_conv import fused
 from engine.ort.precision import to_fp16
-from engine.ort.trains import Trains
+from engine.ort.trains import OrtTrains
 from engine.stirring import Stirring
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
 
@@ -178,13 +178,13 @@ class OrtCudaSession:
             **({"configuration": self._configured.words} if self._options.ort else {}),
         }
 
-    def _trains_of(self, session: Any, binding: Any, options: Any) -> Trains:
+    def _trains_of(self, session: Any, binding: Any, options: Any) -> OrtTrains:
         inputs, outputs = (
-            {name: Placed(buffer.pointer, buffer.shape, buffer.dtype) for name, buffer in buffers.items()}
+            {name: CudaTensor(buffer.pointer, buffer.shape, buffer.dtype) for name, buffer in buffers.items()}
             for buffers in (self._inputs, self._outputs)
         )
         launch = partial(session.run_with_iobinding, binding, options)
-        trains = Trains(
+        trains = OrtTrains(
             self._cupy, self._pool, self._stream, self._staging, launch, inputs, outputs, lambda: self._bound
         )
         if trains.refusal:

@@ -14,7 +14,7 @@ import numpy as np
 from engine.apart import pool
 from engine.apart.held import Held
 from engine.apart.memory import Block, Spec
-from engine.apart.trains import Trains
+from engine.apart.trains import ApartTrains
 from engine.apart.words import Opened
 from engine.cpu import host
 from engine.rung_rows import Given, blocks, changed, raw
@@ -68,7 +68,7 @@ class CpuRungSession(Held):
         shapes = [(view.shape, view.dtype.str) for view in self._inputs]
         self._asked("place", self._layout, shapes, self._data, memory=block)
         block.close()
-        self._trains = Trains(
+        self._trains = ApartTrains(
             self._child,
             self._number,
             {f"input {i}": Spec(self._inputs[i].shape, self._inputs[i].dtype.str) for i in self._data},

@@ -39,7 +39,7 @@ _MEMORY = {"DEVICE_STATIC": "device", "MANAGED_STATIC": "managed", "UNKNOWN": ""
 
 
 @dataclass(frozen=True)
-class Told:
+class Recording:
     """What was recorded. activities, calls, overheads: fields of bench.profile.events' Activity, ApiCall and
     Interval, times on perf_counter_ns, in no order. offset_ns: CUPTI's clock minus ours, known to ± error_ns;
     drift_ns: how far it had moved at the end. dropped: records that found no room, None where CUPTI does not
@@ -113,7 +113,7 @@ class Recorder:
             self._disable()
             raise
 
-    def stop(self) -> Told:
+    def stop(self) -> Recording:
         """End the recording: everything that was started has to have ended (synchronise before). Raises
         KernelError where CUPTI fails on the way."""
         with self._in_words("hands over its records"):
@@ -196,10 +196,10 @@ class Recorder:
             return None
         return count.value
 
-    def _told(self, drift: int, dropped: int | None) -> Told:
+    def _told(self, drift: int, dropped: int | None) -> Recording:
         timeless = self._timeless
         notes = [f"{timeless} records came without times and are left out"] if timeless else []
-        return Told(
+        return Recording(
             activities=self._activities,
             calls=self._calls,
             overheads=self._overheads,
@@ -351,7 +351,7 @@ def _thread_of(record: Any) -> int:
 
 
 def device() -> dict[str, Any]:
-    """Fields of bench.profile.records.Device for the current device."""
+    """Fields of bench.profile.records.DeviceFacts for the current device."""
     cupy = import_cupy()
     found = cupy.cuda.Device()
     name = cupy.cuda.runtime.getDeviceProperties(found.id)["name"]

@@ -19,7 +19,7 @@ _CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINO
 
 
 @dataclass(frozen=True)
-class Device:
+class CudaDevice:
     """The GPU that CUDA takes first: its name, its compute capability."""
 
     name: str
@@ -62,7 +62,7 @@ def unavailable() -> str | None:
 
 
 @functools.cache
-def device() -> Device | None:
+def device() -> CudaDevice | None:
     """The GPU that CUDA takes first; None where the driver names none."""
     if unavailable() is not None:
         return None
@@ -77,7 +77,7 @@ def device() -> Device | None:
             numbers.append(number.value)
     except (OSError, AttributeError):
         return None
-    return None if error else Device(name.value.decode(errors="replace"), (numbers[0], numbers[1]))
+    return None if error else CudaDevice(name.value.decode(errors="replace"), (numbers[0], numbers[1]))
 
 
 @functools.cache

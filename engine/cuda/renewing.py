@@ -25,7 +25,7 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)  # the number of the one base that all passe
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RebuiltInputs:
     """What passes were given, rebuilt from their numbers."""
 
     seed: int
@@ -74,9 +74,9 @@ class CudaRenewing:
         pointers = (np.uint64(self._memory.ptr), np.uint64(self._of.table), np.uint64(self._mask))
         self._kernel(self._grid, (BLOCK,), (*pointers, np.uint64(alike)))
 
-    def drawn(self) -> Drawn:
+    def drawn(self) -> RebuiltInputs:
         assert self.stirring is not None
-        return Drawn(self._seed, self.stirring)
+        return RebuiltInputs(self._seed, self.stirring)
 
 
 @lru_cache(maxsize=1)

@@ -14,7 +14,7 @@ from engine.cuda.rung_memory import RungMemory
 from engine.cuda.runtime import capability_of, import_cupy, translated
 from engine.cuda.stages import starts
 from engine.cuda.stream import Stream
-from engine.cuda.trains import Trains
+from engine.cuda.trains import CudaTrains
 from engine.rung_rows import Given
 from engine.rung_session import Picked, Stray
 from engine.stirring import Stirring
@@ -50,7 +50,7 @@ class CudaRungSession:
                 pointers = self._allocate(params, inputs, shape)
                 output, scratch = map(self._memory.pointer, ("output", "workspace"))
                 self._stages = starts(cupy, module, rung, shape, pointers, output, scratch)
-                self._trains = Trains(
+                self._trains = CudaTrains(
                     cupy, self._pool, self._stream, self._memory.staging, self._launch,
                     *self._memory.stirred, self._memory.data, longest=LONGEST_GRAPH,
                 )  # fmt: skip

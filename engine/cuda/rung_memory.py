@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.cuda.runtime import Staging
-from engine.cuda.stirring import Placed
+from engine.cuda.stirring import CudaTensor
 from engine.cuda.stream import Stream
 from engine.rung_rows import Given, Rows, blocks, changed, picked
 from engine.rung_session import BLOCK_NBYTES, GUARD, GUARD_NBYTES, LOOKED_AT, Picked, Stray, layout
@@ -50,13 +50,13 @@ class RungMemory:
         return int(self.arena.ptr) + self.layout.places[name][0] if name in self.layout.places else 0
 
     @property
-    def stirred(self) -> tuple[dict[str, Placed], dict[str, Placed]]:
+    def stirred(self) -> tuple[dict[str, CudaTensor], dict[str, CudaTensor]]:
         """The inputs that are no weights, and the output: what no two timed passes find alike."""
         inputs = {}
         for place in self._data:
             given, name = self._given[place], f"input {place}"
-            inputs[name] = Placed(self.pointer(name), tuple(given.shape), given.dtype)
-        return inputs, {"output": Placed(self.pointer("output"), *self._result)}
+            inputs[name] = CudaTensor(self.pointer(name), tuple(given.shape), given.dtype)
+        return inputs, {"output": CudaTensor(self.pointer("output"), *self._result)}
 
     @property
     def output_nbytes(self) -> int:

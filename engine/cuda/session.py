@@ -21,10 +21,10 @@ from engine.backend import OpTime, Options, Witness
 from engine.cuda import overlap as cuda_overlap
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
-from engine.cuda.stages import Launches, Library, starts
-from engine.cuda.stirring import Placed
+from engine.cuda.stages import CublasLibrary, Launches, starts
+from engine.cuda.stirring import CudaTensor
 from engine.cuda.stream import Stream
-from engine.cuda.trains import Trains
+from engine.cuda.trains import CudaTrains
 from engine.cuda.weights import Constant, laid_out
 from engine.graph import planner
 from engine.graph.graph import Graph
@@ -120,7 +120,7 @@ class EngineCudaSession:
                 self._begin_early(early)
         else:
             self._facts["cuda_graph"] = "no: not asked for"
-        self._trains = Trains(
+        self._trains = CudaTrains(
             cupy, self._pool, self._stream, self._staging, lambda: _start(self._calls), *self._stirred(),
             self._inputs_bound, longest=1, capturing=self._graph is not None,
         )  # fmt: skip
@@ -167,7 +167,7 @@ class EngineCudaSession:
         with those that can begin early doing so (empty where none can)."""
         arch = f"sm_{capability[0]}{capability[1]}"
         modules: dict[str, Any] = {}
-        library = Library(self._cupy)
+        library = CublasLibrary(self._cupy)
         calls: list[_Call] = []
         early: list[_Call] = []
         overlaps = False
@@ -195,7 +195,7 @@ class EngineCudaSession:
             name = self._plan.aliases[name]
         return np.uint64(self._pointers[name])
 
-    def _stirred(self) -> tuple[dict[str, Placed], dict[str, Placed]]:
+    def _stirred(self) -> tuple[dict[str, CudaTensor], dict[str, CudaTensor]]:
         """The inputs, and those outputs that a pass writes, each buffer once."""
         inputs = {name: self._placed(name) for name in self._plan.inputs}
         taken = {tensor.pointer for tensor in inputs.values()}
@@ -208,9 +208,9 @@ class EngineCudaSession:
                 outputs[name] = placed
         return inputs, outputs
 
-    def _placed(self, name: str) -> Placed:
+    def _placed(self, name: str) -> CudaTensor:
         spec = self._plan.tensors[name]
-        return Placed(int(self._pointer(name)), spec.shape, np.dtype(spec.dtype))
+        return CudaTensor(int(self._pointer(name)), spec.shape, np.dtype(spec.dtype))
 
     def _inputs_bound(self) -> dict[str, np.ndarray]:
         """As they lie on the device: zeros where nothing was bound."""

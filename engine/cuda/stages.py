@@ -18,7 +18,7 @@ from kernels.registry import Rung
 _ON_DEVICE = 3  # cudaMemcpyKind
 
 
-class Library:
+class CublasLibrary:
     """cuBLAS for the launches of one session, made when the first of them asks for it."""
 
     def __init__(self, cupy: Any) -> None:
@@ -38,7 +38,7 @@ def starts(
     pointers: Sequence[int],
     output: int,
     workspace: int,
-    library: Library | None = None,
+    library: CublasLibrary | None = None,
     overlap: bool = False,
 ) -> tuple[Callable[[], None], ...]:
     """The copy into constant memory if the launch has one, then its stages. pointers: the addresses of the
@@ -50,7 +50,7 @@ def starts(
     needs a library that is missing.
     """
     calls: list[Callable[[], None]] = []
-    library = library or Library(cupy)
+    library = library or CublasLibrary(cupy)
     if how.constant is not None:
         name, index, nbytes = how.constant
         to = _found(rung, f'extern "C" __constant__ … {name}[]', module.get_global, name)

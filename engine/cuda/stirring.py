@@ -30,7 +30,7 @@ WORDS = 4  # u64 of stirring.cu's State
 ALIGNMENT = 256
 
 
-class Placed(NamedTuple):
+class CudaTensor(NamedTuple):
     """A tensor on the device."""
 
     pointer: int
@@ -42,7 +42,7 @@ class Placed(NamedTuple):
         return int(np.prod(self.shape, dtype=np.int64))
 
 
-def refusal(tensors: Mapping[str, Placed]) -> str | None:
+def refusal(tensors: Mapping[str, CudaTensor]) -> str | None:
     """Why these cannot be stirred, or None."""
     for name, tensor in tensors.items():
         if tensor.dtype.kind not in "fiub" or tensor.dtype.itemsize > 8:
@@ -55,7 +55,7 @@ class CudaStirring:
     `forget`)."""
 
     def __init__(
-        self, cupy: Any, pool: Any, inputs: Mapping[str, Placed], outputs: Mapping[str, Placed]
+        self, cupy: Any, pool: Any, inputs: Mapping[str, CudaTensor], outputs: Mapping[str, CudaTensor]
     ) -> None:
         self._inputs = {name: tensor for name, tensor in inputs.items() if tensor.size}
         self._outputs = {name: tensor for name, tensor in outputs.items() if tensor.size}

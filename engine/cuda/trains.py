@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.cuda.renewing import CudaRenewing
 from engine.cuda.runtime import Staging
-from engine.cuda.stirring import LEAST, ROUNDS, TRAIN, CudaStirring, Placed, refusal
+from engine.cuda.stirring import LEAST, ROUNDS, TRAIN, CudaStirring, CudaTensor, refusal
 from engine.cuda.stream import Stream, Work
 from engine.rung_rows import Given
 from engine.stirring import Stirring
@@ -33,7 +33,7 @@ def _behind(alike: int) -> str:
 Bound = Callable[[], Mapping[str, Given]]
 
 
-class Trains:
+class CudaTrains:
     """Of passes that `launch` puts on the current stream. bound: the inputs, as they lie on the device."""
 
     def __init__(
@@ -43,8 +43,8 @@ class Trains:
         stream: Stream,
         staging: Staging,
         launch: Work,
-        inputs: Mapping[str, Placed],
-        outputs: Mapping[str, Placed],
+        inputs: Mapping[str, CudaTensor],
+        outputs: Mapping[str, CudaTensor],
         bound: Bound,
         *,
         longest: int,

@@ -34,7 +34,7 @@ _SHARED = {
 }
 
 
-class Tried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TriedRung(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A rung that was looked at: a pass by the short first look (first_ns), the median among the best,
     interleaved (time_ns), or why it was not timed, or no further."""
 
@@ -50,13 +50,13 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ladder: str
     rung: str = ""
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[TriedRung, ...] = ()
     trying: str = ""
     attempts: int = 0
     done: bool = False
     timed_at: str = ""
 
-    def of(self, rung: str) -> Tried | None:
+    def of(self, rung: str) -> TriedRung | None:
         """What came of a rung."""
         return next((t for t in self.tried if t.rung == rung), None)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.graph.plan import Placement
+from engine.graph.plan import ArenaSlot
 
 ALIGNMENT = 256
 
@@ -50,9 +50,9 @@ def lives(
     return {name: Life(nbytes[name], first[name], last[name]) for name in first}
 
 
-def place(tensors: Mapping[str, Life]) -> tuple[dict[str, Placement], int]:
+def place(tensors: Mapping[str, Life]) -> tuple[dict[str, ArenaSlot], int]:
     """A placement for each tensor, 256-byte aligned, and the bytes of the whole arena."""
-    found: dict[str, Placement] = {}
+    found: dict[str, ArenaSlot] = {}
     order = sorted(tensors.items(), key=lambda item: (-item[1].nbytes, item[1].first, item[0]))
     first = np.array([life.first for _, life in order], np.int64)
     last = np.array([life.last for _, life in order], np.int64)
@@ -67,7 +67,7 @@ def place(tensors: Mapping[str, Life]) -> tuple[dict[str, Placement], int]:
             if offset + size <= start:
                 break
             offset = max(offset, start + length)
-        found[name] = Placement(offset, life.nbytes)
+        found[name] = ArenaSlot(offset, life.nbytes)
         held.append((offset, size))
     arena = max((-(-(p.offset + p.nbytes) // ALIGNMENT) * ALIGNMENT for p in found.values()), default=0)
     return found, arena

@@ -51,7 +51,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Placement:
+class ArenaSlot:
     """Where a tensor lies in the arena of activations: bytes from its start, 256-byte aligned."""
 
     offset: int
@@ -74,7 +74,7 @@ class Plan:
     steps: tuple[Step, ...]
     tensors: Mapping[str, TensorSpec]
     weights: Mapping[str, np.ndarray]
-    placements: Mapping[str, Placement]
+    placements: Mapping[str, ArenaSlot]
     aliases: Mapping[str, str]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]

@@ -11,7 +11,7 @@ AUTO_PADS = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 
 
 @dataclass(frozen=True)
-class Axis:
+class WindowAxis:
     """The window along one spatial axis, sizes in elements."""
 
     size: int
@@ -23,10 +23,10 @@ class Axis:
     out: int
 
 
-IDLE = Axis(size=1, kernel=1, stride=1, dilation=1, pad_begin=0, pad_end=0, out=1)
+IDLE = WindowAxis(size=1, kernel=1, stride=1, dilation=1, pad_begin=0, pad_end=0, out=1)
 
 
-def resolve(node: Node, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> tuple[Axis, Axis]:
+def resolve(node: Node, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> tuple[WindowAxis, WindowAxis]:
     """The (height, width) windows of a node over `spatial`; one axis is taken as an image of height 1.
 
     Output sizes follow the ONNX operator text for Conv and MaxPool; with ceil_mode, a last window that would
@@ -67,7 +67,7 @@ def resolve(node: Node, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> tu
             out = (-(-room // strides[i]) if ceil_mode else room // strides[i]) + 1
             if ceil_mode and (out - 1) * strides[i] >= size + begin:
                 out -= 1
-        axes.append(Axis(size, kernel[i], strides[i], dilations[i], begin, end, out))
+        axes.append(WindowAxis(size, kernel[i], strides[i], dilations[i], begin, end, out))
     return (IDLE, axes[0]) if rank == 1 else (axes[0], axes[1])
 
 

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from engine.cuda import runtime as cuda_runtime
-from engine.cuda.stirring import TRAIN, CudaStirring, Placed, refusal
+from engine.cuda.stirring import TRAIN, CudaStirring, CudaTensor, refusal
 from engine.stirring import Stirring
 from engine.witness import Witness
 
 _HOST_BOUND = 0.9  # of a train that the host's loop takes where it is what the train waits for
 
 
-class Trains:
+class OrtTrains:
     """Of passes that `launch` puts on `stream`. bound: the inputs, as they lie on the device; none are zeros.
     refusal: why inputs cannot be stirred, or None."""
 
@@ -34,8 +34,8 @@ class Trains:
         stream: Any,
         staging: cuda_runtime.Staging,
         launch: Callable[[], object],
-        inputs: Mapping[str, Placed],
-        outputs: Mapping[str, Placed],
+        inputs: Mapping[str, CudaTensor],
+        outputs: Mapping[str, CudaTensor],
         bound: Callable[[], Mapping[str, np.ndarray]],
     ) -> None:
         self._cupy, self._pool, self._stream, self._staging = cupy, pool, stream, staging

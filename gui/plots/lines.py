@@ -15,7 +15,7 @@ from bench.charts import Mark, Panel, Point, Series
 from gui.base.theme import Theming
 from gui.plots.axes import place
 from gui.plots.base import SYMBOLS, PanelPlot, failure_line, line_of
-from gui.plots.names import PointNames, Wanted
+from gui.plots.names import PointNames, WantedLabel
 
 _DASHES = {"tf32": Qt.PenStyle.DashDotLine, "fp16": Qt.PenStyle.DotLine, "floor": Qt.PenStyle.DotLine}
 
@@ -249,7 +249,7 @@ class LinePlot(PanelPlot):
             return
         log_x, log_y = self.logs
         wanted = [
-            Wanted(
+            WantedLabel(
                 text=s.label,
                 colour=s.colour,
                 points=tuple((place(p.x, log_x, 2.0), place(p.y, log_y)) for p in s.points),

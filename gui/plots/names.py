@@ -24,7 +24,7 @@ PointsXY = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedLabel:
     """A label and the points (positions in the view) of what it names: of a line, or a single one. rank: the
     lowest are kept where there is no room for all; None: only where all have room. strong: in bold."""
 
@@ -58,7 +58,7 @@ class PointNames(QGraphicsItem):
         self.setZValue(10)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
 
-    def show_names(self, wanted: Sequence[Wanted], font: QFont, theme: Theme) -> None:
+    def show_names(self, wanted: Sequence[WantedLabel], font: QFont, theme: Theme) -> None:
         self.prepareGeometryChange()
         self._font, self._theme = font, theme
         (left, right), (low, high) = self._box.viewRange()
@@ -69,7 +69,7 @@ class PointNames(QGraphicsItem):
             self.update()
             return
 
-        def pixels(w: Wanted) -> PointsXY:
+        def pixels(w: WantedLabel) -> PointsXY:
             across, up = room.width() / (right - left), room.height() / (high - low)
             return tuple(((x - left) * across, (high - y) * up) for x, y in w.points)
 
@@ -77,7 +77,7 @@ class PointNames(QGraphicsItem):
         lines = [(w, points) for w, points in there if len(points) > 1]
         self.names = above_lines(lines, room, font)
         taken = [name.rect for name in self.names]
-        columns: dict[float, list[tuple[Wanted, PointsXY]]] = {}
+        columns: dict[float, list[tuple[WantedLabel, PointsXY]]] = {}
         for w, points in there:
             if len(points) == 1 and room.contains(QPointF(*points[0])):
                 columns.setdefault(points[0][0], []).append((w, points))
@@ -116,7 +116,7 @@ class PointNames(QGraphicsItem):
             painter.drawText(name.rect, int(flags), name.text)
 
 
-def above_lines(lines: Sequence[tuple[Wanted, PointsXY]], room: QRectF, font: QFont) -> list[Name]:
+def above_lines(lines: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, font: QFont) -> list[Name]:
     """A label right above each line's end, or right below where another line or label is in the way, or none
     where both are. Points in pixels, y downwards."""
     metrics = QFontMetricsF(font)
@@ -136,7 +136,7 @@ def above_lines(lines: Sequence[tuple[Wanted, PointsXY]], room: QRectF, font: QF
 
 
 def beside_points(
-    column: Sequence[tuple[Wanted, PointsXY]], room: QRectF, font: QFont, taken: Sequence[QRectF]
+    column: Sequence[tuple[WantedLabel, PointsXY]], room: QRectF, font: QFont, taken: Sequence[QRectF]
 ) -> list[Name]:
     """Labels of points at one place across, all on one side of it, clear of the rectangles taken: of all of
     them, or else of those that have a rank, as many as there is room for. To the right, but where the left
@@ -152,7 +152,7 @@ def beside_points(
 
 
 def _column(
-    chosen: Sequence[tuple[Wanted, PointsXY]],
+    chosen: Sequence[tuple[WantedLabel, PointsXY]],
     to_left: bool,
     room: QRectF,
     font: QFont,

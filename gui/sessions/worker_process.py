@@ -16,7 +16,7 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from bench.results.messages import Hello
-from bench.run.supervisor import WARM, Action, Kill, Launch, Result, Say, Stop, Supervisor
+from bench.run.supervisor import WARM, Action, Kill, LaunchWorker, Result, Say, Stop, Supervisor
 from gui.sessions.child import Child
 
 BATCH_MS = 20  # how long words may lie before they are taken
@@ -116,7 +116,7 @@ class WorkerProcess(QObject):
     def _do(self, actions: Sequence[Action]) -> None:
         for action in actions:
             match action:
-                case Launch(line):
+                case LaunchWorker(line):
                     self._launch(line)
                 case Stop():
                     if self._process is not None:

@@ -30,7 +30,7 @@ class Gauge:
 
 
 @dataclass(frozen=True)
-class Reading:
+class MachineReading:
     """The machine at one moment; held_back: why the device throttles, in words, or ""."""
 
     device: str
@@ -38,7 +38,7 @@ class Reading:
     held_back: str = ""
 
 
-class Sampler(QObject):
+class MachineSampler(QObject):
     """A thread that reads and emits; `stop` ends it."""
 
     read = Signal(object)
@@ -73,14 +73,14 @@ class Sampler(QObject):
                 self.read.emit(cpu_reading(name, load, used, memory.total))
 
 
-def gpu_reading(name: str, seen: nvml.Reading, clock_mhz: float | None) -> Reading:
+def gpu_reading(name: str, seen: nvml.Reading, clock_mhz: float | None) -> MachineReading:
     """NVML's figures as gauges."""
 
     def text(value: float | None, unit: str) -> str:
         return f"{value:.0f} {unit}" if value is not None else "–"
 
     used = seen.memory_used_nbytes
-    return Reading(
+    return MachineReading(
         device=name,
         gauges=(
             Gauge("SM", seen.sm_clock_mhz, text(seen.sm_clock_mhz, "MHz"), clock_mhz),
@@ -92,8 +92,8 @@ def gpu_reading(name: str, seen: nvml.Reading, clock_mhz: float | None) -> Readi
     )
 
 
-def cpu_reading(name: str, load_percent: float, used_nbytes: int, total_nbytes: int) -> Reading:
-    return Reading(
+def cpu_reading(name: str, load_percent: float, used_nbytes: int, total_nbytes: int) -> MachineReading:
+    return MachineReading(
         device=name,
         gauges=(
             Gauge("load", load_percent, f"{load_percent:.0f} %", 100.0),
@@ -148,7 +148,7 @@ class MachineStrip(QWidget):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theming = theming
-        self.sampler = Sampler(self)
+        self.sampler = MachineSampler(self)
         self.sampler.read.connect(self.show_reading)
         self._device = Elided()
         self._device.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
@@ -174,7 +174,7 @@ class MachineStrip(QWidget):
     def stop(self) -> None:
         self.sampler.stop()
 
-    def show_reading(self, reading: Reading) -> None:
+    def show_reading(self, reading: MachineReading) -> None:
         self._device.setText(reading.device)
         while len(self._gauges) < len(reading.gauges):
             label, line = Label(), Sparkline(self._theming)

@@ -20,7 +20,7 @@ FLUSHES = 50  # turns after which a view that is still dirty is left so
 SHARE = 0.25  # of the time, at most, that one view may take to draw
 
 
-class View(Protocol):
+class Redrawable(Protocol):
     """What can be redrawn: a Page, the inspector, a list."""
 
     @property
@@ -41,14 +41,14 @@ class Redraw(QObject):
         super().__init__(parent)
         self._state = state
         self._clock = clock
-        self._views: list[View] = []
+        self._views: list[Redrawable] = []
         self._not_before: dict[int, float] = {}
         self._timer = QTimer(self)
         self._timer.setInterval(PERIOD_MS)
         self._timer.timeout.connect(self._tick)
         state.changed.connect(self.wake)
 
-    def add(self, *views: View) -> None:
+    def add(self, *views: Redrawable) -> None:
         self._views += views
         self.wake()
 
@@ -80,5 +80,5 @@ class Redraw(QObject):
         if not dirty and self._state.up_to_date:
             self._timer.stop()
 
-    def _dirty(self) -> Sequence[View]:
+    def _dirty(self) -> Sequence[Redrawable]:
         return [view for view in self._views if view.isVisible() and view.dirty]

@@ -39,7 +39,7 @@ STEPS = 3  # of a page's showcase: what is there to be shown may have to be plan
 WAIT_S = 60.0  # for the worker to say what the machine can run: on a first start it compiles
 
 
-class Pictures:
+class Screenshots:
     """Takes the pictures of one window into a folder; `taken` lists them."""
 
     def __init__(self, window: MainWindow, out: Path, themes: Sequence[str]) -> None:
@@ -150,7 +150,7 @@ def open_run(window: MainWindow, folder: Path) -> None:
     window.state.open(held.header, held.path, held.measurements())
 
 
-def measure(window: MainWindow, pictures: Pictures, seconds: float) -> None:
+def measure(window: MainWindow, pictures: Screenshots, seconds: float) -> None:
     """Run the comparison in the form to its end, or for so long; with pictures from the middle of it."""
     window.form.request_run()
     end = time.monotonic() + seconds
@@ -202,7 +202,7 @@ def main(given: Sequence[str] | None = None) -> int:
         window.resize(*SIZE)
         window.show()
         window.begin()
-        pictures = Pictures(window, out, ("light", "dark") if asked.theme == "both" else (asked.theme,))
+        pictures = Screenshots(window, out, ("light", "dark") if asked.theme == "both" else (asked.theme,))
         try:
             wait(lambda: bool(window.backends), WAIT_S)
             settle(window, 2.0)  # for some readings of the machine

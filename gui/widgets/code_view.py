@@ -39,7 +39,7 @@ TINTS = {
 
 
 @dataclass(frozen=True)
-class Line:
+class CodeLine:
     """One line as it is shown. number: in its file, from 1 (None: a gap that keeps two texts aligned);
     role: a key of TINTS or ""; spans: (column, length) of the words that differ; sign: before the number;
     note: after its end; dim: of less interest."""
@@ -66,7 +66,7 @@ class CodeView(QPlainTextEdit):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.theming = theming
-        self.lines: tuple[Line, ...] = ()
+        self.lines: tuple[CodeLine, ...] = ()
         self._gutter = _Gutter(self)
         self._colours = _Colours(self.document(), self)
         self.setReadOnly(True)
@@ -82,7 +82,7 @@ class CodeView(QPlainTextEdit):
         self.updateRequest.connect(self._on_update)
         theming.changed.connect(self.restyle)
 
-    def show_lines(self, lines: Sequence[Line]) -> None:
+    def show_lines(self, lines: Sequence[CodeLine]) -> None:
         """Show other lines; the view goes to the top."""
         self.lines = tuple(lines)
         self._colours.pause = True
@@ -91,7 +91,7 @@ class CodeView(QPlainTextEdit):
         self._make_room()
         self.restyle()
 
-    def change_lines(self, lines: Sequence[Line]) -> None:
+    def change_lines(self, lines: Sequence[CodeLine]) -> None:
         """The same text with other marks: the view stays where it is."""
         self.lines = tuple(lines)
         self._make_room()
@@ -172,7 +172,7 @@ class CodeView(QPlainTextEdit):
         super().resizeEvent(event)
         self._place()
 
-    def _visible(self, area: QRect) -> Iterator[tuple[Line, QRect]]:
+    def _visible(self, area: QRect) -> Iterator[tuple[CodeLine, QRect]]:
         """The lines in an area of the viewport, with the rectangle of each over its whole width."""
         block: QTextBlock = self.firstVisibleBlock()
         top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bench.ladder.records import Limits
 from bench.profile import parts as profile_parts
-from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
-from bench.profile.records import Breakdown, CaseProfile, Device, Operator, ProcessUse
+from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
+from bench.profile.records import Breakdown, CaseProfile, DeviceFacts, Operator, ProcessUse
 from bench.results.records import Case
 
 CASE = Case(model="small", backend="engine-cuda", precision="fp32", batch=16)
@@ -92,7 +92,7 @@ def events() -> Events:
     return Events(
         activities=tuple(activities),
         calls=tuple(sorted(calls, key=lambda call: call.start_ns)),
-        intervals=(Interval(name="activity buffer", kind="overhead", start_ns=6000, end_ns=6500),),
+        intervals=(HostSpan(name="activity buffer", kind="overhead", start_ns=6000, end_ns=6500),),
         marks=tuple(sorted(marks, key=lambda mark: mark.start_ns)),
     )
 
@@ -119,7 +119,7 @@ def profile(**changes: object) -> CaseProfile:
         ),
         "attributed": 1.0,
         "dropped": 0,
-        "gpu": Device(name="a GPU", multiprocessors=132),
+        "gpu": DeviceFacts(name="a GPU", multiprocessors=132),
         "process": ProcessUse(real_s=4.3, user_s=3.1, system_s=1.06, max_rss_nbytes=1 << 30, minor_faults=12),
     }
     return CaseProfile(**(fields | changes))  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from bench.results.messages import CaseStarted, Done, Hello, Log, Measured, Prog
 from bench.results.records import Case, Environment, Job, Measurement, Run
 from bench.run import client
 from bench.run.exits import exit_words
-from bench.run.supervisor import Kill, Launch, Result, Say, Stop, Supervisor
+from bench.run.supervisor import Kill, LaunchWorker, Result, Say, Stop, Supervisor
 from kernels.errors import InputError
 
 FAKE = Path(__file__).parent / "fake_worker.py"
@@ -44,7 +44,7 @@ def results(actions):
 def launched(actions):
     from bench.results.messages import Start
 
-    return [msgspec.json.decode(a.line, type=Start).cases for a in actions if isinstance(a, Launch)]
+    return [msgspec.json.decode(a.line, type=Start).cases for a in actions if isinstance(a, LaunchWorker)]
 
 
 # ------------------------------------------------------------------------------------- the machine, by hand

@@ -18,7 +18,7 @@ from bench.kinds.thin import thin
 from bench.results.store import RESULTS_FILE
 from bench.run import client
 from bench.run.progress import RunProgress
-from bench.run.supervisor import Launch, Result, Supervisor
+from bench.run.supervisor import LaunchWorker, Result, Supervisor
 from kernels.errors import InputError
 from tests.bench import fourth
 from tests.bench.fourth import planned
@@ -88,7 +88,7 @@ def test_the_supervisor_settles_what_a_worker_took_with_it(toy):
     result, again = machine.on_exit(-9, "", 2)
     assert isinstance(result, Result)
     assert (result.measurement.case.number, result.measurement.facts) == (13, {"killed by": "SIGKILL"})
-    assert isinstance(again, Launch)
+    assert isinstance(again, LaunchWorker)
 
 
 def test_it_is_listed_beside_the_others(toy, measured, capsys, monkeypatch):

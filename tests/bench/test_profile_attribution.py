@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.profile.measure import attribution as profile_attribution
 from bench.profile.measure import ort as profile_ort
 from bench.profile.measure.attribution import Launched
@@ -88,7 +88,7 @@ def test_a_librarys_kernels_take_what_lies_between_our_own():
 
 
 def node(name, start, end, op="Conv", thread=5):
-    return Interval(
+    return HostSpan(
         name=name, kind="node", start_ns=start, end_ns=end, nodes=(name,), op_type=op, thread=thread
     )
 

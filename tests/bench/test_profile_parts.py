@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from bench.profile import api as profile_api
 from bench.profile import parts as profile_parts
-from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
-from bench.profile.parts import Claim
+from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
+from bench.profile.parts import Ranked
 from bench.profile.show import names as profile_names
 
 
@@ -91,7 +91,7 @@ def test_a_stage_of_which_nothing_was_recorded_is_not_the_hosts():
     )
     events = Events(calls=(call("cudaGetLastError", 120, 125),), marks=stages)
     assert times(events) == {"host": 95, "api": 5, "rest": 100}
-    steps = (Interval(name="s", kind="step", start_ns=20, end_ns=60, op_type="Conv"),)
+    steps = (HostSpan(name="s", kind="step", start_ns=20, end_ns=60, op_type="Conv"),)
     assert times(Events(intervals=steps, marks=stages)) == {"op:Conv": 40, "host": 60, "rest": 100}
     assert times(Events(marks=stages)) == {"rest": 200}
     # What was watched in it alone is known; of the host's other work nothing is.
@@ -99,7 +99,7 @@ def test_a_stage_of_which_nothing_was_recorded_is_not_the_hosts():
 
 
 def interval(kind, start, end, op="", provider=""):
-    return Interval(name="i", kind=kind, start_ns=start, end_ns=end, op_type=op, provider=provider)
+    return HostSpan(name="i", kind=kind, start_ns=start, end_ns=end, op_type=op, provider=provider)
 
 
 def test_filling_page_locked_memory_is_no_code_of_the_hosts_and_hides_behind_the_device():
@@ -197,7 +197,7 @@ def test_steps_of_a_cpu_are_its_kernels_and_a_gpu_node_is_the_hosts_work():
         interval("node", 40, 60, "Gemm", "CPUExecutionProvider"),
         interval("node", 60, 70, "MaxPool", "CUDAExecutionProvider"),
         interval("overhead", 80, 90),
-        Interval(name="lazy function loading", kind="overhead", start_ns=90, end_ns=95),
+        HostSpan(name="lazy function loading", kind="overhead", start_ns=90, end_ns=95),
     )
     events = Events(intervals=steps, marks=(mark("pass", 0, 100, run=0),))
     assert times(events) == {"op:Conv": 30, "op:Gemm": 20, "ort": 10, "profiler": 10, "api": 5, "rest": 25}
@@ -212,7 +212,7 @@ WINDOWS = st.lists(st.integers(0, 120), min_size=2, max_size=8, unique=True).map
 
 @given(CLAIMS, WINDOWS)
 def test_the_parts_add_up_and_are_what_a_look_at_every_nanosecond_finds(drawn, edges):
-    claims = [Claim(rank, start, start + length, key) for rank, start, length, key in drawn]
+    claims = [Ranked(rank, start, start + length, key) for rank, start, length, key in drawn]
     windows = list(zip(edges[::2], edges[1::2], strict=False))
     shares = profile_parts.divide(claims, windows)
     assert sum(share.time_ns for share in shares.values()) == sum(high - low for low, high in windows)

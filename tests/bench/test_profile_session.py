@@ -24,7 +24,7 @@ from bench.profile.show import findings as profile_findings
 from bench.results.records import Case
 from engine.backend import Options
 from engine.cuda import runtime as cuda_runtime
-from engine.cuda.cupti import Told
+from engine.cuda.cupti import Recording
 from engine.cuda.session import EngineCudaSession
 from engine.graph import importer, planner
 from kernels import launch, registry
@@ -71,8 +71,8 @@ class Gpu:
         while time.perf_counter_ns() < self._free_at:
             pass
 
-    def told(self) -> Told:
-        return Told(
+    def told(self) -> Recording:
+        return Recording(
             activities=self.activities[self.lose :],
             calls=self.calls,
             overheads=[],
@@ -344,7 +344,7 @@ def test_a_case_on_a_gpu_from_its_cold_start_to_its_profile(monkeypatch, gpu, gr
 
 def test_onnx_runtimes_kernels_come_together_with_its_own_profile(graph, tmp_path):
     zero, origin = 7_000_000, 5_000_000  # of ONNX Runtime's profile and of ours, on perf_counter
-    taken = profile_merge.Taken(graph, BATCH, origin, writing=(zero + 900_000, zero + 950_000))
+    taken = profile_merge.Readings(graph, BATCH, origin, writing=(zero + 900_000, zero + 950_000))
     events, activities, calls = [], [], []
     for number, run in enumerate((None, 0)):
         start = zero + 200_000 * (number + 1)
@@ -384,7 +384,7 @@ def test_onnx_runtimes_kernels_come_together_with_its_own_profile(graph, tmp_pat
     taken.ort_file = tmp_path / "ort.json"
     taken.ort_file.write_text(json.dumps(events))
     taken.ort_zeros = (3, zero)
-    told = Told(activities, calls, [], 0, 5, 0, 0, {"name": "a GPU", "multiprocessors": 132, "warp": 32})
+    told = Recording(activities, calls, [], 0, 5, 0, 0, {"name": "a GPU", "multiprocessors": 132, "warp": 32})
     found = profile_merge.merged(taken, told, ())
     assert found.attributed == 1
     assert [clock.name for clock in found.clocks] == ["CUPTI", "ONNX Runtime's profile"]
@@ -396,7 +396,7 @@ def test_onnx_runtimes_kernels_come_together_with_its_own_profile(graph, tmp_pat
     assert set(costs) == {("conv1",), ("pool1",)}
     assert all(costs.values())
     taken.ort_file.write_text(json.dumps(events)[:-30])
-    again = profile_merge.merged(profile_merge.Taken(**vars(taken) | {"notes": []}), told, ())
+    again = profile_merge.merged(profile_merge.Readings(**vars(taken) | {"notes": []}), told, ())
     assert again.attributed == 0
     assert any("broken or cut short" in note for note in again.notes)
     assert any("100.0% of the kernels' time could not be attributed" in note for note in again.notes)
@@ -411,6 +411,6 @@ def test_counters_that_cannot_be_read_cost_a_sentence_and_not_the_case(monkeypat
     runner = profile_runner.ProfileRunner(
         ProfileStart(job=job, cases=planned(job)), lambda message: None, lambda: False, 0
     )
-    recorded = profile_merge.Recorded(notes=("before",))
+    recorded = profile_merge.Profiling(notes=("before",))
     runner._count(SimpleNamespace(device="cuda"), planned(job)[0], recorded)
     assert recorded.notes == ("before", "hardware counters are not read: there is no `ncu` here")

@@ -8,7 +8,7 @@ import pytest
 
 from bench.profile import event_files as profile_store
 from bench.profile.event_files import events_in
-from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
 from kernels.errors import InputError
@@ -22,7 +22,7 @@ EVENTS = Events(
         Activity(name="memcpy DtoH", kind="memcpy", start_ns=95, end_ns=99, nbytes=40, copy="DtoH"),
     ),
     calls=(ApiCall(name="cuLaunchKernel", domain="driver", start_ns=20, end_ns=30, thread=1, correlation=7),),
-    intervals=(Interval(name="conv1", kind="node", start_ns=18, end_ns=31, provider="CUDA"),),
+    intervals=(HostSpan(name="conv1", kind="node", start_ns=18, end_ns=31, provider="CUDA"),),
     marks=(Mark(name="pass", kind="window", start_ns=10, end_ns=110, run=0),),
 )
 

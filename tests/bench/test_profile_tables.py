@@ -12,7 +12,7 @@ import pytest
 from bench.charts import profile as profile_charts
 from bench.charts import profile_common
 from bench.profile import event_files as profile_store
-from bench.profile.events import Counters, Events, Interval, Mark
+from bench.profile.events import Counters, Events, HostSpan, Mark
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import Breakdown, Clock, Operator, Profile, ProfileJob, Share
 from bench.profile.show import course as profile_course
@@ -24,7 +24,7 @@ from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import report as profile_report
 from bench.profile.show import sentences as profile_sentences
 from bench.profile.show import tables as profile_tables
-from bench.profile.show.findings import Finding
+from bench.profile.show.findings import OpFinding
 from bench.show import draw
 from bench.show.table import FORMATS, to_csv, with_headings
 from kernels.errors import InputError
@@ -144,7 +144,7 @@ def test_the_course_reports_table_sums_every_variant_from_creation_to_close():
 
 
 def test_without_a_gpu_the_course_reports_table_has_no_columns_of_one():
-    step = Interval(name="s", kind="step", start_ns=10, end_ns=40, op_type="LRN+MaxPool", nodes=("n",), run=0)
+    step = HostSpan(name="s", kind="step", start_ns=10, end_ns=40, op_type="LRN+MaxPool", nodes=("n",), run=0)
     events = Events(
         intervals=(step,), marks=(Mark(name="pass", kind="window", start_ns=0, end_ns=50, run=0),)
     )
@@ -164,7 +164,7 @@ def test_without_a_gpu_the_course_reports_table_has_no_columns_of_one():
 
 def test_a_convolution_with_its_pool_counts_as_a_convolution_and_the_course_reports_table_says_so():
     made = [
-        Interval(name="s", kind="step", start_ns=start, end_ns=start + 30, op_type=kind, nodes=("n",), run=0)
+        HostSpan(name="s", kind="step", start_ns=start, end_ns=start + 30, op_type=kind, nodes=("n",), run=0)
         for start, kind in ((10, "Conv"), (50, "Conv+AveragePool"), (90, "Conv+MaxPool"), (130, "MaxPool"))
     ]
     marks = (Mark(name="pass", kind="window", start_ns=0, end_ns=200, run=0),)
@@ -227,13 +227,13 @@ def test_each_operator_has_a_sentence_from_its_own_figures():
 def test_no_more_than_two_things_are_said_of_an_operator():
     figures = {"nodes": ("n",), "op_type": "Conv", "names": ("k",), "launches": 1, "time_ns": 1000}
     gpu = profile().gpu
-    small = Finding(**figures, blocks=4, roof=0.003, bound="memory")  # in a graph: no call started it alone
+    small = OpFinding(**figures, blocks=4, roof=0.003, bound="memory")  # in a graph: no call started it alone
     grid = (
         "the grid of 4 blocks is smaller than the chip: at least 97% of its 132 multiprocessors have nothing"
     )
     assert profile_sentences.sentence(small, gpu) == f"{grid} to do"
     counters = Counters(dram_read_nbytes=400, dram_write_nbytes=0, global_sectors=30, ideal_sectors=10)
-    much = Finding(**figures, nbytes=100, blocks=4, roof=0.6, bound="memory", counters=counters)
+    much = OpFinding(**figures, nbytes=100, blocks=4, roof=0.6, bound="memory", counters=counters)
     first, second = profile_sentences.sentence(much, gpu).split("; ")
     assert first == "memory-bound at 60% of the measured copy rate"
     assert second.startswith("uncoalesced: its accesses to global memory take 3.00×")
@@ -416,7 +416,7 @@ def test_a_whole_pass_over_batch_sizes_says_how_it_grows(tmp_path):
 
 
 def test_a_report_of_a_cpu_tells_nothing_of_a_gpu(tmp_path):
-    step = Interval(name="s", kind="step", start_ns=10, end_ns=40, op_type="Conv", nodes=("n",), run=0)
+    step = HostSpan(name="s", kind="step", start_ns=10, end_ns=40, op_type="Conv", nodes=("n",), run=0)
     events = Events(
         intervals=(step,), marks=(Mark(name="pass", kind="window", start_ns=0, end_ns=50, run=0),)
     )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bench.profile import parts as profile_parts
 from bench.profile.event_files import events_in
-from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.show import trace as profile_trace
 from kernels.errors import InputError
@@ -123,7 +123,7 @@ def test_every_launch_has_its_arrow(tmp_path):
 
 def test_what_overlaps_has_a_further_row(tmp_path):
     def interval(name, kind, start, end, thread=5):
-        return Interval(name=name, kind=kind, start_ns=start, end_ns=end, thread=thread)
+        return HostSpan(name=name, kind=kind, start_ns=start, end_ns=end, thread=thread)
 
     def kernel(start, end):
         return Activity(name="k", kind="kernel", start_ns=start, end_ns=end, stream=7)

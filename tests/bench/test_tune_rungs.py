@@ -17,14 +17,14 @@ from bench.measure import timing
 from bench.measure.runner import Runner
 from bench.measure.tuned import rungs as tune_rungs
 from bench.measure.tuned.reference import DeviceLost
-from bench.measure.tuned.rungs import RungTuner, Wanted, wanted
+from bench.measure.tuned.rungs import RungTuner, Untimed, wanted
 from bench.results.messages import CaseStarted, Measured, Progress, Start
 from bench.results.records import Job
 from engine import tuned_store
 from engine.backend import Options
 from engine.backends import get
 from engine.cuda import driver as cuda_driver
-from engine.cuda.driver import Device
+from engine.cuda.driver import CudaDevice
 from engine.graph import choices
 from engine.graph.planner import plan
 from engine.rung_session import Stray
@@ -47,7 +47,7 @@ def _quick(tmp_path, monkeypatch):
 
 
 def item(params=CONV):
-    return Wanted(params, "conv", choices.candidates("cpu", params, "fp32", True))
+    return Untimed(params, "conv", choices.candidates("cpu", params, "fp32", True))
 
 
 # ------------------------------------------------------------------------------------------ the real ladder
@@ -125,7 +125,7 @@ def test_on_a_gpu_the_entry_is_of_that_gpu(monkeypatch):
     monkeypatch.setattr(cuda_driver, "device", lambda: None)
     rungs = choices.candidates("cuda", conv, "fp32", True)
     assert choices.key_of("cuda", conv, "fp32", rungs) is None
-    monkeypatch.setattr(cuda_driver, "device", lambda: Device("H200", (9, 0)))
+    monkeypatch.setattr(cuda_driver, "device", lambda: CudaDevice("H200", (9, 0)))
     choices.write(
         "cuda", conv, "fp32", rungs, None, choices.Choice(ladder="", rung=rungs[-1].name, done=True)
     )
@@ -133,7 +133,7 @@ def test_on_a_gpu_the_entry_is_of_that_gpu(monkeypatch):
     file = next((tuned_store.folder() / "rungs").glob("*.json"))
     key = json.loads(file.read_bytes())["key"]
     assert (key["device"], key["compute_capability"], key["precision"]) == ("H200", "9.0", "fp32")
-    monkeypatch.setattr(cuda_driver, "device", lambda: Device("A100", (8, 0)))
+    monkeypatch.setattr(cuda_driver, "device", lambda: CudaDevice("A100", (8, 0)))
     assert choices.chosen("cuda", conv, "fp32", rungs) is None
 
 
@@ -193,7 +193,7 @@ def tuner(deeds, room=99, params=CONV, progress=lambda *_: None, **how):
         return sessions[rung.name]
 
     made = RungTuner(
-        Wanted(params, "conv", rungs),
+        Untimed(params, "conv", rungs),
         "cpu",
         "fp32",
         Options(threads=1),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.cuda import cublas
-from engine.cuda.stages import Library, starts
+from engine.cuda.stages import CublasLibrary, starts
 from kernels import registry
 from kernels.errors import UnavailableError
 from kernels.launch import Product, launch
@@ -91,7 +91,7 @@ def test_stages_start_in_order_each_with_its_own_arguments(fake: FakeCublas) -> 
 
         return start
 
-    class Products(Library):
+    class Products(CublasLibrary):
         def cublas(self) -> Any:
             product = lambda it, addresses: started.append(("cuBLAS", it.n, 0, 0))  # noqa: E731
             return SimpleNamespace(product=product)

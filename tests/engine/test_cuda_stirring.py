@@ -17,7 +17,7 @@ from engine import backends
 from engine.backend import Options, Queued, Witnessed
 from engine.cuda import stirring as cuda_stirring
 from engine.cuda.runtime import Staging, import_cupy
-from engine.cuda.stirring import RING, CudaStirring, Placed, refusal
+from engine.cuda.stirring import RING, CudaStirring, CudaTensor, refusal
 from engine.rung_session import prepare
 from engine.stirring import LOOKED_AT, POISONED
 from kernels import nvrtc, registry
@@ -48,13 +48,13 @@ class OnDevice:
         self.cupy, self.stream, pool = cupy, cupy.cuda.Stream(non_blocking=True), cupy.cuda.MemoryPool()
         self.staging = Staging(cupy, self.stream, 1 << 20)
         self._memory = {}
-        places: dict[str, Placed] = {}
+        places: dict[str, CudaTensor] = {}
         shapes = {name: (array.shape, array.dtype) for name, array in INPUTS.items()} | OUTPUTS
         for name, (shape, dtype) in shapes.items():
             nbytes = int(np.prod(shape)) * dtype.itemsize
             self._memory[name] = pool.malloc(nbytes)
             self._memory[name].memset_async(0, nbytes, self.stream)
-            places[name] = Placed(int(self._memory[name].ptr), shape, dtype)
+            places[name] = CudaTensor(int(self._memory[name].ptr), shape, dtype)
         self.places = places
         for name, array in INPUTS.items():
             self.staging.upload(array, places[name].pointer)
@@ -262,8 +262,8 @@ def test_a_pass_is_never_said_to_take_nothing() -> None:
 
 
 def test_a_type_of_no_known_values_is_not_stirred() -> None:
-    assert refusal({"x": Placed(0, (3,), np.dtype(np.complex64))}) is not None
-    assert refusal({"x": Placed(0, (3,), np.dtype(np.float16))}) is None
+    assert refusal({"x": CudaTensor(0, (3,), np.dtype(np.complex64))}) is not None
+    assert refusal({"x": CudaTensor(0, (3,), np.dtype(np.float16))}) is None
 
 
 def witnessed(session: Any, answer: Any) -> None:

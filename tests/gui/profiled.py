@@ -1,7 +1,7 @@
 """Profiles to show: two GPU backends whose events follow a simple rule, so that every figure can be told."""
 
 from bench.profile.event_files import write_events
-from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.parts import breakdowns
 from bench.profile.records import CaseProfile, Operator, ProcessUse, Profile, ProfileJob
@@ -83,7 +83,7 @@ def cpu_events(slow=1.0, passes=3, begin=50 * MS):
         for node, op_type, length in OPS:
             end = at + round(slow * length * US)
             intervals.append(
-                Interval(
+                HostSpan(
                     name=node, kind="step", start_ns=at, end_ns=end, thread=1, rung="im2col", nodes=(node,),
                     op_type=op_type, run=run,
                 )

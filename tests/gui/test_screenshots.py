@@ -26,7 +26,7 @@ def test_every_page_is_taken_in_both_themes(make_window, tmp_path, monkeypatch):
     screenshots.select(window)
     assert window.state.case is not None
     assert window.state.layer
-    pictures = screenshots.Pictures(window, tmp_path, ("light", "dark"))
+    pictures = screenshots.Screenshots(window, tmp_path, ("light", "dark"))
     pictures.pages()
     names = [f"{page.title.lower()}-{theme}" for page in page_types() for theme in ("light", "dark")]
     assert [path.stem for path in pictures.taken] == names

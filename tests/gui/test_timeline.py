@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from bench.charts.profile_common import PARTS
-from bench.profile.events import ApiCall, Interval, Mark
+from bench.profile.events import ApiCall, HostSpan, Mark
 from gui.base.theme import Theming
 from gui.pages.timeline import timeline_axis, timeline_lanes
 from gui.pages.timeline.timeline_axis import TimeAxis
@@ -82,7 +82,7 @@ def test_staging_and_onnx_runtimes_runs_have_lanes_in_the_colours_of_their_parts
     events = profiled.gpu_events()
     spans = (("fill page-locked memory", "staging", 2, 6, 4 * MIB), ("ONNX Runtime's run", "run", 6, 30, 0))
     host = tuple(
-        Interval(name=name, kind=kind, start_ns=low * US, end_ns=high * US, thread=11, nbytes=nbytes)
+        HostSpan(name=name, kind=kind, start_ns=low * US, end_ns=high * US, thread=11, nbytes=nbytes)
         for name, kind, low, high, nbytes in spans
     )
     events = msgspec.structs.replace(events, intervals=host)
@@ -156,7 +156,7 @@ def test_ticks_are_round_and_have_room(length):
 
 def test_what_is_too_small_to_be_seen_alone_is_seen_by_how_dense_it_is():
     starts = np.arange(0, 1_000_000, 100)
-    row = timeline_lanes.Row((), starts, starts + 25, starts + 25, np.zeros(len(starts), np.int64))
+    row = timeline_lanes.LaneRow((), starts, starts + 25, starts + 25, np.zeros(len(starts), np.int64))
     axis = TimeAxis()
     axis.width = 100.0
     axis.bound(0, 1_000_000)

@@ -22,7 +22,7 @@ from bench.measure import cases
 from bench.results.records import Case, Job, Run
 from bench.run import client
 from bench.run.client import run
-from bench.run.supervisor import RESTART_LIMIT, RESTART_STATUS, Launch, Result, Supervisor
+from bench.run.supervisor import RESTART_LIMIT, RESTART_STATUS, LaunchWorker, Result, Supervisor
 from engine import backends
 from engine.apart import pool
 from engine.apart.client import rest
@@ -262,7 +262,7 @@ def test_a_worker_is_not_started_anew_for_ever() -> None:
     launches = 0
     while not machine.finished:
         assert launches < 2 * RESTART_LIMIT
-        launches += sum(isinstance(action, Launch) for action in actions)
+        launches += sum(isinstance(action, LaunchWorker) for action in actions)
         machine.feed(line, 0.0)
         actions = machine.on_exit(RESTART_STATUS, "", 0.0)
     (settled,) = [action.measurement for action in actions if isinstance(action, Result)]

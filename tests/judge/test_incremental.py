@@ -43,7 +43,7 @@ class Made:
         return None
 
 
-def _told(new: float, pairs: float, same: float) -> list[renewed.Told | None]:
+def _told(new: float, pairs: float, same: float) -> list[renewed.RenewedVerdict | None]:
     return [renewed.asked(Made(new, pairs, same, seed), clock=lambda: 0.0) for seed in range(50)]
 
 
@@ -153,7 +153,7 @@ def _laddered(name: str, folder: Path) -> RungMeasurement:
 
 @pytest.mark.parametrize("remembers", [True, False])
 def test_a_ladder_says_so(remembers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renewed, "asked", lambda session: renewed.Told("is faster", remembers))
+    monkeypatch.setattr(renewed, "asked", lambda session: renewed.RenewedVerdict("is faster", remembers))
     found = _laddered("incremental_tanh", tmp_path)
     if remembers:
         assert found.disposition == "incorrect"

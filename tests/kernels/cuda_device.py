@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.cuda.runtime import import_cupy
-from engine.cuda.stages import Library, starts
+from engine.cuda.stages import CublasLibrary, starts
 from kernels import nvrtc
 from kernels.launch import launch
 from kernels.ops import Params
@@ -25,7 +25,7 @@ class Device:
     def __init__(self) -> None:
         self._cupy = cupy = import_cupy()
         self._modules: dict[str, Any] = {}
-        self._library = Library(cupy)
+        self._library = CublasLibrary(cupy)
         digits = str(cupy.cuda.Device().compute_capability)
         self.capability = (int(digits[:-1]), int(digits[-1]))
         self.arch = f"sm_{digits}"

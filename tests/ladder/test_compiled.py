@@ -148,7 +148,7 @@ def test_without_a_word_a_rung_is_compiled_for_what_it_asks_for(
         return [m.facts[compiled.ARCHITECTURE] for m in compiled.run(wanted)]
 
     assert archs() == [compiled.OLDEST, "sm_86"]
-    monkeypatch.setattr(cuda_driver, "device", lambda: cuda_driver.Device("a GPU", (9, 0)))
+    monkeypatch.setattr(cuda_driver, "device", lambda: cuda_driver.CudaDevice("a GPU", (9, 0)))
     assert archs() == ["sm_90", "sm_90"]
 
 

@@ -20,7 +20,7 @@ from bench.ladder.records import REFERENCE, LadderJob, RungCase
 from bench.measure import instances
 from bench.measure.answers import one_node
 from bench.measure.outcomes import Incorrect
-from bench.measure.timing import Timed, first_run
+from bench.measure.timing import Timeable, first_run
 from bench.results.records import Case, ErrorStats, Job
 from engine import backends
 from engine.backend import Options, Session
@@ -107,7 +107,7 @@ class Reference:
         self.session.close()
 
 
-More = Callable[[], tuple[Sequence[Timed], str]]
+More = Callable[[], tuple[Sequence[Timeable], str]]
 
 
 @dataclass
@@ -116,16 +116,16 @@ class Entrant:
     closes too; with a sentence where memory did not suffice for all."""
 
     case: RungCase
-    timed: Timed
+    timed: Timeable
     close: Callable[[], None]
     started_at: str
     more: More
     check_again: Callable[[], None] = lambda: None  # after timing, of a whole model; raises Incorrect
-    others: Sequence[Timed] = ()
+    others: Sequence[Timeable] = ()
     short: str = ""
 
     @property
-    def all(self) -> tuple[Timed, ...]:
+    def all(self) -> tuple[Timeable, ...]:
         """Every instance."""
         return (self.timed, *self.others)
 
@@ -188,7 +188,7 @@ def wrong(failure: judge.Failure, number: int) -> judge.Wrong:
     return judge.Wrong(finding, failure.error_map, failure)
 
 
-class _Open(Timed, instances.Closed, Protocol): ...
+class _Open(Timeable, instances.Closable, Protocol): ...
 
 
 class _First(_Open, Protocol):
@@ -209,7 +209,7 @@ def _several(
     stack = contextlib.ExitStack()
     stack.callback(first.close)
 
-    def more() -> tuple[Sequence[Timed], str]:
+    def more() -> tuple[Sequence[Timeable], str]:
         room = job.budget_s / first.pass_s
         others, short = instances.further(job.instances, nbytes, job.device, room, another)
         for other in others:

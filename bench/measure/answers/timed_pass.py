@@ -30,7 +30,7 @@ WHEN = "during timing"
 
 
 @dataclass(frozen=True)
-class Look:
+class PassCheck:
     """A timed pass beside an untimed one over the same inputs. wrong: the first output that is not the
     same, with what was found of it; place, got, expected: of its worst element."""
 
@@ -54,7 +54,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Part:
+class RowPart:
     """Of large outputs: the rows that are looked at, in order, and how many values one has."""
 
     rows: np.ndarray
@@ -73,10 +73,10 @@ def looks(
     again: Callable[[Arrays], Arrays],
     precision: str,
     factor: float = 1.0,
-    part: Part | None = None,
+    part: RowPart | None = None,
     most: int = LOOKED_AT,
     typical: float = 0.0,
-) -> Iterator[Look]:
+) -> Iterator[PassCheck]:
     """Passes that were timed since this was asked last; nothing where none was.
 
     again: an untimed pass of the same session over these inputs, its outputs by name. precision, factor: the
@@ -100,9 +100,9 @@ def _look(
     left: Mapping[str, tuple[np.ndarray, np.ndarray]],
     precision: str,
     factor: float,
-    part: Part | None,
+    part: RowPart | None,
     typical: float,
-) -> Look:
+) -> PassCheck:
     for name, (places, found) in left.items():
         lying = places
         if part is not None:
@@ -114,8 +114,8 @@ def _look(
             off = np.abs(values - expected)
             worst = int(np.where(np.isfinite(off), off, np.inf).argmax())
             at = int(places[worst])
-            return Look(inputs, answers, name, stats, at, float(values[worst]), float(expected[worst]))
-    return Look(inputs, answers)
+            return PassCheck(inputs, answers, name, stats, at, float(values[worst]), float(expected[worst]))
+    return PassCheck(inputs, answers)
 
 
 def check(

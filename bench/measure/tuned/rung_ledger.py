@@ -14,7 +14,7 @@ import msgspec
 
 from bench.measure.tuned.reference import ATTEMPTS
 from engine.graph import choices
-from engine.graph.choices import Choice, Tried
+from engine.graph.choices import Choice, TriedRung
 from kernels.ops import Params
 from kernels.registry import Rung
 
@@ -43,12 +43,12 @@ class Ledger:
         self._on_disk = True
         self.paces = choices.nearby(self.device, self.params, self.precision, self.rungs, self.threads)
 
-    def passed_over(self, rung: str) -> Tried | None:
+    def passed_over(self, rung: str) -> TriedRung | None:
         """Why this rung is not to run in this process; None where it is."""
         before = self.choice.of(rung)
         if before is not None and before.refused.startswith((ENDED, BROKE)):
             return before
-        return Tried(rung=rung, refused=ENDED) if self._attempt(rung) > ATTEMPTS else None
+        return TriedRung(rung=rung, refused=ENDED) if self._attempt(rung) > ATTEMPTS else None
 
     def _attempt(self, rung: str) -> int:
         return self._attempts + 1 if rung == self._suspect else 1
@@ -57,7 +57,7 @@ class Ledger:
         """It is about to run. Raises KernelError where that cannot be kept, as what follows does."""
         self._put(trying=rung, attempts=self._attempt(rung))
 
-    def note(self, tried: Tried) -> None:
+    def note(self, tried: TriedRung) -> None:
         """Put what is known of a rung in the place of what was; it is kept with the next that is written."""
         known = [t for t in self.choice.tried if t.rung != tried.rung]
         self.choice = msgspec.structs.replace(self.choice, tried=(*known, tried), trying="", attempts=0)
@@ -109,5 +109,5 @@ class Ledger:
         return next((name for name in names if name not in refused), names[0])
 
 
-def _ns(tried: Tried) -> float:
+def _ns(tried: TriedRung) -> float:
     return tried.time_ns if tried.time_ns is not None else (tried.first_ns or float("inf"))

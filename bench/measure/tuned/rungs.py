@@ -25,7 +25,7 @@ from engine import rung_session
 from engine.backend import Options
 from engine.cuda import driver as cuda_driver
 from engine.graph import choices, planner
-from engine.graph.choices import Choice, Tried
+from engine.graph.choices import Choice, TriedRung
 from engine.graph.graph import Graph
 from engine.graph.planner import Chosen
 from engine.rung_rows import Given
@@ -44,7 +44,7 @@ SHORT_NS, PASSES = 1e6, 3  # of shorter passes the fastest of a few counts
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Untimed:
     """Params whose rungs were not timed yet, with the node that they are of. rungs: the candidates."""
 
     params: Params
@@ -52,7 +52,7 @@ class Wanted:
     rungs: tuple[Rung, ...]
 
 
-def wanted(graph: Graph, batch: int, device: str, precision: str, options: Options) -> tuple[Wanted, ...]:
+def wanted(graph: Graph, batch: int, device: str, precision: str, options: Options) -> tuple[Untimed, ...]:
     """The distinct params of a plan with two rungs or more to choose from and no choice kept. Nodes whose
     rung is named, and models that the engine refuses, want none."""
     gpu = cuda_driver.device() if device == "cuda" else None
@@ -60,12 +60,12 @@ def wanted(graph: Graph, batch: int, device: str, precision: str, options: Optio
         return ()
     capability = gpu.capability if gpu else None
     untold = planner.ladder_choice(replace(options, tuned=False), capability, precision)
-    found: dict[tuple[Params, bool], Wanted] = {}
+    found: dict[tuple[Params, bool], Untimed] = {}
 
     def choose(on: str, params: Params, node: str, weights_known: bool) -> Chosen:
         if node not in options.rungs:
             rungs = choices.candidates(on, params, precision, weights_known, capability)
-            found.setdefault((params, weights_known), Wanted(params, node, rungs))
+            found.setdefault((params, weights_known), Untimed(params, node, rungs))
         return untold(on, params, node, weights_known)
 
     try:
@@ -75,7 +75,7 @@ def wanted(graph: Graph, batch: int, device: str, precision: str, options: Optio
     return tuple(item for item in found.values() if _lacks(item, device, precision, options))
 
 
-def _lacks(item: Wanted, device: str, precision: str, options: Options) -> bool:
+def _lacks(item: Untimed, device: str, precision: str, options: Options) -> bool:
     if len(item.rungs) < 2:
         return False
     kept = choices.read(device, item.params, precision, item.rungs, options.threads)
@@ -97,7 +97,7 @@ class RungTuner:
     """Times the rungs of one step. progress hears what is going on, and may raise to end it. lost: whether
     the device's context has failed, asked after a fault."""
 
-    item: Wanted
+    item: Untimed
     device: str
     precision: str
     options: Options
@@ -144,7 +144,7 @@ class RungTuner:
             # One that was far slower elsewhere too stands behind those that were less so.
             enough = 1 if self._ledger.paces.get(rung.name, 0.0) >= FAR else IN_A_ROW
             if slow >= enough and rung is not self.item.rungs[0]:
-                tried = Tried(rung=rung.name, refused=UNTRIED)
+                tried = TriedRung(rung=rung.name, refused=UNTRIED)
             else:
                 named = f"{rung.name} ({number + 1} of {len(order)})"
                 self.progress(f"checking {self.item.node}'s kernels: {named}", number / len(order))
@@ -167,7 +167,7 @@ class RungTuner:
 
         return [rung for _, rung in sorted(enumerate(self.item.rungs), key=place)]
 
-    def _try(self, rung: Rung) -> Tried:
+    def _try(self, rung: Rung) -> TriedRung:
         if passed := self._ledger.passed_over(rung.name):
             return passed
         self._ledger.trying(rung.name)
@@ -178,18 +178,18 @@ class RungTuner:
             one_ns = self._first_pass(session, best)
             if best is not None and one_ns > FAR * best:
                 session.close()
-                return Tried(rung=rung.name, first_ns=one_ns, refused=SLOWER)
+                return TriedRung(rung=rung.name, first_ns=one_ns, refused=SLOWER)
             if reason := self._check.somewhere(session):
                 session.close()
-                return Tried(rung=rung.name, refused=reason)
+                return TriedRung(rung=rung.name, refused=reason)
             near = best is None or one_ns <= CLEAR * best
             first_ns = warm_up(session, 3, FIRST_S) if near else one_ns
             self._hold(_Ready(rung, session, first_ns, one_ns))
-            return Tried(rung=rung.name, first_ns=first_ns)
+            return TriedRung(rung=rung.name, first_ns=first_ns)
         except (KernelscopeError, MemoryError) as error:
             if session is not None:
                 session.close()
-            return Tried(rung=rung.name, refused=str(error) or type(error).__name__)
+            return TriedRung(rung=rung.name, refused=str(error) or type(error).__name__)
 
     @staticmethod
     def _first_pass(session: RungSession, best: float | None) -> float:
@@ -266,7 +266,7 @@ class RungTuner:
         except (KernelscopeError, MemoryError) as error:
             return str(error) or type(error).__name__
 
-    def _out(self, tried: Tried) -> None:
+    def _out(self, tried: TriedRung) -> None:
         """One that was taken for right, and is not."""
         for ready in self._ready:
             if ready.rung.name == tried.rung:
@@ -275,7 +275,7 @@ class RungTuner:
         self._one_ns.pop(tried.rung, None)
         self._note(tried)
 
-    def _note(self, tried: Tried) -> None:
+    def _note(self, tried: TriedRung) -> None:
         """What is known of a rung now. Raises DeviceLost, the rung being known."""
         broke = bool(tried.refused) and tried != self._ledger.choice.of(tried.rung) and self.lost()
         if broke:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bench.measure.material import Material
 from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
-from bench.measure.tuned.rungs import RungTuner, Wanted, wanted
+from bench.measure.tuned.rungs import RungTuner, Untimed, wanted
 from bench.results.records import Case, Job
 from engine import backends
 from engine.backend import Backend, Options, Variant
@@ -75,7 +75,7 @@ def _compile_ahead(case: Case, material: Material, job: Job, how: Options, progr
     nvrtc.compile_ahead(tried, f"sm_{digits}", host.physical_cores(), told)
 
 
-def _choose(item: Wanted, case: Case, backend: Backend, how: Options, progress: Progress) -> None:
+def _choose(item: Untimed, case: Case, backend: Backend, how: Options, progress: Progress) -> None:
     lost = _lost if backend.device == "cuda" else _never
     try:
         RungTuner(item, backend.device, case.precision, how, progress, lost).run()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from bench.profile import api as profile_api
-from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
 
 LIBRARY = "cuBLAS"  # stands for kernels whose names are the library's own
 MOST_OF_A_LIBRARY = 4
@@ -94,7 +94,7 @@ def _matched(names: Sequence[str], start: int, order: Sequence[Launched]) -> lis
 
 
 def by_nodes(
-    activities: Sequence[Activity], calls: Sequence[ApiCall], intervals: Sequence[Interval], error_ns: int = 0
+    activities: Sequence[Activity], calls: Sequence[ApiCall], intervals: Sequence[HostSpan], error_ns: int = 0
 ) -> tuple[Activity, ...]:
     """Kernels, and copies and memsets on the device, with the nodes in whose interval they were launched: by
     the beginning of the launch call, on the node's thread where threads are known, give or take error_ns."""
@@ -146,11 +146,11 @@ def stage_spans(marks: Sequence[Mark], stage: str) -> list[tuple[int, int]]:
 
 
 def _home(
-    nodes: Sequence[Interval], starts: Sequence[int], at: int, thread: int | None, error_ns: int
-) -> Interval | None:
+    nodes: Sequence[HostSpan], starts: Sequence[int], at: int, thread: int | None, error_ns: int
+) -> HostSpan | None:
     """The node that was going on at a moment, else one that is no further from it than the error."""
     index = bisect.bisect_right(starts, at + error_ns)
-    near: Interval | None = None
+    near: HostSpan | None = None
     for node in reversed(nodes[max(0, index - 4) : index]):
         if thread is not None and node.thread != thread:
             continue

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.profile.event_files import events_of
-from bench.profile.events import Activity, ApiCall, Events, Interval, Mark
+from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.profile.measure import attribution as profile_attribution
 from bench.profile.measure import ort as profile_ort
 from bench.profile.measure.attribution import Launched
-from bench.profile.records import Clock, Device, Operator
+from bench.profile.records import Clock, DeviceFacts, Operator
 from engine import observe
 from engine.cuda import cupti
 from engine.graph import groups, submodel
@@ -25,7 +25,7 @@ from kernels.errors import KernelscopeError
 
 
 @dataclass
-class Taken:
+class Readings:
     """What was read while a session ran, times of perf_counter_ns. spans: (name, kind, run, start, end) of
     marks; steps: of our CPU engine, by pass; numbers: of the passes, None for those that warm up; ort_file,
     optimized: ONNX Runtime's profile and the model as it ran it; ort_zeros: when that profile may have
@@ -49,7 +49,7 @@ class Taken:
 
 
 @dataclass
-class Recorded:
+class Profiling:
     """What came of a profiled session; see CaseProfile."""
 
     events: Events = field(default_factory=Events)
@@ -58,32 +58,32 @@ class Recorded:
     attributed: float | None = None
     dropped: int | None = None
     clocks: tuple[Clock, ...] = ()
-    gpu: Device | None = None
+    gpu: DeviceFacts | None = None
     facts: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
-def merged(taken: Taken, told: cupti.Told | None, order: Sequence[tuple[Step, str]]) -> Recorded:
+def merged(taken: Readings, told: cupti.Recording | None, order: Sequence[tuple[Step, str]]) -> Profiling:
     """Everything of a session. told: the device's profiler; order: what a pass of our engine launches."""
     return _Merging(taken).result(told, order)
 
 
 class _Merging:
-    def __init__(self, taken: Taken) -> None:
+    def __init__(self, taken: Readings) -> None:
         self._taken = taken
         self._notes = taken.notes
         self._origin = taken.origin_ns
         self._op_types = {node.name: node.op_type for node in taken.graph.nodes}
-        self._intervals: list[Interval] = []
+        self._intervals: list[HostSpan] = []
 
     def result(
         self,
-        told: cupti.Told | None,
+        told: cupti.Recording | None,
         order: Sequence[tuple[Step, str]],
-    ) -> Recorded:
+    ) -> Profiling:
         marks = self._marks()
         self._intervals += self._step_intervals() + self._staging() + self._own_work()
-        made = Recorded(facts=dict(self._taken.facts) if told else {})
+        made = Profiling(facts=dict(self._taken.facts) if told else {})
         clocks: list[Clock] = []
         activities: list[Activity] = []
         calls: list[ApiCall] = []
@@ -93,8 +93,8 @@ class _Merging:
             )
             activities = [self._moved(fields, Activity) for fields in told.activities]
             calls = [self._moved(fields, ApiCall) for fields in told.calls]
-            self._intervals += [self._moved(fields, Interval) for fields in told.overheads]
-            made.dropped, made.gpu = told.dropped, Device(**told.device)
+            self._intervals += [self._moved(fields, HostSpan) for fields in told.overheads]
+            made.dropped, made.gpu = told.dropped, DeviceFacts(**told.device)
             made.facts |= told.facts
             self._notes += told.notes
             if missing := profile_attribution.unrecorded(calls, activities):
@@ -144,10 +144,10 @@ class _Merging:
             for name, kind, run, started, ended in self._taken.spans
         ]
 
-    def _step_intervals(self) -> list[Interval]:
+    def _step_intervals(self) -> list[HostSpan]:
         thread = threading.get_native_id()
         return [
-            Interval(
+            HostSpan(
                 name=step.name,
                 kind="step",
                 start_ns=started - self._origin,
@@ -162,10 +162,10 @@ class _Merging:
             for step, started, ended in steps
         ]
 
-    def _staging(self) -> list[Interval]:
+    def _staging(self) -> list[HostSpan]:
         thread = threading.get_native_id()
         return [
-            Interval(
+            HostSpan(
                 name=call.name,
                 kind="staging",
                 start_ns=call.start_ns - self._origin,
@@ -176,12 +176,12 @@ class _Merging:
             for call in self._taken.staged
         ]
 
-    def _own_work(self) -> list[Interval]:
+    def _own_work(self) -> list[HostSpan]:
         if self._taken.writing is None:
             return []
         started, ended = self._taken.writing
         return [
-            Interval(
+            HostSpan(
                 name="ONNX Runtime writes its profile",
                 kind="overhead",
                 start_ns=started - self._origin,

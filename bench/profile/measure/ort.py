@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.profile.events import Interval
+from bench.profile.events import HostSpan
 from bench.profile.records import Clock
 from kernels.errors import InputError, system_words
 
@@ -126,16 +126,16 @@ def intervals(
     numbers: Sequence[int | None],
     nodes: Mapping[str, tuple[str, ...]],
     op_type_of: Callable[[Sequence[str]], str],
-) -> tuple[Interval, ...]:
+) -> tuple[HostSpan, ...]:
     """The last len(numbers) runs, whole and node by node, on our clock. nodes: an optimised node → those of
     the model that it computes; op_type_of: what such nodes are called together, "" for names that the model
     has not."""
-    found: list[Interval] = []
+    found: list[HostSpan] = []
     for run, number in zip(runs[len(runs) - len(numbers) :], numbers, strict=True):
         # Microseconds are cut off: its last node may end behind it.
         end = max([run.end_ns, *(node.end_ns for node in run.nodes)])
         found.append(
-            Interval(
+            HostSpan(
                 name="ONNX Runtime's run",
                 kind="run",
                 start_ns=run.start_ns - clock.offset_ns,
@@ -147,7 +147,7 @@ def intervals(
         for node in run.nodes:
             covered = nodes.get(node.name) or ((node.name,) if op_type_of((node.name,)) else ())
             found.append(
-                Interval(
+                HostSpan(
                     name=node.name,
                     kind="node",
                     start_ns=node.start_ns - clock.offset_ns,

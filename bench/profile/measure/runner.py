@@ -27,15 +27,15 @@ from bench.profile.measure import counters as profile_counters
 from bench.profile.measure import counters_run
 from bench.profile.measure import session as profile_session
 from bench.profile.measure.cold import ColdStart
-from bench.profile.measure.merge import Recorded
+from bench.profile.measure.merge import Profiling
 from bench.profile.measure.process import GpuPeak, process_use
 from bench.profile.records import (
     CaseProfile,
     Profiled,
     ProfileJob,
     ProfileLimits,
+    ProfileLoaded,
     ProfileMessage,
-    ProfileModel,
     ProfileStart,
     ProfileStarted,
 )
@@ -134,7 +134,7 @@ class ProfileRunner:
         recorded = profile_session.record(backend, material, case, profiled, inputs, self._job, self._origin)
         use = process_use(self._origin, peak.peak_nbytes)
         # Only now: what this imports to look at the machine is no part of what the case used.
-        self._say(ProfileModel(model=material.info()))
+        self._say(ProfileLoaded(model=material.info()))
         self._limits(backend.device)
         self._count(backend, case, recorded)
         file = ""
@@ -210,7 +210,7 @@ class ProfileRunner:
         except KernelscopeError as error:
             self._say(Log(level="warning", text=f"the machine's limits are not known: {error}"))
 
-    def _count(self, backend: Backend, case: Case, recorded: Recorded) -> None:
+    def _count(self, backend: Backend, case: Case, recorded: Profiling) -> None:
         """Where it was asked for, have the hardware count in a pass of another process."""
         if not self._job.counters:
             return

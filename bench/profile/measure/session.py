@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.measure.material import Material
 from bench.profile.measure import merge as profile_merge
-from bench.profile.measure.merge import Recorded, Taken
+from bench.profile.measure.merge import Profiling, Readings
 from bench.profile.measure.process import thread_clock
 from bench.profile.records import ProfileJob
 from bench.results.records import Case
@@ -71,7 +71,7 @@ def record(
     inputs: Mapping[str, np.ndarray],
     job: ProfileJob,
     origin_ns: int,
-) -> Recorded:
+) -> Profiling:
     """Profile a session of the case: `job.warm_up` passes, then `job.runs` that count. Raises what `prepare`
     and the passes raise; where the device's profiler cannot run, a note says so."""
     taking = _Taking(backend, material.graph, case, inputs, job, origin_ns)
@@ -110,7 +110,7 @@ class _Taking:
     ) -> None:
         self._backend, self._inputs, self._job = backend, inputs, job
         self._graph, self._case = graph, case
-        self.taken = Taken(graph, case.batch, origin_ns)
+        self.taken = Readings(graph, case.batch, origin_ns)
 
     def recorder(self) -> cupti.Recorder | None:
         """The device's profiler, started; None on a CPU, and where it cannot run, which is noted."""
@@ -125,7 +125,7 @@ class _Taking:
             return None
         return made
 
-    def told(self, recorder: cupti.Recorder | None) -> cupti.Told | None:
+    def told(self, recorder: cupti.Recorder | None) -> cupti.Recording | None:
         """What the device's profiler recorded; a failure of it is noted."""
         if recorder is None:
             return None

@@ -20,7 +20,7 @@ from typing import Any  # noqa: E402
 
 import msgspec  # noqa: E402
 
-from bench.measure.worker import Channel, end_children, read_line, watch_input  # noqa: E402
+from bench.measure.worker import ParentChannel, end_children, read_line, watch_input  # noqa: E402
 from bench.profile.records import ProfileStart  # noqa: E402
 from bench.results.messages import Done  # noqa: E402
 from bench.run.supervisor import RESTART_STATUS  # noqa: E402
@@ -28,7 +28,7 @@ from bench.run.supervisor import RESTART_STATUS  # noqa: E402
 
 def main() -> int:
     """Profile the first case that standard input names. Returns the exit status."""
-    channel = Channel()
+    channel = ParentChannel()
     say: Any = channel.say
     faulthandler.enable()
     stop = threading.Event()

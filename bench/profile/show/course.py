@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.profile import api as profile_api
-from bench.profile.events import Activity, ApiCall, Events, Interval
+from bench.profile.events import Activity, ApiCall, Events, HostSpan
 from bench.profile.records import CaseProfile
 from bench.profile.show import columns as kinds
 from bench.profile.show.columns import ProfileTable
@@ -30,7 +30,7 @@ def row(made: CaseProfile, events: Events) -> dict[str, Any]:
     """One line of the table: each column's time and number of events, from creation to close; its device, and
     what is to be said of steps of it that do two layers."""
     found = in_window(events, "all")
-    picked: dict[str, Sequence[Activity | ApiCall | Interval]] = {}
+    picked: dict[str, Sequence[Activity | ApiCall | HostSpan]] = {}
     steps = device_events(found)
     for key in _KERNELS:
         picked[key] = [event for event in steps if event.kind != "memcpy" and _layer(event.op_type) == key]

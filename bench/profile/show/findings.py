@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.ladder.records import Limits
-from bench.profile.events import Activity, Counters, Events, Interval
+from bench.profile.events import Activity, Counters, Events, HostSpan
 from bench.profile.measure import counters as profile_counters
 from bench.profile.records import CaseProfile, Operator
 from bench.profile.show import columns as kinds
@@ -27,7 +27,7 @@ from bench.words import units
 
 
 @dataclass(frozen=True)
-class Finding:
+class OpFinding:
     """An operator in the profiled passes. time_ns, launches: a pass; launch_ns: the mean time of a call that
     started one of its kernels (None where a graph started them); blocks: of the smallest grid of the kernel
     that takes most of its time. Rates are of the least work and traffic possible; roof: the share of the most
@@ -80,12 +80,12 @@ class Finding:
         return self.nodes[0] if len(self.nodes) == 1 else f"{self.nodes[0]} … {self.nodes[-1]}"
 
 
-def findings(made: CaseProfile, events: Events, limits: Limits | None) -> list[Finding]:
+def findings(made: CaseProfile, events: Events, limits: Limits | None) -> list[OpFinding]:
     """One an operator that took time in the profiled passes, the longest first."""
     costs = {operator.nodes: operator for operator in made.operators}
     passes = len({m.run for m in events.marks if m.kind == "window" and m.run is not None}) or 1
     calls = {call.correlation: call for call in events.calls if call.correlation}
-    members: dict[tuple[str, ...], list[Activity | Interval]] = {}
+    members: dict[tuple[str, ...], list[Activity | HostSpan]] = {}
     for event in profile_lines.device_events(events):
         if event.run is not None and event.nodes:
             members.setdefault(event.nodes, []).append(event)
@@ -98,7 +98,7 @@ def findings(made: CaseProfile, events: Events, limits: Limits | None) -> list[F
             if not kernel.graph and kernel.correlation in calls
         ]
         first = [kernel for kernel in kernels if kernel.run == min(k.run or 0 for k in kernels)]
-        base = Finding(
+        base = OpFinding(
             nodes=nodes,
             op_type=its[0].op_type,
             names=tuple(dict.fromkeys(_name(event) for event in its)),
@@ -121,7 +121,7 @@ def _blocks(kernels: Sequence[Activity]) -> int | None:
     return min((math.prod(k.grid) for k in kernels if k.grid and k.name == main), default=None)
 
 
-def _judged(base: Finding, cost: Operator | None, limits: Limits | None, made: CaseProfile) -> Finding:
+def _judged(base: OpFinding, cost: Operator | None, limits: Limits | None, made: CaseProfile) -> OpFinding:
     if cost is not None and base.time_ns > 0 and cost.nbytes:
         seconds = base.time_ns * 1e-9
         intensity = cost.flops / cost.nbytes
@@ -194,5 +194,5 @@ def table(made: CaseProfile, events: Events, limits: Limits | None) -> ProfileTa
     return Table(columns, tuple(rows), f"What holds {made.case.words} back", notes, "findings")
 
 
-def _name(event: Activity | Interval) -> str:
+def _name(event: Activity | HostSpan) -> str:
     return profile_names.demangled(event.name) if isinstance(event, Activity) else event.rung or event.name

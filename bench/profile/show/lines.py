@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bench.profile.events import Activity, Events, Interval
+from bench.profile.events import Activity, Events, HostSpan
 from bench.profile.show import names as profile_names
 from bench.words import units
 
@@ -19,7 +19,7 @@ MOST = 0.9  # the lines that take this share of the time come first, and are tol
 
 
 @dataclass(frozen=True)
-class Line:
+class EventLine:
     """Events of one name together; times in ns. std: of the population, as nvprof has it."""
 
     name: str
@@ -34,7 +34,7 @@ class Line:
     nbytes: int = 0
 
 
-def lines(events: Iterable[Any], key: Callable[[Any], str]) -> list[Line]:
+def lines(events: Iterable[Any], key: Callable[[Any], str]) -> list[EventLine]:
     """One line a key, the longest time first; the shares are of all of them together and add up to 1."""
     found: dict[str, list[Any]] = {}
     for event in events:
@@ -44,7 +44,7 @@ def lines(events: Iterable[Any], key: Callable[[Any], str]) -> list[Line]:
     for name, members in found.items():
         times = [event.time_ns for event in members]
         made.append(
-            Line(
+            EventLine(
                 name=name,
                 share=sum(times) / total if total else 0.0,
                 time_ns=sum(times),
@@ -60,9 +60,9 @@ def lines(events: Iterable[Any], key: Callable[[Any], str]) -> list[Line]:
     return sorted(made, key=lambda line: (-line.time_ns, line.name))
 
 
-def most(found: Sequence[Line], share: float = MOST) -> list[Line]:
+def most(found: Sequence[EventLine], share: float = MOST) -> list[EventLine]:
     """The fewest of the lines, from the top, that take at least this share of the time."""
-    taken: list[Line] = []
+    taken: list[EventLine] = []
     so_far = 0.0
     for line in found:
         if so_far >= share:
@@ -72,7 +72,7 @@ def most(found: Sequence[Line], share: float = MOST) -> list[Line]:
     return taken
 
 
-def most_words(found: Sequence[Line], what: str) -> str:
+def most_words(found: Sequence[EventLine], what: str) -> str:
     """ "conv 61.2 %, memcpy HtoD 30.1 %: 91.3 % of the kernels' time"."""
     taken = most(found)
     if not taken:
@@ -81,7 +81,7 @@ def most_words(found: Sequence[Line], what: str) -> str:
     return f"{sum(line.share for line in taken):.1%} of the time of {what}: {named}"
 
 
-def overlap_words(found: Sequence[Activity | Interval], what: str) -> str:
+def overlap_words(found: Sequence[Activity | HostSpan], what: str) -> str:
     """What a reader of times that add up to more than went by must know; "" where they do not."""
     total = sum(event.time_ns for event in found)
     busy, until = 0, 0
@@ -123,25 +123,25 @@ def in_window(events: Events, window: str = "pass") -> Events:
     )
 
 
-def device_events(events: Events) -> tuple[Activity | Interval, ...]:
+def device_events(events: Events) -> tuple[Activity | HostSpan, ...]:
     """What computes and copies: a GPU's activities, or on a CPU the steps of the model."""
     return events.activities or tuple(i for i in events.intervals if i.kind in ("step", "node"))
 
 
-def key_of(by: By) -> Callable[[Activity | Interval], str]:
+def key_of(by: By) -> Callable[[Activity | HostSpan], str]:
     """How events are put together: by the kernel's name, the operator or the nodes."""
 
-    def name(event: Activity | Interval) -> str:
-        if isinstance(event, Interval):
+    def name(event: Activity | HostSpan) -> str:
+        if isinstance(event, HostSpan):
             return f"{event.op_type} {event.rung}".strip() if event.kind == "step" else event.name
         return profile_names.demangled(event.name)
 
-    def operator(event: Activity | Interval) -> str:
+    def operator(event: Activity | HostSpan) -> str:
         if isinstance(event, Activity) and event.kind != "kernel" and not event.nodes:
             return event.name
         return event.op_type or "(no node)"
 
-    def node(event: Activity | Interval) -> str:
+    def node(event: Activity | HostSpan) -> str:
         if isinstance(event, Activity) and event.kind != "kernel" and not event.nodes:
             return event.name
         return " + ".join(event.nodes) or "(no node)"

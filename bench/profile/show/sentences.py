@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.profile.records import Device
+from bench.profile.records import DeviceFacts
 from bench.words import units
 
 if TYPE_CHECKING:
-    from bench.profile.show.findings import Finding
+    from bench.profile.show.findings import OpFinding
 
 NEAR, FAR = 0.5, 0.05  # of the roof: from where it binds; below which a decimal is shown
 LEAST = 0.0005  # of the roof: what a decimal would not show
@@ -23,7 +23,7 @@ MOST = 2  # things said of one operator
 IDLE = 0.5  # of a multiprocessor's warps: fewer are told where the roof is far
 
 
-def sentence(finding: Finding, gpu: Device | None) -> str:
+def sentence(finding: OpFinding, gpu: DeviceFacts | None) -> str:
     """What holds the operator back, in words, from the finding's own figures: what matters most, and at most
     one thing more."""
     said = []
@@ -53,7 +53,7 @@ def sentence(finding: Finding, gpu: Device | None) -> str:
     return "; ".join(said[:MOST])
 
 
-def _counted(finding: Finding) -> list[str]:
+def _counted(finding: OpFinding) -> list[str]:
     """What the hardware's counters show, where it is much."""
     said = []
     if finding.scattered is not None and finding.scattered > SCATTERED:

@@ -17,7 +17,7 @@ from bench.profile.show import columns as kinds
 from bench.profile.show.columns import ProfileTable
 from bench.profile.show.lines import (
     By,
-    Line,
+    EventLine,
     device_events,
     in_window,
     key_of,
@@ -203,7 +203,7 @@ def _nothing(match: str) -> str:
     return f"No name here holds {match!r}." if match else "Nothing was recorded here."
 
 
-def _rows(found: Sequence[Line], match: str) -> tuple[dict[str, Any], ...]:
+def _rows(found: Sequence[EventLine], match: str) -> tuple[dict[str, Any], ...]:
     wanted = match.lower()
     return tuple(
         {column.name: getattr(line, column.name) for column in LINE_COLUMNS}

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from bench.profile.event_files import events_of
-from bench.profile.events import Activity, AnyEvent, ApiCall, Events, Interval
+from bench.profile.events import Activity, AnyEvent, ApiCall, Events, HostSpan
 from bench.profile.records import CaseProfile
 from bench.profile.show import names as profile_names
 from bench.results import reading
@@ -82,7 +82,7 @@ def _case(pid: int, made: CaseProfile, found: Events) -> Iterator[dict[str, Any]
                 number += 1
 
 
-def _interval_row(interval: Interval) -> str:
+def _interval_row(interval: HostSpan) -> str:
     if interval.kind == "overhead":
         return "the profiler's own work"
     return f"{_STEPS[interval.kind]}, thread {interval.thread}"

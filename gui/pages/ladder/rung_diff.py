@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QScrollBar, QSplitter, QToolButton, QVBoxLayout, QWidget
 
 from gui.base.theme import Theming
-from gui.widgets.code_view import CodeView, Line
+from gui.widgets.code_view import CodeLine, CodeView
 from gui.widgets.highlight import highlighted
 from gui.widgets.labels import Elided
 from gui.widgets.text_diff import Pair, Span, changes, pairs
@@ -138,11 +138,11 @@ class RungDiff(QWidget):
             self._following = False
 
 
-def _line(index: int | None, row: Pair, role: str, sign: str, lines: list[str], parts: list) -> Line:
+def _line(index: int | None, row: Pair, role: str, sign: str, lines: list[str], parts: list) -> CodeLine:
     """A row's line on one side."""
     if index is None:
-        return Line("", role="absent")
+        return CodeLine("", role="absent")
     if not row.changed:
-        return Line(lines[index], index + 1, parts[index])
+        return CodeLine(lines[index], index + 1, parts[index])
     spans = row.left_spans if role == "removed" else row.right_spans
-    return Line(lines[index], index + 1, parts[index], role, spans, sign)
+    return CodeLine(lines[index], index + 1, parts[index], role, spans, sign)

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 from gui.base.theme import Theming
-from gui.widgets.code_view import CodeView, Line
+from gui.widgets.code_view import CodeLine, CodeView
 from gui.widgets.find_bar import FindBar
 from gui.widgets.highlight import header_lines, highlighted
 from gui.widgets.labels import Elided, as_tip
@@ -125,12 +125,12 @@ def _file(path: Path) -> tuple[str, str, str]:
     return text, path.name, path.suffix
 
 
-def source_lines(text: str, suffix: str, errors: Mapping[int, str]) -> list[Line]:
+def source_lines(text: str, suffix: str, errors: Mapping[int, str]) -> list[CodeLine]:
     """The lines of a source with its errors by line number."""
     parts = highlighted(text, suffix)
     header = header_lines(text, suffix)
     return [
-        Line(
+        CodeLine(
             words,
             number,
             parts[number - 1],

@@ -20,7 +20,7 @@ from bench.results.records import ErrorStats, Layer, Measurement
 from bench.results.rows import title
 from bench.words import units
 from gui.pages.layers import layer_rows
-from gui.pages.layers.graph_items import Box, Look
+from gui.pages.layers.graph_items import Box, NodeLook
 from gui.pages.layers.layer_rows import LayerRow, contender, error_text
 from gui.pages.layers.layer_table import LayerTable
 from gui.pages.layers.model_graph import GraphView
@@ -221,19 +221,19 @@ class LayersPage(Page):
         name = f"Rel. L2 error, {who}, bound {error_text(high)}"
         return Scale(name, "error", low, max(high, low * 10), True, error_text, theme, marks)
 
-    def _look(self, row: LayerRow, colour: str, scale: Scale | None) -> Look:
+    def _look(self, row: LayerRow, colour: str, scale: Scale | None) -> NodeLook:
         words = layer_rows.tip(row)
         if colour == "time":
             time_ns = row.layer.time_ns
             if time_ns is None or scale is None:
-                return Look(tip=words)
+                return NodeLook(tip=words)
             share = f" · {units.percent(row.share, 1)}" if row.share is not None else ""
-            return Look(scale.colour(time_ns).name(), units.duration(time_ns) + share, words)
+            return NodeLook(scale.colour(time_ns).name(), units.duration(time_ns) + share, words)
         error = _error(row, colour)
         if error is None or scale is None:
-            return Look(tip=words)
+            return NodeLook(tip=words)
         fill = scale.colour(error.rel_l2).name() if error.ok else self.theming.theme.failed
-        return Look(fill, error_text(error.rel_l2), words, failed=not error.ok)
+        return NodeLook(fill, error_text(error.rel_l2), words, failed=not error.ok)
 
     # ------------------------------------------------------------------------------------------- choosing
 

@@ -29,7 +29,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Look:
+class NodeLook:
     """How a box is drawn now: fill ("" = as the paper), value beside the title, tip, whether it failed."""
 
     fill: str = ""
@@ -64,12 +64,12 @@ class BoxItem(QGraphicsItem):
     def __init__(self, box: Box, rect: QRectF, fonts: Fonts, theme: Theme) -> None:
         super().__init__()
         self.box = box
-        self.look = Look()
+        self.look = NodeLook()
         self._rect, self._fonts, self._theme = rect, fonts, theme
         self._marked = False
         self.setZValue(1)
 
-    def show_look(self, look: Look) -> None:
+    def show_look(self, look: NodeLook) -> None:
         if look != self.look:
             self.look = look
             self.setToolTip(as_tip(look.tip))

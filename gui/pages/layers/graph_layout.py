@@ -17,7 +17,7 @@ _SWEEPS = 8
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedNode:
     """centres: (x, y) by node; routes: the points an edge passes, from the source's bottom to the target's
     top, by (source, target); rows: the nodes of each layer, from left to right, for moving by keys."""
 
@@ -39,7 +39,7 @@ class _Spot:
     x: float = 0.0
 
 
-def layout(sizes: Mapping[str, tuple[float, float]], edges: Sequence[tuple[str, str]]) -> Placed:
+def layout(sizes: Mapping[str, tuple[float, float]], edges: Sequence[tuple[str, str]]) -> PlacedNode:
     """Places for nodes of (width, height), in units of the drawing; equal graphs are placed equally.
 
     `sizes` lists nodes in an order in which every edge leads forward, as a model's layers run; ValueError for
@@ -167,7 +167,7 @@ def _align(layer: list[_Spot], down: bool) -> None:
         spot.x = mean + base
 
 
-def _placed(layers: list[list[_Spot]], paths: dict[tuple[str, str], list[_Spot]]) -> Placed:
+def _placed(layers: list[list[_Spot]], paths: dict[tuple[str, str], list[_Spot]]) -> PlacedNode:
     middle: dict[_Spot, float] = {}
     y = 0.0
     for layer in layers:
@@ -184,4 +184,4 @@ def _placed(layers: list[list[_Spot]], paths: dict[tuple[str, str], list[_Spot]]
         points.append((last.x, middle[last] - last.height / 2))
         routes[ends] = tuple(points)
     rows = tuple(tuple(spot.key for spot in layer if spot.key is not None) for layer in layers)
-    return Placed(centres, routes, rows)
+    return PlacedNode(centres, routes, rows)

@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QApplication, QGraphicsScene, QGraphicsView, QWidget
 
 from gui.base.theme import Theme
-from gui.pages.layers.graph_items import ArrowItem, Box, BoxItem, Fonts, Look
+from gui.pages.layers.graph_items import ArrowItem, Box, BoxItem, Fonts, NodeLook
 from gui.pages.layers.graph_layout import layout
 
 LEAST_ZOOM, MOST_ZOOM = 0.05, 4.0
@@ -59,7 +59,7 @@ class GraphView(QGraphicsView):
     def selected(self) -> str:
         return self._selected
 
-    def look(self, key: str) -> Look:
+    def look(self, key: str) -> NodeLook:
         return self._items[key].look
 
     def show_graph(self, boxes: Sequence[Box], edges: Sequence[tuple[str, str]]) -> None:
@@ -90,10 +90,10 @@ class GraphView(QGraphicsView):
         self.restyle(self._theme)
         self._open()
 
-    def show_looks(self, looks: Mapping[str, Look]) -> None:
+    def show_looks(self, looks: Mapping[str, NodeLook]) -> None:
         """Colours and values of the boxes, by key; those not named are plain."""
         for key, item in self._items.items():
-            item.show_look(looks.get(key, Look()))
+            item.show_look(looks.get(key, NodeLook()))
 
     def select(self, key: str) -> None:
         """Mark a box ("" = none) and bring it into view; tells nobody."""

@@ -21,7 +21,7 @@ LINE, HEAD, NAMES = 20, 26, 200
 
 
 @dataclass(frozen=True)
-class Step:
+class ColdStep:
     """A line: a case's title (mark is None), or a phase of it."""
 
     title: str
@@ -29,17 +29,17 @@ class Step:
     mark: Mark | None = None
 
 
-def steps(found: Sequence[CaseProfile]) -> list[Step]:
+def steps(found: Sequence[CaseProfile]) -> list[ColdStep]:
     """Case by case its phases in order of their start."""
-    made: list[Step] = []
+    made: list[ColdStep] = []
     for case in found:
         if not case.cold:
             continue
         end = max(mark.end_ns for mark in case.cold)
         title = f"{case.case.backend}, batch {case.case.batch:,}: {units.duration(end)} to the steady state"
-        made.append(Step(title, case.case.backend))
+        made.append(ColdStep(title, case.case.backend))
         ordered = sorted(case.cold, key=lambda mark: (mark.start_ns, -mark.end_ns))
-        made += [Step(mark.name, case.case.backend, mark) for mark in ordered]
+        made += [ColdStep(mark.name, case.case.backend, mark) for mark in ordered]
     return made
 
 
@@ -49,7 +49,7 @@ class ColdView(QWidget):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theming = theming
-        self.steps: list[Step] = []
+        self.steps: list[ColdStep] = []
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.setAccessibleName("Cold start")
         theming.changed.connect(self.update)
@@ -111,12 +111,12 @@ class ColdView(QWidget):
             return True
         return super().event(event)  # type: ignore[arg-type]  # an event
 
-    def _figures(self, step: Step) -> str:
+    def _figures(self, step: ColdStep) -> str:
         if step.mark is None:
             return ""
         return f"{units.duration(step.mark.time_ns)}{f': {step.mark.text}' if step.mark.text else ''}"
 
-    def _at(self, y: int) -> Step | None:
+    def _at(self, y: int) -> ColdStep | None:
         bottom = 4
         for step in self.steps:
             bottom += LINE if step.mark is not None else HEAD

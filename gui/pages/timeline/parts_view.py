@@ -26,7 +26,7 @@ PLAIN = 0.06  # the share of a bar from which a part has its name in it
 
 
 @dataclass(frozen=True)
-class Bar:
+class PartsBar:
     """A case as a bar, in ns a pass: its parts, their sum (the mean of the profiled passes), the median of
     these and that of passes without a profiler (None where there are none)."""
 
@@ -50,7 +50,7 @@ class Bar:
         return f"{head} = {plain} + {units.duration(self.median - self.plain)} profiler"
 
 
-def bars(found: Sequence[CaseProfile], window: str = "pass") -> list[Bar]:
+def bars(found: Sequence[CaseProfile], window: str = "pass") -> list[PartsBar]:
     """Of the cases that have this window divided (bench.profile.parts.WINDOWS), by batch, then backend as in
     the profile."""
     made = []
@@ -62,7 +62,7 @@ def bars(found: Sequence[CaseProfile], window: str = "pass") -> list[Bar]:
         median = statistics.median(case.profiled_ns) if case.profiled_ns and window == "pass" else None
         parts = tuple((share.key, share.time_ns / divided.passes) for share in divided.parts if share.time_ns)
         title = f"{case.case.backend}, batch {case.case.batch:,}"
-        made.append(Bar(case, title, parts, divided.wall, median, plain))
+        made.append(PartsBar(case, title, parts, divided.wall, median, plain))
     return made
 
 
@@ -74,7 +74,7 @@ class PartsView(QWidget):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theming = theming
-        self.bars: list[Bar] = []
+        self.bars: list[PartsBar] = []
         self.relative = True
         self._legend: list[str] = []
         self.setMouseTracking(True)
@@ -117,7 +117,7 @@ class PartsView(QWidget):
             self._paint_bar(painter, metrics, bar, index * LINE + 6)
         self._paint_legend(painter, metrics, len(self.bars) * LINE + 12)
 
-    def _paint_bar(self, painter: QPainter, metrics: QFontMetricsF, bar: Bar, y: float) -> None:
+    def _paint_bar(self, painter: QPainter, metrics: QFontMetricsF, bar: PartsBar, y: float) -> None:
         theme = self._theming.theme
         painter.fillRect(QRectF(8, y + 4, 10, 10), QColor(palette.backend(bar.case.case.backend)))
         painter.setPen(QColor(theme.ink))
@@ -200,7 +200,7 @@ class PartsView(QWidget):
         QToolTip.hideText()
         super().leaveEvent(event)
 
-    def _at(self, at: QPointF) -> tuple[Bar, str] | None:
+    def _at(self, at: QPointF) -> tuple[PartsBar, str] | None:
         index = int(at.y() // LINE)
         if not 0 <= index < len(self.bars):
             return None
@@ -208,7 +208,7 @@ class PartsView(QWidget):
         key = next((k for k, rect, _ in self._rects(bar, index * LINE + 6) if rect.contains(at)), "")
         return bar, key
 
-    def _scale(self, bar: Bar) -> float:
+    def _scale(self, bar: PartsBar) -> float:
         """Pixels a nanosecond of a bar."""
         room = max(40.0, self.width() - TITLES - FIGURES)
         most = max(
@@ -216,7 +216,7 @@ class PartsView(QWidget):
         )
         return room / (most or 1.0)
 
-    def _rects(self, bar: Bar, y: float) -> list[tuple[str, QRectF, float]]:
+    def _rects(self, bar: PartsBar, y: float) -> list[tuple[str, QRectF, float]]:
         """(key, where, share of the bar) of each part."""
         found, at, scale = [], 0.0, self._scale(bar)
         for key, time_ns in bar.parts:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.words import units
-from gui.pages.timeline.timeline_lanes import Row
+from gui.pages.timeline.timeline_lanes import LaneRow
 
 LEAST_NS = 50.0  # shown at least, over the whole width
 MARGIN = 0.02  # of what is fitted, left free at either end
@@ -90,7 +90,7 @@ class TimeAxis:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnRow:
     """What is to be drawn of a row. wide: indices of intervals that are seen by themselves, with their x and
     end in pixels; cover: how much of each pixel column the others cover (0 to 1), colour: the one that most
     of that is of."""
@@ -105,7 +105,7 @@ class Drawn:
 SEEN = 2.0  # pixels from which an interval is drawn by itself
 
 
-def drawn(row: Row, kinds: int, axis: TimeAxis, offset: float) -> Drawn:
+def drawn(row: LaneRow, kinds: int, axis: TimeAxis, offset: float) -> DrawnRow:
     """What of a row is seen on the axis, its times less `offset` (ns). kinds: how many colours there are.
     Costs what is visible, and never more draws than there are pixels."""
     first = int(np.searchsorted(row.reach, axis.start + offset, "right"))
@@ -121,7 +121,7 @@ def drawn(row: Row, kinds: int, axis: TimeAxis, offset: float) -> Drawn:
         size = np.maximum(x1[small] - x0[small], 1e-6)  # what takes no time at all is seen all the same
         flat = np.bincount(column * kinds + row.colours[first:last][small], size, wide * kinds)
         cover = flat.reshape(wide, kinds)
-    return Drawn(
+    return DrawnRow(
         wide=np.nonzero(alone)[0] + first,
         x0=x0[alone],
         x1=x1[alone],
@@ -130,7 +130,7 @@ def drawn(row: Row, kinds: int, axis: TimeAxis, offset: float) -> Drawn:
     )
 
 
-def at_pixel(row: Row, axis: TimeAxis, offset: float, x: float) -> int | None:
+def at_pixel(row: LaneRow, axis: TimeAxis, offset: float, x: float) -> int | None:
     """The interval of a row at a pixel, else the nearest within two pixels; None where there is none."""
     moment, best = axis.time(x) + offset, 2.0 / axis.scale
     after = int(np.searchsorted(row.starts, moment, "right"))

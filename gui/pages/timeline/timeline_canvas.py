@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 from bench.profile.events import Activity, ApiCall, Event
 from gui.base.theme import Theming
 from gui.pages.timeline.timeline_axis import TimeAxis, at_pixel
-from gui.pages.timeline.timeline_lanes import STEADY, Group, Row, Span
-from gui.pages.timeline.timeline_paint import TICKS, TITLES, Layout, Painter, Place
+from gui.pages.timeline.timeline_lanes import STEADY, LaneGroup, LaneRow, Span
+from gui.pages.timeline.timeline_paint import TICKS, TITLES, Painter, TimelineLayout, TimelinePlace
 from gui.pages.timeline.timeline_words import facts, full_name
 
 MOST_ARROWS = 200  # of a call that started a whole graph
@@ -32,13 +32,13 @@ class TimelineCanvas(QAbstractScrollArea):
         super().__init__(parent)
         self.theming = theming
         self.axis = TimeAxis()
-        self.groups: tuple[Group, ...] = ()
+        self.groups: tuple[LaneGroup, ...] = ()
         self.anchor = STEADY
         self.selected: Event | None = None
         self.measure: tuple[float, float] | None = None
-        self._layout = Layout(())
-        self._place: Place | None = None  # of the selected event
-        self._partners: list[tuple[Activity | ApiCall, Place]] = []
+        self._layout = TimelineLayout(())
+        self._place: TimelinePlace | None = None  # of the selected event
+        self._partners: list[tuple[Activity | ApiCall, TimelinePlace]] = []
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
@@ -47,11 +47,11 @@ class TimelineCanvas(QAbstractScrollArea):
 
     # ---------------------------------------------------------------------------------------------- showing
 
-    def show_groups(self, groups: Sequence[Group], anchor: str = STEADY) -> None:
+    def show_groups(self, groups: Sequence[LaneGroup], anchor: str = STEADY) -> None:
         """Show these cases, laid so that the moments `anchor` (of their anchors) are at 0."""
         same = [g.key for g in groups] == [g.key for g in self.groups] and anchor == self.anchor
         self.groups, self.anchor = tuple(groups), anchor
-        self._layout = Layout(self.groups)
+        self._layout = TimelineLayout(self.groups)
         self.axis.bound(
             min((g.start - g.anchor(anchor) for g in groups), default=0),
             max((g.end - g.anchor(anchor) for g in groups), default=1_000_000),
@@ -62,7 +62,7 @@ class TimelineCanvas(QAbstractScrollArea):
         self._scrolling()
         self.viewport().update()
 
-    def look_at(self, span: Span, group: Group) -> None:
+    def look_at(self, span: Span, group: LaneGroup) -> None:
         """Show a span of one of the groups over the whole width."""
         zero = group.anchor(self.anchor)
         self.axis.look_at(span.start_ns - zero, span.end_ns - zero)
@@ -185,7 +185,7 @@ class TimelineCanvas(QAbstractScrollArea):
 
     # ---------------------------------------------------------------------------------------------- finding
 
-    def event_at(self, at: QPointF) -> tuple[Event, Place] | None:
+    def event_at(self, at: QPointF) -> tuple[Event, TimelinePlace] | None:
         """What lies at a place of the viewport."""
         if at.x() < TITLES or at.y() <= TICKS:
             return None
@@ -195,7 +195,7 @@ class TimelineCanvas(QAbstractScrollArea):
         index = at_pixel(place.row, self.axis, place.group.anchor(self.anchor), at.x() - TITLES)
         return (place.row.events[index], place) if index is not None else None
 
-    def place_of(self, event: Event | None) -> Place | None:
+    def place_of(self, event: Event | None) -> TimelinePlace | None:
         """The row that an event lies in."""
         if event is None:
             return None
@@ -207,12 +207,12 @@ class TimelineCanvas(QAbstractScrollArea):
         self.measured.emit(None)
         self.select(None)
 
-    def _show_row(self, place: Place) -> None:
+    def _show_row(self, place: TimelinePlace) -> None:
         bar, room = self.verticalScrollBar(), self.viewport().height() - TICKS - 1
         if not bar.value() <= place.top <= bar.value() + room - place.height:
             bar.setValue(round(place.top - room / 2))
 
-    def _started(self, event: Event | None) -> list[tuple[Activity | ApiCall, Place]]:
+    def _started(self, event: Event | None) -> list[tuple[Activity | ApiCall, TimelinePlace]]:
         """What a call started, or the call that started an activity, of the same case."""
         if self._place is None or not isinstance(event, Activity | ApiCall) or not event.correlation:
             return []
@@ -228,7 +228,7 @@ class TimelineCanvas(QAbstractScrollArea):
         return found[:MOST_ARROWS]
 
 
-def _index(row: Row, event: Event) -> int | None:
+def _index(row: LaneRow, event: Event) -> int | None:
     """The place of this very event in a row, None where it is not in it."""
     first = int(np.searchsorted(row.starts, event.start_ns, "left"))
     last = int(np.searchsorted(row.starts, event.start_ns, "right"))

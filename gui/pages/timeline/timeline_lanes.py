@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.profile import api as profile_api
 from bench.profile import parts as profile_parts
-from bench.profile.events import Activity, ApiCall, Event, Events, Interval, Mark
+from bench.profile.events import Activity, ApiCall, Event, Events, HostSpan, Mark
 from bench.profile.records import CaseProfile
 
 MOST_ROWS = 5  # of a lane: what overlaps more deeply lies in the last one
@@ -21,7 +21,7 @@ _BY_KIND = {"overhead": "profiler", "staging": "staging", "run": "ort"}
 
 
 @dataclass(frozen=True)
-class Row:
+class LaneRow:
     """Intervals in order that do not overlap, but for those of a lane's last row (int64 ns of the profile's
     clock). reach: the latest end so far; colours: of each the place of its key in the lane's `keys`."""
 
@@ -37,7 +37,7 @@ class Lane:
     """One line of work. rows: more than one where things overlap or lie in one another."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[LaneRow, ...]
     keys: tuple[str, ...]
 
     @property
@@ -55,7 +55,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Group:
+class LaneGroup:
     """The lanes of one case, and the moments (ns) by which several cases can be laid under one another."""
 
     key: str
@@ -81,7 +81,7 @@ PASS = "profiled pass"
 PROCESS, FIRST_PASS, STEADY = "the process starts", "the first pass starts", "the profiled passes start"
 
 
-def group(measured: CaseProfile, events: Events, title: str) -> Group:
+def group(measured: CaseProfile, events: Events, title: str) -> LaneGroup:
     """The lanes of a case, those without anything left out."""
     marks = [mark for mark in (*measured.cold, *events.marks) if mark.kind == "cold"]
     cold = list(dict.fromkeys(marks))  # in the record and among the events
@@ -96,7 +96,7 @@ def group(measured: CaseProfile, events: Events, title: str) -> Group:
     passes = sorted((m for m in course if m.kind == "window" and m.name == "pass"), key=_start)
     warm = sorted((m for m in course if m.kind == "window" and m.name in ("pass", "warm-up")), key=_start)
     counted = [mark for mark in passes if mark.run is not None]
-    return Group(
+    return LaneGroup(
         key=measured.case.key,
         title=title,
         backend=measured.case.backend,
@@ -137,14 +137,14 @@ def colour_key(event: Event) -> str:
         return profile_parts.activity_key(event)
     if isinstance(event, ApiCall):
         return CALL + profile_api.purpose(event.name)
-    if isinstance(event, Interval):
+    if isinstance(event, HostSpan):
         return _BY_KIND.get(event.kind) or profile_parts.OP + event.op_type
     return MARK + event.name
 
 
-def _row(events: Sequence[Event], keys: dict[str, int]) -> Row:
+def _row(events: Sequence[Event], keys: dict[str, int]) -> LaneRow:
     ends = np.array([event.end_ns for event in events], np.int64)
-    return Row(
+    return LaneRow(
         tuple(events),
         np.array([event.start_ns for event in events], np.int64),
         ends,
@@ -161,7 +161,7 @@ def _by(events: Iterable[Event], title: object) -> list[Lane | None]:
     return [lane(name if isinstance(name, str) else name[-1], found[name]) for name in sorted(found)]
 
 
-def _interval_title(interval: Interval) -> tuple:
+def _interval_title(interval: HostSpan) -> tuple:
     """Runs before the nodes in them, then what copies, then the profiler's."""
     thread = f"thread {interval.thread}"
     match interval.kind:

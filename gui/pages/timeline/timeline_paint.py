@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QPainter, QPen
 from bench.words import palette
 from gui.base.theme import Theme
 from gui.pages.timeline.timeline_axis import TimeAxis, drawn, length_text
-from gui.pages.timeline.timeline_lanes import Group, Lane, Row
+from gui.pages.timeline.timeline_lanes import Lane, LaneGroup, LaneRow
 from gui.pages.timeline.timeline_words import colour, short
 from gui.widgets.colour_scale import ink_on
 
@@ -25,23 +25,23 @@ LABELLED = 26  # pixels from which a bar has its name in it
 
 
 @dataclass(frozen=True)
-class Place:
+class TimelinePlace:
     """A row and where it lies, from the top of all."""
 
-    group: Group
+    group: LaneGroup
     lane: Lane
-    row: Row
+    row: LaneRow
     first: bool
     top: float
     height: float
 
 
-class Layout:
+class TimelineLayout:
     """Where everything lies, one group below the other."""
 
-    def __init__(self, groups: Sequence[Group]) -> None:
-        self.heads: list[tuple[Group, float]] = []
-        self.places: list[Place] = []
+    def __init__(self, groups: Sequence[LaneGroup]) -> None:
+        self.heads: list[tuple[LaneGroup, float]] = []
+        self.places: list[TimelinePlace] = []
         y = 0.0
         for group in groups:
             self.heads.append((group, y))
@@ -49,15 +49,15 @@ class Layout:
             for lane in group.lanes:
                 for index, row in enumerate(lane.rows):
                     height = float(INNER if index else ROW)
-                    self.places.append(Place(group, lane, row, index == 0, y, height))
+                    self.places.append(TimelinePlace(group, lane, row, index == 0, y, height))
                     y += height
                 y += GAP
         self.height = y
 
-    def at(self, y: float) -> Place | None:
+    def at(self, y: float) -> TimelinePlace | None:
         return next((place for place in self.places if place.top <= y < place.top + place.height), None)
 
-    def between(self, low: float, high: float) -> Iterator[Place]:
+    def between(self, low: float, high: float) -> Iterator[TimelinePlace]:
         return (place for place in self.places if place.top < high and place.top + place.height > low)
 
 
@@ -85,7 +85,7 @@ class Painter:
         painter.setPen(QPen(QColor(theme.line), 1))
         painter.drawLine(QPointF(0, TICKS), QPointF(TITLES + axis.width, TICKS))
 
-    def head(self, group: Group, y: float) -> None:
+    def head(self, group: LaneGroup, y: float) -> None:
         rect = QRectF(0, y, TITLES + self.axis.width, HEAD)
         self.painter.fillRect(rect, QColor(self.theme.alternate))
         self.painter.fillRect(QRectF(8, y + 6, 10, HEAD - 12), QColor(palette.backend(group.backend)))
@@ -97,13 +97,13 @@ class Painter:
         self.painter.drawText(rect.adjusted(24, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, group.title)
         self.painter.setFont(font)
 
-    def title(self, place: Place, y: float) -> None:
+    def title(self, place: TimelinePlace, y: float) -> None:
         rect = QRectF(8, y, TITLES - 14, place.height)
         self.painter.setPen(QColor(self.theme.muted))
         words = self.metrics.elidedText(place.lane.title, Qt.TextElideMode.ElideRight, rect.width())
         self.painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter, words)
 
-    def row(self, place: Place, y: float, offset: float, selected: object) -> None:
+    def row(self, place: TimelinePlace, y: float, offset: float, selected: object) -> None:
         """The intervals: those that are wide enough one by one, the others as shades of how dense they
         are."""
         painter, lane, row = self.painter, place.lane, place.row
@@ -136,7 +136,7 @@ class Painter:
                     painter.setPen(ink_on(fill))
                     painter.drawText(inner, Qt.AlignmentFlag.AlignVCenter, words)
 
-    def mark(self, start_ns: float, end_ns: float, place: Place) -> None:
+    def mark(self, start_ns: float, end_ns: float, place: TimelinePlace) -> None:
         """Show where the selected event is, also where it is too narrow for a frame."""
         x0, x1 = TITLES + self.axis.x(start_ns), TITLES + self.axis.x(end_ns)
         if x1 - x0 < 4:
@@ -145,7 +145,7 @@ class Painter:
                 QRectF(middle - 1.5, place.top - 1, 3, place.height + 2), QColor(self.theme.ink)
             )
 
-    def arrow(self, call_ns: float, call: Place, started_ns: float, started: Place) -> None:
+    def arrow(self, call_ns: float, call: TimelinePlace, started_ns: float, started: TimelinePlace) -> None:
         """From the beginning of a call to that of what it started."""
         ends = [
             QPointF(TITLES + self.axis.x(ns), place.top + place.height / 2)

@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor
 from bench.charts.profile_common import PARTS
 from bench.profile import api as profile_api
 from bench.profile import parts as profile_parts
-from bench.profile.events import Activity, ApiCall, Counters, Event, Interval, Mark
+from bench.profile.events import Activity, ApiCall, Counters, Event, HostSpan, Mark
 from bench.profile.show import names as profile_names
 from bench.words import palette, units
 from gui.base.theme import Theme
@@ -95,7 +95,7 @@ def short(event: Event) -> str:
         return f"{event.name} {units.nbytes(event.nbytes)}" if event.nbytes else event.name
     if isinstance(event, ApiCall):
         return profile_api.bare(event.name)
-    if isinstance(event, Interval) and event.op_type and event.op_type != event.name:
+    if isinstance(event, HostSpan) and event.op_type and event.op_type != event.name:
         return f"{event.op_type} {event.name}"
     if isinstance(event, Mark) and event.kind == "window" and event.run is not None:
         return f"{event.name} {event.run + 1}"
@@ -118,7 +118,7 @@ def facts(event: Event, zero_ns: int) -> list[tuple[str, str]]:
             found.append(("waited for", event.waited_for))
         if event.code:
             found.append(("returned", f"error {event.code}"))
-    elif isinstance(event, Interval):
+    elif isinstance(event, HostSpan):
         found.append(("thread", str(event.thread)))
         found += [(k, v) for k, v in (("by", event.provider), ("rung", event.rung)) if v]
         found += _copied(event)
@@ -149,7 +149,7 @@ def _of_activity(event: Activity) -> list[tuple[str, str]]:
     return [*found, *_nodes(event)]
 
 
-def _copied(event: Activity | Interval) -> list[tuple[str, str]]:
+def _copied(event: Activity | HostSpan) -> list[tuple[str, str]]:
     found = [("bytes", f"{event.nbytes:,} ({units.nbytes(event.nbytes)})")] if event.nbytes else []
     if (rate := event.bytes_per_s) is not None:
         found.append(("rate", f"{rate / 1e9:,.2f} GB/s"))
@@ -170,7 +170,7 @@ def _counted(counters: Counters) -> list[tuple[str, str]]:
     return found
 
 
-def _nodes(event: Activity | Interval) -> list[tuple[str, str]]:
+def _nodes(event: Activity | HostSpan) -> list[tuple[str, str]]:
     found = [("operator", event.op_type)] if event.op_type else []
     if event.nodes:
         found.append(("nodes" if len(event.nodes) > 1 else "node", ", ".join(event.nodes)))
