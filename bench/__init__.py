@@ -26,7 +26,7 @@
   and tables. `bench.results.row_cache` derives them one at a time while a table grows. `bench/commands/`:
   one module a command of `main.py`; `bench.run.progress` tells on
   standard error how far a run of any kind is;
-  `bench.measure.telling` is how the worker's runners tell it.
+  `bench.measure.reporter` is how the worker's runners tell it.
 - `bench.measure.cases`: Job → cases in groups that are timed together; `Job.batches_of(model)` and
   `images_of` heed a model's own sizes; `bench.measure.rung_check`: nodes, rungs and the user's kernel
   files, before anything runs; `bench.run.bounds`: what a job may ask for, and about how long it takes.
@@ -35,7 +35,7 @@
   `bench.measure.contender`: one case from prepare to Measurement (`bench.measure.outcomes`: what an
   exception makes of it, and whether the device outlived it; `bench.measure.answers.layer_check`: its
   layers, each checked alone before anything is timed, by `bench.measure.answers.layer_errors`);
-  `bench.measure.material`: what the cases of one model share (graph, images, golden answers, the
+  `bench.measure.loaded_model`: what the cases of one model share (graph, images, golden answers, the
   reference's answers); `bench.results.artifacts`: the npz files.
 - `bench.measure.tuned.tuning`: what a case needs measured before it is prepared;
   `bench.measure.tuned.rungs`: our rungs for each step of a plan. One whose first pass is far slower than

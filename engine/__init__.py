@@ -18,7 +18,7 @@
   written. LRN is not done on the way out of the convolution, as bias and activation are: it needs all
   neighbouring channels of a pixel, and a tile of the product ends among them, or holds a part of the sum
   alone. A convolution and the pool behind it are one step on a GPU where the kernel for both takes them,
-  as it does small images (`engine.graph.joints` says where two are one; for ladders, `plan(…,
+  as it does small images (`engine.graph.step_fusion` says where two are one; for ladders, `plan(…,
   joined=True)`, they are wherever they can be). In fp32 alone: in another precision the convolution has
   kernels of its own.
 - `engine.graph.plan`: `Plan`, `Step`, `TensorSpec`. `engine.graph.planner`: `plan(graph, batch, device,
@@ -28,7 +28,7 @@
   so that errors and times of two backends are compared over the same nodes. A model the engine refuses
   falls back to one node a group. LRN and its pool are one group also where a device has two steps, which
   then add up; so are a convolution and its pool where a GPU has one step for them and is among the
-  devices compared (`Graph.devices`, set by `bench.measure.material`); an activation that a step does
+  devices compared (`Graph.devices`, set by `bench.measure.loaded_model`); an activation that a step does
   behind the pool stays in the group of its convolution, where the reference does it.
 - `engine.graph.submodel`: `extract(graph, nodes, batch) -> Graph` (those nodes alone, their outside
   tensors as inputs) and `with_outputs(graph, names) -> Graph` (further tensors as outputs).

@@ -13,7 +13,7 @@ import numpy as np
 from bench.measure import instances, predictions, timing, unrest
 from bench.measure.answers import accuracy, timed_pass
 from bench.measure.answers.layer_check import LayerCheck
-from bench.measure.material import ORACLE, Material
+from bench.measure.loaded_model import ORACLE, LoadedModel
 from bench.measure.outcomes import Incorrect, outcome
 from bench.measure.predictions import Predictions
 from bench.measure.timing import Timing
@@ -47,13 +47,13 @@ class Contender:
     """A case with its session, and further instances of it. Raises whatever the backend raises; `failed` puts
     that into a Measurement. Facts, phases and memory are those of the first."""
 
-    def __init__(self, case: Case, material: Material, job: Job) -> None:
+    def __init__(self, case: Case, loaded: LoadedModel, job: Job) -> None:
         self.case = case
         self.backend: Backend = backends.get(case.backend)
         self.session: Session | None = None
         self._others: list[Session] = []
-        self.options = tuning.options(self.backend, material, job)
-        self._material = material
+        self.options = tuning.options(self.backend, loaded, job)
+        self._loaded = loaded
         self._job = job
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._first_run_ns: int | None = None
@@ -76,7 +76,7 @@ class Contender:
 
     @property
     def graph(self) -> Graph:
-        return self._material.graph
+        return self._loaded.graph
 
     @property
     def sessions(self) -> list[Session]:
@@ -91,19 +91,19 @@ class Contender:
         reason = self.backend.unavailable()
         if reason is not None:
             raise UnavailableError(reason)
-        graph = self._material.graph
+        graph = self._loaded.graph
         refusal = self.backend.supports(graph, case.batch, case.precision)
         if refusal is not None:
             raise UnsupportedError(refusal)
         if isinstance(self.backend, Variant):
             self.options = self.backend.resolved(graph, case.batch, case.precision, self.options)
         self.session = self.backend.prepare(graph, case.batch, case.precision, self.options)
-        self._placement = self._material.placement(case.batch, seed=self._job.seed)
+        self._placement = self._loaded.placement(case.batch, seed=self._job.seed)
         # Something else first, so that an answer left over from it is not taken for a right one.
         self.session.bind(_disturbed(self._placement.inputs))
         self._first_run_ns = timing.first_run(self.session)
         self._pass_s = _pass(self.session, self._placement.inputs)
-        self._check = LayerCheck(case, self.backend, self.options, self._material)
+        self._check = LayerCheck(case, self.backend, self.options, self._loaded)
         try:
             self._judge(self.session, "before timing")
         except Incorrect:
@@ -122,16 +122,16 @@ class Contender:
 
         def another(number: int) -> Session:
             case = self.case
-            made = self.backend.prepare(self._material.graph, case.batch, case.precision, self.options)
+            made = self.backend.prepare(self._loaded.graph, case.batch, case.precision, self.options)
             try:
                 with instances.named(number):
                     _pass(made, _disturbed(self._placement.inputs))
                     got = _answers(made, self._placement.inputs)
-                    right = self._material.check(got, self._placement, self._bound_of())
+                    right = self._loaded.check(got, self._placement, self._bound_of())
                     if not right.ok:
                         raise Incorrect(right, "before timing")
                     found = self._alike(got, expected)
-                    if not found.ok and not self._material.moves:
+                    if not found.ok and not self._loaded.moves:
                         raise Incorrect(found, "before timing, beside the first instance")
             except BaseException:
                 made.close()
@@ -156,7 +156,7 @@ class Contender:
                 else:
                     self._judge(session, "after timing")
         before = self._placement
-        self._placement = self._material.placement(self.case.batch, seed=self._job.seed + 1)
+        self._placement = self._loaded.placement(self.case.batch, seed=self._job.seed + 1)
         for number, session in enumerate(self.sessions):
             with instances.named(number):
                 if number == 0:
@@ -177,16 +177,16 @@ class Contender:
 
     def answer(self, folder: str, progress: Progress) -> None:
         """The pass over the data set: top-1, top-5, agreement, the whole pass's time."""
-        case, material = self.case, self._material
+        case, loaded = self.case, self._loaded
         self._accuracy = Accuracy(images=0, labelled=False, checked=self._checked, output=self._output)
-        if case.images == 0 or not material.takes_images:
+        if case.images == 0 or not loaded.takes_images:
             return
         try:
             ours = predictions.run(
                 self._open(),
-                material.graph,
-                material.dataset(case.images),
-                material.spec.preprocess,
+                loaded.graph,
+                loaded.dataset(case.images),
+                loaded.spec.preprocess,
                 images=case.images,
                 progress=progress,
             )
@@ -194,8 +194,8 @@ class Contender:
             self._warnings.append(f"no accuracy: {error}")
             return
         if self.is_reference:
-            material.keep_reference(case.backend, case.images, ours)
-        name, theirs = ("", None) if self.is_reference else material.reference(self.backend, case.images)
+            loaded.keep_reference(case.backend, case.images, ours)
+        name, theirs = ("", None) if self.is_reference else loaded.reference(self.backend, case.images)
         self._accuracy = predictions.summary(ours, theirs, name, checked=self._checked, output=self._output)
         self._dataset_ns = {"wall": float(ours.wall_ns), "compute": float(ours.compute_ns)}
         self._keep(folder, "predictions", lambda path: predictions.save(path, ours))
@@ -241,8 +241,8 @@ class Contender:
             warnings.append(moved)
         if reason := self._facts.get("stirring"):
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
-        if self._material.judge != ORACLE:
-            warnings.append(self._material.judge)
+        if self._loaded.judge != ORACLE:
+            warnings.append(self._loaded.judge)
         return self._record(
             "ok",
             samples_ns=tuple(timed.samples_ns),
@@ -289,7 +289,7 @@ class Contender:
         return self.session
 
     def _judge(self, session: Session, when: str) -> None:
-        stats_ = self._material.check(session.fetch(), self._placement, self._bound_of())
+        stats_ = self._loaded.check(session.fetch(), self._placement, self._bound_of())
         if session is self.session or not stats_.ok:
             self._output = stats_
         self._checked = len(self._placement.rows)
@@ -303,10 +303,10 @@ class Contender:
 
         def right(inputs: Mapping[str, np.ndarray], answers: Mapping[str, np.ndarray]) -> ErrorStats | None:
             if session is first:
-                return self._material.check_row(inputs, answers, bound_of)
+                return self._loaded.check_row(inputs, answers, bound_of)
             found = self._alike(answers, _answers(first, inputs))
-            moves = not found.ok and self._material.moves
-            return self._material.check_row(inputs, answers, bound_of) if moves else found
+            moves = not found.ok and self._loaded.moves
+            return self._loaded.check_row(inputs, answers, bound_of) if moves else found
 
         def again(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
             return _answers(session, inputs)
@@ -349,8 +349,8 @@ class Contender:
         """The images that were answered, once for all cases that share them."""
         if not folder:
             return
-        dataset = self._material.dataset(self.case.images)
-        target = gallery.images_path(Path(folder), self._material.spec.dataset, self.case)
+        dataset = self._loaded.dataset(self.case.images)
+        target = gallery.images_path(Path(folder), self._loaded.spec.dataset, self.case)
         try:
             gallery.keep_images(target, dataset.images, dataset.classes, self.case.images)
         except OSError as error:

@@ -15,10 +15,10 @@ from bench.ladder.records import Limits
 from bench.measure import cases, environment, limits, possible, timing
 from bench.measure.answers import oracle
 from bench.measure.contender import Contender
-from bench.measure.material import Material
+from bench.measure.loaded_model import LoadedModel
 from bench.measure.outcomes import Restart, broke_device, is_bug, outcome, trace
+from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
-from bench.measure.telling import Telling
 from bench.measure.timing import Rules, Stopped, time_together
 from bench.measure.tuned import tuning
 from bench.measure.tuned.reference import DeviceLost
@@ -88,9 +88,9 @@ class Runner:
         self._stopped = stopped
         self._settled: set[str] = set()
         self._known: dict[str, Limits | None] = {}
-        telling = Telling(say, stopped)
-        self._progress, self._go_on = telling.progress, telling.go_on
-        self._material: Material | None = None
+        reporter = Reporter(say, stopped)
+        self._progress, self._go_on = reporter.progress, reporter.go_on
+        self._loaded: LoadedModel | None = None
 
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""
@@ -121,21 +121,21 @@ class Runner:
 
     def _model(self, model: str, members: list[cases.Group]) -> None:
         self._go_on()
-        self._material = None  # the last model's goes before the next one's comes
+        self._loaded = None  # the last model's goes before the next one's comes
         batches = tuple(case.batch for group in members for case in group)
         compared = {case.backend for group in members for case in group}
         if model_questions.received([model]):
             # What the file does to this process is told of all its cases.
             self._say(CaseStarted(case=members[0][0], stage=LOAD))
         try:
-            self._material = Material(model, self._job, batches, self._progress, compared)
+            self._loaded = LoadedModel(model, self._job, batches, self._progress, compared)
         except Stopped:
             raise
         except Exception as error:  # every case of the model shares the reason
             for case in itertools.chain.from_iterable(members):
                 self._abandon(case, error)
             return
-        self._say(ModelLoaded(model=self._material.info()))
+        self._say(ModelLoaded(model=self._loaded.info()))
         for group in members:
             later = self._group(group)
             for case in later:  # memory did not suffice beside the others
@@ -165,10 +165,10 @@ class Runner:
     def _tuned(self, case: Case) -> bool:
         """Measure first what this machine does not know yet of a case; False where that was its end."""
         self._go_on()
-        assert self._material is not None
+        assert self._loaded is not None
         try:
             begin = partial(self._say, CaseStarted(case=case, stage="tune"))
-            tuning.tune(case, self._material, self._job, begin, self._progress)
+            tuning.tune(case, self._loaded, self._job, begin, self._progress)
         except Stopped:
             raise
         except DeviceLost as error:  # what did it is noted: the case itself goes on without it
@@ -180,11 +180,11 @@ class Runner:
 
     def _prepared(self, case: Case, later: list[Case] | None) -> Contender | None:
         self._go_on()
-        assert self._material is not None
+        assert self._loaded is not None
         self._say(CaseStarted(case=case, stage="prepare"))
         entrant = None
         try:
-            entrant = Contender(case, self._material, self._job)
+            entrant = Contender(case, self._loaded, self._job)
             entrant.prepare()
             return entrant
         except Stopped:

@@ -32,7 +32,7 @@ from engine.backend import Session
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError, system_words
 
 if TYPE_CHECKING:
-    from bench.measure.material import Material
+    from bench.measure.loaded_model import LoadedModel
 
 SCHEMA = 1
 ALLOWED = 0.05
@@ -206,7 +206,7 @@ class Contenders:
         # Errors of layers are nobody's question here, and without them the oracle has little to do.
         self._job = msgspec.structs.replace(job, layers=False, instances=instances)
         self._progress = progress
-        self._materials: dict[str, Material] = {}
+        self._models: dict[str, LoadedModel] = {}
 
     @contextlib.contextmanager
     def __call__(self, case: Case) -> Iterator[Mapping[str, Sequence[Session]]]:
@@ -216,7 +216,7 @@ class Contenders:
             entrants = {}
             try:
                 for side in SIDES:
-                    entrant = entrants[side] = Contender(case, self._material(case.model), self._job)
+                    entrant = entrants[side] = Contender(case, self._loaded(case.model), self._job)
                     stack.callback(entrant.close)
                     entrant.prepare()
                 for entrant in entrants.values():
@@ -230,12 +230,12 @@ class Contenders:
             except Exception as error:
                 raise _failure(case, error) from error
 
-    def _material(self, model: str) -> Material:
-        from bench.measure.material import Material
+    def _loaded(self, model: str) -> LoadedModel:
+        from bench.measure.loaded_model import LoadedModel
 
-        if model not in self._materials:
-            self._materials[model] = Material(model, self._job, self._job.batches_of(model), self._progress)
-        return self._materials[model]
+        if model not in self._models:
+            self._models[model] = LoadedModel(model, self._job, self._job.batches_of(model), self._progress)
+        return self._models[model]
 
 
 def _device(case: Case) -> str:

@@ -124,7 +124,7 @@ class Looking(Answer, frozen=True, tag="looking"):
 
 AnyAnswer = Cases | ProfileCases | NodeFound | ModelFacts | Failed | Looking | Progress
 _A = TypeVar("_A", bound=Answer)
-Telling = Callable[[str, float | None], None]
+ProgressCallback = Callable[[str, float | None], None]
 
 
 def received(models: Sequence[str]) -> bool:
@@ -136,7 +136,7 @@ def received(models: Sequence[str]) -> bool:
 
 
 def cases(
-    job: Job, progress: Telling | None = None, go_on: Callable[[], None] | None = None
+    job: Job, progress: ProgressCallback | None = None, go_on: Callable[[], None] | None = None
 ) -> tuple[Case, ...]:
     """As bench.measure.cases.plan, and raises as it does. go_on: called now and then; it may raise, too."""
     if not received(job.models):
@@ -166,7 +166,7 @@ def node(model: str, op: str, node: str, batch: int, device: str) -> NodeFound:
     return ask(asked, NodeFound)
 
 
-def facts(asked: WhichFacts, progress: Telling | None = None) -> ModelFacts:
+def facts(asked: WhichFacts, progress: ProgressCallback | None = None) -> ModelFacts:
     """As bench.questions.model_facts.facts. Raises KernelscopeError."""
     if not received([asked.model]):
         from bench.questions import model_facts
@@ -185,7 +185,7 @@ def reader_command() -> list[str]:
 def ask(
     question: AnyQuestion,
     of: type[_A],
-    progress: Telling | None = None,
+    progress: ProgressCallback | None = None,
     go_on: Callable[[], None] | None = None,
     limit_s: float | None = None,
 ) -> _A:
@@ -220,7 +220,7 @@ class _Asking:
         self,
         process: subprocess.Popen[bytes],
         limit_s: float,
-        progress: Telling | None,
+        progress: ProgressCallback | None,
         go_on: Callable[[], None] | None,
     ) -> None:
         self._process, self._limit_s = process, limit_s

@@ -22,8 +22,8 @@ import numpy as np
 
 from engine.apart import arrays, channel
 from engine.apart.memory import Spec, attach
+from engine.apart.messages import TOOK, TRAIN, Call, Error, Opened, OutputReply
 from engine.apart.slots import Copies, views
-from engine.apart.words import TOOK, TRAIN, Call, Error, Opened, OutputReply
 from kernels.ends import die_with_parent, unlimited
 
 

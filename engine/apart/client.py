@@ -18,7 +18,7 @@ import msgspec
 import kernels.errors
 from engine.apart import arrays, channel
 from engine.apart.memory import NAMELESS, Block
-from engine.apart.words import TOOK, TRAIN, Call, Error
+from engine.apart.messages import TOOK, TRAIN, Call, Error
 from kernels import ends
 from kernels.errors import CrashedError, KernelError, KernelscopeError
 

@@ -15,8 +15,8 @@ import numpy as np
 from engine.apart import pool, timed
 from engine.apart.client import Child
 from engine.apart.memory import Spec
+from engine.apart.messages import Opened
 from engine.apart.slots import Slots
-from engine.apart.words import Opened
 
 TRAINS, COLD_TRAINS = 15, 5
 KEPT = 2  # sessions without a kernel, whose slots may be large

@@ -10,9 +10,9 @@ import numpy as np
 from engine.apart import pool
 from engine.apart.held import Held
 from engine.apart.memory import Spec
+from engine.apart.messages import Opened, OutputReply, Shapes
 from engine.apart.slots import Slots
 from engine.apart.trains import ApartTrains
-from engine.apart.words import Opened, OutputReply, Shapes
 from engine.ort.sessions import check_inputs
 from kernels.errors import CrashedError, KernelError
 

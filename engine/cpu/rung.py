@@ -14,8 +14,8 @@ import numpy as np
 from engine.apart import pool
 from engine.apart.held import Held
 from engine.apart.memory import Block, Spec
+from engine.apart.messages import Opened
 from engine.apart.trains import ApartTrains
-from engine.apart.words import Opened
 from engine.cpu import host
 from engine.rung_rows import Given, blocks, changed, raw
 from engine.rung_session import BLOCK_NBYTES, GUARD, LOOKED_AT, Picked, Stray, layout

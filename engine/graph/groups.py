@@ -6,8 +6,8 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from engine.graph.graph import Graph, Node
-from engine.graph.joints import joined_on
 from engine.graph.shapes import infer_node
+from engine.graph.step_fusion import fused_on
 from engine.ops import Kernel, Scope, View
 from engine.passes import grouped, trace
 from engine.passes.trace import Program, advance, start
@@ -61,7 +61,7 @@ def groups(graph: Graph, batch: int) -> tuple[Group, ...]:
         traced = trace(graph, batch)
     except UnsupportedError:
         return _single(graph, scope)
-    program = grouped(traced, joined_on(graph.devices))
+    program = grouped(traced, fused_on(graph.devices))
     gathered: list[list[Kernel | View]] = []
     place: dict[str, int] = {}
     for item in program.items:

@@ -12,9 +12,9 @@ import numpy as np
 from engine.backend import Options
 from engine.graph import choices
 from engine.graph.graph import Graph
-from engine.graph.joints import better_joined
 from engine.graph.memory import lives, place
 from engine.graph.plan import Plan, Step, TensorSpec
+from engine.graph.step_fusion import better_fused
 from engine.ops import Kernel, View
 from engine.passes import Program, program
 from kernels import launch, registry
@@ -56,13 +56,13 @@ def plan(
     choose: picks the rung of a step (default: `ladder_choice`). workspace: bytes of scratch a step needs
     (default: none); the plan keeps the largest, which the steps share. joined: whether operators that have
     ladders of their own become one step of a joint one (kernels.ops: LrnPool, ConvPool): None, where the
-    device is better off so (engine.graph.joints); True, wherever they can; False, never.
+    device is better off so (engine.graph.step_fusion); True, wherever they can; False, never.
     Raises InputError (batch size, precision or a node of options.rungs unknown) and UnsupportedError (a node,
     a batch size or a precision that is refused, with the reason).
     """
     options = options or Options()
     check_precision(precision, device)
-    joins = better_joined(device, options, precision) if joined is None else lambda made, known: joined
+    joins = better_fused(device, options, precision) if joined is None else lambda made, known: joined
     lowered = program(graph, batch, joins)
     _check_rungs(options, graph)
     choose = choose or ladder_choice(options, precision=precision)

@@ -11,7 +11,7 @@ import pytest
 from bench.measure import predictions, runner, timing
 from bench.measure.answers import accuracy, layer_errors, oracle
 from bench.measure.answers.layer_check import LayerCheck
-from bench.measure.material import Material
+from bench.measure.loaded_model import LoadedModel
 from bench.measure.predictions import Predictions
 from bench.results.messages import Measured
 from bench.results.records import Case, ErrorStats
@@ -126,8 +126,8 @@ def test_a_layer_that_cannot_be_looked_at_is_told(monkeypatch):
 
 
 def test_a_step_that_reaches_across_groups_is_looked_at_as_one():
-    material = Material("lenet5-digits", JOB, (2,), lambda *_: None)
-    graph, golden = material.graph, material.golden()
+    loaded = LoadedModel("lenet5-digits", JOB, (2,), lambda *_: None)
+    graph, golden = loaded.graph, loaded.golden()
     parts = groups.groups(graph, golden.images)
     across = (*parts[0].nodes, *parts[1].nodes)
     options = Options(threads=1)
@@ -139,8 +139,8 @@ def test_a_step_that_reaches_across_groups_is_looked_at_as_one():
 
 def test_a_job_that_names_no_backend_groups_nodes_for_those_that_run(monkeypatch):
     job = msgspec.structs.replace(JOB, backends=())
-    assert Material("lenet5-digits", job, (1,), lambda *_: None).graph.devices == ("cpu",)
-    planned = Material("lenet5-digits", job, (1,), lambda *_: None, {"engine-cuda"})
+    assert LoadedModel("lenet5-digits", job, (1,), lambda *_: None).graph.devices == ("cpu",)
+    planned = LoadedModel("lenet5-digits", job, (1,), lambda *_: None, {"engine-cuda"})
     assert planned.graph.devices == ("cpu", "cuda")
 
 
@@ -249,13 +249,13 @@ def test_whole_numbers_are_exact_but_at_ties():
 
 
 def test_the_layers_of_a_wrong_case_are_known_without_times():
-    material = Material("lenet5-digits", JOB, (2,), lambda *_: None)
+    loaded = LoadedModel("lenet5-digits", JOB, (2,), lambda *_: None)
     case = Case(model="lenet5-digits", backend="engine-cpu", precision="fp32", batch=2, images=0)
     backend = backends.get("engine-cpu")
-    options = replace(material.options_for("cpu"), threads=1)
-    check = LayerCheck(case, backend, options, material)
+    options = replace(loaded.options_for("cpu"), threads=1)
+    check = LayerCheck(case, backend, options, loaded)
     assert check.known() == ()
-    session = backend.prepare(material.graph, 2, "fp32", options)
+    session = backend.prepare(loaded.graph, 2, "fp32", options)
     check.before_timing(session)
     session.close()
     layers = check.known()

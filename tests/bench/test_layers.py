@@ -14,7 +14,7 @@ import pytest
 from bench.measure import predictions
 from bench.measure.answers import accuracy, layer_errors, layers, oracle
 from bench.measure.answers.oracle import Golden
-from bench.measure.material import Material
+from bench.measure.loaded_model import LoadedModel
 from bench.results.records import Job
 from engine.backend import OpTime, Options
 from engine.backends import get
@@ -321,7 +321,7 @@ def test_a_layer_read_at_another_tensor_than_its_last_is_named_all_the_same() ->
 def test_a_pool_has_a_row_of_its_own_where_no_gpu_is_compared() -> None:
     def rows(*names: str) -> list[tuple[str, ...]]:
         job = Job(models=("lenet5-digits",), backends=names, batches=(1,))
-        graph = Material("lenet5-digits", job, (1,), lambda *_: None).graph
+        graph = LoadedModel("lenet5-digits", job, (1,), lambda *_: None).graph
         return [group.nodes for group in grouping.groups(graph, 1)][:2]
 
     assert rows("engine-cpu", "ort-cpu") == [("conv1", "tanh1"), ("pool1",)]

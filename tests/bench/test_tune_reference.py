@@ -14,7 +14,7 @@ from onnx import helper
 import engine.backends
 from bench.measure import cases, timing
 from bench.measure.answers import oracle
-from bench.measure.material import Material
+from bench.measure.loaded_model import LoadedModel
 from bench.measure.runner import Runner
 from bench.measure.tuned import reference as tune_reference
 from bench.measure.tuned import tuning
@@ -54,15 +54,15 @@ def model(tmp_path):
     return str(path)
 
 
-def material(model, batch=3):
+def loaded(model, batch=3):
     job = Job(models=(model,), backends=("ort-cpu",), batches=(batch,), dataset="random", threads=1)
-    return Material(model, job, (batch,), lambda *_: None)
+    return LoadedModel(model, job, (batch,), lambda *_: None)
 
 
 def swept(model, backend, configurations, known=None, lost=lambda: False, precision="fp32"):
     """(the sweep, every state of it that was kept)."""
     kept = []
-    subject = Subject(backend, material(model), 3, precision, Options(threads=1), lost)
+    subject = Subject(backend, loaded(model), 3, precision, Options(threads=1), lost)
     ReferenceSweep(subject, configurations, kept.append, lambda *_: None, known, QUICK()).run()
     return kept[-1], kept
 
@@ -289,7 +289,7 @@ def test_progress_says_which_layer_is_looked_at_before_it_is(model):
         return prepare(graph, *rest)
 
     backend.prepare = noted
-    subject = Subject(backend, material(model), 3, "fp32", Options(threads=1))
+    subject = Subject(backend, loaded(model), 3, "fp32", Options(threads=1))
     ReferenceSweep(subject, [named("plain")], lambda _: None, lambda text, _: said.append(text)).run()
     place = said.index("checking conv2 of way=plain")
     assert said[place + 1] == "conv2"
@@ -313,7 +313,7 @@ def test_a_configuration_that_takes_the_process_with_it_is_passed_over(model):
 def test_a_lost_device_ends_the_process_and_is_told_of_the_configuration(model):
     deeds = {named("plain"): (900_000, right), named("fatal"): (100_000, KernelError("illegal access"))}
     kept = []
-    subject = Subject(Doctored(deeds), material(model), 3, "fp32", Options(), lambda: True)
+    subject = Subject(Doctored(deeds), loaded(model), 3, "fp32", Options(), lambda: True)
     with pytest.raises(DeviceLost, match="way=fatal broke the device's context"):
         ReferenceSweep(subject, list(deeds), kept.append, lambda *_: None, None, QUICK()).run()
     assert kept[-1].of(named("fatal")).refused == "illegal access"
@@ -392,7 +392,7 @@ def test_a_lenient_answer_counts_and_shows_how_far_off_it_is(model, tuned, monke
     monkeypatch.setattr(
         engine.backends, "_found", lambda: {b.name: b for b in (doctored, *variants)} | {"ort-cpu": real}
     )
-    graph = material(model).graph
+    graph = loaded(model).graph
     sweep, _ = swept(model, doctored, list(deeds))
     ort_tuning.write("ort-cpu", graph, 3, "fp32", sweep)
     job = Job(models=(model,), backends=("off", "strict"), batches=(3,), dataset="random", budget_s=0.02)
@@ -405,7 +405,7 @@ def test_a_lenient_answer_counts_and_shows_how_far_off_it_is(model, tuned, monke
 
 
 def test_where_no_configuration_is_strict_that_is_said(model, tuned):
-    graph = material(model).graph
+    graph = loaded(model).graph
     sweep, _ = swept(model, Doctored({named("off"): (100_000, off)}), [named("off")])
     ort_tuning.write("ort-cpu", graph, 3, "fp32", sweep)
     strict = tuned[1]
@@ -461,7 +461,7 @@ def test_on_a_gpu_the_providers_options_are_swept(model, precision):
     found, _ = go(job)
     assert list(found) == ["ort-cuda", "ort-cuda-tuned", "ort-cuda-tuned-strict"]
     assert {one.disposition for one in found.values()} == {"ok"}
-    sweep = ort_tuning.read("ort-cuda", material(model).graph, 3, precision)
+    sweep = ort_tuning.read("ort-cuda", loaded(model).graph, 3, precision)
     assert len(sweep.tried) == 24
     assert sum(tried.first_ns is not None for tried in sweep.tried) >= 6
     assert all(tried.first_ns or tried.refused for tried in sweep.tried), "each was run, or says why not"

@@ -480,7 +480,7 @@ def job(tmp_path):
 
 def test_a_comparison_times_first_what_it_does_not_know(job, monkeypatch):
     monkeypatch.setattr(
-        "bench.measure.telling.QUIET_S", -1.0
+        "bench.measure.reporter.QUIET_S", -1.0
     )  # all that is said is heard, however quick the steps
     found, messages = go(job)
     assert not [m for m in messages if isinstance(m, CaseStarted) and m.stage == "tune"], (

@@ -12,7 +12,7 @@ from engine.graph import importer
 from kernels import registry
 from kernels.ops import OPS
 from models import catalogue, names
-from tests.rehearsal import material, reading, small
+from tests.rehearsal import fixtures, reading, small
 from tests.rehearsal.machine import OFFSCREEN, Machine
 from tests.rehearsal.steps import PYTHON, Expect, Step, Use
 
@@ -29,7 +29,7 @@ def default() -> Step:
 
 
 def steps(machine: Machine) -> list[Step]:
-    """Those beyond the documents, without the materials that they use."""
+    """Those beyond the documents, without the fixtures that they use."""
     return [
         *_models(machine),
         *_ladders(machine),
@@ -80,7 +80,7 @@ def _ladders(machine: Machine) -> list[Step]:
         words = ("ladder", op, *QUICK)
         uses: tuple[Use, ...] = ()
         if op not in there:
-            words += ("--model", f"{op}.onnx", "--batch", str(material.BATCH))
+            words += ("--model", f"{op}.onnx", "--batch", str(fixtures.BATCH))
             uses = (Use(f"a model with one {op}", f"{op}.onnx"),)
         found.append(_step(f"ladder {op}", "every operator's ladder", *words, uses=uses))
     return found
@@ -90,9 +90,9 @@ def _own_kernels(machine: Machine) -> list[Step]:
     group = "a kernel of one's own: right, wrong, faulting"
     found = []
     for made, rung, bad, fault in (
-        (material.KERNEL, "mine", "", ""),
-        (material.WRONG, "missing_bias", "incorrect", "bias"),
-        (material.CRASHING, "illegal", "crashed", ""),
+        (fixtures.KERNEL, "mine", "", ""),
+        (fixtures.WRONG, "missing_bias", "incorrect", "bias"),
+        (fixtures.CRASHING, "illegal", "crashed", ""),
     ):
         use, code = (Use(made, "kernels"),), (1,) if bad else (0,)
         own = ("--kernels", "kernels", "--rung")
@@ -159,7 +159,7 @@ def _precisions(machine: Machine) -> list[Step]:
 def _saved_runs() -> list[Step]:
     group = "what was measured, again"
     found = []
-    for kind in (material.COMPARISON, material.LADDER, material.PROFILE):
+    for kind in (fixtures.COMPARISON, fixtures.LADDER, fixtures.PROFILE):
         use = (Use(kind, "runs/one"),)
         for verb, words, made in (
             ("show", ("runs", "show", "runs/one"), ""),

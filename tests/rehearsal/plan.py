@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tests.rehearsal import beyond, documents, material, reading
+from tests.rehearsal import beyond, documents, fixtures, reading
 from tests.rehearsal.machine import Machine
 from tests.rehearsal.steps import Step
 
@@ -17,15 +17,15 @@ def plan(machine: Machine, first_ever: bool = False) -> list[Step]:
     told = [reading.step(command, machine) for command in documents.every()]
     typed = [step for step in told if step.command]
     steps = [beyond.default(), *_once(typed), *beyond.steps(machine)]
-    known = material.steps(machine)
-    named = dict.fromkeys(use.material for step in steps for use in step.uses)
+    known = fixtures.steps(machine)
+    named = dict.fromkeys(use.fixture for step in steps for use in step.uses)
     known += [made for name in named if (made := _model(name, machine)) is not None]
     return [*with_needs(steps, known), *(step for step in told if not step.command)]
 
 
 def _model(name: str, machine: Machine) -> Step | None:
     start = "a model with one "
-    return material.model_of(name.removeprefix(start), machine) if name.startswith(start) else None
+    return fixtures.model_of(name.removeprefix(start), machine) if name.startswith(start) else None
 
 
 def _once(steps: Iterable[Step]) -> list[Step]:
@@ -54,7 +54,7 @@ def with_needs(wanted: Sequence[Step], known: Iterable[Step]) -> list[Step]:
 
 def needs(step: Step) -> list[str]:
     """Names of the steps that must have been run before."""
-    return [use.material for use in step.uses] + ([step.after] if step.after else [])
+    return [use.fixture for use in step.uses] + ([step.after] if step.after else [])
 
 
 def part(steps: Sequence[Step], number: int, of: int) -> list[Step]:

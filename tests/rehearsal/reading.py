@@ -7,7 +7,7 @@ import re
 import shlex
 
 from models import names
-from tests.rehearsal import material
+from tests.rehearsal import fixtures
 from tests.rehearsal.documents import Command
 from tests.rehearsal.machine import Machine
 from tests.rehearsal.small import small
@@ -87,12 +87,12 @@ def _of_main(name: str, group: str, command: Command, text: str, machine: Machin
     uses: list[Use] = []
     filled = [_filled(words, index, uses) for index in range(len(words))]
     if filled[:2] == ["runs", "list"]:
-        uses.append(Use(material.COMPARISON, "runs/comparison"))
+        uses.append(Use(fixtures.COMPARISON, "runs/comparison"))
     run, change = small(filled)
     watch = ""
     codes: tuple[int, ...] = (0,)
     if "--watch" in run:
-        codes, watch = (130,), next(use.at for use in uses if use.material == material.KERNEL)
+        codes, watch = (130,), next(use.at for use in uses if use.fixture == fixtures.KERNEL)
         change = "; ".join(filter(None, [change, "a kernel is saved again, then Ctrl-C"]))
     if run and run[0] == "selfcheck":
         codes = (0, 1)  # of a few comparisons one in twenty may well differ
@@ -142,13 +142,13 @@ def _filled(words: list[str], index: int, uses: list[Use]) -> str:
     if words[:2] in (["runs", "copy"], ["runs", "thin"]) and index == 3:
         return "copied" if word == "TO" else word
     if before == "--kernels":
-        uses.append(Use(material.CUDA_KERNEL if "--compile" in words else material.KERNEL, word))
+        uses.append(Use(fixtures.CUDA_KERNEL if "--compile" in words else fixtures.KERNEL, word))
         return word
     if word.startswith("folder:"):
-        uses.append(Use(material.PHOTOS, word.removeprefix("folder:")))
+        uses.append(Use(fixtures.PHOTOS, word.removeprefix("folder:")))
         return word
     if word.endswith(".onnx"):
-        uses.append(Use(material.MODEL, word))
+        uses.append(Use(fixtures.MODEL, word))
         return word
     if word in RUN_WORDS or word.startswith("runs/") or (words[0] == "selfcheck" and before == "--resume"):
         at = f"{word.lower()}-{index}" if word in RUN_WORDS else word
@@ -164,12 +164,12 @@ def _filled(words: list[str], index: int, uses: list[Use]) -> str:
 def _kind(words: list[str], word: str, before: str) -> str:
     """Which of the runs stands for a run that is named."""
     if before == "--resume" and words[0] == "selfcheck":
-        return material.SELFCHECK
+        return fixtures.SELFCHECK
     if before == "--resume":
-        return material.BEGUN_LADDER if words[0] == "ladder" else material.BEGUN
+        return fixtures.BEGUN_LADDER if words[0] == "ladder" else fixtures.BEGUN
     if before == "--load" or "-profile-" in word or word == "FOLDER":
-        return material.PROFILE
-    return material.LADDER if "-ladder-" in word else material.COMPARISON
+        return fixtures.PROFILE
+    return fixtures.LADDER if "-ladder-" in word else fixtures.COMPARISON
 
 
 def skipped(words: list[str], machine: Machine) -> str:

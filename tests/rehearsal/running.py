@@ -18,8 +18,8 @@ from bench.results.store import LOG_FILE
 from kernels.cache import cache_dir
 from tests.rehearsal import checks
 from tests.rehearsal.content import ROOT
+from tests.rehearsal.fixtures import MADE
 from tests.rehearsal.machine import Machine
-from tests.rehearsal.material import MADE
 from tests.rehearsal.steps import PYTHON, Outcome, Step, Use
 
 STANDIN = ("-m", "tests.standin")  # runs a command of the program against a simulated GPU
@@ -51,14 +51,14 @@ class Runner:
         return all((folder / name).exists() for name in step.expect.made) and folder.is_dir()
 
     def run(self, step: Step, known: dict[str, Step]) -> Outcome:
-        """What came of it; known: the steps whose materials it may use. Raises Stopped."""
+        """What came of it; known: the steps whose fixtures it may use. Raises Stopped."""
         folder = self.folder_of(step)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         if step.fresh:
             shutil.rmtree(self.work / step.fresh, ignore_errors=True)
         for use in step.uses:
-            self._lay(use, known[use.material], folder)
+            self._lay(use, known[use.fixture], folder)
         began, started = time.time(), time.monotonic()
         code = self._process(step, folder)
         seconds = time.monotonic() - started

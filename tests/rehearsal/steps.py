@@ -13,9 +13,9 @@ WORK = re.compile(r"[^a-zA-Z0-9.]+")
 
 @dataclass(frozen=True)
 class Use:
-    """Something the rehearsal made before: `material` by its name, wanted at the path `at` of the step."""
+    """Something the rehearsal made before: `fixture` by its name, wanted at the path `at` of the step."""
 
-    material: str
+    fixture: str
     at: str
 
 

@@ -87,7 +87,7 @@ def test_what_the_rehearsal_does_not_know_is_said(text):
 
 def test_placeholders_stand_for_what_is_made_first():
     def uses(text: str) -> list[tuple[str, str]]:
-        return [(use.material, use.at) for use in reading.step(Command("p.md", 1, text), WITHOUT).uses]
+        return [(use.fixture, use.at) for use in reading.step(Command("p.md", 1, text), WITHOUT).uses]
 
     assert uses("python main.py compare net.onnx --dataset folder:pictures") == [
         ("a model file", "net.onnx"),

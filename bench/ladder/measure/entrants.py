@@ -253,7 +253,7 @@ def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:
     from bench.measure.contender import (
         Contender,  # with all that a comparison needs: a ladder mostly does without
     )
-    from bench.measure.material import Material
+    from bench.measure.loaded_model import LoadedModel
 
     engine = backends.get(ENGINES[job.device])
     backend = engine.reference if case.rung == REFERENCE else engine.name
@@ -270,9 +270,9 @@ def _contender(job: LadderJob, case: RungCase, progress: Progress) -> Contender:
         seed=job.seed,
         instances=job.instances,
     )
-    material = Material(job.model, asked, (job.batch,), progress)
+    loaded = LoadedModel(job.model, asked, (job.batch,), progress)
     whole = Case(model=job.model, backend=backend, precision=case.precision, batch=job.batch)
-    contender = Contender(whole, material, asked)
+    contender = Contender(whole, loaded, asked)
     try:
         contender.prepare()
     except BaseException:

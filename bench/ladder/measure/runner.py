@@ -29,8 +29,8 @@ from bench.ladder.records import (
 )
 from bench.measure import environment, limits, possible, unrest
 from bench.measure.outcomes import Incorrect, Restart, broke_device, is_bug, outcome, trace
+from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
-from bench.measure.telling import Telling
 from bench.measure.timing import Rules, Stopped, Timing, time_together
 from bench.results.messages import Done, Hello, Log, Progress
 from bench.results.records import Telemetry, Validity
@@ -54,8 +54,8 @@ class LadderRunner:
         self._stopped = stopped
         self._settled: set[str] = set()
         self._limits: Limits | None = None
-        telling = Telling(say, stopped)
-        self._progress, self._go_on = telling.progress, telling.go_on
+        reporter = Reporter(say, stopped)
+        self._progress, self._go_on = reporter.progress, reporter.go_on
 
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""

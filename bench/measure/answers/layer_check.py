@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from bench.measure.answers import layer_errors, layers
 from bench.measure.answers.layer_errors import Errors
-from bench.measure.material import ORACLE, Material
+from bench.measure.loaded_model import ORACLE, LoadedModel
 from bench.measure.outcomes import Incorrect
 from bench.results.records import Case, ErrorStats, Layer
 from engine import backends
@@ -26,9 +26,9 @@ class LayerCheck:
     """Of `case` on `backend`, prepared with `options`. warnings: what should be known of a case that is
     right: layers of a reference beyond its bound, layers that could not be looked at."""
 
-    def __init__(self, case: Case, backend: Backend, options: Options, material: Material) -> None:
+    def __init__(self, case: Case, backend: Backend, options: Options, loaded: LoadedModel) -> None:
         self._case, self._backend, self._options = case, backend, options
-        self._material = material
+        self._loaded = loaded
         self._isolated: dict[str, ErrorStats] | None = None
         self.warnings: list[str] = []
 
@@ -54,9 +54,9 @@ class LayerCheck:
         """The layers with the errors that were found before timing, without times."""
         if self._isolated is None:
             return ()
-        golden = self._material.golden()
+        golden = self._loaded.golden()
         return layers.measure(
-            self._material.graph,
+            self._loaded.graph,
             self._backend,
             self._case.precision,
             self._options,
@@ -68,8 +68,8 @@ class LayerCheck:
 
     def measured(self, session: Session, seconds: float) -> tuple[Layer, ...]:
         """Every layer's time at the case's batch, its errors, and their ratio to the reference's own."""
-        case, material = self._case, self._material
-        golden, graph = material.golden(), material.graph
+        case, loaded = self._case, self._loaded
+        golden, graph = loaded.golden(), loaded.graph
         if self._isolated is None:
             self._isolated = self._taken(None)
         reference = backends.get(self._backend.reference)
@@ -94,11 +94,11 @@ class LayerCheck:
     # ------------------------------------------------------------------------------------------- the inside
 
     def _taken(self, plan: Plan | None) -> dict[str, ErrorStats]:
-        case, material = self._case, self._material
-        at = (material.graph, self._backend, case.precision, self._options, material.golden())
+        case, loaded = self._case, self._loaded
+        at = (loaded.graph, self._backend, case.precision, self._options, loaded.golden())
         steps = () if plan is None else [step.nodes for step in plan.steps]
         refused: list[str] = []
-        found = layer_errors.isolated(*at, steps, material.tell, refused)
+        found = layer_errors.isolated(*at, steps, loaded.tell, refused)
         own = self._at_its_batch(plan)
         own = None if own is None else [*own, *refused]
         if own is None or own:
@@ -109,7 +109,7 @@ class LayerCheck:
 
     def _at_its_batch(self, plan: Plan | None) -> list[str] | None:
         """The nodes whose layers are also looked at at the case's own batch; None: all."""
-        if self._case.batch <= self._material.golden().images:
+        if self._case.batch <= self._loaded.golden().images:
             return []
         if plan is None:
             return None if self._options.ort is not None else []
@@ -119,11 +119,11 @@ class LayerCheck:
 
     def _unchecked(self) -> None:
         """Say which layers were not looked at, where the oracle knows them."""
-        material = self._material
-        golden = material.golden()
-        if self._isolated is None or material.judge != ORACLE:
+        loaded = self._loaded
+        golden = loaded.golden()
+        if self._isolated is None or loaded.judge != ORACLE:
             return
-        parts = [part for part in groups.groups(material.graph, golden.images) if part.flops]
+        parts = [part for part in groups.groups(loaded.graph, golden.images) if part.flops]
         missing = [part.nodes[0] for part in parts if part.output not in self._isolated]
         if missing:
             names = ", ".join(missing[:4]) + (", …" if len(missing) > 4 else "")

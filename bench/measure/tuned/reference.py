@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from bench.measure.answers import accuracy, oracle
-from bench.measure.material import ORACLE, Material
+from bench.measure.loaded_model import ORACLE, LoadedModel
 from bench.measure.timing import Rules, time_together, warm_up
 from bench.measure.tuned.layers import LayerChecks
 from bench.results.records import ErrorStats
@@ -49,7 +49,7 @@ class Subject:
     lost: whether the device is still there after a failure."""
 
     backend: Backend
-    material: Material
+    loaded: LoadedModel
     batch: int
     precision: str
     options: Options
@@ -57,7 +57,7 @@ class Subject:
 
     @property
     def words(self) -> str:
-        return f"{self.backend.name}, {self.material.graph.name}, {self.precision}, batch {self.batch}"
+        return f"{self.backend.name}, {self.loaded.graph.name}, {self.precision}, batch {self.batch}"
 
 
 class ReferenceSweep:
@@ -80,7 +80,7 @@ class ReferenceSweep:
         self._rules = rules or FINAL
         self._sweep = known or Sweep()
         self._layers = _checks(subject, progress)
-        self._placement = subject.material.placement(subject.batch, seed=0)
+        self._placement = subject.loaded.placement(subject.batch, seed=0)
 
     def run(self) -> Sweep:
         """The whole sweep, kept and returned. Raises DeviceLost, and what `progress` raises."""
@@ -221,7 +221,7 @@ class ReferenceSweep:
     def _prepared(self, configuration: Configuration) -> Session:
         subject = self._subject
         options = replace(subject.options, ort=configuration)
-        session = subject.backend.prepare(subject.material.graph, subject.batch, subject.precision, options)
+        session = subject.backend.prepare(subject.loaded.graph, subject.batch, subject.precision, options)
         try:
             session.bind(self._placement.inputs)
             session.run()
@@ -236,7 +236,7 @@ class ReferenceSweep:
         loosest bound is no answer."""
         session.run()
         session.synchronize()
-        return self._subject.material.check(session.fetch(), self._placement, accuracy.LOOSEST)
+        return self._subject.loaded.check(session.fetch(), self._placement, accuracy.LOOSEST)
 
     def _refuse(self, configuration: Configuration, reason: str) -> None:
         tried = self._sweep.of(configuration) or Tried(configuration=configuration)
@@ -262,16 +262,16 @@ class ReferenceSweep:
 
 def _checks(subject: Subject, progress: Callable[[str, float | None], None]) -> LayerChecks | None:
     """The checks of layers; None where another than the oracle had to judge, which has no inner tensors."""
-    material = subject.material
-    golden = material.golden()
-    if material.judge != ORACLE:
+    loaded = subject.loaded
+    golden = loaded.golden()
+    if loaded.judge != ORACLE:
         return None
     try:
-        golden = oracle.golden(material.graph, golden.inputs)
+        golden = oracle.golden(loaded.graph, golden.inputs)
     except (UnsupportedError, OutOfMemoryError):
         return None
     return LayerChecks(
-        graph=material.graph,
+        graph=loaded.graph,
         backend=subject.backend,
         batch=subject.batch,
         precision=subject.precision,

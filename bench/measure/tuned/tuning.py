@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from bench.measure.material import Material
+from bench.measure.loaded_model import LoadedModel
 from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
 from bench.measure.tuned.rungs import RungTuner, Untimed, wanted
 from bench.results.records import Case, Job
@@ -25,51 +25,51 @@ from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 Progress = Callable[[str, float | None], None]
 
 
-def options(backend: Backend, material: Material, job: Job) -> Options:
+def options(backend: Backend, loaded: LoadedModel, job: Job) -> Options:
     """What a case of this backend is prepared with."""
-    return replace(material.options_for(backend.device), tuned=job.tune != "none")
+    return replace(loaded.options_for(backend.device), tuned=job.tune != "none")
 
 
-def tune(case: Case, material: Material, job: Job, begin: Callable[[], None], progress: Progress) -> None:
+def tune(case: Case, loaded: LoadedModel, job: Job, begin: Callable[[], None], progress: Progress) -> None:
     """Measure what is not known yet; `begin` is called before, where there is something. Raises what the
     backend raises, tune_reference.DeviceLost, and what `progress` raises."""
     backend = backends.get(case.backend)
     if backend.unavailable() is not None:
         return
     if isinstance(backend, Variant):
-        if job.tune_reference and _lacks_sweep(case, backend, material.graph):
+        if job.tune_reference and _lacks_sweep(case, backend, loaded.graph):
             begin()
-            _sweep(case, backend, material, progress)
+            _sweep(case, backend, loaded, progress)
         return
     if job.tune not in ("all", backend.device) or backend.name != f"engine-{backend.device}":
         return
-    how = options(backend, material, job)
-    missing = wanted(material.graph, case.batch, backend.device, case.precision, how)
+    how = options(backend, loaded, job)
+    missing = wanted(loaded.graph, case.batch, backend.device, case.precision, how)
     if missing:
         begin()
         if backend.device == "cuda":
-            _compile_ahead(case, material, job, how, progress)
+            _compile_ahead(case, loaded, job, how, progress)
     for number, item in enumerate(missing):
         progress(f"a kernel for {item.node}, step {number + 1} of {len(missing)}", number / len(missing))
         _choose(item, case, backend, how, progress)
 
 
-def _compile_ahead(case: Case, material: Material, job: Job, how: Options, progress: Progress) -> None:
+def _compile_ahead(case: Case, loaded: LoadedModel, job: Job, how: Options, progress: Progress) -> None:
     """The kernels that this case and the model's other batch sizes will try, compiled side by side, once for
     each precision, before anything is timed: one after the other they take most of a first comparison."""
     gpu = cuda_driver.device()
-    if gpu is None or case.precision in material.compiled:
+    if gpu is None or case.precision in loaded.compiled:
         return
-    material.compiled.add(case.precision)
+    loaded.compiled.add(case.precision)
     tried = [
         (rung, launch.launch(item.params, rung).defines)
         for batch in {case.batch, *job.batches_of(case.model)}
-        for item in wanted(material.graph, batch, "cuda", case.precision, how)
+        for item in wanted(loaded.graph, batch, "cuda", case.precision, how)
         for rung in item.rungs
     ]
 
     def told(done: int, total: int) -> None:
-        progress(f"compiling kernels for {material.graph.name}: {done} of {total}", done / total)
+        progress(f"compiling kernels for {loaded.graph.name}: {done} of {total}", done / total)
 
     digits = "".join(map(str, gpu.capability))
     nvrtc.compile_ahead(tried, f"sm_{digits}", host.physical_cores(), told)
@@ -94,14 +94,14 @@ def _lacks_sweep(case: Case, backend: Variant, graph: Graph) -> bool:
     return known is None or not known.done
 
 
-def _sweep(case: Case, backend: Variant, material: Material, progress: Progress) -> None:
+def _sweep(case: Case, backend: Variant, loaded: LoadedModel, progress: Progress) -> None:
     plain = backends.get(backend.variant_of)
-    at = (plain.name, material.graph, case.batch, case.precision)
+    at = (plain.name, loaded.graph, case.batch, case.precision)
     lost = _lost if plain.device == "cuda" else _never
-    subject = Subject(plain, material, case.batch, case.precision, material.options, lost)
+    subject = Subject(plain, loaded, case.batch, case.precision, loaded.options, lost)
     ReferenceSweep(
         subject,
-        configurations(material.graph),
+        configurations(loaded.graph),
         lambda sweep: ort_tuning.write(*at, sweep),
         progress,
         ort_tuning.read(*at),

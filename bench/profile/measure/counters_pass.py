@@ -42,7 +42,7 @@ def main(folder: Path) -> int:
 
 def one_pass(start: ProfileStart) -> None:
     """Prepare the case of `start`, and run it once between the marks. Raises what `prepare` raises."""
-    from bench.measure.material import Material
+    from bench.measure.loaded_model import LoadedModel
     from bench.measure.timing import first_run
     from bench.measure.tuned import tuning
     from bench.profile.measure import runner as profile_runner
@@ -51,13 +51,13 @@ def one_pass(start: ProfileStart) -> None:
 
     job, case = start.job, start.cases[0]
     wanted = profile_runner.asked(job, case)
-    material = Material(job.model, wanted, (case.batch,), lambda text, fraction: None)
+    loaded = LoadedModel(job.model, wanted, (case.batch,), lambda text, fraction: None)
     backend = backends.get(case.backend)
-    options = replace(tuning.options(backend, material, wanted), cuda_graph=False)
+    options = replace(tuning.options(backend, loaded, wanted), cuda_graph=False)
     runtime = import_cupy().cuda.runtime
-    session = backend.prepare(material.graph, case.batch, case.precision, options)
+    session = backend.prepare(loaded.graph, case.batch, case.precision, options)
     try:
-        session.bind(profile_runner.batch_inputs(material, case.batch))
+        session.bind(profile_runner.batch_inputs(loaded, case.batch))
         first_run(session)
         runtime.profilerStart()
         session.run()

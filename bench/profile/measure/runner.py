@@ -15,10 +15,10 @@ from time import perf_counter_ns
 import numpy as np
 
 from bench.measure import environment, limits
-from bench.measure.material import Material
+from bench.measure.loaded_model import LoadedModel
 from bench.measure.outcomes import broke_device, is_bug, outcome, trace
+from bench.measure.reporter import Reporter
 from bench.measure.telemetry import Sampler
-from bench.measure.telling import Telling
 from bench.measure.timing import Rules, Stopped, first_run, time_together
 from bench.measure.tuned import tuning
 from bench.profile import event_files as profile_store
@@ -65,8 +65,8 @@ class ProfileRunner:
         self._folder = Path(start.folder) if start.folder else None
         self._say = say
         self._stopped = stopped
-        telling = Telling(say, stopped)
-        self._progress, self._go_on = telling.progress, telling.go_on
+        reporter = Reporter(say, stopped)
+        self._progress, self._go_on = reporter.progress, reporter.go_on
         self._origin = start.started_ns or entered_ns
         self._cold = ColdStart(self._origin, entered_ns, perf_counter_ns())
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -99,16 +99,16 @@ class ProfileRunner:
         cold = self._cold
         profile_session.load_libraries(backend)
         cold.until("libraries")
-        material = self._material(case)
-        inputs = batch_inputs(material, case.batch)
+        loaded = self._loaded(case)
+        inputs = batch_inputs(loaded, case.batch)
         cold.until("model and images")
         if backend.device == "cuda":
             peak.watch()
             cold.until("NVML")
             profile_session.start_device()
             cold.until("CUDA context")
-        options = tuning.options(backend, material, self._asked)
-        session = self._prepare_cold(backend, material, case, options)
+        options = tuning.options(backend, loaded, self._asked)
+        session = self._prepare_cold(backend, loaded, case, options)
         try:
             self._first_passes(session, inputs)
             cold.steady(passes(session, inputs, STEADY_S))
@@ -124,17 +124,17 @@ class ProfileRunner:
             session.close()
         self._go_on()
         if not plain_ns:
-            other = backends.prepared_within(backend, material.graph, case.batch, case.precision, profiled)
+            other = backends.prepared_within(backend, loaded.graph, case.batch, case.precision, profiled)
             try:
                 plain_ns = passes(other, inputs) if warm else first_passes(other, inputs, self._job.runs)
             finally:
                 other.close()
         self._go_on()
         self._say(ProfileStarted(case=case, stage="profile"))
-        recorded = profile_session.record(backend, material, case, profiled, inputs, self._job, self._origin)
+        recorded = profile_session.record(backend, loaded, case, profiled, inputs, self._job, self._origin)
         use = process_use(self._origin, peak.peak_nbytes)
         # Only now: what this imports to look at the machine is no part of what the case used.
-        self._say(ProfileLoaded(model=material.info()))
+        self._say(ProfileLoaded(model=loaded.info()))
         self._limits(backend.device)
         self._count(backend, case, recorded)
         file = ""
@@ -170,14 +170,14 @@ class ProfileRunner:
 
     # ------------------------------------------------------------------------------------------------ stages
 
-    def _material(self, case: Case) -> Material:
+    def _loaded(self, case: Case) -> LoadedModel:
         self._asked = asked(self._job, case)
-        return Material(self._job.model, self._asked, (case.batch,), self._progress)
+        return LoadedModel(self._job.model, self._asked, (case.batch,), self._progress)
 
-    def _prepare_cold(self, backend: Backend, material: Material, case: Case, options: Options) -> Session:
+    def _prepare_cold(self, backend: Backend, loaded: LoadedModel, case: Case, options: Options) -> Session:
         ort = profile_session.is_ort(backend)
         with observe.watching(observe.PREPARING.get("ort" if ort else case.backend, ())) as taken:
-            session = backends.prepared_within(backend, material.graph, case.batch, case.precision, options)
+            session = backends.prepared_within(backend, loaded.graph, case.batch, case.precision, options)
         self._cold.prepared(session.phases, taken, ort)
         return session
 
@@ -248,14 +248,14 @@ def asked(job: ProfileJob, case: Case) -> Job:
     )
 
 
-def batch_inputs(material: Material, batch: int) -> dict[str, np.ndarray]:
+def batch_inputs(loaded: LoadedModel, batch: int) -> dict[str, np.ndarray]:
     """A full batch of the job's images, or of random numbers where the model takes no images."""
-    if not material.takes_images:
-        golden = material.golden().inputs
+    if not loaded.takes_images:
+        golden = loaded.golden().inputs
         return {name: array[np.arange(batch) % len(array)] for name, array in golden.items()}
-    info = material.graph.inputs[0]
-    images = material.dataset(min(batch, IMAGES)).images
-    pixels = preprocess(images[: min(batch, IMAGES)], material.spec.preprocess, info.shape)
+    info = loaded.graph.inputs[0]
+    images = loaded.dataset(min(batch, IMAGES)).images
+    pixels = preprocess(images[: min(batch, IMAGES)], loaded.spec.preprocess, info.shape)
     return {info.name: np.ascontiguousarray(pixels[np.arange(batch) % len(pixels)])}
 
 

@@ -16,7 +16,7 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from bench.measure.material import Material
+from bench.measure.loaded_model import LoadedModel
 from bench.profile.measure import merge as profile_merge
 from bench.profile.measure.merge import Profiling, Readings
 from bench.profile.measure.process import thread_clock
@@ -65,7 +65,7 @@ def start_device() -> None:
 
 def record(
     backend: Backend,
-    material: Material,
+    loaded: LoadedModel,
     case: Case,
     options: Options,
     inputs: Mapping[str, np.ndarray],
@@ -74,7 +74,7 @@ def record(
 ) -> Profiling:
     """Profile a session of the case: `job.warm_up` passes, then `job.runs` that count. Raises what `prepare`
     and the passes raise; where the device's profiler cannot run, a note says so."""
-    taking = _Taking(backend, material.graph, case, inputs, job, origin_ns)
+    taking = _Taking(backend, loaded.graph, case, inputs, job, origin_ns)
     recorder = taking.recorder()
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
         profile = OrtProfile(Path(folder)) if is_ort(backend) else None

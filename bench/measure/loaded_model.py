@@ -41,7 +41,7 @@ FALLBACK = "ort-cpu"  # judges where the oracle can't, and stands in for a refer
 Progress = Callable[[str, float | None], None]
 
 
-class Material:
+class LoadedModel:
     """One model of a job. batches: the batch sizes it will run at. compared: backends of cases that are
     planned, beside those that the job means here. Raises KernelscopeError on loading."""
 
@@ -60,7 +60,7 @@ class Material:
         # A job that names no backend means all that can run here: their devices say what is one group of
         # nodes, and a group must be no smaller than a step of any of them.
         devices = sorted({backends.get(name).device for name in (*cases.backend_names(job), *compared)})
-        self.graph: Graph = replace(self._loaded(), devices=tuple(devices))
+        self.graph: Graph = replace(self._read_graph(), devices=tuple(devices))
         self._plain = Options(
             threads=job.threads,
             cuda_graph=job.cuda_graph,
@@ -80,7 +80,7 @@ class Material:
         self._reference: dict[tuple[str, int], tuple[str, Predictions | None]] = {}
         self._check_weights()
 
-    def _loaded(self) -> Graph:
+    def _read_graph(self) -> Graph:
         """The model's file; one that the user named may be anybody's, and is read within limits."""
         if self.spec.path is None:
             return importer.load(self.path)

@@ -11,7 +11,7 @@ from bench.results.messages import Progress
 QUIET_S = 0.2  # progress within a stage is told no more often
 
 
-class Telling:
+class Reporter:
     """`say` takes a Progress; `stopped` tells that the user wants no more."""
 
     def __init__(self, say: Callable[[Progress], None], stopped: Callable[[], bool]) -> None:

@@ -1,8 +1,8 @@
 """What commands are tried on: runs, kernels, models and images that the rehearsal makes first.
 
-A material is made by a step of its own, in that step's folder, under the name `made`; where a step uses it,
+A fixture is made by a step of its own, in that step's folder, under the name `made`; where a step uses it,
 it is copied to the path that the step's command names. Those that no command of the program makes come from
-`python -m tests.rehearsal.material NAME …`, which this module is too.
+`python -m tests.rehearsal.fixtures NAME …`, which this module is too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.rehearsal.steps import PYTHON, Expect, Step, Use
 MADE = "made"
 BATCH = 2  # of the models of one operator
 SMALL = ("--budget", "0.1", "--charts", "none", "--out", MADE)
-_OWN = (PYTHON, "-m", "tests.rehearsal.material")
+_OWN = (PYTHON, "-m", "tests.rehearsal.fixtures")
 
 SELFCHECK = "a check of a backend against itself"
 COMPARISON, BEGUN, LADDER, BEGUN_LADDER, PROFILE = (
@@ -43,7 +43,7 @@ RUNS = (COMPARISON, BEGUN, LADDER, BEGUN_LADDER, PROFILE)
 
 
 def steps(machine: Machine) -> list[Step]:
-    """The steps that make the materials, each named after what it makes."""
+    """The steps that make the fixtures, each named after what it makes."""
     main = (PYTHON, "main.py")
     shape = ("--shape", "2,2,9,9,3,3")
     made = {
@@ -216,7 +216,7 @@ def main(arguments: list[str]) -> None:
         case ["operator", op, device]:
             operator(op, device, made)
         case _:
-            raise SystemExit(f"no material is made by {' '.join(arguments)}")
+            raise SystemExit(f"no fixture is made by {' '.join(arguments)}")
 
 
 if __name__ == "__main__":

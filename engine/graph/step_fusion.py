@@ -21,7 +21,7 @@ _LONGEST = 320
 _PLAIN = 1  # the number of a ladder's plain kernel, which computes again for every window that holds a pixel
 
 
-def better_joined(device: str, options: Options, precision: str) -> Joins:
+def better_fused(device: str, options: Options, precision: str) -> Joins:
     """Where a device is better off with one step for two: where the best kernel for both takes them, for a
     lesser one would be slower than the two apart. Not where one of the two has rungs of the precision asked
     for and both together have none. A rung named for one of the nodes keeps them apart, unless it is one for
@@ -41,7 +41,7 @@ def better_joined(device: str, options: Options, precision: str) -> Joins:
     return joins
 
 
-def joined_on(devices: Collection[str]) -> Joins:
+def fused_on(devices: Collection[str]) -> Joins:
     """Where two operators are looked at as one on all of these devices, because one of them has one step for
     both: the same at every batch size."""
 
