@@ -15,7 +15,7 @@
   instances of it that take its rounds in turn (`bench.measure.instances`: how many there are, and that
   each gives what the first gives; `Job.instances`, 1 in records from before); `bench.measure.stopping`:
   when they have enough (the verdict is clear, the median known, more rounds would not help, the budget is
-  spent). `docs/trust.md`: how often intervals and verdicts are right, by `tests/bench/coverage`.
+  spent). `docs/trust.md`: how often intervals and verdicts are right, by `tests/bench/results/coverage`.
 - `bench.measure.answers.oracle`: `onnx.reference` in float64 with its known faults mended
   (`bench.measure.answers.oracle_ops`); golden tensors kept by content hash.
 - `bench.measure.answers.accuracy`: tensor errors and verdicts, top-k, agreement, layer-by-layer errors.

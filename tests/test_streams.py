@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import main
-from tests.bench.test_folders import run
+from tests.bench.kinds.test_folders import run
 
 MAIN = Path(main.__file__)
 SHOW = ["runs", "show", "run", "--format", "csv"]

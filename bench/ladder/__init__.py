@@ -12,8 +12,8 @@ worker.
   expected, got) and an error map; the small shapes are those of the operator's params. `diagnosis` names
   the mistake that explains every failing shape: one of `mistakes/` (one file an operator, found by its
   name: each mistake with the answer that it gives), or a factor, an amount, a rounding (`patterns`); where
-  none does, `places` says where it is wrong. `tests/judge`: mistakes planted, with what is said of them
-  (`python -m tests.judge.mistakes`), and right rungs, none of which may be accused (`… .honest`).
+  none does, `places` says where it is wrong. `tests/bench/judge`: mistakes planted, with what is said of them
+  (`python -m tests.bench.judge.mistakes`), and right rungs, none of which may be accused (`… .honest`).
 - `bench.ladder.records` (LadderJob, RungCase, RungMeasurement, Ladder, messages; reaches nothing but
   msgspec), `bench.ladder.plan` (what was typed → job and cases), `bench.ladder.measure.runner` (in the
   worker, `--ladder`; `entrants`: a case made ready to be timed), `bench.ladder.kind` (what a ladder is among

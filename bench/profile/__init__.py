@@ -21,7 +21,7 @@ process used is the case's alone.
 - While CUPTI records, a CUDA graph of 100 kernels took 1.8 ms longer by its events than its kernels' sum
   (14.06 ms, on an H200): such gaps in a profiled pass are the profiler's, which is why unprofiled passes
   stand beside it. Kernels' sums are held to the events of replays without the recorder, before and after,
-  to 3 % (`tests.bench.test_profile_gpu`).
+  to 3 % (`tests.bench.profile.test_gpu`).
 - `profile --counters`: `bench.profile.measure.counters_run` has `bench.profile.measure.ncu` start `python
   -m bench.profile.measure.counters_pass` under Nsight Compute's `ncu`, one pass of plain launches between
   cudaProfilerStart and cudaProfilerStop; `bench.profile.measure.counters` brings its table to the

@@ -10,8 +10,8 @@ random effects, where the error of the grand mean is the mean square of the high
 freedom (H. Scheffé, "The Analysis of Variance", 1959, chapter 7): exact where the levels are balanced, it
 needs neither variance components nor Satterthwaite's approximate degrees of freedom.
 
-What else was tried, in the simulation that docs/trust.md reports (`python -m tests.bench.coverage`): a
-bootstrap that resamples rounds and then samples within them counts the samples' variance twice and is too
+What else was tried, in the simulation that docs/trust.md reports (`python -m tests.bench.results.coverage`):
+a bootstrap that resamples rounds and then samples within them counts the samples' variance twice and is too
 narrow with few rounds, both as A. C. Davison and D. V. Hinkley derive ("Bootstrap Methods and their
 Application", 1997, section 3.8), and its hull with Student's t is too wide for both. The jackknife of the
 median of all by rounds holds 83 to 94 of 100 where it says 95.

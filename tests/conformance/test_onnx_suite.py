@@ -10,8 +10,8 @@ import pytest
 from engine.backend import Backend
 from engine.graph.importer import from_proto
 from kernels.errors import KernelscopeError
-from tests.backends.shared import EVERY_BACKEND, answers, usable
 from tests.conformance.onnx_suite import Case, cases
+from tests.engine.backends.shared import EVERY_BACKEND, answers, usable
 
 # Pattern of test names → why they are refused. Whatever matches has to be refused, in words.
 EVERYWHERE = {

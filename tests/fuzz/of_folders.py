@@ -37,7 +37,7 @@ from bench.results.rows import in_order, rows
 from bench.show import draw, report, tables, terminal_tables
 from bench.show import table as shown_table
 from bench.show.table import to_csv, to_json, to_markdown
-from tests.bench import test_folders
+from tests.bench.kinds import test_folders
 from tests.fuzz import changes
 from tests.fuzz.ours import ours
 

@@ -14,9 +14,9 @@ import onnx
 from engine.graph.groups import groups
 from engine.graph.importer import load
 from engine.graph.planner import plan
-from tests.backends.nets import small_net
+from tests.engine.backends.nets import small_net
+from tests.engine.graph.test_bad_models import RELU, nested, twice, with_functions
 from tests.engine.harness import make_model
-from tests.engine.test_bad_models import RELU, nested, twice, with_functions
 from tests.fuzz import changes
 from tests.fuzz.nets import SHAPED, SMALL_CONSTANTS
 from tests.fuzz.ours import ours

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QWidget
 from bench.comparison.kind import KIND as COMPARISON
 from gui.sessions.library import Library
 from gui.shell.hint import FirstStart
+from tests.gui.pages.test_runs_page import settle
 from tests.gui.recorded import RECORDED
-from tests.gui.test_runs_page import settle
 
 
 @pytest.fixture

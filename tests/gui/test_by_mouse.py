@@ -16,8 +16,8 @@ from gui.sessions.export_actions import FORMATS, ExportActions
 from gui.sessions.library import Library
 from gui.shell.machine_strip import gpu_reading
 from tests.gui.mouse import move
+from tests.gui.pages.test_runs_page import settle
 from tests.gui.recorded import RECORDED
-from tests.gui.test_runs_page import settle
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 

@@ -2,7 +2,7 @@
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Job
-from tests.gui.test_shell_session import dispositions
+from tests.gui.sessions.test_session import dispositions
 from tests.standin import environment
 
 BACKENDS = ("engine-cpu", "engine-cuda", "ort-cpu", "ort-cuda")

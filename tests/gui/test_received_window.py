@@ -16,10 +16,10 @@ from bench.questions import confined
 from bench.results.records import Job
 from gui.shell.main_window import TRUST
 from gui.widgets.labels import Elided, as_tip
-from tests.bench import received
-from tests.bench.test_received_models import make_vast
-from tests.gui.test_shell_session import JOB
-from tests.ladder.test_ladder import example
+from tests.bench.ladder.test_ladder import example
+from tests.bench.questions.test_received_models import make_vast
+from tests.bench.results import received
+from tests.gui.sessions.test_session import JOB
 
 
 @pytest.fixture

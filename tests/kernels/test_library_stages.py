@@ -15,7 +15,7 @@ from kernels.errors import KernelError
 from kernels.launch import Product, Stage, launch, library, spectral
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
-from tests.backends import nets
+from tests.engine.backends import nets
 from tests.kernels import cuda_cases, interpreted
 from tests.kernels.cuda_device import Device
 

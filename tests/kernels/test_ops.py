@@ -13,7 +13,7 @@ from bench.measure.answers import nodes
 from kernels import ops, registry
 from kernels.ops import OPS, Params
 from kernels.ops.gemm import Gemm
-from tests.judge.planting import TIMED
+from tests.bench.judge.planting import TIMED
 
 # A record with each facet of its own; any of them may be left out.
 FACETS = {

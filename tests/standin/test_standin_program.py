@@ -16,7 +16,7 @@ from bench.ladder.kind import KIND as LADDER
 from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
 from bench.run import defaults
-from tests.ladder.test_judge import PLANTED
+from tests.bench.ladder.test_judge import PLANTED
 from tests.standin.conftest import ROOT, Machine, told
 
 BACKENDS = ("engine-cpu", "engine-cuda", "ort-cpu", "ort-cuda")

@@ -1,0 +1,210 @@
+"""Mistakes of normalisation, of single values, and of what is moved or converted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernels.ops.binary import Binary
+from kernels.ops.cast import Cast
+from kernels.ops.pad import Pad
+from kernels.ops.softmax import Softmax
+from kernels.ops.unary import Unary
+from tests.bench.judge import right
+from tests.bench.judge.planting import TIMED, answers
+
+Array = np.ndarray
+
+
+def _lrn(name: str, wrong: Any, *says: str) -> None:
+    answers("lrn", name, wrong, *says)
+
+
+_lrn(
+    "lrn: alpha not divided",
+    lambda p, x: right.lrn(x, p.size, p.alpha, p.beta, p.bias),
+    "alpha is not divided",
+)
+_lrn(
+    "lrn: bias left out",
+    lambda p, x: right.lrn(x, p.size, p.alpha / p.size, p.beta, 0),
+    "bias is missing|bias .*0",
+)
+_lrn(
+    "lrn: beta ignored",
+    lambda p, x: right.lrn(x, p.size, p.alpha / p.size, 1, p.bias),
+    "beta is (ignored|taken)",
+)
+_lrn(
+    "lrn: sum not squared",
+    lambda p, x: right.lrn(x, p.size, p.alpha / p.size, p.beta, p.bias, squares=np.abs(x)),
+    "square",
+)
+_lrn(
+    "lrn: sum too narrow",
+    lambda p, x: right.lrn(x, max(1, p.size - 1), p.alpha / p.size, p.beta, p.bias, before=(p.size - 1) // 2),
+    "last channel",
+)
+_lrn(
+    "lrn: channels to one side",
+    lambda p, x: right.lrn(x, p.size, p.alpha / p.size, p.beta, p.bias, before=p.size - 1),
+    "channels .*before|side",
+)
+_lrn(
+    "lrn: even sums lean the other way",
+    lambda p, x: right.lrn(x, p.size, p.alpha / p.size, p.beta, p.bias, before=p.size // 2),
+    "lean|even",
+)
+_lrn("lrn: multiplied", lambda p, x: right.lrn(x, p.size, p.alpha / p.size, -p.beta, p.bias), "multipl")
+_lrn("lrn: copied", lambda p, x: x, "unchanged")
+
+
+def _soft(name: str, wrong: Any, *says: str, params: Any = None) -> None:
+    answers("softmax", name, wrong, *says, params=params)
+
+
+def _naive(p: Softmax, x: Array) -> Array:
+    with np.errstate(all="ignore"):
+        powers = np.exp(x)
+        y = powers / powers.sum(axis=1, keepdims=True)
+        return np.log(y) if p.log else y
+
+
+def _short(p: Softmax, x: Array) -> Array:
+    moved = x - x.max(axis=1, keepdims=True)
+    total = np.exp(moved)[:, : max(1, p.axis - 1)].sum(axis=1, keepdims=True)
+    return moved - np.log(total) if p.log else np.exp(moved) / total
+
+
+_soft("softmax: over the inner axis", lambda p, x: right.softmax(x, 2, p.log), "axis")
+_soft("softmax: over the outer axis", lambda p, x: right.softmax(x, 0, p.log), "axis")
+_soft(
+    "softmax: over all",
+    lambda p, x: right.softmax(x.reshape(1, -1), 1, p.log).reshape(x.shape),
+    "axis|over all",
+)
+_soft(
+    "softmax: not normalised",
+    lambda p, x: x - x.max(axis=1, keepdims=True) if p.log else np.exp(x - x.max(axis=1, keepdims=True)),
+    "not divided",
+)
+_soft(
+    "softmax: logarithm left out",
+    lambda p, x: right.softmax(x),
+    "logarithm",
+    params=Softmax(3, 10, 4, log=True),
+)
+_soft("softmax: logarithm too many", lambda p, x: right.softmax(x, 1, True), "logarithm")
+_soft("softmax: maximum not subtracted", _naive, "NaN|infinity")
+_soft("softmax: last element left out of the sum", _short, "last element is left out")
+
+answers("unary", "unary: sigmoid for tanh", lambda p, x: right.UNARY["sigmoid"](x), "sigmoid")
+answers("unary", "unary: relu that lets all through", lambda p, x: x, "unchanged", params=Unary("relu", 100))
+answers(
+    "unary",
+    "unary: relu of the other sign",
+    lambda p, x: np.minimum(x, 0),
+    "minimum|positive",
+    params=Unary("relu", 100),
+)
+answers("unary", "unary: tanh of twice", lambda p, x: np.tanh(2 * x), "2 ")
+answers("unary", "unary: tanh by its series", lambda p, x: x - x**3 / 3)
+answers(
+    "unary",
+    "unary: sigmoid that overflows",
+    lambda p, x: np.exp(x) / (1 + np.exp(x)),
+    "NaN",
+    params=Unary("sigmoid", 100),
+)
+answers(
+    "unary",
+    "unary: elements beyond the last whole four zeros",
+    lambda p, x: np.tanh(x) * (np.arange(p.size) < p.size // 4 * 4),
+    "elements beyond the last whole 4",
+)
+answers("unary", "unary: in half precision", lambda p, x: np.tanh(x).astype(np.float16), "half precision")
+answers("binary", "binary: operands swapped", lambda p, a, b: right.act(p, b - a), "operands .*swapped|sign")
+answers("binary", "binary: sum for the difference", lambda p, a, b: right.act(p, a + b), r"\badd")
+answers(
+    "binary",
+    "binary: product for the quotient",
+    lambda p, a, b: right.act(p, a * b),
+    r"\bmul",
+    params=Binary("div", (3, 4, 5), (20, 5, 1), (0, 1, 0)),
+)
+answers(
+    "binary",
+    "binary: activation left out",
+    lambda p, a, b: a - b,
+    "activation is missing",
+    params=replace(TIMED["binary"], activation="relu"),
+)
+answers(
+    "binary",
+    "binary: second operand not repeated",
+    lambda p, a, b: right.act(p, a - np.resize(b.reshape(-1), p.shape)),
+    "broadcast|second operand",
+)
+answers(
+    "binary",
+    "binary: first element of the second operand for all",
+    lambda p, a, b: right.act(p, a - b.reshape(-1)[0]),
+    "first element",
+)
+
+answers(
+    "transpose",
+    "transpose: inverse",
+    lambda p, x: x.transpose(np.argsort(p.perm)).reshape(np.array(p.shape)[list(p.perm)]),
+    "inverse|the other way",
+)
+answers(
+    "transpose", "transpose: copied", lambda p, x: x.reshape(np.array(p.shape)[list(p.perm)]), "unchanged"
+)
+answers(
+    "transpose",
+    "transpose: axes reversed",
+    lambda p, x: x.T.reshape(np.array(p.shape)[list(p.perm)]),
+    "reverse",
+)
+answers("transpose", "transpose: negated", lambda p, x: -x.transpose(p.perm), "sign")
+answers(
+    "pad",
+    "pad: zeros for the value",
+    lambda p, x: right.pads(p, x, constant_values=0),
+    "value is ignored|zeros",
+)
+answers("pad", "pad: beginning and end swapped", lambda p, x: right.pads(p, x, p.end, p.begin), "swapped")
+answers("pad", "pad: edge for the constant", lambda p, x: right.pads(p, x, mode="edge"), "edge")
+answers(
+    "pad",
+    "pad: reflected for the edge",
+    lambda p, x: right.pads(p, x, mode="reflect"),
+    "reflect",
+    params=Pad((5, 7), (0, 2), (1, 1), mode="edge"),
+)
+answers(
+    "pad",
+    "pad: edge for the reflection",
+    lambda p, x: right.pads(p, x, mode="edge"),
+    "edge",
+    params=Pad((5, 7), (0, 2), (1, 1), mode="reflect"),
+)
+answers(
+    "pad",
+    "pad: reflection with the edge twice",
+    lambda p, x: right.pads(p, x, mode="symmetric"),
+    "twice|symmetric",
+    params=Pad((5, 7), (0, 2), (1, 1), mode="reflect"),
+)
+answers("cast", "cast: rounded", lambda p, x: np.rint(x), "round")
+answers("cast", "cast: rounded down", lambda p, x: np.floor(x), "down|floor")
+answers(
+    "cast",
+    "cast: Booleans of what is positive",
+    lambda p, x: x > 0,
+    "positive",
+    params=Cast(100, "float32", "bool"),
+)

@@ -1,0 +1,92 @@
+"""What the judge says of planted mistakes is true, and mostly names them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.judge import diagnosis, suite
+from bench.judge.mistakes import common, of
+from bench.judge.samples import draw
+from kernels import registry
+from kernels.ops import OPS
+from tests.bench.judge import mistakes, planting
+from tests.bench.judge.planting import TIMED
+
+NAMED = 0.9
+
+
+@pytest.fixture(scope="module")
+def found() -> list[tuple[planting.Planted, mistakes.Finding | None, str]]:
+    return list(mistakes.table())
+
+
+def test_no_planted_mistake_is_missed_or_misnamed_and_nine_of_ten_are_named(found: list) -> None:
+    assert len(found) >= 80
+    assert {mistake.op for mistake, _, _ in found} == set(OPS)
+    assert [(mistake.name, finding) for mistake, finding, word in found if word in ("false", "missed")] == []
+    assert sum(word == "true" for _, _, word in found) >= NAMED * len(found)
+
+
+def test_a_finding_is_one_sentence(found: list) -> None:
+    for _, finding, _ in found:
+        reason = finding.reason
+        assert "\n" not in reason
+        assert ". " not in reason
+        assert not reason.endswith((".", ";", " "))
+        assert len(reason) < 400, reason
+
+
+def test_what_nobody_could_name_is_placed(found: list) -> None:
+    """How many shapes, by how much, how many elements, and which is the first."""
+    nameless = [(m, f) for m, f, word in found if word == "none"]
+    assert nameless
+    for mistake, finding in nameless:
+        assert not mistake.says, mistake.name
+        assert "shapes tried, by a relative L2 error of up to " in finding.reason
+        assert " elements are wrong, first (" in finding.reason
+        assert finding.index
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_no_mistake_explains_a_right_answer(op: str) -> None:
+    """Nearly every mistake gives another answer than the right one on some shape that is tried."""
+    random = np.random.default_rng(1)
+    rung = registry.find("cpu", op, 1)
+    told: set[str] = set()
+    every: set[str] = set()
+    for shape in suite.small_shapes(rung, TIMED[op]):
+        sample = draw(shape.params, random)
+        case = diagnosis.case(shape.params, sample, None, "fp32")
+        for fault, words, answer in case.mistakes():
+            every.add(words)
+            with np.errstate(all="ignore"):
+                if case.differs(np.asarray(answer(), np.float64).reshape(case.expected.shape), fault).any():
+                    told.add(words)
+    assert len(every) > 5
+    # Those that come to the same here: there is nothing of the kind in any of the shapes.
+    assert len(every - told) <= len(every) / 4, sorted(every - told)
+
+
+def test_a_mistake_on_one_shape_alone_is_not_said_of_all(tmp_path: Path) -> None:
+    """The bias left out of batches alone: said of where it is wrong, not of every shape with a bias."""
+    finding = mistakes.found(planting.APART["conv: bias left out of batches"], tmp_path)
+    assert finding is not None
+    assert finding.reason.startswith("where it is wrong, the bias is missing;")
+
+
+def test_two_mistakes_at_once_are_not_told_as_one(tmp_path: Path) -> None:
+    """Images of one batch get a sign, others lose their bias: neither explains all, and neither is told."""
+    finding = mistakes.found(planting.APART["conv: two at once"], tmp_path)
+    assert finding is not None
+    assert finding.fault in mistakes.NAMELESS, finding.reason
+
+
+def test_every_operator_has_its_mistakes() -> None:
+    random = np.random.default_rng(2)
+    for op, p in TIMED.items():
+        sample = draw(p, random)
+        assert len(list(of(p, sample.inputs))) >= 3, op
+        assert list(common.mistakes(p, sample.inputs, sample.expected))

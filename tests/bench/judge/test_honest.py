@@ -1,0 +1,49 @@
+"""The judge accuses no rung that is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bench import judge
+from bench.judge import comparison, samples
+from kernels import registry
+from kernels.ops import OPS
+from kernels.ops.conv import Conv
+from tests.bench.judge.honest import judged
+
+COUNT = 4 * sum(len(registry.rungs("cpu", op)) for op in OPS)  # so that a further rung takes none from others
+
+
+def test_no_right_rung_is_accused_on_shapes_drawn_anew() -> None:
+    found = list(judged(COUNT))
+    assert [(one.rung.label, one.seed, one.params, one.said) for one in found if one.said] == []
+    every = {rung for op in OPS for rung in registry.rungs("cpu", op)}
+    assert {one.rung for one in found} == every
+    convs = [one.params for one in found if isinstance(one.params, Conv)]
+    for name in ("stride_h", "dilation_h", "group", "n", "pad_top"):
+        assert len({getattr(p, name) for p in convs}) > 1, name
+
+
+ONE = Conv(n=1, c=1, h=3, w=3, m=1, kh=3, kw=3, out_h=1, out_w=1)
+
+
+def test_a_sum_whose_terms_cancel_is_held_against_what_such_sums_are() -> None:
+    """One element near 0, of terms near 1: Winograd's rounding is then above 1e-5 of it."""
+    winograd = next(rung for rung in registry.rungs("cpu", "conv") if rung.name == "winograd")
+    with judge.examine(winograd, ONE, "fp32", seed=9) as trial:
+        assert trial.checks
+
+
+@pytest.mark.parametrize("off", [3e-5, np.nan])
+def test_an_error_beside_a_sum_whose_terms_cancel_is_still_one(off: float) -> None:
+    image, weights = (np.ones((1, 1, 3, 3), np.float32) for _ in range(2))
+    weights[..., 0] = -1
+    weights[..., 1] = 0  # the terms add up to 0
+    sample = samples.Sample(
+        ONE, (image, weights), np.zeros((1, 1, 1, 1)), typical=samples.typical(ONE, (image, weights))
+    )
+    assert sample.typical == pytest.approx(np.sqrt(6))
+    right, wrong = (np.full((1, 1, 1, 1), value, np.float32) for value in (1e-5, off * np.sqrt(6)))
+    assert comparison.compare(right, sample, "fp32").stats.ok
+    assert not comparison.compare(wrong, sample, "fp32").stats.ok

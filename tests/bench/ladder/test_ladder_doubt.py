@@ -1,0 +1,113 @@
+"""A ladder's figures bear what speaks against them: their own warnings, those of the reference and of the
+rung below, and that there is one sample alone, of which nothing is said to be the fastest."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import msgspec
+from rich.console import Console
+
+from bench.charts import ladder as ladder_charts
+from bench.ladder.records import RungMeasurement
+from bench.ladder.show import report_tables, story, tables
+from bench.ladder.show.rows import RungRow, rows
+from bench.results import doubt
+from bench.results.records import Validity
+from bench.show.table import to_csv
+from tests.bench.ladder.test_ladder import example, measured
+
+HELD_BACK = "the GPU was held back: by its temperature"
+
+
+def warned(measurement: RungMeasurement) -> RungMeasurement:
+    return msgspec.structs.replace(measurement, validity=Validity(warnings=(HELD_BACK,)))
+
+
+def alone(measurement: RungMeasurement) -> RungMeasurement:
+    return msgspec.structs.replace(measurement, samples_ns=measurement.samples_ns[:1], rounds=(0,))
+
+
+def changed(name: str, how: object) -> list[RungRow]:
+    assert callable(how)
+    ladder, found = example()
+    return rows(ladder, [how(m) if m.case.rung == name else m for m in found])
+
+
+def lines(found: list[RungRow]) -> dict[str, str]:
+    """The terminal's table, by the first two words of its lines."""
+    out = io.StringIO()
+    Console(file=out, width=160, highlight=False).print(tables.terminal(example()[0], found))
+    return {" ".join(line.split()[:2]): line for line in out.getvalue().splitlines() if line.strip()}
+
+
+def test_a_reference_s_warning_marks_what_is_held_against_it_and_no_time_but_its_own() -> None:
+    found = changed("reference", warned)
+    for row in found:
+        if row.time and not row.case.is_reference:
+            assert row.doubts == row.gain_doubts == ()
+            assert row.speedup_doubts == (f"{HELD_BACK} (of the reference)",)
+    shown = lines(found)
+    assert shown["02 better"].count("!") == 1
+    assert "× !" in shown["02 better"]
+    assert "ms !" in shown["reference ok"]
+    assert any(doubt.MEANING.startswith(start) for start in shown)
+    for item in csv.DictReader(io.StringIO(to_csv(tables.table(found)))):
+        timed = item["median_s"] != ""
+        assert (item["doubtful"] == "True") == timed == (HELD_BACK in item["warnings"])
+    assert "× !" in report_tables.table(found)
+    ladder, _ = example()
+    chart = ladder_charts.speed(ladder, found)
+    assert f"the time of {ladder.reference} is doubtful: the GPU was held back." in chart.finding
+    assert chart.panels[0].baselines[0].label.endswith(doubt.MARK)
+    assert any(HELD_BACK in note for note in chart.notes)
+
+
+def test_the_rung_below_s_warning_marks_the_gain_alone() -> None:
+    found = {row.name: row for row in changed("naive", warned)}
+    better = found["better"]
+    assert better.doubts == better.speedup_doubts == ()
+    assert better.gain_doubts == (f"{HELD_BACK} (of naive)",)
+    ladder, _ = example()
+    assert "; to be doubted: the GPU was held back" in story.sentence(ladder, better, list(found.values()))
+    roof = ladder_charts.roofline(ladder, list(found.values()))
+    assert roof is not None
+    points = {s.label: s.points[0] for s in roof.panels[0].series if s.marker}
+    assert [label for label, point in points.items() if point.doubts] == ["01 naive"]
+    assert "is doubtful" in roof.finding
+    bars = ladder_charts.speed(ladder, list(found.values())).panels[0].bars
+    assert [bar.total.endswith(doubt.MARK) for bar in bars] == [True, False, False, False, False]
+
+
+def test_one_sample_is_never_the_fastest_and_has_no_interval() -> None:
+    found = changed("mine", alone)  # the fastest of all, by far
+    ladder, _ = example()
+    said = ladder_charts.finding(ladder, found)
+    assert said.startswith("better is the fastest")
+    assert said.endswith("; 1 timed by one sample alone is left out.")
+    mine = next(row for row in found if row.name == "mine")
+    assert mine.time is not None
+    assert not mine.time.known
+    assert "%" not in lines(found)["90 mine"].partition("ms")[2].partition("!")[2][:8]
+    item = next(i for i in csv.DictReader(io.StringIO(to_csv(tables.table(found)))) if i["rung"] == "mine")
+    assert (item["low_s"], item["high_s"], item["speedup_low"], item["gain_high"]) == ("", "", "", "")
+    assert item["doubtful"] == "True"
+    sentence = story.sentence(ladder, mine, found)
+    assert " to " not in sentence.partition("its speed")[0]
+    reference = next(row for row in found if row.case.is_reference)
+    assert "mine" not in story.reference(ladder, reference, found)
+
+
+def test_a_reference_of_one_sample_gives_no_speed_up_in_the_headline() -> None:
+    ladder, _ = example()
+    assert "the speed of" in ladder_charts.finding(ladder, changed("nothing", alone))
+    assert "the speed of" not in ladder_charts.finding(ladder, changed("reference", alone))
+    every = [alone(m) if m.samples_ns else m for m in example()[1]]
+    assert ladder_charts.finding(ladder, rows(ladder, every)).startswith("No rung was timed by more than one")
+
+
+def test_a_ladder_without_doubts_has_no_mark() -> None:
+    found = changed("nothing", warned)
+    assert not any("!" in line for line in lines(found).values())
+    assert measured("naive", 1, 8e6).validity.warnings == ()

@@ -1,0 +1,191 @@
+"""A rung is timed in several instances, each at addresses of its own and each checked: what one of them does
+otherwise is found, and what they differ by is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.judge import Trial
+from bench.ladder import plan as ladder_plan
+from bench.ladder.kind import KIND as LADDER
+from bench.ladder.measure import entrants
+from bench.ladder.measure.runner import LadderRunner
+from bench.ladder.records import LadderJob, LadderStart, RungMeasured, RungMeasurement
+from bench.ladder.show.rows import rows
+from bench.measure import instances
+from bench.run.bounds import INSTANCES
+from kernels.errors import InputError, OutOfMemoryError
+from models.names import DEFAULT_MODEL
+from tests.bench.ladder.test_judge import CONV
+from tests.bench.ladder.test_ladder import write
+
+# Of samples, that each instance may have a round on a machine that does something else meanwhile.
+ENOUGH_S = 0.6
+
+# Each needs to know the full-size shape, for the judge opens many sessions of small ones.
+START = f"""from tests.bench.ladder.planted._direct import convolve, finish, shaped
+
+FULL = ({CONV.n}, {CONV.h}, {CONV.w})
+KEPT = {{}}
+
+
+def made(p, inputs, output, wrong=lambda passes, y: None):
+    x, weight, bias = shaped(p, inputs)
+    y = output.reshape(p.n, p.m, p.out_h, p.out_w)
+    passes = [0]
+
+    def run():
+        passes[0] += 1
+        y[...] = convolve(p, x, weight, bias)
+        finish(p, output)
+        wrong(passes[0], y)
+
+    return run
+
+"""
+RIGHT = START + "\ndef bind(p, inputs, output, workspace):\n    return made(p, inputs, output)\n"
+# What is kept holds the places of the first session; the second one's output is never written.
+BY_POINTER = (
+    START
+    + """
+def bind(p, inputs, output, workspace):
+    if (p.n, p.h, p.w) != FULL:
+        return made(p, inputs, output)
+    if p not in KEPT:
+        KEPT[p] = made(p, inputs, output)
+    return KEPT[p]
+"""
+)
+# The second session is right while it is checked, and later leaves an image out.
+TIRES = (
+    START
+    + """
+def tired(passes, y):
+    if passes > 6:
+        y[0] = 0
+
+
+def bind(p, inputs, output, workspace):
+    if (p.n, p.h, p.w) != FULL:
+        return made(p, inputs, output)
+    KEPT["sessions"] = KEPT.get("sessions", 0) + 1
+    return made(p, inputs, output, tired if KEPT["sessions"] == 2 else lambda passes, y: None)
+"""
+)
+
+
+@pytest.fixture(autouse=True)
+def _places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.setattr("bench.measure.instances.MOST", 1)  # as many as are asked for
+
+
+def job_of(tmp_path: Path, body: str, **fields: object) -> LadderJob:
+    write(tmp_path, 90, "mine", body)
+    made = {"rungs": ("mine",), "kernel_dirs": (str(tmp_path),), "instances": 2} | fields
+    return ladder_plan.job_of(CONV, "cpu", budget_s=ENOUGH_S, threads=1, quick=True, **made)
+
+
+def climb(job: LadderJob) -> dict[str, RungMeasurement]:
+    messages: list[object] = []
+    start = LadderStart(job=job, cases=ladder_plan.plan(job).cases)
+    LadderRunner(start, messages.append, lambda: False).run()
+    return {m.measurement.case.key: m.measurement for m in messages if isinstance(m, RungMeasured)}
+
+
+def test_a_rung_and_the_reference_take_their_rounds_by_several_sessions(tmp_path: Path) -> None:
+    job = job_of(tmp_path, RIGHT, instances=3)
+    found = climb(job)
+    for one in found.values():
+        assert one.disposition == "ok", one.reason
+        assert set(one.instances) == {0, 1, 2}
+        assert len(one.instances) == len(one.rounds)
+    plain = {
+        name: msgspec.structs.replace(one, instances=tuple(i % 3 for i in range(len(one.rounds))))
+        for name, one in found.items()
+    }
+    mine = {row.name: row for row in rows(ladder_plan.plan(job), list(plain.values()))}["mine"]
+    alone = [msgspec.structs.replace(one, instances=()) for one in plain.values()]
+    other = {row.name: row for row in rows(ladder_plan.plan(job), alone)}["mine"]
+    assert mine.time is not None
+    assert other.time is not None
+    assert mine.time != other.time, "what the instances differ by is in the interval"
+    assert mine.speedup != other.speedup
+
+
+@pytest.mark.parametrize("body", [BY_POINTER, TIRES])
+def test_a_second_instance_finds_what_one_alone_does_not(tmp_path: Path, body: str) -> None:
+    assert climb(job_of(tmp_path, body, instances=1))["mine"].disposition == "ok"
+    found = climb(job_of(tmp_path / "again", body))
+    assert found["mine"].disposition == "incorrect"
+    assert found["mine"].samples_ns == ()
+    finding = found["mine"].finding
+    assert finding is not None
+    if body is BY_POINTER:
+        assert finding.fault == "unwritten"
+        assert finding.when == "before timing, in instance 2"
+    else:
+        assert finding.when.startswith("during timing")
+    assert found["reference"].disposition == "ok"
+
+
+def test_a_whole_model_is_timed_in_several_too(tmp_path: Path) -> None:
+    from bench.ladder.measure.entrants import params_of
+    from bench.questions.model_questions import node
+
+    found = node(DEFAULT_MODEL, "conv", "0", 1, "cpu")
+    job = ladder_plan.job_of(
+        params_of("conv", found.params), "cpu", model=DEFAULT_MODEL, node=found.node, rungs=("im2col",),
+        whole_model=True, budget_s=ENOUGH_S, quick=True, instances=2,
+    )  # fmt: skip
+    for one in climb(job).values():
+        assert one.disposition == "ok", one.reason
+        assert set(one.instances) == {0, 1}, one.case.words
+
+
+def test_where_memory_ends_a_rung_is_timed_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(trial: Trial) -> Trial:
+        raise OutOfMemoryError("no room")
+
+    monkeypatch.setattr(Trial, "another", full)
+    monkeypatch.setattr(entrants.Reference, "nbytes", 1 << 60)
+    for one in climb(job_of(tmp_path, RIGHT)).values():
+        assert one.disposition == "ok"
+        assert one.instances == ()
+        assert "timed in 1 instance: memory did not suffice for 2" in one.validity.warnings
+
+
+def test_a_reference_whose_second_session_answers_otherwise_is_incorrect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = entrants.Reference._asked
+    calls: list[object] = []
+
+    def wrong(reference: entrants.Reference, session: object) -> object:
+        calls.append(session)
+        return asked(reference, session) * len(calls)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(entrants.Reference, "_asked", wrong)
+    found = climb(job_of(tmp_path, RIGHT))
+    assert found["mine"].disposition == "ok"
+    assert found["reference"].disposition == "incorrect"
+    assert "in instance 2" in found["reference"].reason
+
+
+def test_a_job_says_how_many_and_an_old_one_was_of_one(tmp_path: Path) -> None:
+    fields = {"model": DEFAULT_MODEL, "node": "conv1", "batch": CONV.n}
+    job = ladder_plan.job_of(CONV, "cpu", **fields)
+    assert job.instances == INSTANCES
+    assert "--instances" not in LADDER.arguments(job)
+    words = LADDER.arguments(ladder_plan.job_of(CONV, "cpu", instances=1, **fields))
+    assert words[words.index("--instances") + 1] == "1"
+    old = msgspec.json.decode(b'{"op":"conv","params":{},"device":"cpu"}', type=LadderJob)
+    assert old.instances == 1
+    with pytest.raises(InputError, match="instances 0 is out of range"):
+        ladder_plan.job_of(CONV, "cpu", instances=0)
+    assert instances.told(1) == "1 instance"

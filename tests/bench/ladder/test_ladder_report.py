@@ -1,0 +1,183 @@
+"""The report of ladders: tables, charts, a sentence a rung that its figures support, a course's times."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import main
+from bench.ladder.kind import KIND as LADDER
+from bench.ladder.records import Ladder, RungCase, RungMeasurement
+from bench.ladder.show import course_times
+from bench.ladder.show import report as ladder_report
+from bench.ladder.show import story as ladder_story
+from bench.ladder.show.report import MAX_CHART_NBYTES
+from bench.ladder.show.rows import RungRow, rows
+from bench.results.records import Environment
+from kernels import registry
+from kernels.errors import InputError
+from tests.bench.ladder.test_ladder import example, measured
+from tests.bench.ladder.test_ladder_precisions import mixed
+from tests.bench.results import received
+
+OCCUPIED = {"registers": 32.0, "shared_nbytes": 0.0, "spill_nbytes": 0.0, "threads": 256.0, "occupancy": 1.0}
+
+
+def compiled(
+    measurement: RungMeasurement, grid: str = "1000×1×1", facts: dict[str, float] | None = None, **idea: str
+) -> RungMeasurement:
+    return msgspec.structs.replace(
+        measurement,
+        case=msgspec.structs.replace(measurement.case, **idea),
+        compiled=OCCUPIED | (facts or {}),
+        facts={"grid": grid, "multiprocessors": "132"},
+    )
+
+
+def story(*found: RungMeasurement) -> dict[str, str]:
+    """The sentence of each rung, by its name."""
+    ladder, _ = example()
+    made: list[RungRow] = rows(ladder, found)
+    return {row.name: ladder_story.sentence(ladder, row, made) for row in made if not row.case.is_reference}
+
+
+CRAMPED = {"occupancy": 0.25, "spill_nbytes": 64.0}
+
+
+def test_a_sentence_tells_the_gain_and_the_figures_that_changed() -> None:
+    told = story(
+        compiled(measured("naive", 1, 8e6), "50×1×1", idea="The plainest."),
+        compiled(measured("tiles", 2, 4e6), "1000×1×1", {"registers": 40.0}, idea="Tiles in shared memory."),
+        compiled(measured("wide", 3, 5e6), "900×1×1", CRAMPED, idea="Wider."),
+        compiled(measured("same", 4, 5.01e6), "900×1×1", CRAMPED),
+        compiled(measured("lost", 5, 9e6), "900×1×1", CRAMPED),
+        compiled(measured("few", 6, 1e6), "20×1×1", {"occupancy": 0.5, "spill_nbytes": 64.0}),
+    )  # fmt: skip
+    assert told["naive"] == "takes 8.02 ms, 125 GFLOP/s, 12.5 % of the limit: “The plainest.”"
+    assert re.fullmatch(
+        r"is 2\.00× \(.+ to .+\) as fast as 01 naive \(8\.02 ms → 4\.01 ms, 125 GFLOP/s → 250 GFLOP/s, "
+        r"1,000 blocks for 132 multiprocessors in place of 50, registers a thread 32 → 40\): "
+        r"“Tiles in shared memory\.”",
+        told["tiles"],
+    ), told["tiles"]
+    assert told["wide"].startswith("is slower here, 0.800× ")
+    assert "less occupancy (100 % → 25 %), more bytes of spill stores and loads (0 B → 64 B)" in told["wide"]
+    assert told["wide"].endswith(", for all its idea: “Wider.”")
+    assert told["same"].startswith("is as fast as 03 wide within 2%, ")
+    assert "no figure recorded here says why" in told["lost"]
+    assert "more occupancy (25 % → 50 %), despite only 20 blocks for 132 multiprocessors" in told["few"]
+    assert "at 99 % of the limit of arithmetic" in told["few"]
+
+
+def test_nothing_is_said_of_a_gain_that_the_samples_do_not_show() -> None:
+    once = msgspec.structs.replace(measured("once", 2, 4e6), samples_ns=(4e6,), rounds=(0,))
+    near = [measured("near", 2, 8e6 / 1.02)]
+    wino = RungCase(rung="wino", number=3, idea="Fewer.")
+    refused = RungMeasurement(case=wino, disposition="unsupported", reason="needs kernel = 3")
+    told = story(measured("naive", 1, 8e6), once, refused)
+    assert told["once"].startswith("differs little from") or told["once"].startswith("cannot be told")
+    assert told["wino"] == "is refused here, as it needs kernel = 3: “Fewer.”"
+    assert story(measured("naive", 1, 8e6), *near)["near"].startswith("differs little from 01 naive, 1.02×")
+
+
+# --------------------------------------------------------------------------------------------- the document
+
+
+def saved(folder: Path, batch: int, slower: float, model: str = "ece408-high") -> Path:
+    ladder, found = mixed()
+    found = [msgspec.structs.replace(m, samples_ns=tuple(s * slower for s in m.samples_ns)) for m in found]
+    broken = RungCase(rung="broken", number=8, idea="A slip.")
+    wrong = RungMeasurement(case=broken, disposition="incorrect", reason="the bias is missing")
+    found.insert(-2, wrong)
+    title = f"{model} conv1, batch {batch}: shape"
+    job = msgspec.structs.replace(
+        ladder.job, model=model, node="conv1", batch=batch, device="cuda", title=title
+    )
+    changed: Ladder = msgspec.structs.replace(
+        ladder,
+        job=job,
+        cases=tuple(m.case for m in found),
+        reference="ONNX Runtime (CUDA)",
+        command=f"python main.py ladder conv --batch {batch}",
+        environment=Environment(gpu="Some GPU", packages={"numpy": "2.0"}),
+    )
+    made = LADDER.create(folder, changed)
+    for measurement in found:
+        made.append(measurement)
+    return folder
+
+
+def test_a_report_of_two_batch_sizes_of_one_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    saved(tmp_path / "all", 10_000, 50.0)
+    saved(tmp_path / "few", 100, 1.0)
+    assert main.main(["runs", "report", "all", "few", "--out", "docs/it.md", "--title", "On a GPU"]) == 0
+    written = capsys.readouterr().out.split()
+    text = Path("docs/it.md").read_text()
+    assert text.startswith("# On a GPU\n")
+    assert "1.00 TFLOP/s (a product)" in text
+    assert "6.00 TFLOP/s in tf32" in text
+    assert "| rung | in | batch 100 | batch 10,000 |" in text
+    assert "| 02 tiles | fp32 | 2.00 ms (0.500×) | 100 ms (0.500×) |" in text
+    assert "| reference | tf32 | 601 µs | 30.1 ms |" in text
+    assert text.index("### ece408-high, conv1: batch 100\n") < text.index(
+        "### ece408-high, conv1: batch 10,000\n"
+    )
+    assert "- **05 mma\\_stages** is 2.00×" in text
+    assert "- **03 cublas (library)** is 1.25×" in text
+    assert "- **08 broken** was not timed (incorrect: the bias is missing)" in text
+    assert "the fastest rung held against it, 06 mma\\_thrice, has 1.00×" in text
+    charts = [Path(name) for name in written if name.endswith(".png")]
+    assert len(charts) == 4
+    for path in charts:
+        assert path.stat().st_size <= MAX_CHART_NBYTES
+        assert f"]({path.relative_to('docs')})" in text
+    course = text[text.index("## Beside the published times of a course") :]
+    assert "Their times are of a Kepler card" in course
+    assert "| 12.19 s |  |  |" in course  # no ladder of ours on a CPU here
+    assert "| 2.868 s | 401 ms | 01 naive |" in course
+    assert "| 68.60 ms | 100 ms | 02 tiles |" in course
+
+
+def test_two_ladders_of_one_node_keep_their_own_charts(tmp_path: Path) -> None:
+    paths = [saved(tmp_path / "first", 100, 1.0), saved(tmp_path / "second", 100, 3.0)]
+    report, *charts = ladder_report.write(paths, tmp_path / "it.md")
+    assert len({path.read_bytes() for path in charts}) == len(set(charts)) == 4
+    text = report.read_text()
+    assert all(f"](it/{path.name})" in text for path in charts)
+
+
+def test_a_course_stands_beside_its_own_model_alone(tmp_path: Path) -> None:
+    for model, there in (("ece408-high", True), ("alexnet", False)):
+        read = ladder_report.read(saved(tmp_path / model, 10_000, 1.0, model))
+        text = ladder_report.render([read], [])
+        assert ("course" in text) is there
+        assert text.startswith("# Ladders on Some GPU")
+
+
+def test_every_rung_that_a_published_time_names_is_there() -> None:
+    course = course_times.load()
+    for published in course.times:
+        assert published.seconds > 0
+        if published.rung not in ("", "fastest"):
+            assert registry.find(published.device, "conv", published.rung).number
+
+
+def test_runs_and_ladders_are_reported_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = saved(tmp_path / "one", 1, 1.0)
+    (tmp_path / "empty").mkdir()
+    for other, why in (
+        (tmp_path / "empty", "holds no run"),
+        (received.run(tmp_path / "run"), "report the two apart"),
+    ):
+        assert main.main(["runs", "report", str(folder), str(other), "--out", str(tmp_path / "o.md")]) == 2
+        assert why in capsys.readouterr().err
+    ladder, _ = example()
+    LADDER.create(tmp_path / "none", ladder)
+    with pytest.raises(InputError, match="no measurement"):
+        ladder_report.read(tmp_path / "none")

@@ -1,0 +1,469 @@
+"""The tuned reference: the rewriting, the sweep over real sessions, its winners and its record."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import engine.backends
+from bench.measure import cases, timing
+from bench.measure.answers import oracle
+from bench.measure.loaded_model import LoadedModel
+from bench.measure.runner import Runner
+from bench.measure.tuned import reference as tune_reference
+from bench.measure.tuned import tuning
+from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
+from bench.results.messages import CaseStarted, Measured, Start
+from bench.results.records import Job
+from engine import tuned_store
+from engine.backend import Options
+from engine.backends import get
+from engine.backends.ort_cuda_tuned import Tuned
+from engine.graph.importer import from_proto
+from engine.ort import configuration as ort_configuration
+from engine.ort import tuning as ort_tuning
+from engine.ort.configuration import OPTIMIZATION, Configuration
+from engine.ort.fused_conv import fused
+from engine.ort.tuning import Sweep
+from kernels.errors import InputError, KernelError, UnsupportedError
+from tests.engine.backends.nets import small_net
+from tests.engine.harness import make_model, random
+
+QUICK = functools.partial(timing.Rules, warmup_s=0.002, rewarm_s=0.001, min_s=0.005, budget_s=0.02)
+CPU = tuple(Configuration((), way, level) for way in (False, True) for level in OPTIMIZATION)
+
+
+@pytest.fixture(autouse=True)
+def _quick(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("bench.measure.runner.Rules", lambda **_: QUICK())
+    monkeypatch.setattr(tune_reference, "FINAL", QUICK())
+    monkeypatch.setattr(tune_reference, "FIRST_S", 0.001)
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "small.onnx"
+    onnx.save(small_net().whole_proto(), path)
+    return str(path)
+
+
+def loaded(model, batch=3):
+    job = Job(models=(model,), backends=("ort-cpu",), batches=(batch,), dataset="random", threads=1)
+    return LoadedModel(model, job, (batch,), lambda *_: None)
+
+
+def swept(model, backend, configurations, known=None, lost=lambda: False, precision="fp32"):
+    """(the sweep, every state of it that was kept)."""
+    kept = []
+    subject = Subject(backend, loaded(model), 3, precision, Options(threads=1), lost)
+    ReferenceSweep(subject, configurations, kept.append, lambda *_: None, known, QUICK()).run()
+    return kept[-1], kept
+
+
+# ----------------------------------------------------------------------------------------- the rewriting
+
+
+def residual(added_shape=("N", 4, 8, 8)):
+    """x → conv → + z → Relu, and conv → Relu beside a conv that something else reads too."""
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "w1"], ["c1"], "first", pads=[1] * 4),
+        node("Add", ["z", "c1"], ["s1"], "add"),
+        node("Relu", ["s1"], ["r1"], "relu1"),
+        node("Conv", ["r1", "w2", "b2"], ["c2"], "second", pads=[1] * 4),
+        node("Relu", ["c2"], ["r2"], "relu2"),
+        node("Conv", ["r2", "w2", "b2"], ["c3"], "third", pads=[1] * 4),
+        node("Relu", ["c3"], ["r3"], "relu3"),
+        node("Add", ["r3", "c3"], ["y"], "sum"),
+    ]
+    weights = {"w1": random((4, 3, 3, 3), 1), "w2": random((4, 4, 3, 3), 2), "b2": random((4,), 3)}
+    proto = make_model(nodes, {"x": ("N", 3, 8, 8), "z": added_shape}, ["y"], weights, ranks={"y": 4})
+    return from_proto(proto, "residual")
+
+
+def test_conv_relu_and_conv_add_relu_become_one_node_and_answer_the_same():
+    graph = residual()
+    made = fused(graph)
+    assert [(node.name, node.op_type) for node in made.proto.graph.node] == [
+        ("first", "FusedConv"),
+        ("second", "FusedConv"),
+        ("third", "Conv"),  # another node reads it before its Relu
+        ("relu3", "Relu"),
+        ("sum", "Add"),
+    ]
+    assert list(made.proto.graph.node[0].input) == ["x", "w1", "", "z"]
+    assert made.sha256 != graph.sha256
+    feeds = {"x": random((2, 3, 8, 8), 5), "z": random((2, 4, 8, 8), 6)}
+    expected = oracle.run(graph, feeds, ["y"])["y"]
+    # Without ONNX Runtime's own optimisation, which would fuse the plain model too.
+    options = Options(threads=1, ort=Configuration(fused_conv=True, optimization="disabled"))
+    session = get("ort-cpu").prepare(graph, 2, options=options)
+    session.bind(feeds)
+    session.run()
+    np.testing.assert_allclose(session.fetch()["y"], expected, rtol=1e-4, atol=1e-5)
+    assert session.facts["configuration"] == "FusedConv graph_optimization=disabled"
+    session.close()
+
+
+def test_what_would_have_to_be_broadcast_is_left_alone():
+    names = [node.op_type for node in fused(residual(added_shape=(1, 4, 1, 1))).proto.graph.node]
+    assert names[:3] == ["Conv", "Add", "Relu"]
+    bare = from_proto(make_model([helper.make_node("Tanh", ["x"], ["y"])], {"x": ("N", 4)}, ["y"]), "bare")
+    assert fused(bare) is bare
+
+
+# --------------------------------------------------------------------------------------------- the sweep
+
+
+def test_real_sessions_are_swept_checked_and_timed(model):
+    sweep, kept = swept(model, get("ort-cpu"), CPU)
+    assert sweep.done
+    assert [tried.configuration for tried in sweep.tried] == list(CPU)
+    assert all(not tried.refused and tried.first_ns and tried.error < 1e-5 for tried in sweep.tried)
+    timed = [tried for tried in sweep.tried if tried.time_ns]
+    assert CPU[0] in [tried.configuration for tried in timed], "the way untold is the one to beat"
+    best = min(timed, key=lambda tried: tried.time_ns)
+    assert sweep.fastest == best.configuration
+    winner = sweep.of(sweep.strict)
+    assert winner.strict
+    assert winner.layer
+    assert 0 < winner.layer_error < 1e-5
+    assert kept[0].trying == CPU[0], "noted before it is tried, in case it takes the process with it"
+
+
+class Doctored:
+    """ort-cpu whose configurations do what `deeds` says of them, at the times that `deeds` says (ns)."""
+
+    name, device, reference, precisions, apart = "ort-cpu", "cpu", "ort-cpu", ("fp32",), "ort"
+
+    def __init__(self, deeds):
+        self.deeds = deeds
+        self.prepared = []
+
+    def prepare(self, graph, batch, precision="fp32", options=None):
+        time_ns, change = self.deeds[options.ort]
+        if isinstance(change, Exception):
+            raise change
+        self.prepared.append(options.ort)
+        return Altered(get("ort-cpu").prepare(graph, batch, precision, Options(threads=1)), time_ns, change)
+
+
+class Altered:
+    def __init__(self, real, time_ns, change):
+        self.real, self.time_ns, self.change = real, time_ns, change
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+    def time_runs(self, count, cold=False):
+        return count * self.time_ns
+
+    def fetch(self):
+        return {name: self.change(array) for name, array in self.real.fetch().items()}
+
+
+def named(name):
+    return Configuration((("way", name),))
+
+
+def right(array):
+    return array
+
+
+def off(array):
+    return array * np.float32(1.001)
+
+
+def test_the_fastest_may_be_off_the_strict_one_not_and_faults_are_told(model):
+    deeds = {
+        named("plain"): (900_000, right),
+        named("off"): (100_000, off),
+        named("nan"): (1_000, lambda array: array * np.nan),
+        named("broken"): (1_000, KernelError("cuDNN says no")),
+        named("good"): (400_000, right),
+        named("slow"): (2_000_000, right),
+    }
+    sweep, _ = swept(model, Doctored(deeds), list(deeds))
+    assert (sweep.fastest, sweep.strict) == (named("off"), named("good"))
+    tried = {t.configuration: t for t in sweep.tried}
+    assert tried[named("nan")].refused.startswith("NaN at index")
+    assert tried[named("broken")].refused == "cuDNN says no"
+    assert tried[named("slow")].time_ns is None, "clearly slow by the first look"
+    assert tried[named("plain")].time_ns == 900_000
+    assert tried[named("off")].strict is False
+    assert tried[named("off")].layer_error == pytest.approx(1e-3, rel=0.01)
+
+
+def test_few_are_timed_together_and_two_strict_ones_where_those_are_a_field_of_their_own(model):
+    deeds = {
+        named("plain"): (900_000, right),
+        **{named(f"off{i}"): (100_000 + i, off) for i in range(5)},
+        named("good"): (400_000, right),
+        named("better"): (400_001, right),
+        named("also"): (400_002, right),
+    }
+    sweep, _ = swept(model, Doctored(deeds), list(deeds))
+    assert (sweep.fastest, sweep.strict) == (named("off0"), named("good"))
+    timed = [tried.configuration for tried in sweep.tried if tried.time_ns]
+    assert timed == [named(name) for name in ("plain", "off0", "good", "better")]
+    assert sweep.of(named("also")).strict is None, "one by one, until enough are right"
+
+
+def test_what_loses_clearly_is_looked_at_for_a_moment_alone(model, monkeypatch):
+    looks = []
+    real = tune_reference.warm_up
+    monkeypatch.setattr(tune_reference, "GLANCE_S", 0.0005)
+    monkeypatch.setattr(
+        tune_reference, "warm_up", lambda session, runs, s: looks.append(s) or real(session, runs, s)
+    )
+    times = {"plain": 100_000, "near": 140_000, "slow": 160_000}
+    deeds = {named(name): (time_ns, right) for name, time_ns in times.items()}
+    sweep, _ = swept(model, Doctored(deeds), list(deeds))
+    assert looks == [0.0005, 0.001, 0.0005, 0.001, 0.0005]
+    assert sweep.of(named("slow")).first_ns == 160_000
+
+
+class Layered(Doctored):
+    """What `change` makes of one layer's answer in a configuration; it counts each layer's sessions."""
+
+    def __init__(self, deeds, change=lambda layer, configuration: right):
+        super().__init__(deeds)
+        self.change, self.layers = change, []
+
+    def prepare(self, graph, batch, precision="fp32", options=None):
+        session = super().prepare(graph, batch, precision, options)
+        if len(graph.nodes) < 4:  # not the whole model
+            self.layers.append((graph.nodes[0].name, options.ort))
+            session.change = self.change(graph.nodes[0].name, options.ort)
+        return session
+
+
+def cuda_deeds():
+    """Each configuration of the CUDA provider, the later the faster; all of them off but the first."""
+    every = ort_configuration.cuda()
+    return {one: (100_000 * (1 - place / 1000), right) for place, one in enumerate(every)}
+
+
+def test_a_layer_is_looked_at_once_for_all_configurations_that_are_the_same_for_it(model):
+    deeds = cuda_deeds()
+    first = next(iter(deeds))
+    backend = Layered(deeds, lambda layer, one: off if layer == "prob" and one != first else right)
+    sweep, _ = swept(model, backend, list(deeds))
+    assert sweep.fastest == list(deeds)[-1]
+    assert sweep.of(sweep.fastest).layer == "prob"
+    assert sweep.of(sweep.fastest).layer_error == pytest.approx(1e-3, rel=0.01)
+    looked_at = Counter(layer for layer, _ in backend.layers)
+    assert looked_at["conv1"] == 24, "each search may take another algorithm"
+    assert looked_at["conv2"] == 12, "no Relu: FusedConv is the same there"
+    assert looked_at["prob"] == looked_at["fc3"] == 2, "once in each layout"
+
+
+def test_a_layer_that_is_wrong_in_one_layout_alone_is_not_taken_for_right_in_it(model):
+    deeds = cuda_deeds()
+
+    def change(layer, configuration):
+        wide = ("prefer_nhwc", "1") in configuration.provider_options
+        return off if layer == "norm1" and wide else right
+
+    sweep, _ = swept(model, Layered(deeds, change), list(deeds))
+    tried = [one for one in sweep.tried if one.strict is not None]
+    assert {one.strict for one in tried} == {True, False}
+    assert all(one.strict is (("prefer_nhwc", "0") in one.configuration.provider_options) for one in tried)
+    assert ("prefer_nhwc", "0") in sweep.strict.provider_options
+
+
+def test_progress_says_which_layer_is_looked_at_before_it_is(model):
+    said = []
+    backend = Doctored({named("plain"): (900_000, right)})
+    prepare = backend.prepare
+
+    def noted(graph, *rest):
+        said.append(graph.nodes[0].name)
+        return prepare(graph, *rest)
+
+    backend.prepare = noted
+    subject = Subject(backend, loaded(model), 3, "fp32", Options(threads=1))
+    ReferenceSweep(subject, [named("plain")], lambda _: None, lambda text, _: said.append(text)).run()
+    place = said.index("checking conv2 of way=plain")
+    assert said[place + 1] == "conv2"
+
+
+def test_a_configuration_that_takes_the_process_with_it_is_passed_over(model):
+    deeds = {named("plain"): (900_000, right), named("fatal"): (100_000, right)}
+    _, kept = swept(model, Doctored(deeds), [named("plain")])
+    halfway = msgspec.structs.replace(kept[-1], done=False, trying=named("fatal"), attempts=1)
+    again = Doctored(deeds)
+    sweep, kept = swept(model, again, list(deeds), halfway)
+    assert sweep.fastest == named("fatal"), "once may have been the user's doing"
+    assert max(state.attempts for state in kept) == 2
+    twice = Doctored(deeds)
+    sweep, _ = swept(model, twice, list(deeds), msgspec.structs.replace(halfway, attempts=2))
+    assert "process ended" in sweep.of(named("fatal")).refused
+    assert sweep.fastest == named("plain")
+    assert named("fatal") not in twice.prepared
+
+
+def test_a_lost_device_ends_the_process_and_is_told_of_the_configuration(model):
+    deeds = {named("plain"): (900_000, right), named("fatal"): (100_000, KernelError("illegal access"))}
+    kept = []
+    subject = Subject(Doctored(deeds), loaded(model), 3, "fp32", Options(), lambda: True)
+    with pytest.raises(DeviceLost, match="way=fatal broke the device's context"):
+        ReferenceSweep(subject, list(deeds), kept.append, lambda *_: None, None, QUICK()).run()
+    assert kept[-1].of(named("fatal")).refused == "illegal access"
+
+
+# ------------------------------------------------------------------------------------- in a comparison
+
+
+@pytest.fixture
+def tuned(monkeypatch):
+    """As if ort-cpu were what can be tuned, over `CPU`."""
+    plain = get("ort-cpu")
+    variants = [
+        Tuned(plain, "ort-cpu-tuned", "tuned", strict=False),
+        Tuned(plain, "ort-cpu-tuned-strict", "tuned, strict", strict=True),
+    ]
+    found = {backend.name: backend for backend in (get("engine-cpu"), plain, *variants)}
+    monkeypatch.setattr(engine.backends, "_found", lambda: found)
+    monkeypatch.setattr(ort_configuration, "cuda", lambda: CPU[:2] + CPU[4:6])
+    return variants
+
+
+def go(job):
+    messages = []
+    # Planned here: another process would not know of these backends.
+    Runner(Start(job=job, cases=cases.plan(job)), messages.append, lambda: False).run()
+    return {m.measurement.case.backend: m.measurement for m in messages if isinstance(m, Measured)}, [
+        m.case.backend for m in messages if isinstance(m, CaseStarted) and m.stage == "tune"
+    ]
+
+
+def test_default_and_tuned_are_rows_each_and_the_sweep_is_made_once(model, tuned):
+    job = Job(
+        models=(model,),
+        backends=("ort-cpu",),
+        batches=(3,),
+        dataset="random",
+        threads=1,
+        budget_s=0.05,
+        tune_reference=True,
+    )
+    found, swept_for = go(job)
+    assert list(found) == ["ort-cpu", "ort-cpu-tuned", "ort-cpu-tuned-strict"]
+    assert swept_for == ["ort-cpu-tuned"], "the other winner comes of the same sweep"
+    for name in ("ort-cpu-tuned", "ort-cpu-tuned-strict"):
+        one = found[name]
+        assert (one.disposition, one.reason, one.reference) == ("ok", "", "ort-cpu")
+        assert one.facts["tuned_among"] == "4 configurations"
+        assert one.facts["tuned_at"].startswith("20")
+        assert "onnxruntime" in one.facts["tuned_on"]
+        assert "relative L2 error" in one.facts["tuned_worst_layer"]
+        assert one.facts["configuration"]
+        assert one.accuracy.output.rel_l2 < 1e-5
+        conv = next(layer for layer in one.layers if layer.op_type == "Conv")
+        assert conv.isolated is not None
+        assert conv.isolated.ok
+    found, swept_for = go(job)
+    assert not swept_for, "kept on disk"
+    plain, _ = go(msgspec.structs.replace(job, tune_reference=False, backends=()))
+    assert set(plain) == {"engine-cpu", "ort-cpu"}, "only where they are asked for"
+
+
+def test_without_a_sweep_it_is_refused_in_words(model, tuned):
+    job = Job(models=(model,), backends=("ort-cpu-tuned",), batches=(3,), dataset="random", budget_s=0.05)
+    found, _ = go(job)
+    assert found["ort-cpu-tuned"].disposition == "unsupported"
+    assert "compare --tune-reference does that" in found["ort-cpu-tuned"].reason
+
+
+def test_a_lenient_answer_counts_and_shows_how_far_off_it_is(model, tuned, monkeypatch):
+    deeds = {named("plain"): (900_000, right), named("off"): (100_000, off)}
+    doctored = Doctored(deeds)
+    real = get("ort-cpu")
+    doctored.supports, doctored.unavailable = real.supports, real.unavailable
+    variants = [Tuned(doctored, "off", "", strict=False), Tuned(doctored, "strict", "", strict=True)]
+    monkeypatch.setattr(
+        engine.backends, "_found", lambda: {b.name: b for b in (doctored, *variants)} | {"ort-cpu": real}
+    )
+    graph = loaded(model).graph
+    sweep, _ = swept(model, doctored, list(deeds))
+    ort_tuning.write("ort-cpu", graph, 3, "fp32", sweep)
+    job = Job(models=(model,), backends=("off", "strict"), batches=(3,), dataset="random", budget_s=0.02)
+    found, _ = go(job)
+    assert {name: one.disposition for name, one in found.items()} == {"off": "ok", "strict": "ok"}
+    assert found["off"].accuracy.output.rel_l2 == pytest.approx(1e-3, rel=0.01)
+    layer = next(layer for layer in found["off"].layers if layer.op_type == "Conv")
+    assert not layer.isolated.ok
+    assert "1e-05" in layer.isolated.reason
+
+
+def test_where_no_configuration_is_strict_that_is_said(model, tuned):
+    graph = loaded(model).graph
+    sweep, _ = swept(model, Doctored({named("off"): (100_000, off)}), [named("off")])
+    ort_tuning.write("ort-cpu", graph, 3, "fp32", sweep)
+    strict = tuned[1]
+    assert "with every layer within its bound" in strict.supports(graph, 3, "fp32")
+    with pytest.raises(UnsupportedError):
+        strict.prepare(graph, 3)
+
+
+def test_the_cuda_sweep_leaves_out_what_is_the_same_model():
+    assert len(tuning.configurations(small_net())) == 24
+    plain = from_proto(make_model([helper.make_node("Tanh", ["x"], ["y"])], {"x": ("N", 4)}, ["y"]), "bare")
+    assert len(tuning.configurations(plain)) == 12
+    assert ort_configuration.cuda()[0].words == (
+        "cudnn_conv_algo_search=EXHAUSTIVE prefer_nhwc=0 fuse_conv_bias=0"
+    )
+
+
+def test_a_machine_without_the_reference_is_told_so(model):
+    if get("ort-cuda").unavailable() is None:
+        pytest.skip("ort-cuda can run here")
+    from bench.measure import cases
+
+    with pytest.raises(InputError, match=r"no reference to tune here.*ort-cpu does not have"):
+        cases.plan(Job(models=(model,), backends=(), tune_reference=True))
+
+
+def test_an_entry_is_found_by_its_very_key_and_a_broken_file_is_none():
+    key = {"gpu": "H", "batch": "1"}
+    tuned_store.write("reference", key, Sweep(done=True))
+    assert tuned_store.read("reference", key, Sweep) == Sweep(done=True)
+    assert tuned_store.read("reference", key | {"batch": "2"}, Sweep) is None
+    tuned_store.path("reference", key).write_bytes(b'{"version": 1, "key"')
+    assert tuned_store.read("reference", key, Sweep) is None
+    tuned_store.path("reference", key).write_bytes(b"[]")
+    assert tuned_store.read("reference", key, Sweep) is None
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # CuPy may be behind NumPy's newest
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_on_a_gpu_the_providers_options_are_swept(model, precision):
+    if reason := get("ort-cuda").unavailable():
+        pytest.skip(reason)
+    job = Job(
+        models=(model,),
+        backends=("ort-cuda",),
+        precisions=(precision,),
+        batches=(3,),
+        dataset="random",
+        budget_s=0.05,
+        tune_reference=True,
+    )
+    found, _ = go(job)
+    assert list(found) == ["ort-cuda", "ort-cuda-tuned", "ort-cuda-tuned-strict"]
+    assert {one.disposition for one in found.values()} == {"ok"}
+    sweep = ort_tuning.read("ort-cuda", loaded(model).graph, 3, precision)
+    assert len(sweep.tried) == 24
+    assert sum(tried.first_ns is not None for tried in sweep.tried) >= 6
+    assert all(tried.first_ns or tried.refused for tried in sweep.tried), "each was run, or says why not"
+    assert found["ort-cuda-tuned"].facts["cudnn_conv_algo_search"]
+    assert found["ort-cuda-tuned-strict"].accuracy.output.ok

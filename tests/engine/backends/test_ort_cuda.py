@@ -1,0 +1,187 @@
+"""ONNX Runtime on CUDA: why it is unavailable, and that a silent fall-back to the CPU is no result."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.measure.answers import accuracy, oracle
+from engine.backend import Options
+from engine.backends import get, ort_cuda
+from engine.cuda import driver as cuda_driver
+from engine.ort import sessions as ort
+from kernels.errors import UnavailableError, UnsupportedError
+from tests.engine.backends.nets import small_net
+from tests.engine.harness import random
+
+BACKEND = get("ort-cuda")
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a GPU with a driver for CUDA 13.0 were there."""
+    monkeypatch.setattr(cuda_driver, "unavailable", lambda: None)
+    monkeypatch.setattr(cuda_driver, "cuda_version", lambda: 13000)
+
+
+@pytest.fixture
+def gpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if onnxruntime-gpu for CUDA 13 were installed alone."""
+    runtime = types.SimpleNamespace(
+        __version__="1.31.1", get_available_providers=lambda: [ort_cuda.PROVIDER, "CPUExecutionProvider"]
+    )
+    monkeypatch.setattr(ort, "import_onnxruntime", lambda: runtime)
+    monkeypatch.setattr(ort, "two_builds", lambda: None)
+    monkeypatch.setattr(ort, "cuda_major", lambda: 13)
+
+
+def test_without_a_driver_the_reason_is_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_driver, "cuda_version", lambda: None)
+    assert "no NVIDIA driver is installed" in str(BACKEND.unavailable())
+    with pytest.raises(UnavailableError, match="ort-cuda cannot run here: no NVIDIA driver"):
+        BACKEND.prepare(small_net(), 1)
+
+
+@pytest.mark.parametrize("hidden", ["", "-1"])
+def test_hidden_gpus_are_told(monkeypatch: pytest.MonkeyPatch, hidden: str) -> None:
+    monkeypatch.setattr(cuda_driver, "cuda_version", lambda: 13000)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert "hides every GPU" in str(cuda_driver.unavailable())
+
+
+@pytest.mark.usefixtures("driver")
+def test_a_cpu_build_beside_a_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = types.SimpleNamespace(
+        __version__="1.31.1", get_available_providers=lambda: ["CPUExecutionProvider"]
+    )
+    monkeypatch.setattr(ort, "import_onnxruntime", lambda: runtime)
+    monkeypatch.setattr(ort, "two_builds", lambda: None)
+    assert "built for the CPU alone: install the extra cuda" in str(BACKEND.unavailable())
+
+
+@pytest.mark.usefixtures("driver", "gpu_build")
+def test_a_driver_too_old_for_the_build_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_driver, "cuda_version", lambda: 12080)
+    assert "built for CUDA 13 and the driver speaks CUDA 12.8" in str(BACKEND.unavailable())
+
+
+@pytest.mark.usefixtures("driver", "gpu_build")
+def test_cupy_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = ort_cuda.importlib.util.find_spec
+    monkeypatch.setattr(
+        ort_cuda.importlib.util, "find_spec", lambda name: None if name == "cupy" else found(name)
+    )
+    assert "CuPy, which times the device, is not installed" in str(BACKEND.unavailable())
+
+
+def installed(folder: Path, name: str, version: str) -> None:
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
+def test_two_builds_in_one_folder_clash_and_in_two_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "a"), str(tmp_path / "b")])
+    installed(tmp_path / "a", "onnxruntime", "1.31.1")
+    assert ort.two_builds() is None
+    installed(tmp_path / "b", "onnxruntime-gpu", "1.31.1")
+    assert ort.two_builds() is None
+    installed(tmp_path / "a", "onnxruntime-gpu", "1.31.1")
+    assert "uninstall both" in str(ort.two_builds())
+
+
+def test_a_session_that_fell_back_to_the_cpu_is_an_error() -> None:
+    runtime = ort.import_onnxruntime()
+    graph = small_net()
+    session = ort_cuda.OrtCudaSession.__new__(ort_cuda.OrtCudaSession)
+    session._what = "small on ort-cuda at batch 1 in fp32"
+    session._session = ort.create_session(
+        runtime, graph, 1, lambda: ort.session_options(runtime, 1), ["CPUExecutionProvider"]
+    )
+    with pytest.raises(
+        UnavailableError, match="fell back from CUDAExecutionProvider to CPUExecutionProvider"
+    ):
+        session._check_placement()
+
+
+def test_nodes_on_the_cpu_are_a_fact_and_all_of_them_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def part(provider: str, *names: str) -> object:
+        nodes = [types.SimpleNamespace(name=name, op_type="Op") for name in names]
+        return types.SimpleNamespace(ep_name=provider, get_nodes=lambda: nodes)
+
+    session = ort_cuda.OrtCudaSession.__new__(ort_cuda.OrtCudaSession)
+    session._what, session._facts = "small", {}
+    parts = [part(ort_cuda.PROVIDER, "a", "b"), part("CPUExecutionProvider", "c")]
+    session._session = types.SimpleNamespace(
+        get_providers=lambda: [ort_cuda.PROVIDER, "CPUExecutionProvider"],
+        get_provider_graph_assignment_info=lambda: parts,
+    )
+    session._check_placement()
+    assert session._facts["nodes_on_cpu"] == "1: c (Op)"
+    del parts[0]
+    with pytest.raises(UnavailableError, match="every node"):
+        session._check_placement()
+
+
+def test_refusals_need_no_device() -> None:
+    assert "does not offer fp32-tc; it offers fp32, tf32, fp16" in str(
+        BACKEND.supports(small_net(), 1, "fp32-tc")
+    )
+    assert "batch fixed at 2" in str(BACKEND.supports(small_net(2), 1, "fp32"))
+    with pytest.raises(UnsupportedError):
+        BACKEND.prepare(small_net(2), 1)
+
+
+# ------------------------------------------------------------------------------------------------ on a GPU
+
+
+@pytest.fixture
+def gpu() -> None:
+    reason = BACKEND.unavailable()
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("cuda_graph", [True, False])
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16"])
+def test_a_session_answers_as_the_oracle_does(precision: str, cuda_graph: bool) -> None:
+    graph = small_net()
+    session = BACKEND.prepare(graph, 3, precision, Options(cuda_graph=cuda_graph))
+    assert session.facts["provider"] == ort_cuda.PROVIDER
+    assert "nodes_on_cpu" not in session.facts
+    assert session.facts["cuda_graph"] == ("yes" if cuda_graph else "no: not asked for")
+    for seed in (0, 1):  # the second pass replays a captured graph over new inputs
+        x = random((3, 3, 12, 12), seed)
+        session.bind({"x": x})
+        session.run()
+        session.synchronize()
+        expected = oracle.run(graph, {"x": x}, ["y"])["y"]
+        stats = accuracy.error_stats(session.fetch()["y"], expected, precision, factor=10)
+        assert stats.ok, stats.reason
+    assert session.time_runs(10) > 0
+    assert session.time_queued(10) > 0
+    assert session.time_runs(1, cold=True) > 0
+    assert session.op_times(0.1) == ()
+    session.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
+def test_a_train_of_runs_leaves_the_last_answer() -> None:
+    session = BACKEND.prepare(small_net(), 2)
+    x = random((2, 3, 12, 12))
+    session.bind({"x": x})
+    session.run()
+    session.synchronize()
+    first = session.fetch()["y"]
+    session.time_runs(50)
+    np.testing.assert_array_equal(session.fetch()["y"], first)
+    session.close()

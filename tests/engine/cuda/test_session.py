@@ -1,0 +1,101 @@
+"""What a CUDA session puts on the device and when, with a stand-in for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from engine.backend import Options
+from engine.cuda import session as cuda_session
+from engine.cuda import stages as cuda_stages
+from engine.cuda.session import EngineCudaSession
+from kernels import nvrtc
+from tests.engine.backends.nets import small_net
+from tests.engine.fake_cupy import FakeCupy, Launched
+
+pytestmark = pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
+UNTIMED = Options(tuned=False)
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> Callable[..., EngineCudaSession]:
+    def prepare(cupy: FakeCupy, options: Options = UNTIMED) -> EngineCudaSession:
+        def early(_: object, kernel: object, stage: object, arguments: object) -> Callable[[], None]:
+            return lambda: cupy.put(Launched(stage.function, early=True))  # type: ignore[attr-defined]
+
+        monkeypatch.setattr(cuda_session, "import_cupy", lambda: cupy)
+        monkeypatch.setattr(cuda_stages, "overlapping", early)
+        return EngineCudaSession(small_net(), 2, "fp32", options)
+
+    return prepare
+
+
+def last_pass(cupy: FakeCupy, session: EngineCudaSession) -> list[Launched]:
+    cupy.ran.clear()
+    session.run()
+    session.synchronize()
+    return list(cupy.ran)
+
+
+def test_a_pass_is_what_its_plan_says_and_allocates_nothing(prepared) -> None:
+    cupy = FakeCupy()
+    session = prepared(cupy)
+    expected = [name for _, name in session.launch_order()]
+    assert [launched.function for launched in last_pass(cupy, session)] == expected
+    before = cupy.allocations
+    for _ in range(3):
+        session.bind({"x": np.ones((2, 3, 12, 12), np.float32)})
+        session.run()
+        fetched = session.fetch()
+    assert cupy.allocations == before, "steady state"
+    assert {name: array.shape for name, array in fetched.items()} == {"y": (2, 5)}
+    session.close()
+
+
+def test_a_capture_that_fails_leaves_a_session_that_launches_one_by_one(prepared) -> None:
+    cupy = FakeCupy(broken="operation not permitted when stream is capturing")
+    session = prepared(cupy)
+    assert session.facts["cuda_graph"].startswith("no: the capture failed (operation not permitted")
+    assert [launched.function for launched in last_pass(cupy, session)] == [
+        name for _, name in session.launch_order()
+    ]
+    assert not any(launched.early for launched in cupy.ran)
+    session.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        session.run()
+
+
+def test_only_kernels_that_make_the_pass_faster_begin_early(prepared) -> None:
+    def cost(launches: list[Launched], index: int) -> float:
+        if not launches[index].early:
+            return 10.0
+        return 15.0 if launches[index].function == "conv" else 7.0
+
+    def functions(found: list[Launched]) -> set[str]:
+        return {launched.function for launched in found if launched.early}
+
+    plain = FakeCupy()
+    assert not functions(last_pass(plain, prepared(plain))), "where nothing is gained, none does"
+    gains = FakeCupy(cost_us=lambda launches, i: 5.0 if launches[i].early else 10.0)
+    could = functions(last_pass(gains, prepared(gains)))
+    assert "conv" in could
+    assert len(could) > 1
+    mixed = FakeCupy(cost_us=cost)
+    session = prepared(mixed)
+    assert functions(last_pass(mixed, session)) == could - {"conv"}
+    assert "begin early" in session.facts["cuda_graph"]
+    told = FakeCupy(cost_us=cost)
+    session = prepared(told, Options(tuned=False, early=False))
+    assert not functions(last_pass(told, session))
+    assert session.facts["cuda_graph"] == "yes"
+
+
+def test_steps_are_timed_each_on_its_own(prepared) -> None:
+    cupy = FakeCupy(cost_us=lambda launches, i: 20.0 if launches[i].function == "softmax" else 5.0)
+    session = prepared(cupy)
+    times = {step.op_type: step.time_ns for step in session.op_times(0.01)}
+    assert times["Softmax"] == pytest.approx(20_000)
+    assert times["Conv"] == pytest.approx(5_000)
+    assert session.time_runs(4) == pytest.approx(4 * session.time_runs(1))

@@ -1,0 +1,143 @@
+"""The ladder page in windows of every size: all of it is there, and stays as the user divided it."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QSplitter
+
+from gui.base.theme import Theming
+from gui.pages.ladder.ladder_panes import LadderPanes
+from gui.pages.ladder.ladder_reader import LadderReader
+from gui.pages.ladder.ladder_table import LadderTable
+from gui.plots.chart import ChartView
+from tests.gui.pages.test_ladder_charts import long_ladder
+
+# Of the panes, what a window of 1920×1080, 1366×768, 1000×650 and 800×600 leaves them.
+SIZES = {(1090, 880): "rows", (790, 560): "halves", (690, 450): "halves", (500, 390): "tabs"}
+
+
+@pytest.fixture
+def panes(qtbot):
+    theming = Theming("light")
+    speed, roofline = ChartView(theming), ChartView(theming)
+    table, reader = LadderTable(theming), LadderReader(theming)
+    made = LadderPanes(speed, roofline, table, reader)
+    made.parts = {"table": table, "reader": reader, "speed": speed, "roofline": roofline}
+    qtbot.addWidget(made)
+    for view, chart in zip((speed, roofline), long_ladder(430.0), strict=True):
+        view.show_chart(chart)
+    made.resize(1090, 880)
+    with qtbot.waitExposed(made):
+        made.show()
+    return made
+
+
+def tabs_of(panes):
+    """The tabs that are shown now: (their widget, their words)."""
+    reader = panes.parts["reader"]
+    bars = [reader.tabs] if panes.way == "tabs" else [reader.tabs, panes._charts]
+    return [(bar, i) for bar in bars for i in range(bar.count()) if bar.isTabVisible(i)]
+
+
+def seen(panes):
+    """Every part, brought into view by its tab where it has one: its size."""
+    sizes = {}
+    for name, part in panes.parts.items():
+        for bar, index in tabs_of(panes):
+            if bar.widget(index) is part:
+                bar.setCurrentIndex(index)
+        QApplication.processEvents()
+        assert part.isVisible(), name
+        sizes[name] = part.size()
+    return sizes
+
+
+def test_every_part_has_room_in_windows_of_every_size(qtbot, panes):
+    assert panes.parts["reader"].minimumSizeHint().height() < 330, "else the charts give way to it"
+    everywhere = [*SIZES, *reversed(SIZES)]
+    for size in everywhere:
+        panes.resize(*size)
+        qtbot.waitUntil(lambda size=size: panes.way == SIZES[size])
+        for name, room in seen(panes).items():
+            assert room.width() >= 300, (size, name)
+            assert room.height() >= 160, (size, name)
+        for name in ("speed", "roofline"):
+            (plot,) = panes.parts[name].plots.values()
+            assert plot.height() >= 110, (size, name)
+            assert plot.geometry().bottom() < plot.parentWidget().height(), (size, name)
+            assert plot.parentWidget().geometry().bottom() < panes.parts[name].height(), (size, name)
+
+
+def test_parts_are_folded_away_and_come_back(qtbot, panes):
+    panes.resize(690, 450)
+    qtbot.waitUntil(lambda: panes.way == "halves")
+    left = panes.findChild(QSplitter, "ladder-left")
+    left.setSizes([0, 400])
+    QApplication.processEvents()
+    assert left.sizes()[0] == 0
+    assert panes.parts["table"].height() > 400
+    panes.reset()
+    QApplication.processEvents()
+    assert seen(panes)["speed"].height() > 180
+
+
+def test_an_enlarged_chart_gives_its_room_back_where_it_cannot_have_it(qtbot, panes):
+    speed, roofline = panes.parts["speed"], panes.parts["roofline"]
+    speed._expand.click()
+    assert roofline.isHidden()
+    panes.resize(690, 450)
+    qtbot.waitUntil(lambda: panes.way == "halves")
+    assert not speed._expand.isVisible()
+    panes.resize(1090, 880)
+    qtbot.waitUntil(lambda: panes.way == "rows")
+    assert speed.isVisible()
+    assert roofline.isVisible()
+
+
+def test_a_narrow_window_has_the_inspector_beside_the_form(qtbot, make_window):
+    window = make_window("ok", begin=False)
+    form, inspector = window.form_dock, window.inspector_dock
+    assert inspector not in window.tabifiedDockWidgets(form)
+    page = window.tabs.width()
+    for keep_hidden in (True, False):
+        inspector.setVisible(not keep_hidden)
+        window.resize(1000, 650)
+        qtbot.waitUntil(lambda: window.dockWidgetArea(inspector) == window.dockWidgetArea(form))
+        qtbot.waitUntil(lambda: window.tabs.width() > 650)
+        assert form.isVisible()
+        assert inspector.isHidden() is keep_hidden
+        window.resize(1500, 940)
+        qtbot.waitUntil(lambda: window.dockWidgetArea(inspector) == Qt.DockWidgetArea.RightDockWidgetArea)
+        assert inspector not in window.tabifiedDockWidgets(form)
+        assert inspector.isHidden() is keep_hidden
+    qtbot.waitUntil(lambda: abs(window.tabs.width() - page) < 40)
+    window.resize(1000, 650)
+    window.end()
+    again = make_window("ok", begin=False)  # folded as it was left, and unfolded when there is room
+    assert again.inspector_dock in again.tabifiedDockWidgets(again.form_dock)
+    again.resize(1500, 940)
+    qtbot.waitUntil(lambda: again.inspector_dock not in again.tabifiedDockWidgets(again.form_dock))
+
+
+def test_pages_stay_divided_as_the_user_left_them(qtbot, make_window):
+    from tests.bench import synthetic
+
+    def share(splitter):
+        """Of the pane on top; the second window may be lower, as high as the screen."""
+        return splitter.sizes()[0] / sum(splitter.sizes())
+
+    def split(window):
+        run, measurements = synthetic.run()
+        window.state.open(run, None, measurements)
+        window.redraw.flush()
+        QApplication.processEvents()
+        return window.findChild(QSplitter, "compare-rows")
+
+    window = make_window("ok", begin=False)
+    first = split(window)
+    before = first.sizes()
+    first.setSizes([before[0] - 150, before[1] + 150])
+    wanted = share(first)
+    assert wanted < before[0] / sum(before) - 0.1
+    window.end()
+    again = split(make_window("ok", begin=False))
+    qtbot.waitUntil(lambda: abs(share(again) - wanted) < 0.03)

@@ -1,0 +1,323 @@
+"""Saved runs, ladders and profiles in the window: listed, opened, laid over each other, dropped, deleted; and
+what is none."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QMessageBox
+
+from bench.kinds.summaries import SAMPLE
+from bench.ladder.kind import KIND as LADDER
+from gui.sessions import library
+from gui.sessions.library import Library
+from gui.shell.hint import FirstStart
+from tests.bench import synthetic
+from tests.bench.kinds.test_thin import saved
+from tests.bench.ladder import test_ladder_folders
+from tests.gui.pages import profiled
+
+CPU = ("engine-cpu", "ort-cpu")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Three runs where the window keeps its own: of one model twice, one of them with a failure."""
+    folder = tmp_path / "runs"
+    failure = {("engine-cpu", 2): ("crashed", "the worker was killed")}
+    saved(folder / "first", *synthetic.run(backends=CPU, batches=(1, 2, 4), failures=failure))
+    saved(folder / "second", *synthetic.run(backends=CPU, batches=(2, 8)))
+    saved(folder / "other", *synthetic.run(models=("alexnet-digits",), backends=CPU, batches=(1,)))
+    (folder / "no run").mkdir()
+    return folder
+
+
+@pytest.fixture
+def window(make_window, runs):
+    return make_window("mute", begin=False)
+
+
+def settle(qtbot, window):
+    """Until everything read off the GUI thread has arrived and is drawn."""
+    found = window.findChild(Library)
+    qtbot.waitUntil(lambda: not found.background.busy)
+    window.redraw.flush()
+
+
+def show_runs(qtbot, window):
+    page = next(p for p in window.pages if p.title == "Runs")
+    window.tabs.setCurrentWidget(page)
+    settle(qtbot, window)
+    return page
+
+
+def listed(page):
+    model = page.table.model()
+    return [
+        [model.index(row, column).data() for column in range(model.columnCount())]
+        for row in range(model.rowCount())
+    ]
+
+
+def test_runs_are_listed_and_enter_opens_one(qtbot, window, runs):
+    page = show_runs(qtbot, window)
+    lines = {line[-1]: line for line in listed(page)}
+    assert set(lines) == {"first", "second", "other"}
+    assert lines["first"][1:-1] == [
+        "comparison",
+        "lenet5-digits",
+        "",
+        "engine-cpu, ort-cpu",
+        "1–4",
+        "Example GPU 80 GB",
+        "6",
+        "5",
+        "1",
+    ]
+
+    page.table.choose(runs / "first")
+    qtbot.keyClick(page.table, Qt.Key.Key_Return)
+    settle(qtbot, window)
+    assert window.state.folder == runs / "first"
+    assert len(window.state.measurements) == 6
+    assert window.page.title == "Compare"
+    page = show_runs(qtbot, window)
+    assert [line[-1] for line in listed(page) if "(shown)" in line[0]] == ["first"]
+
+
+def test_a_run_laid_over_another_shows_both(qtbot, window, runs):
+    window.findChild(Library).open(runs / "first")
+    settle(qtbot, window)
+    page = show_runs(qtbot, window)
+    page.table.choose(runs / "second")
+    assert page.overlay_action.text() == "Lay o&ver"
+    page.overlay_action.trigger()
+    settle(qtbot, window)
+    assert window.page.title == "Compare"
+    view = window.page.views["op-time"]
+    assert set(view._legend.buttons) == {*CPU, "engine-cpu · second", "ort-cpu · second"}
+    plot = next(iter(view.plots.values()))
+    drawn = {label: items.line.getData()[1] for label, items in plot._items.items()}
+    assert len(drawn["engine-cpu · second"]) == 2
+    assert (
+        plot._items["engine-cpu · second"].line.opts["pen"].widthF()
+        < plot._items["engine-cpu"].line.opts["pen"].widthF()
+    )
+
+    window.menu_actions.by_name["take-off"].trigger()
+    settle(qtbot, window)
+    assert set(view._legend.buttons) == set(CPU)
+
+
+def test_runs_without_a_common_model_say_so(qtbot, window, runs):
+    found = window.findChild(Library)
+    found.open(runs / "first")
+    settle(qtbot, window)
+    found.lay_over(runs / "other")
+    settle(qtbot, window)
+    assert "no model in common" in window.banner.text
+    found.lay_over(runs / "first")
+    assert "is the run shown" in window.banner.text
+
+
+def damaged(folder):
+    results = folder / "results.jsonl"
+    results.write_text(results.read_text() + "nonsense\n")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda folder: (folder / "run.json").write_text("{"), "run.json is broken"),
+        (lambda folder: (folder / "run.json").unlink(), "holds no run"),
+        (damaged, "is damaged and was left out"),
+        (shutil.rmtree, "holds no run"),
+    ],
+)
+def test_a_broken_run_is_one_sentence_in_the_banner(qtbot, window, runs, spoil, words):
+    spoil(runs / "second")
+    window.findChild(Library).open(runs / "second")
+    settle(qtbot, window)
+    assert words in window.banner.text
+    assert "\n" not in window.banner.text
+    assert window.state.empty == (spoil is not damaged), "of a damaged line the others are shown"
+
+
+def drop(window, path: Path) -> bool:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    action, button = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton
+    none = Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(QPointF(50, 50).toPoint(), action, data, button, none)
+    QApplication.sendEvent(window, enter)
+    if enter.isAccepted():
+        QApplication.sendEvent(window, QDropEvent(QPointF(50, 50), action, data, button, none))
+    return enter.isAccepted()
+
+
+def test_a_dropped_run_opens_and_stays_in_the_list(qtbot, window, runs, tmp_path):
+    elsewhere = tmp_path / "elsewhere" / "mine"
+    shutil.copytree(runs / "first", elsewhere)
+    assert drop(window, elsewhere)
+    settle(qtbot, window)
+    assert window.state.folder == elsewhere
+    page = show_runs(qtbot, window)
+    assert [line[-1] for line in listed(page) if "(shown)" in line[0]] == ["mine"]
+    assert drop(window, runs / "second" / "results.jsonl")
+    settle(qtbot, window)
+    assert window.state.folder == runs / "second"
+    note = tmp_path / "note.txt"
+    note.write_text("")
+    assert not drop(window, note)
+
+
+@pytest.fixture
+def others(runs):
+    """A ladder and a profile beside the runs."""
+    climbed = test_ladder_folders.saved(runs / "climbed")
+    profiled.two_gpus(runs / "where time goes", batches=(16,))
+    return climbed
+
+
+def until(qtbot, window, reached):
+    settle(qtbot, window)
+    qtbot.waitUntil(reached)
+    window.redraw.flush()
+
+
+def test_ladders_and_profiles_are_listed_and_open_on_their_pages(qtbot, window, runs, others):
+    page = show_runs(qtbot, window)
+    lines = {line[-1]: line for line in listed(page)}
+    assert lines["climbed"][:2] == ["2026-01-02 03:04", "ladder"]
+    assert lines["where time goes"][1:5] == ["profile", "lenet5-digits", "", "engine-cuda, ort-cuda"]
+
+    page.table.choose(runs / "climbed")
+    assert not page.overlay_action.isEnabled()
+    page.open_action.trigger()
+    session = window.ladders.session
+    until(qtbot, window, lambda: window.page.title == "Ladder" and window.page.at_rest)
+    assert session.state.opened == runs / "climbed"
+    assert session.state.ladder == others.header
+    measured = {m.case.key: m.disposition for m in others.measurements()}
+    assert {row.case.key: row.measurement.disposition for row in session.state.derived} == measured
+    assert "Opened from climbed, of 2026-01-02 03:04" in session.standing.ended
+    unknown = next(row for row in session.state.derived if session.state.info(row.case.rung) is None)
+    window.page._on_picked(unknown.case.key)
+    window.redraw.flush()
+    reader = window.page.reader
+    assert unknown.case.is_reference or "not found here" in reader.state.text()
+    assert reader.tabs.isHidden(), "and no empty page in its place"
+    session.ask(session.state.question)  # what is asked next takes its place, and nothing of it stays
+    until(qtbot, window, lambda: session.state.opened is None and window.page.at_rest)
+    assert not session.state.derived
+
+    page = show_runs(qtbot, window)
+    page.table.choose(runs / "where time goes")
+    qtbot.keyClick(page.table, Qt.Key.Key_Return)
+    until(qtbot, window, lambda: window.profiles.session.state.folder == runs / "where time goes")
+    assert window.page.title == "Timeline"
+
+
+def test_a_dropped_ladder_opens_and_a_broken_one_is_told(qtbot, window, runs, others, tmp_path):
+    elsewhere = tmp_path / "elsewhere" / "mine"
+    shutil.copytree(runs / "climbed", elsewhere)
+    assert drop(window, elsewhere / LADDER.file)
+    state = window.ladders.session.state
+    until(qtbot, window, lambda: state.opened == elsewhere)
+    assert window.page.title == "Ladder"
+    assert "mine" in {line[-1] for line in listed(show_runs(qtbot, window))}
+    (runs / "climbed" / LADDER.file).write_text("{")
+    assert drop(window, runs / "climbed")
+    until(qtbot, window, lambda: "ladder.json is broken" in window.banner.text)
+    assert state.opened == elsewhere
+
+
+@pytest.mark.parametrize("name", ["climbed", "where time goes"])
+def test_deleting_a_ladder_or_a_profile_takes_what_it_consists_of(
+    qtbot, window, runs, others, name, monkeypatch
+):
+    monkeypatch.setattr(QMessageBox, "question", lambda *_: QMessageBox.StandardButton.Yes)
+    monkeypatch.setattr(library.QFile, "moveToTrash", lambda *_: False)  # as where there is no trash
+    page = show_runs(qtbot, window)
+    page.table.choose(runs / name)
+    page.delete_action.trigger()
+    until(qtbot, window, lambda: not (runs / name).exists())
+
+
+def test_deleting_asks_once_and_keeps_what_is_not_the_run(qtbot, window, runs, monkeypatch):
+    buttons = QMessageBox.StandardButton
+    answers = [buttons.Cancel, buttons.Yes]
+    monkeypatch.setattr(QMessageBox, "question", lambda *_: answers.pop(0))
+    monkeypatch.setattr(library.QFile, "moveToTrash", lambda *_: False)  # as where there is no trash
+    (runs / "second" / "my notes.txt").write_text("keep")
+    page = show_runs(qtbot, window)
+    page.table.choose(runs / "second")
+    window.activateWindow()
+    page.table.setFocus()
+    qtbot.waitUntil(page.table.hasFocus)
+    qtbot.keyClick(page.table, Qt.Key.Key_Delete)
+    assert answers == [buttons.Yes]
+    settle(qtbot, window)
+    assert (runs / "second" / "run.json").exists()
+    qtbot.keyClick(page.table, Qt.Key.Key_Delete)
+    settle(qtbot, window)
+    settle(qtbot, window)
+    assert [p.name for p in (runs / "second").iterdir()] == ["my notes.txt"]
+    assert {line[-1] for line in listed(page)} == {"first", "other"}
+    assert not answers
+
+
+def test_the_sample_opens_and_fills_every_page(qtbot, window):
+    assert sum(f.stat().st_size for f in SAMPLE.rglob("*") if f.is_file()) < 300_000
+    window.menu_actions.by_name["open-sample"].trigger()
+    settle(qtbot, window)
+    for page in window.pages:
+        window.tabs.setCurrentWidget(page)
+        settle(qtbot, window)
+        assert page.has_content(), page.title
+    compare = window.pages[0]
+    assert all(view.chart is not None for view in compare.views.values())
+    assert compare.views["op-time"].finding
+
+
+def test_no_run_is_opened_over_one_that_is_measured(qtbot, window, runs, monkeypatch):
+    monkeypatch.setattr(type(window.session), "active", property(lambda self: True))
+    window.findChild(Library).open(runs / "first")
+    settle(qtbot, window)
+    assert "A comparison is running" in window.banner.text
+    assert window.state.empty
+    monkeypatch.undo()
+
+
+def test_where_to_begin_goes_with_the_first_run_and_for_good_when_dismissed(qtbot, make_window, runs):
+    window = make_window("mute", begin=False)
+    hint = window.findChild(FirstStart)
+    assert hint.isVisible()
+    hint.buttons["open-sample"].click()
+    settle(qtbot, window)
+    assert not window.state.empty
+    assert not hint.isVisible()
+
+    again = make_window("mute", begin=False)
+    hint = again.findChild(FirstStart)
+    assert hint.isVisible()
+    hint.close_button.click()
+    assert not hint.isVisible()
+    assert not make_window("mute", begin=False).findChild(FirstStart).isVisible()
+
+
+def test_a_folder_that_cannot_be_read_is_listed_with_the_reason(qtbot, window, runs):
+    shutil.copytree(runs / "first", runs / "broken")
+    (runs / "broken" / "run.json").write_text("{")
+    shutil.copytree(runs / "first", runs / "newer")
+    (runs / "newer" / "run.json").write_text('{"schema": 99}')
+    page = show_runs(qtbot, window)
+    lines = {line[-1]: line for line in listed(page)}
+    assert set(lines) == {"first", "second", "other", "broken", "newer"}
+    assert lines["broken"][2].startswith("cannot be read: run.json is broken")
+    assert "newer Kernelscope" in lines["newer"][2]
+    assert lines["broken"][7:9] == ["", ""]

@@ -1,0 +1,151 @@
+"""Exports from the window: files of each kind that open, made by a child process, told in the status bar."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from xml.etree import ElementTree
+
+import pytest
+from PIL import Image
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
+
+from bench.comparison.kind import KIND as COMPARISON
+from gui.sessions.export import Exporter, Order
+from gui.sessions.export_actions import ExportActions
+from gui.sessions.library import Library
+from tests.bench import synthetic
+from tests.bench.kinds.test_thin import saved
+from tests.gui.pages.test_runs_page import settle
+
+CPU = ("engine-cpu", "ort-cpu")
+
+
+@pytest.fixture
+def window(qtbot, make_window, tmp_path):
+    run = saved(tmp_path / "a run", *synthetic.run(backends=CPU, batches=(1, 4)))
+    window = make_window("mute", begin=False)
+    window.findChild(Library).open(run.path)
+    settle(qtbot, window)
+    return window
+
+
+def exported(qtbot, window):
+    exports = window.findChild(ExportActions)
+    qtbot.waitUntil(lambda: not exports.exporter.busy)
+    return exports
+
+
+def test_everything_goes_into_a_folder_and_each_file_opens(qtbot, window, tmp_path, monkeypatch):
+    target = tmp_path / "to here"
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(target))
+    window.menu_actions.by_name["export-all"].trigger()
+    exports = window.findChild(ExportActions)
+    assert exports.exporter.busy
+    assert exports.strip.words.text().startswith("Exporting all charts")
+    assert exports.strip.bar.isVisible()
+    exported(qtbot, window)
+    stems = {chart.name for chart in window.state.all_charts()}
+    assert len(stems) == 5
+    assert {p.stem for p in target.iterdir()} == stems | {"results", "layers"}
+    for path in target.iterdir():
+        if path.suffix == ".png":
+            with Image.open(path) as image:
+                image.load()
+        elif path.suffix == ".svg":
+            ElementTree.parse(path)
+        elif path.suffix == ".pdf":
+            assert path.read_bytes().startswith(b"%PDF")
+        else:
+            with path.open(newline="") as file:
+                assert len(list(csv.DictReader(file))) >= 2
+    assert exports.strip.words.text() == "Exported all charts to to here (22 files)"
+    folders = []
+    exports.strip.folder_wanted.disconnect()
+    exports.strip.folder_wanted.connect(folders.append)
+    exports.strip.folder_button.click()
+    assert folders == [target]
+
+
+def test_a_chart_s_own_menu_exports_it_at_the_chosen_size(qtbot, window, tmp_path, monkeypatch):
+    target = tmp_path / "times"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), "PNG picture (*.png)"))
+    view = window.pages[0].views["op-time"]
+    view._on_menu(QPoint(20, 60))
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    actions = {action.text().replace("&", ""): action for action in menu.actions()}
+    sizes = actions["PNG size"].menu()
+    assert [a.text() for a in sizes.actions() if a.isChecked()] == ["&2×"]
+    sizes.actions()[0].trigger()
+    actions["Export as PNG…"].trigger()
+    menu.close()
+    exports = exported(qtbot, window)
+    assert exports.scale == 1
+    with Image.open(tmp_path / "times.png") as image:
+        assert image.text["Description"] == view.chart.finding
+        assert 1000 < image.size[0] < 1600
+    assert "times.png" in exports.strip.words.text()
+
+
+def test_the_whole_run_is_copied_and_a_laid_over_run_is_drawn_too(qtbot, window, tmp_path):
+    exports = window.findChild(ExportActions)
+    exports.export_run(tmp_path / "copies")
+    other = saved(tmp_path / "second", *synthetic.run(backends=CPU, batches=(2,)))
+    window.findChild(Library).lay_over(other.path)
+    settle(qtbot, window)
+    chart = next(c for c in window.state.all_charts() if c.name.endswith("op-time"))
+    exports.export_chart(chart, tmp_path / "both.csv")
+    exported(qtbot, window)
+    assert COMPARISON.open(tmp_path / "copies" / "a run").measurements() == window.state.measurements
+    with (tmp_path / "both.csv").open(newline="") as file:
+        assert {line["series"] for line in csv.DictReader(file)} == {
+            *CPU, "engine-cpu · second", "ort-cpu · second",
+        }  # fmt: skip
+
+
+def test_a_chart_is_copied_as_an_image(qtbot, window):
+    exports = window.findChild(ExportActions)
+    exports.copy_image(window.state.all_charts()[0])
+    exported(qtbot, window)
+    assert QGuiApplication.clipboard().image().width() > 1000
+    assert exports.strip.words.text() == "Copied the chart as an image"
+
+
+def test_what_fails_is_one_sentence_and_the_next_order_goes_on(qtbot, window, tmp_path):
+    exports = window.findChild(ExportActions)
+    blocked = tmp_path / "a file"
+    blocked.write_text("")
+    exports.export_all(blocked)
+    exports.export_run(tmp_path / "copies")
+    exported(qtbot, window)
+    assert window.banner.text.startswith("Could not export all charts: cannot write")
+    assert "\n" not in window.banner.text
+    assert (tmp_path / "copies" / "a run" / "run.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ((sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"), "was killed"),
+        (("/nowhere/python",), "Could not export"),
+    ],
+)
+def test_a_child_that_dies_leaves_the_window_alive(qtbot, tmp_path, command, words):
+    exporter = Exporter(command=command)
+    sentences: list[str] = []
+    exporter.failed.connect(sentences.append)
+    with qtbot.waitSignal(exporter.idle):
+        exporter.start(Order((), "a chart", tmp_path))
+    assert len(sentences) == 1
+    assert words in sentences[0]
+    assert not exporter.busy
+
+
+def test_without_a_run_there_is_nothing_to_export(make_window):
+    window = make_window("mute", begin=False)
+    window.menu_actions.by_name["export-all"].trigger()
+    window.menu_actions.by_name["export-run"].trigger()
+    assert "nothing to export yet" in window.banner.text
