@@ -2,8 +2,8 @@
 
 A cubin is machine code for exactly one architecture ("sm_90"), so that nothing is compiled at load time. It
 is kept in the user's cache under a hash of everything that went into it: the rung's source, every header of
-ours that it includes, the defines, the options, the architecture and NVRTC's version. No fast-math and no
-flush to zero: what a rung computes is what its source says in strict float32.
+ours that it includes, the struct of its operator, the defines, the options, the architecture and NVRTC's
+version. No fast-math and no flush to zero: what a rung computes is what its source says in strict float32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernels import registry
+from kernels import arguments, registry
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, UnavailableError
 from kernels.includes import HEADERS, headers
@@ -181,8 +181,13 @@ def _version() -> tuple[int, int]:
 
 
 def _sources(rung: registry.Rung) -> list[str]:
-    """The rung's text and that of every header of ours it includes, in a fixed order."""
-    return [rung.source, *(part for header in headers(rung) for part in (header.name, header.text))]
+    """The rung's text, the struct that its kernels take, and every header of ours it includes, in a fixed
+    order."""
+    return [
+        rung.source,
+        arguments.preamble(rung),
+        *(part for header in headers(rung) for part in (header.name, header.text)),
+    ]
 
 
 def _include_dirs(rung: registry.Rung) -> list[Path]:
@@ -199,7 +204,12 @@ def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes,
     from cuda.bindings import nvrtc
 
     flags = [o.encode() for o in options] + [f"-I{d}".encode() for d in _include_dirs(rung)]
-    result, program = nvrtc.nvrtcCreateProgram(rung.source.encode(), rung.path.name.encode(), 0, [], [])
+    # Read before the rung's text and not put in front of it, so that lines keep their numbers.
+    given = {arguments.FILE.encode(): arguments.preamble(rung).encode()}
+    flags.append(f"--pre-include={arguments.FILE}".encode())
+    result, program = nvrtc.nvrtcCreateProgram(
+        rung.source.encode(), rung.path.name.encode(), len(given), list(given.values()), list(given)
+    )
     _check(nvrtc, result, f"starting to compile {rung.label}")
     try:
         (result,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)

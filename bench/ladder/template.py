@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.results.store import write_atomically
-from kernels import registry
+from kernels import arguments, registry
 from kernels.errors import InputError, KernelscopeError
 from kernels.header import NEEDS, parse
 from kernels.launch import SHAPES
@@ -50,8 +50,8 @@ bytes of float32 scratch it wants; pack(p, inputs), where there is one, lays out
 '''
 _CUDA_GUIDE = (
     "The kernel is called {op}. Its arguments are one pointer per input ({order}), null for one that is "
-    "absent, then the output's, then the sizes, in this order for every rung of {op}. It writes all of the "
-    "output and nothing else. common.cuh has activate() and index types."
+    "absent, then the output's, then the struct {struct} with the sizes, the same for every rung of {op}: "
+    "{members}. It writes all of the output and nothing else. common.cuh has activate() and index types."
 )
 _NEED = {"conv": "group = 1", "gemm": "trans_a = false", "pool": 'kind = ["max"]'}
 
@@ -110,7 +110,7 @@ def text(first: Rung, number: int, name: str, file: str) -> str:
     order = _order(op)
     if first.device == "cuda":
         body = first.source[first.source.index("*/") + 2 :].lstrip("\n")
-        guide = _note(_CUDA_GUIDE.format(op=op, order=order.replace(" // ", " / ")), "// ")
+        guide = _guide(op, order.replace(" // ", " / "))
         return f"/*\n{filled}*/\n{guide}\n{body}"
     header = "".join(f"# {line}\n" for line in filled.splitlines())
     lines = first.source.splitlines(keepends=True)
@@ -134,6 +134,15 @@ def _plain(first: Rung) -> Rung:
 
 def _note(text: str, mark: str = "# ") -> str:
     return textwrap.fill(text, _WIDTH, initial_indent=mark, subsequent_indent=mark, break_on_hyphens=False)
+
+
+def _guide(op: str, order: str) -> str:
+    """What a CUDA kernel is told, with what the struct holds: it is in no file that one could look up."""
+    record = OPS[op]
+    told = _CUDA_GUIDE.format(
+        op=op, order=order, struct=arguments.struct_name(record), members=arguments.listed(record)
+    )
+    return _note(told, "// ")
 
 
 def _order(op: str) -> str:

@@ -122,6 +122,8 @@ class _Arguments:
     """A kernel's arguments in memory; address: of the pointers to them, as the driver takes them."""
 
     def __init__(self, arguments: Sequence[Any]) -> None:
-        self._values = [_TYPES[type(value)](value.item()) for value in arguments]
-        self._pointers = (ctypes.c_void_p * len(self._values))(*map(ctypes.addressof, self._values))
+        # A struct is an array of one element, which lies as it is to be passed.
+        self._values = [v if isinstance(v, np.ndarray) else _TYPES[type(v)](v.item()) for v in arguments]
+        places = [v.ctypes.data if isinstance(v, np.ndarray) else ctypes.addressof(v) for v in self._values]
+        self._pointers = (ctypes.c_void_p * len(places))(*places)
         self.address = ctypes.addressof(self._pointers)

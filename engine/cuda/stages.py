@@ -62,7 +62,7 @@ def starts(
         if isinstance(stage, Product):
             calls.append(partial(library.cublas().product, stage, addresses))
         else:
-            arguments = how.arguments(pointers, output, workspace, rung.op, stage)
+            arguments = how.arguments(pointers, output, workspace, rung, stage)
             kernel = kernels[stage.function]
             if overlap and rung.overlaps:
                 calls.append(overlapping(cupy, kernel, stage, arguments))

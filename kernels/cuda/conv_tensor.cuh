@@ -22,9 +22,7 @@ struct __align__(4 * GROUP) Group {
 // A block a tile of y, or of its part of the taps.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-         float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh, int kw,
-         int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h,
-         int dilation_w, int group, int activation) {
+         float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     __shared__ uint4 weights[STAGES][TILE_COLUMNS * CHUNKS];
     __shared__ uint4 patches[2][TILE_ROWS * CHUNKS];
     // Of each run of taps: how far from a pixel's corner it lies (-1: it is beyond the last); with padding, too,
@@ -33,10 +31,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     __shared__ __align__(16) int windows[PADDED ? TABLE_SLABS * ENTRIES : GROUP];
     __shared__ index_t places[TILE_ROWS];  // of each pixel in y
 
-    const int channels = c / group, outputs = m / group;
-    const int taps = channels * kh * kw;
-    const int plane = PLANE ? PLANE : h * w, area = out_h * out_w;
-    const int pixels = n * area;
+    const int channels = p.c / p.group, outputs = p.m / p.group;
+    const int taps = channels * p.kh * p.kw;
+    const int plane = PLANE ? PLANE : p.h * p.w, area = p.out_h * p.out_w;
+    const int pixels = p.n * area;
     const int g = blockIdx.z / PARTS, part = blockIdx.z % PARTS;
     // This block's part of the slabs, their number the same for all parts or one less.
     const int slabs = (taps + DEPTH - 1) / DEPTH;
@@ -53,12 +51,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 
     const int patch_row = thread % TILE_ROWS, patch_chunk = thread / TILE_ROWS;
     const int pixel = first_pixel + patch_row;
-    const int top = pixel % area / out_w * stride_h - pad_top;
-    const int left = pixel % area % out_w * stride_w - pad_left;
-    const float* corner = x + ((index_t)(pixel / area) * c + g * channels) * plane + (index_t)top * w + left;
+    const int top = pixel % area / p.out_w * p.stride_h - p.pad_top;
+    const int left = pixel % area % p.out_w * p.stride_w - p.pad_left;
+    const float* corner = x + ((index_t)(pixel / area) * p.c + g * channels) * plane + (index_t)top * p.w + left;
     if (thread < TILE_ROWS)
         places[thread] =
-            pixel < pixels ? ((index_t)(pixel / area) * m + g * outputs) * area + pixel % area : -1;
+            pixel < pixels ? ((index_t)(pixel / area) * p.m + g * outputs) * area + pixel % area : -1;
 
     float held[LOADS][Kind::CHUNK];
     WarpTile<Kind, WARP_ROWS, WARP_COLUMNS> tile;
@@ -68,9 +66,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         // which the weights were packed.
         for (int e = thread; e < TABLE_SLABS * ENTRIES; e += THREADS) {
             const int entry = slab * ENTRIES + e;
-            const int first_channel = entry / (kh * kw) * RUN, r = entry / kw % kh, s = entry % kw;
-            const int down = r * dilation_h, right = s * dilation_w;
-            offsets[e] = entry * RUN < taps ? first_channel * plane + down * w + right : -1;
+            const int first_channel = entry / (p.kh * p.kw) * RUN, r = entry / p.kw % p.kh, s = entry % p.kw;
+            const int down = r * p.dilation_h, right = s * p.dilation_w;
+            offsets[e] = entry * RUN < taps ? first_channel * plane + down * p.w + right : -1;
             if (PADDED) windows[e] = down << 16 | right;
         }
         __syncthreads();
@@ -102,8 +100,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 // comparison an axis suffices.
                 bool inside = pixel < pixels && offset.v[i] >= 0;
                 if (PADDED)
-                    inside = inside && (unsigned)(top + (window.v[i] >> 16)) < (unsigned)h &&
-                             (unsigned)(left + (window.v[i] & 0xffff)) < (unsigned)w;
+                    inside = inside && (unsigned)(top + (window.v[i] >> 16)) < (unsigned)p.h &&
+                             (unsigned)(left + (window.v[i] & 0xffff)) < (unsigned)p.w;
 #pragma unroll
                 for (int r = 0; r < RUN; ++r)
                     held[e / Kind::CHUNK][e % Kind::CHUNK + i * RUN + r] =
@@ -156,9 +154,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             if (o >= outputs || place < 0) continue;
             const float v = out[e / WARP_ROWS * OUT_LEAD + e % WARP_ROWS];
             if (PARTS > 1)
-                workspace[(index_t)part * n * m * area + place + (index_t)o * area] = v;
+                workspace[(index_t)part * p.n * p.m * area + place + (index_t)o * area] = v;
             else
-                y[place + (index_t)o * area] = activate(bias ? v + bias[g * outputs + o] : v, activation);
+                y[place + (index_t)o * area] = activate(bias ? v + bias[g * outputs + o] : v, p.activation);
         }
         __syncwarp();
     }
@@ -167,14 +165,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 // Adds the parts, always in the same order.
 extern "C" __global__ void conv_reduce(const float* __restrict__ x, const float* __restrict__ weight,
                                        const float* __restrict__ bias, float* __restrict__ y,
-                                       float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
-                                       int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top,
-                                       int pad_left, int dilation_h, int dilation_w, int group, int activation) {
-    const index_t total = (index_t)n * m * out_h * out_w;
+                                       float* __restrict__ workspace, const ConvParams p) {
+    const index_t total = (index_t)p.n * p.m * p.out_h * p.out_w;
     for (index_t i = first_element(); i < total; i += grid_stride()) {
         float sum = 0.0f;
 #pragma unroll 16
         for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
-        y[i] = activate(bias ? sum + bias[i / (out_h * out_w) % m] : sum, activation);
+        y[i] = activate(bias ? sum + bias[i / (p.out_h * p.out_w) % p.m] : sum, p.activation);
     }
 }

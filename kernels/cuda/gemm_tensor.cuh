@@ -12,17 +12,16 @@ static_assert((TILE_ROWS / WARP_ROWS) * WARPS_ACROSS * OUT_ROWS * OUT_LEAD <= ST
 // A block a tile of y, or of its part of the sum.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
-         float* __restrict__ y, float* __restrict__ workspace, int m, int n, int k, int trans_a, int trans_b,
-         float alpha, float beta, index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b,
-         int batch, int activation) {
+         float* __restrict__ y, float* __restrict__ workspace, const __grid_constant__ GemmParams given) {
+    const GemmParams p = given;  // costs fewer registers than a parameter that is no constant of the grid
     __shared__ uint4 right[STAGES][TILE_COLUMNS * CHUNKS];
     __shared__ uint4 left[2][TILE_ROWS * CHUNKS];
 
     // This block's part of the slabs, their number the same for all parts or one less.
-    const int slabs = (k + DEPTH - 1) / DEPTH;
+    const int slabs = (p.k + DEPTH - 1) / DEPTH;
     const int begin = (int)((index_t)slabs * blockIdx.y / PARTS);
     const int end = (int)((index_t)slabs * (blockIdx.y + 1) / PARTS);
-    const int across = (n + TILE_COLUMNS - 1) / TILE_COLUMNS;
+    const int across = (p.n + TILE_COLUMNS - 1) / TILE_COLUMNS;
     const int first_row = blockIdx.x / across * TILE_ROWS;
     const int first_column = blockIdx.x % across * TILE_COLUMNS;
     const int thread = threadIdx.x, warp = thread / LANES, lane = thread % LANES;
@@ -53,18 +52,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         for (int l = 0; l < LOADS; ++l) {
             const int e = thread + l * THREADS;
             const int row = first_row + e / CHUNKS, k0 = slab * DEPTH + e % CHUNKS * Kind::CHUNK;
-            const float* from = a + (index_t)row * k + k0;
-            const bool within = row < m && (TILE_ROWS * CHUNKS % THREADS == 0 || e < TILE_ROWS * CHUNKS);
+            const float* from = a + (index_t)row * p.k + k0;
+            const bool within = row < p.m && (TILE_ROWS * CHUNKS % THREADS == 0 || e < TILE_ROWS * CHUNKS);
 #pragma unroll
             for (int v = 0; v < Kind::CHUNK; v += VECTOR) {
                 if (VECTOR == 4) {
-                    const float4 four = within && k0 + v < k ? *reinterpret_cast<const float4*>(from + v) : float4{};
+                    const float4 four = within && k0 + v < p.k ? *reinterpret_cast<const float4*>(from + v) : float4{};
                     held[l][v] = four.x;
                     held[l][v + 1] = four.y;
                     held[l][v + 2] = four.z;
                     held[l][v + 3] = four.w;
                 } else {
-                    held[l][v] = within && k0 + v < k ? from[v] : 0.0f;
+                    held[l][v] = within && k0 + v < p.k ? from[v] : 0.0f;
                 }
             }
         }
@@ -109,16 +108,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         for (int e = lane; e < OUT_ROWS * WARP_COLUMNS; e += LANES) {
             const int r = first_row + warp_row + i * OUT_ROWS + e / WARP_COLUMNS;
             const int c = first_column + warp_column + e % WARP_COLUMNS;
-            if (r >= m || c >= n) continue;
-            const index_t place = (index_t)r * n + c;
+            if (r >= p.m || c >= p.n) continue;
+            const index_t place = (index_t)r * p.n + c;
             float v = out[e / WARP_COLUMNS * OUT_LEAD + e % WARP_COLUMNS];
             if (PARTS > 1) {
-                workspace[(index_t)blockIdx.y * m * n + place] = v;
+                workspace[(index_t)blockIdx.y * p.m * p.n + place] = v;
                 continue;
             }
-            v *= alpha;
-            if (bias) v += beta * bias[r * bias_stride_m + c * bias_stride_n];
-            y[place] = activate(v, activation);
+            v *= p.alpha;
+            if (bias) v += p.beta * bias[r * p.bias_stride_m + c * p.bias_stride_n];
+            y[place] = activate(v, p.activation);
         }
         __syncwarp();
     }
@@ -127,16 +126,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 // Adds the parts, always in the same order.
 extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float* __restrict__ b,
                                        const float* __restrict__ bias, float* __restrict__ y,
-                                       float* __restrict__ workspace, int m, int n, int k, int trans_a, int trans_b,
-                                       float alpha, float beta, index_t bias_stride_m, index_t bias_stride_n,
-                                       index_t stride_a, index_t stride_b, int batch, int activation) {
-    const index_t total = (index_t)m * n;
+                                       float* __restrict__ workspace, const GemmParams p) {
+    const index_t total = (index_t)p.m * p.n;
     for (index_t i = first_element(); i < total; i += grid_stride()) {
         float sum = 0.0f;
 #pragma unroll 16
         for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
-        float v = alpha * sum;
-        if (bias) v += beta * bias[i / n * bias_stride_m + i % n * bias_stride_n];
-        y[i] = activate(v, activation);
+        float v = p.alpha * sum;
+        if (bias) v += p.beta * bias[i / p.n * p.bias_stride_m + i % p.n * p.bias_stride_n];
+        y[i] = activate(v, p.activation);
     }
 }

@@ -5,21 +5,29 @@
 
 // patches is (taps C · KH · KW) × (pixels N · OH · OW); a thread writes a pixel of the taps blockIdx.y, blockIdx.y +
 // gridDim.y, … The channels of a group are neighbours, and so are then its taps.
+__device__ __forceinline__ void write_patches(const float* __restrict__ x, float* __restrict__ patches,
+                                              const ConvParams& p) {
+    const int area = p.out_h * p.out_w, pixels = p.n * area;
+    const index_t pixel = first_element();
+    if (pixel >= pixels) return;
+    const int image = (int)pixel / area, place = (int)pixel % area;
+    const int top = place / p.out_w * p.stride_h - p.pad_top;
+    const int left = place % p.out_w * p.stride_w - p.pad_left;
+    for (int tap = blockIdx.y; tap < p.c * p.kh * p.kw; tap += gridDim.y) {
+        const int ci = tap / (p.kh * p.kw), r = tap / p.kw % p.kh, s = tap % p.kw;
+        const int iy = top + r * p.dilation_h, ix = left + s * p.dilation_w;
+        const bool inside = iy >= 0 && iy < p.h && ix >= 0 && ix < p.w;
+        patches[tap * row_length(pixels) + pixel] =
+            inside ? x[(((index_t)image * p.c + ci) * p.h + iy) * p.w + ix] : 0.0f;
+    }
+}
+
+// As kernels call it that take their sizes one by one, which only this release still allows.
 __device__ __forceinline__ void write_patches(const float* __restrict__ x, float* __restrict__ patches, int n, int c,
                                               int h, int w, int kh, int kw, int out_h, int out_w, int stride_h,
                                               int stride_w, int pad_top, int pad_left, int dilation_h,
                                               int dilation_w) {
-    const int area = out_h * out_w, pixels = n * area;
-    const index_t pixel = first_element();
-    if (pixel >= pixels) return;
-    const int image = (int)pixel / area, place = (int)pixel % area;
-    const int top = place / out_w * stride_h - pad_top;
-    const int left = place % out_w * stride_w - pad_left;
-    for (int tap = blockIdx.y; tap < c * kh * kw; tap += gridDim.y) {
-        const int ci = tap / (kh * kw), r = tap / kw % kh, s = tap % kw;
-        const int iy = top + r * dilation_h, ix = left + s * dilation_w;
-        const bool inside = iy >= 0 && iy < h && ix >= 0 && ix < w;
-        patches[tap * row_length(pixels) + pixel] =
-            inside ? x[(((index_t)image * c + ci) * h + iy) * w + ix] : 0.0f;
-    }
+    const int m = 0, group = 1, activation = 0;  // it asks for none of these
+    write_patches(x, patches, ConvParams{n, c, h, w, m, kh, kw, out_h, out_w, stride_h, stride_w, pad_top, pad_left,
+                                         dilation_h, dilation_w, group, activation});
 }

@@ -9,13 +9,13 @@ struct Place {
     int image, top, left;
 };
 
-__device__ __forceinline__ Place place_of(int tile, int out_h, int out_w, int span_h, int span_w) {
-    const int across = (out_w + span_w - 1) / span_w, down = (out_h + span_h - 1) / span_h;
+__device__ __forceinline__ Place place_of(int tile, const ConvParams& p, int span_h, int span_w) {
+    const int across = (p.out_w + span_w - 1) / span_w, down = (p.out_h + span_h - 1) / span_h;
     return {tile / (across * down), tile / across % down * span_h, tile % across * span_w};
 }
 
-__device__ __forceinline__ int tiles_of(int n, int out_h, int out_w, int span_h, int span_w) {
-    return n * ((out_h + span_h - 1) / span_h) * ((out_w + span_w - 1) / span_w);
+__device__ __forceinline__ int tiles_of(const ConvParams& p, int span_h, int span_w) {
+    return p.n * ((p.out_h + span_h - 1) / span_h) * ((p.out_w + span_w - 1) / span_w);
 }
 
 // The sums over the channels of a group (blockIdx.z % group), a matrix product at each of PLACES (blockIdx.z / group):
@@ -23,17 +23,39 @@ __device__ __forceinline__ int tiles_of(int n, int out_h, int out_w, int span_h,
 // (place, C, tile), lie in front of these sums, (place, M, tile).
 template <int PLACES>
 __device__ __forceinline__ void multiply_places(const float* __restrict__ factors, float* __restrict__ workspace,
-                                                int n, int c, int m, int out_h, int out_w, int span_h,
-                                                int span_w, int group) {
+                                                const ConvParams& p, int span_h, int span_w) {
     __shared__ Factors tile;
-    const int outputs = m / group, channels = c / group;
-    const int tiles = tiles_of(n, out_h, out_w, span_h, span_w);
+    const int outputs = p.m / p.group, channels = p.c / p.group;
+    const int tiles = tiles_of(p, span_h, span_w);
     const index_t lead = row_length(tiles);
-    const int place = blockIdx.z / group, g = blockIdx.z % group;
+    const int place = blockIdx.z / p.group, g = blockIdx.z % p.group;
     const int first_output = blockIdx.y * TILE_M, first_tile = blockIdx.x * TILE_N;
-    const float* left = factors + ((index_t)place * m + g * outputs + first_output) * channels;
-    const float* right = workspace + ((index_t)place * c + g * channels) * lead + first_tile;
-    float* sums = workspace + ((index_t)PLACES * c + (index_t)place * m + g * outputs + first_output) * lead + first_tile;
+    const float* left = factors + ((index_t)place * p.m + g * outputs + first_output) * channels;
+    const float* right = workspace + ((index_t)place * p.c + g * channels) * lead + first_tile;
+    float* sums =
+        workspace + ((index_t)PLACES * p.c + (index_t)place * p.m + g * outputs + first_output) * lead + first_tile;
     multiply<VECTOR_W>(tile, left, channels, right, lead, outputs - first_output, tiles - first_tile, channels,
                        [&](int row, int column, float sum) { sums[row * lead + column] = sum; });
+}
+
+// As kernels call these that take their sizes one by one, which only this release still allows.
+__device__ __forceinline__ ConvParams sizes_of(int n, int c, int m, int out_h, int out_w, int group) {
+    ConvParams p = {};
+    p.n = n, p.c = c, p.m = m, p.out_h = out_h, p.out_w = out_w, p.group = group;
+    return p;
+}
+
+__device__ __forceinline__ Place place_of(int tile, int out_h, int out_w, int span_h, int span_w) {
+    return place_of(tile, sizes_of(0, 0, 0, out_h, out_w, 1), span_h, span_w);
+}
+
+__device__ __forceinline__ int tiles_of(int n, int out_h, int out_w, int span_h, int span_w) {
+    return tiles_of(sizes_of(n, 0, 0, out_h, out_w, 1), span_h, span_w);
+}
+
+template <int PLACES>
+__device__ __forceinline__ void multiply_places(const float* __restrict__ factors, float* __restrict__ workspace,
+                                                int n, int c, int m, int out_h, int out_w, int span_h, int span_w,
+                                                int group) {
+    multiply_places<PLACES>(factors, workspace, sizes_of(n, c, m, out_h, out_w, group), span_h, span_w);
 }

@@ -13,12 +13,19 @@ struct __align__(16) Tap {
 };
 
 // A tap beyond the last lies far above the image, where every read is a zero.
+__device__ __forceinline__ Tap locate(int tap, int taps, const ConvParams& p) {
+    const int ci = tap / (p.kh * p.kw), r = tap / p.kw % p.kh, s = tap % p.kw;
+    Tap t;
+    t.offset = tap < taps ? (ci * p.h + r * p.dilation_h) * p.w + s * p.dilation_w : 0;
+    t.down = tap < taps ? r * p.dilation_h : -0x40000000;
+    t.right = s * p.dilation_w;
+    return t;
+}
+
+// As kernels call it that take their sizes one by one, which only this release still allows.
 __device__ __forceinline__ Tap locate(int tap, int taps, int h, int w, int kh, int kw, int dilation_h,
                                       int dilation_w) {
-    const int ci = tap / (kh * kw), r = tap / kw % kh, s = tap % kw;
-    Tap t;
-    t.offset = tap < taps ? (ci * h + r * dilation_h) * w + s * dilation_w : 0;
-    t.down = tap < taps ? r * dilation_h : -0x40000000;
-    t.right = s * dilation_w;
-    return t;
+    ConvParams p = {};
+    p.h = h, p.w = w, p.kh = kh, p.kw = kw, p.dilation_h = dilation_h, p.dilation_w = dilation_w;
+    return locate(tap, taps, p);
 }

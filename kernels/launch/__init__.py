@@ -2,9 +2,9 @@
 
 The convention every CUDA rung keeps to: the file, or a header that it includes, defines
 `extern "C" __global__ void <op>(…)`; its arguments are one pointer an input in the order of the params'
-docstring (null for an optional input that is absent), the pointer of the output, then the scalars that
-`params.scalars()` lists, the same for every rung of the op. So a new rung on a known launch shape
-touches no Python.
+docstring (null for an optional input that is absent), the pointer of the output, then one struct of the
+scalars that `params.scalars()` lists, the same for every rung of the op (kernels.arguments). So a new rung on
+a known launch shape touches no Python.
 
 A rung with `packs = true` has weights that its launch shape lays out anew (`Launch.packed`: rounded, halved,
 split, in the order of its tiles); the kernel is given the packed ones.

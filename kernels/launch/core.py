@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels import arguments
 from kernels.errors import KernelError, UnsupportedError
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
@@ -84,7 +85,7 @@ class Pack:
 @dataclass(frozen=True)
 class Launch:
     """One kernel launch but for its pointers: grid and block in (x, y, z), dynamic shared memory in bytes,
-    the scalars in the kernel's order, and the defines that the rung is compiled with for it.
+    the scalars in the order of the kernel's struct, and the defines that the rung is compiled with for it.
 
     workspace_nbytes: scratch memory, whose pointer the kernel takes after that of its output (null where 0);
     None: it takes no such pointer. before, then: the stages in front of it and those that follow, in order. A
@@ -119,19 +120,21 @@ class Launch:
         return tuple(found.values())
 
     def arguments(
-        self, pointers: Sequence[int], output: int, workspace: int, op: str, stage: Stage | None = None
+        self, pointers: Sequence[int], output: int, workspace: int, rung: Rung, stage: Stage | None = None
     ) -> tuple[Any, ...]:
-        """Of a stage (None: of one without scalars of its own): addresses of the inputs (fewer where optional
-        ones are absent), of the output and of the scratch memory, then the scalars."""
+        """Of a stage (None: of the first, without scalars of its own): addresses of the inputs (fewer where
+        optional ones are absent), of the output and of the scratch memory, then the scalars as one struct, or
+        one by one where the kernel still takes them so."""
         scalars = self.scalars
         if stage is not None:
             scalars = scalars if stage.scalars is None else stage.scalars
             pointers = [pointers[0] + 4 * stage.input_offset, *pointers[1:]]
             output += 4 * stage.output_offset
-        given = [*pointers, *[0] * (POINTERS[op] - len(pointers)), output]
+        given = [*pointers, *[0] * (POINTERS[rung.op] - len(pointers)), output]
         if self.workspace_nbytes is not None:
             given.append(workspace if self.workspace_nbytes else 0)
-        return (*map(np.uint64, given), *scalars)
+        apart = arguments.takes_one_by_one(rung, stage.function if stage else rung.op)
+        return (*map(np.uint64, given), *(scalars if apart else (arguments.packed(rung.op, scalars),)))
 
 
 Shape = Callable[..., Launch]

@@ -67,7 +67,7 @@ def _record(module: ModuleType) -> type[Params]:
         raise TypeError(f"{module.__file__}: {record.__name__} is no dataclass")
     known = {field.name for field in fields(record)}
     lacking = sorted(record.__abstractmethods__)
-    lacking += [name for name in ("op", "dtype") if not hasattr(record, name) and name not in known]
+    lacking += [name for name in ("op", "struct", "dtype") if not hasattr(record, name) and name not in known]
     if lacking:
         raise TypeError(
             f"{module.__file__}: {record.__name__} lacks {', '.join(lacking)}, which every operator has "

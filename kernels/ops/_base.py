@@ -48,10 +48,13 @@ class Params(ABC):
     inputs it has at most. weight_inputs: the places of those that are constants of a model, packed and
     uploaded when a session is prepared. enumerated: fields that hold one of several words: the group that a
     CUDA kernel knows them by, and the words in the order of their numbers. axes: what the axes of y are
-    called, where they have names. images: whether its rows are images, the first axis of x and y.
+    called, where they have names. images: whether its rows are images, the first axis of x and y. struct:
+    what `scalars` are called on the device, declared as in C, of int, index_t (64 bits) and float: members of
+    the one struct that CUDA kernels take (kernels.arguments).
     """
 
     op: ClassVar[str]
+    struct: ClassVar[str]
     most_inputs: ClassVar[int] = 1
     weight_inputs: ClassVar[tuple[int, ...]] = ()
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {}
@@ -133,7 +136,7 @@ class Params(ABC):
 
     @abstractmethod
     def scalars(self) -> tuple[Scalar, ...]:
-        """The scalar arguments of its CUDA kernels, in order: the same for every rung."""
+        """What its CUDA kernels are told, in the order of `struct`: the same for every rung."""
 
     @property
     @abstractmethod

@@ -33,6 +33,7 @@ class Binary(Params):
     """
 
     op: ClassVar[str] = "binary"
+    struct: ClassVar[str] = "index_t size, dims[6], strides_a[6], strides_b[6]; int kind, activation"
     most_inputs: ClassVar[int] = 2
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {"kind": ("BINARY", BINARY_KINDS)}
 

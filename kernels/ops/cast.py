@@ -16,6 +16,7 @@ class Cast(OneByOne):
     """Element type changed from `dtype` to `to`. Tensors in order: x (size,); y (size,)."""
 
     op: ClassVar[str] = "cast"
+    struct: ClassVar[str] = "index_t size; int from, to"
     size: int
     dtype: str
     to: str

@@ -21,6 +21,10 @@ class Conv(Params):
     """
 
     op: ClassVar[str] = "conv"
+    struct: ClassVar[str] = (
+        "int n, c, h, w, m, kh, kw, out_h, out_w, stride_h, stride_w;"
+        "int pad_top, pad_left, dilation_h, dilation_w, group, activation"
+    )
     most_inputs: ClassVar[int] = 3
     weight_inputs: ClassVar[tuple[int, ...]] = (1, 2)
     axes: ClassVar[tuple[str, ...]] = ("image", "map", "row", "column")

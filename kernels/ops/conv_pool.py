@@ -22,6 +22,12 @@ class ConvPool(Params):
     """
 
     op: ClassVar[str] = "conv_pool"
+    struct: ClassVar[str] = (
+        f"{Conv.struct};"
+        "int pool_kind, pool_kh, pool_kw, pool_out_h, pool_out_w, pool_stride_h, pool_stride_w;"
+        "int pool_pad_top, pool_pad_left, pool_pad_bottom, pool_pad_right, pool_dilation_h, pool_dilation_w;"
+        "int count_include_pad, pool_activation"
+    )
     most_inputs: ClassVar[int] = 3
     weight_inputs: ClassVar[tuple[int, ...]] = (1, 2)
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = Pool.enumerated

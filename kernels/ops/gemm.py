@@ -32,6 +32,10 @@ class Gemm(Params):
     """
 
     op: ClassVar[str] = "gemm"
+    struct: ClassVar[str] = (
+        "int m, n, k, trans_a, trans_b; float alpha, beta;"
+        "index_t bias_stride_m, bias_stride_n, stride_a, stride_b; int batch, activation"
+    )
     most_inputs: ClassVar[int] = 3
     weight_inputs: ClassVar[tuple[int, ...]] = (1, 2)
     axes: ClassVar[tuple[str, ...]] = ("matrix", "row", "column")

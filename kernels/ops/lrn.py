@@ -10,6 +10,8 @@ import numpy as np
 
 from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
 
+SUM = "int size; float scale, beta, bias"  # what the device is told, but for the sizes of x
+
 
 @dataclass(frozen=True)
 class Lrn(Params):
@@ -20,6 +22,7 @@ class Lrn(Params):
     """
 
     op: ClassVar[str] = "lrn"
+    struct: ClassVar[str] = f"int n, c; index_t inner; {SUM}"
     axes: ClassVar[tuple[str, ...]] = ("image", "channel", "row", "pixel")
     images: ClassVar[bool] = True
 

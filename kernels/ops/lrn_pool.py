@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from kernels.ops._base import Division, Params, Scalar, Shape
 from kernels.ops._windows import touched
-from kernels.ops.lrn import Lrn
-from kernels.ops.pool import Pool
+from kernels.ops.lrn import SUM, Lrn
+from kernels.ops.pool import WINDOW, Pool
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class LrnPool(Params):
     """
 
     op: ClassVar[str] = "lrn_pool"
+    struct: ClassVar[str] = f"{WINDOW}; {SUM}"
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = Pool.enumerated
     axes: ClassVar[tuple[str, ...]] = Pool.axes
     images: ClassVar[bool] = True

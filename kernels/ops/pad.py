@@ -30,6 +30,7 @@ class Pad(Params):
     PAD_MODES."""
 
     op: ClassVar[str] = "pad"
+    struct: ClassVar[str] = "index_t size, dims[6], dims_x[6], begin[6], strides[6]; int mode; float value"
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {"mode": ("PAD", PAD_MODES)}
 
     shape: tuple[int, ...]

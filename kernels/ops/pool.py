@@ -10,6 +10,10 @@ from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, activat
 from kernels.ops._windows import sized, touched, window_words
 
 POOL_KINDS = ("max", "average")
+WINDOW = (  # a pool on the device, but for its activation
+    "int kind, n, c, h, w, kh, kw, out_h, out_w, stride_h, stride_w;"
+    "int pad_top, pad_left, pad_bottom, pad_right, dilation_h, dilation_w, count_include_pad"
+)
 _WHOLE = ((1, 1), (5, 7), (33, 31))  # images that are pooled into one value each
 _BARE: dict[str, Any] = dict.fromkeys(("pad_top", "pad_left", "pad_bottom", "pad_right"), 0) | {
     "dilation_h": 1,
@@ -27,6 +31,7 @@ class Pool(Params):
     """
 
     op: ClassVar[str] = "pool"
+    struct: ClassVar[str] = WINDOW + "; int activation"
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {"kind": ("POOL", POOL_KINDS)}
     axes: ClassVar[tuple[str, ...]] = ("image", "channel", "row", "column")
     images: ClassVar[bool] = True

@@ -16,6 +16,7 @@ class Softmax(Params):
     """Softmax (or its logarithm, if `log`) over `axis` of x (outer, axis, inner); y the same shape."""
 
     op: ClassVar[str] = "softmax"
+    struct: ClassVar[str] = "index_t outer; int axis; index_t inner; int log_of_it"
     outer: int
     axis: int
     inner: int

@@ -25,6 +25,7 @@ class Transpose(Params):
     """Axes permuted: y's axis i is x's axis perm[i]. `shape` is x's."""
 
     op: ClassVar[str] = "transpose"
+    struct: ClassVar[str] = "index_t size, dims[6], strides[6]"
     shape: tuple[int, ...]
     perm: tuple[int, ...]
     dtype: str = "float32"

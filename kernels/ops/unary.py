@@ -19,6 +19,7 @@ class Unary(OneByOne):
     """An element-wise function, `kind` one of UNARY_KINDS. Tensors in order: x (size,); y (size,)."""
 
     op: ClassVar[str] = "unary"
+    struct: ClassVar[str] = "index_t size; int kind"
     enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {"kind": ("UNARY", UNARY_KINDS)}
 
     kind: str

@@ -132,7 +132,7 @@ def test_naive_kernels_agree_past_two_to_the_31_elements(device: Device) -> None
     x = cupy.ones(size, np.float32)
     y = cupy.full(size, np.nan, np.float32)
     x[-3:] = cupy.asarray([5.0, -7.0, 9.0], np.float32)
-    kernel(how.grid, how.block, (np.uint64(x.data.ptr), np.uint64(y.data.ptr), *how.scalars))
+    kernel(how.grid, how.block, how.arguments([x.data.ptr], y.data.ptr, 0, rung))
     assert cupy.asnumpy(y[-4:]).tolist() == [1.0, 5.0, 0.0, 9.0]
     assert float(y[: 2**31].min()) == 1.0
     del x, y

@@ -10,7 +10,7 @@ import pytest
 from engine.backend import Options
 from engine.backends.engine_cuda import BACKEND
 from engine.cuda import rung as rung_cuda
-from kernels import nvrtc, registry
+from kernels import arguments, nvrtc, registry
 from kernels.errors import KernelError
 from kernels.launch import Product, Stage, launch, library, spectral
 from kernels.ops.conv import Conv
@@ -112,9 +112,9 @@ def test_images_take_turns_in_a_bounded_scratch_memory(rung: registry.Rung, give
         assert (first.input_offset, finish.output_offset) == (seen * image, seen * result)
         seen += int(first.scalars[0])
     assert seen == given.n
-    told = alone.arguments([1000, 2000, 3000], 4000, 5000, "conv", lasts[-1])
+    told = alone.arguments([1000, 2000, 3000], 4000, 5000, rung, lasts[-1])
     assert [int(v) for v in told[:5]] == [1000, 2000, 3000, 4000 + 4 * lasts[-1].output_offset, 5000]
-    assert told[5:] == lasts[-1].scalars
+    assert arguments.unpacked("conv", told[5].tobytes()) == [int(v) for v in lasts[-1].scalars or ()]
 
 
 def test_what_is_beyond_32_bits_is_refused_in_words() -> None:

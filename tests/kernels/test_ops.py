@@ -27,6 +27,7 @@ FACETS = {
     "division": "@property\n    def division(self): return Division(1, (0,), self.size, self._of_rows)",
     "small_shapes": "def small_shapes(self): return iter(())",
     "op": 'op: ClassVar[str] = "clip"',
+    "struct": 'struct: ClassVar[str] = ""',
     "dtype": 'dtype: str = "float32"',
 }
 
@@ -71,7 +72,7 @@ def test_an_operator_that_lacks_something_is_refused_by_its_name(
 
 
 def test_every_facet_that_is_wanted_is_left_out_once() -> None:
-    assert set(FACETS) == {*Params.__abstractmethods__, "op", "dtype"}
+    assert set(FACETS) == {*Params.__abstractmethods__, "op", "struct", "dtype"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.cuda import overlap as cuda_overlap
-from kernels import includes, registry
+from kernels import arguments, includes, registry
 from kernels.ops import OPS
 
 RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if rung.overlaps]
@@ -50,8 +50,9 @@ def _waiting(rung: registry.Rung) -> dict[str, str]:
 
 
 def test_arguments_lie_in_memory_as_the_driver_takes_them() -> None:
+    struct = arguments.packed("unary", (np.int64(2**33 + 1), np.int32(3)))
     given = (np.uint64(2**40 + 5), np.int32(-7), np.float32(0.5), np.int64(2**33))
-    held = cuda_overlap._Arguments(given)
+    held = cuda_overlap._Arguments((*given, struct))
     pointers = ctypes.cast(held.address, ctypes.POINTER(ctypes.c_void_p))
     kinds = (ctypes.c_uint64, ctypes.c_int32, ctypes.c_float, ctypes.c_int64)
     read = [
@@ -59,3 +60,5 @@ def test_arguments_lie_in_memory_as_the_driver_takes_them() -> None:
         for i, kind in enumerate(kinds)
     ]
     assert read == [value.item() for value in given]
+    assert pointers[4] is not None
+    assert ctypes.string_at(pointers[4], struct.nbytes) == struct.tobytes()

@@ -39,7 +39,7 @@ def test_a_sum_in_parts_has_room_and_a_second_stage(
     monkeypatch.setattr(tensor_tiles, "fit", lambda *_: (tile, 1))
     alone = launch.launch(given, rung)
     assert len(alone.stages(rung.op)) == 1
-    assert int(alone.arguments([1, 2], 3, 4, rung.op)[4]) == 0
+    assert int(alone.arguments([1, 2], 3, 4, rung)[4]) == 0
 
 
 @given(st.integers(1, 5000), st.integers(1, 10**6), st.integers(1, 600), st.integers(1, 8))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -17,14 +18,34 @@ _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:\w+\s+)*?(\w+)\s*\(
 _CONSTANT = re.compile(r"__constant__\s+float\s+(\w+)\s*\[\s*(\w+)\s*\]")
 _TYPES = {"int": "int32", "index_t": "int64", "long long": "int64", "unsigned long long": "uint64",
           "float": "float32"}  # fmt: skip
+_STRUCT = re.compile(r"struct\s+(\w+)\s*\{([^{}]*)\};")
+_C_TYPES = {"int32": ctypes.c_int32, "int64": ctypes.c_int64, "float32": ctypes.c_float}
+_QUALIFIERS = re.compile(r"\b(const|__restrict__|__grid_constant__)\b")
+Members = tuple[tuple[str, str, int], ...]  # type, name, elements (0: no array)
 
 
 @dataclass(frozen=True)
 class Function:
-    """A kernel. takes: "pointer", "int32", "int64" or "float32" for each argument (None: not known)."""
+    """A kernel. takes: "pointer", "int32", "int64", "float32" or "struct" for each argument (None: not
+    known); members: those of its struct."""
 
     name: str
     takes: tuple[str, ...] | None = None
+    members: Members = ()
+
+    @property
+    def struct(self) -> type[ctypes.Structure]:
+        """As C lays it out, which is ctypes' to say: what the program packs is held to that."""
+        fields = [
+            (name, _C_TYPES[kind] * count if count else _C_TYPES[kind]) for kind, name, count in self.members
+        ]
+        return type(self.name, (ctypes.Structure,), {"_fields_": fields})
+
+    def told(self, content: bytes) -> list[int | float]:
+        """The values in a struct's bytes, one after the other."""
+        whole = self.struct.from_buffer_copy(content)
+        values = [getattr(whole, name) for _, name, _ in self.members]
+        return [one for value in values for one in (value if isinstance(value, ctypes.Array) else (value,))]
 
 
 @dataclass(frozen=True)
@@ -54,7 +75,10 @@ class Module:
     @classmethod
     def from_bytes(cls, content: bytes) -> Module:
         found: dict[str, Any] = json.loads(content)
-        kernels = {name: Function(name, tuple(it["takes"])) for name, it in found.pop("functions").items()}
+        kernels = {
+            name: Function(name, tuple(it["takes"]), tuple(map(tuple, it["members"])))
+            for name, it in found.pop("functions").items()
+        }
         return cls(functions=kernels, **found)
 
     @classmethod
@@ -72,10 +96,14 @@ class Module:
 def functions(texts: Sequence[str]) -> dict[str, Function]:
     """The kernels that a file and its headers define."""
     found = {}
+    structs = {name: body for text in texts for name, body in _STRUCT.findall(text)}
     for text in texts:
         plain = _BOUNDS.sub("", _COMMENTS.sub("", text.replace("\\\n", " ")))
         for name, arguments in _KERNEL.findall(plain):
-            found[name] = Function(name, tuple(map(_kind, arguments.split(","))))
+            takes = tuple(map(_kind, arguments.split(",")))
+            behind = " ".join(part for part in arguments.split(",") if "*" not in part)
+            given = [structs[word] for word in behind.split() if word in structs]
+            found[name] = Function(name, takes, _members(given[0]) if given else ())
     return found
 
 
@@ -91,5 +119,17 @@ def constants(texts: Sequence[str], defines: Mapping[str, str]) -> dict[str, int
 def _kind(argument: str) -> str:
     if "*" in argument:
         return "pointer"
-    words = re.sub(r"\b(const|__restrict__)\b", "", argument).split()
-    return _TYPES[" ".join(words[:-1])]
+    words = _QUALIFIERS.sub("", argument).split()
+    return _TYPES.get(" ".join(words[:-1]), "struct")
+
+
+def _members(body: str) -> Members:
+    """Of a struct of numbers and arrays of them."""
+    found = []
+    for line in filter(None, map(str.strip, body.split(";"))):
+        words = re.match(r"(long long|\w+)\s+(.*)", line, re.S)
+        assert words is not None, line
+        for declared in words[2].split(","):
+            name, _, count = declared.strip().rstrip("]").partition("[")
+            found.append((_TYPES.get(words[1], words[1]), name, int(count or 0)))
+    return tuple(found)

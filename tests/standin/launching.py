@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ _TYPES = {
     "int32": np.int32,
     "int64": np.int64,
     "float32": np.float32,
+    "struct": np.ndarray,
 }
 _handles = itertools.count(1)
 by_handle: dict[int, Kernel] = {}  # as CuPy does it, what was once loaded stays
@@ -62,7 +64,7 @@ class Kernel:
         if self._known_since != self.device.memory.freed:  # what is kept would keep memory that was freed
             self._known.clear()
             self._known_since = self.device.memory.freed
-        key = (*arguments, *grid)
+        key = (*(v.tobytes() if isinstance(v, np.ndarray) else v for v in arguments), *grid)
         if key not in self._known:
             self._known[key] = self._bound(arguments, grid)
         do, launched = self._known[key]
@@ -98,8 +100,18 @@ class Kernel:
         if given != [_TYPES[kind] for kind in takes]:
             names = ", ".join(kind.__name__ for kind in given)
             raise CudaError(INVALID, f"{self.function.name} takes {', '.join(takes)} and was given {names}")
+        structs = [value for value in arguments if isinstance(value, np.ndarray)]
+        if any(value.size != 1 for value in structs):  # CuPy's rule
+            raise TypeError("an array of the host is passed by value, and has one element then")
+        if any(value.nbytes != ctypes.sizeof(self.function.struct) for value in structs):
+            raise CudaError(INVALID, f"{self.function.name} takes a struct of another size")
         pointers = [int(value) for value, kind in zip(arguments, takes, strict=True) if kind == "pointer"]
-        scalars = [value.item() for value, kind in zip(arguments, takes, strict=True) if kind != "pointer"]
+        scalars = [
+            scalar
+            for value, kind in zip(arguments, takes, strict=True)
+            if kind != "pointer"
+            for scalar in (self.function.told(value.tobytes()) if kind == "struct" else (value.item(),))
+        ]
         if self._module.file in stirring.FILES:
             bind = stirring.FILES[self._module.file]
             do = bind(self.device.memory, self._module, pointers, scalars, grid[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,15 @@ import numpy as np
 import pytest
 
 from engine.cuda.overlap import overlapping
+from kernels import arguments as kernel_arguments
 from kernels import launch, packing, registry
 from kernels.launch import Stage
-from kernels.ops import OPS, Params, code
+from kernels.ops import OPS, Params
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
 from kernels.ops.pool import Pool
+from kernels.ops.unary import Unary
 from kernels.registry import Rung
 from tests.kernels import cuda_cases
 from tests.standin import answers, arguments, unpacking
@@ -42,7 +45,9 @@ def compiled(rung: Rung, arch: str = "sm_90", **defines: Any) -> Module:
     """What the stand-in compiler makes of a rung."""
     flags = [f"-arch={arch}", f"-I{rung.path.parent}", f"-I{registry.ROOT / 'cuda'}"]
     flags += [f"-D{name}={value}" for name, value in {**rung.defines, **defines}.items()]
-    _, program = compiler.nvrtcCreateProgram(rung.source.encode(), rung.path.name.encode())
+    given = [kernel_arguments.preamble(rung).encode()], [kernel_arguments.FILE.encode()]
+    flags.append(f"--pre-include={kernel_arguments.FILE}")
+    _, program = compiler.nvrtcCreateProgram(rung.source.encode(), rung.path.name.encode(), 1, *given)
     (result,) = compiler.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
     if result != compiler.nvrtcResult.NVRTC_SUCCESS:
         raise RuntimeError(program.log.decode())
@@ -67,7 +72,8 @@ def load(tmp_path: Path, cupy: Cupy) -> Callable[..., Any]:
 
 
 def relu(x: int, y: int, size: int) -> tuple[Any, ...]:
-    return (np.uint64(x), np.uint64(y), np.int64(size), np.int32(code("UNARY", "relu")))
+    told = Unary("relu", size).scalars()
+    return (np.uint64(x), np.uint64(y), kernel_arguments.packed("unary", told))
 
 
 def test_nothing_is_done_before_somebody_waits(cupy: Cupy, load) -> None:
@@ -180,10 +186,29 @@ def test_memory_ends(cupy: Cupy) -> None:
 
 def test_a_launch_with_other_arguments_than_the_kernel_takes_is_refused(cupy: Cupy, load) -> None:
     x = cupy.asarray(np.float32([-1]))
-    with pytest.raises(CudaError, match="unary takes pointer, pointer, int64, int32 and was given"):
+    with pytest.raises(CudaError, match="unary takes pointer, pointer, struct and was given"):
         load(RELU)((1,), (32,), relu(x.data.ptr, x.data.ptr, 1)[:-1])
+    *pointers, struct = relu(x.data.ptr, x.data.ptr, 1)
+    with pytest.raises(CudaError, match="a struct of another size"):
+        load(RELU)((1,), (32,), (*pointers, struct["size"].reshape(())))
+    with pytest.raises(TypeError, match="one element"):
+        load(RELU)((1,), (32,), (*pointers, np.stack([struct, struct])))
     with pytest.raises(CudaError, match="not found"):
         load(RELU, "unary_reduce")
+
+
+def test_a_kernel_that_takes_its_scalars_one_by_one_is_launched_so(cupy: Cupy, load, tmp_path: Path) -> None:
+    text = RELU.source.replace(kernel_arguments.parameter(Unary), "index_t size, int kind").replace("p.", "")
+    older = replace(RELU, name="older", source=text)
+    x = cupy.asarray(np.float32([-1, 4]))
+    params = Unary("relu", 2)
+    for rung, count in ((RELU, 3), (older, 4)):
+        given = launch.launch(params, rung).arguments([x.data.ptr], x.data.ptr, 0, rung)
+        assert len(given) == count
+        x[:2] = np.float32([-1, 4])
+        load(rung)((1,), (32,), given)
+        cupy.cuda.runtime.deviceSynchronize()
+        assert x.on_host().tolist() == [0, 4]
 
 
 def test_code_for_another_device_is_not_loaded_and_what_it_lacks_not_compiled(load) -> None:
@@ -216,11 +241,13 @@ def test_a_launch_that_may_begin_early_gets_its_arguments_too(
 def test_an_operator_is_read_back_from_its_arguments(op: str) -> None:
     cases = [case.params for case in cuda_cases.cases(op)]
     assert cases
+    kernel = compiled(registry.find("cuda", op, 1)).functions[op]
     for params in cases:
         scalars = params.scalars()
-        back = arguments.params(
-            op, [value.item() for value in scalars], getattr(params, "bias", False) is True
-        )
+        # What the program packs, read as C would read it.
+        told = kernel.told(kernel_arguments.packed(op, scalars).tobytes())
+        assert told == [value.item() for value in scalars]
+        back = arguments.params(op, told, getattr(params, "bias", False) is True)
         assert back.scalars() == scalars
         assert np.prod(back.output_shape) == np.prod(params.output_shape)
 

@@ -18,7 +18,7 @@ from bench.ladder.measure.entrants import params_of
 from bench.ladder.records import LadderJob, RungMeasurement
 from engine.cuda import driver as cuda_driver
 from engine.cuda import rung as rung_cuda
-from kernels import launch, nvrtc, registry
+from kernels import arguments, launch, nvrtc, registry
 from kernels.errors import InputError, KernelError, UnavailableError, UnsupportedError
 from kernels.ops import Params
 from kernels.registry import Rung
@@ -104,7 +104,8 @@ def compiled(rung: Rung, params: Params, arch: str) -> RungMeasurement:
     except KernelError as error:
         return RungMeasurement(case=case, disposition="failed", reason=str(error), facts=facts)
     facts |= rung_cuda.shown(how, rung.op, kernel)
-    return RungMeasurement(case=case, disposition="ok", compiled=figures, facts=facts)
+    notes = arguments.notes(rung)
+    return RungMeasurement(case=case, disposition="ok", compiled=figures, facts=facts, notes=notes)
 
 
 def _check_names(rung: Rung, how: launch.Launch, cubin: Path) -> None:

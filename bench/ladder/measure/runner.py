@@ -35,6 +35,7 @@ from bench.measure.timing import Rules, Stopped, Timing, time_together
 from bench.results.messages import Done, Hello, Log, Progress
 from bench.results.records import Telemetry, Validity
 from engine.apart import pool
+from kernels import arguments
 from kernels.cache import atomic_file
 from kernels.errors import KernelscopeError, OutOfMemoryError
 
@@ -244,7 +245,7 @@ class LadderRunner:
                 made,
                 error=timed.error,
                 checks=timed.checks,
-                notes=tuple(timed.notes),
+                notes=(*arguments.notes(timed.rung), *timed.notes),
                 facts=facts,
                 compiled=compiled,
             )

@@ -69,7 +69,8 @@ def remarks(found: Sequence[RungMeasurement]) -> list[str]:
         if reason:
             said.setdefault((ladder_tables.label(RungRow(m)), reason), []).append(m.facts[ARCHITECTURE])
     several = len({m.facts[ARCHITECTURE] for m in found}) > 1
-    lines = []
+    noted = [f"{ladder_tables.label(RungRow(m))}: ! {text}" for m in found for text in m.notes]
+    lines = list(dict.fromkeys(noted))
     for (label, reason), archs in said.items():
         where = f" for {', '.join(archs)}" if several else ""
         lines.append(f"{label}{where}: {reason}")

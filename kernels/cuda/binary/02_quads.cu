@@ -30,16 +30,19 @@ __device__ __forceinline__ float4 four(const float* __restrict__ from, int step)
     return make_float4(v, v, v, v);
 }
 
-// Sizes d0 … d5 and strides of a and b, outermost first; fewer axes are filled up with ones in front.
+// Sizes of y and strides of a and b, outermost first; fewer axes are filled up with ones in front.
 extern "C" __global__ void binary(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ y,
-                                  index_t size, index_t d0, index_t d1, index_t d2, index_t d3, index_t d4,
-                                  index_t d5, index_t a0, index_t a1, index_t a2, index_t a3, index_t a4,
-                                  index_t a5, index_t b0, index_t b1, index_t b2, index_t b3, index_t b4,
-                                  index_t b5, int kind, int activation) {
-    const place_t dims[] = {(place_t)d0, (place_t)d1, (place_t)d2, (place_t)d3, (place_t)d4, (place_t)(d5 / VECTOR)};
-    const index_t walk_a[] = {a0, a1, a2, a3, a4, a5 * VECTOR};
-    const index_t walk_b[] = {b0, b1, b2, b3, b4, b5 * VECTOR};
-    const place_t units = size / VECTOR;
+                                  const BinaryParams p) {
+    // As many as a thread takes along the last axis are one.
+    place_t dims[6];
+    index_t walk_a[6], walk_b[6];
+#pragma unroll
+    for (int axis = 0; axis < 6; ++axis) {
+        dims[axis] = (place_t)(axis == 5 ? p.dims[axis] / VECTOR : p.dims[axis]);
+        walk_a[axis] = p.strides_a[axis] * (axis == 5 ? VECTOR : 1);
+        walk_b[axis] = p.strides_b[axis] * (axis == 5 ? VECTOR : 1);
+    }
+    const place_t units = p.size / VECTOR;
     for (index_t i = first_element(); i < units; i += grid_stride()) {
         place_t rest = (place_t)i;
         index_t at_a = 0, at_b = 0;
@@ -55,14 +58,14 @@ extern "C" __global__ void binary(const float* __restrict__ a, const float* __re
 #if VECTOR == 4
         const float4 u = four(a + at_a, STEP_A), v = four(b + at_b, STEP_B);
         reinterpret_cast<float4*>(y)[i] =
-            make_float4(result(u.x, v.x, kind, activation), result(u.y, v.y, kind, activation),
-                        result(u.z, v.z, kind, activation), result(u.w, v.w, kind, activation));
+            make_float4(result(u.x, v.x, p.kind, p.activation), result(u.y, v.y, p.kind, p.activation),
+                        result(u.z, v.z, p.kind, p.activation), result(u.w, v.w, p.kind, p.activation));
 #else
-        y[i] = result(a[at_a], b[at_b], kind, activation);
+        y[i] = result(a[at_a], b[at_b], p.kind, p.activation);
 #endif
     }
 #if RANK == 1 && VECTOR == 4
-    const index_t left = size / 4 * 4 + first_element();  // up to three are left over
-    if (left < size) y[left] = result(a[left * a5], b[left * b5], kind, activation);
+    const index_t left = p.size / 4 * 4 + first_element();  // up to three are left over
+    if (left < p.size) y[left] = result(a[left * p.strides_a[5]], b[left * p.strides_b[5]], p.kind, p.activation);
 #endif
 }

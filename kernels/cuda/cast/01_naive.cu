@@ -23,14 +23,14 @@ __device__ __forceinline__ void store(void* y, index_t i, T v, int to) {
     else ((unsigned char*)y)[i] = v != (T)0;
 }
 
-extern "C" __global__ void cast(const void* __restrict__ x, void* __restrict__ y, index_t size, int from, int to) {
-    for (index_t i = first_element(); i < size; i += grid_stride()) {
-        if (from == DTYPE_FLOAT32) store(y, i, (double)((const float*)x)[i], to);
-        else if (from == DTYPE_FLOAT16) store(y, i, (double)half_to_float(((const half_bits*)x)[i]), to);
-        else if (from == DTYPE_FLOAT64) store(y, i, ((const double*)x)[i], to);
-        else if (from == DTYPE_INT32) store(y, i, (long long)((const int*)x)[i], to);
-        else if (from == DTYPE_INT64) store(y, i, ((const long long*)x)[i], to);
-        else if (from == DTYPE_INT8) store(y, i, (long long)((const signed char*)x)[i], to);
-        else store(y, i, (long long)((const unsigned char*)x)[i], to);
+extern "C" __global__ void cast(const void* __restrict__ x, void* __restrict__ y, const CastParams p) {
+    for (index_t i = first_element(); i < p.size; i += grid_stride()) {
+        if (p.from == DTYPE_FLOAT32) store(y, i, (double)((const float*)x)[i], p.to);
+        else if (p.from == DTYPE_FLOAT16) store(y, i, (double)half_to_float(((const half_bits*)x)[i]), p.to);
+        else if (p.from == DTYPE_FLOAT64) store(y, i, ((const double*)x)[i], p.to);
+        else if (p.from == DTYPE_INT32) store(y, i, (long long)((const int*)x)[i], p.to);
+        else if (p.from == DTYPE_INT64) store(y, i, ((const long long*)x)[i], p.to);
+        else if (p.from == DTYPE_INT8) store(y, i, (long long)((const signed char*)x)[i], p.to);
+        else store(y, i, (long long)((const unsigned char*)x)[i], p.to);
     }
 }

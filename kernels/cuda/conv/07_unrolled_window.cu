@@ -19,39 +19,38 @@ kernel_max = 16
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-         float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
-         int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
-         int activation) {
+         float* __restrict__ y, const ConvParams p) {
     __shared__ float tile[ROWS * COLUMNS];
 
-    const int channels = c / group;
+    const int channels = p.c / p.group;
     const int image = blockIdx.x, om = blockIdx.y;
-    const int across = (out_w + TILE_W - 1) / TILE_W;
+    const int across = (p.out_w + TILE_W - 1) / TILE_W;
     const int first_y = blockIdx.z / across * TILE_H, first_x = blockIdx.z % across * TILE_W;
     const int dy = threadIdx.x / TILE_W, dx = threadIdx.x % TILE_W;  // the output of this thread in the tile
     const int oy = first_y + dy, ox = first_x + dx;
-    const bool mine = dy < TILE_H && oy < out_h && ox < out_w;
-    const float* in = x + ((index_t)image * c + om / (m / group) * channels) * h * w;
+    const bool mine = dy < TILE_H && oy < p.out_h && ox < p.out_w;
+    const float* in = x + ((index_t)image * p.c + om / (p.m / p.group) * channels) * p.h * p.w;
     const float* filter = weight + (index_t)om * channels * KH * KW;
 
     float sum = 0.0f;
-    for (int ci = 0; ci < channels; ++ci, in += (index_t)h * w, filter += KH * KW) {
+    for (int ci = 0; ci < channels; ++ci, in += (index_t)p.h * p.w, filter += KH * KW) {
         for (int e = threadIdx.x; e < ROWS * COLUMNS; e += THREADS) {
-            const int iy = first_y * stride_h - pad_top + e / COLUMNS;
-            const int ix = first_x * stride_w - pad_left + e % COLUMNS;
-            tile[e] = iy >= 0 && iy < h && ix >= 0 && ix < w ? in[(index_t)iy * w + ix] : 0.0f;
+            const int iy = first_y * p.stride_h - p.pad_top + e / COLUMNS;
+            const int ix = first_x * p.stride_w - p.pad_left + e % COLUMNS;
+            tile[e] = iy >= 0 && iy < p.h && ix >= 0 && ix < p.w ? in[(index_t)iy * p.w + ix] : 0.0f;
         }
         __syncthreads();
         if (mine) {
-            const float* corner = tile + dy * stride_h * COLUMNS + dx * stride_w;
+            const float* corner = tile + dy * p.stride_h * COLUMNS + dx * p.stride_w;
 #pragma unroll
             for (int r = 0; r < KH; ++r)
 #pragma unroll
                 for (int s = 0; s < KW; ++s)
-                    sum += corner[r * dilation_h * COLUMNS + s * dilation_w] * filter[r * KW + s];
+                    sum += corner[r * p.dilation_h * COLUMNS + s * p.dilation_w] * filter[r * KW + s];
         }
         __syncthreads();
     }
     if (mine)
-        y[(((index_t)image * m + om) * out_h + oy) * out_w + ox] = activate(bias ? sum + bias[om] : sum, activation);
+        y[(((index_t)image * p.m + om) * p.out_h + oy) * p.out_w + ox] =
+            activate(bias ? sum + bias[om] : sum, p.activation);
 }

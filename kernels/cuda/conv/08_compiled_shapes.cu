@@ -32,9 +32,7 @@ kernel_max = 16
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-         float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
-         int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
-         int activation) {
+         float* __restrict__ y, const ConvParams p) {
     __shared__ float tile[ROWS * COLUMNS];
 
     const int channels = C / GROUP;
@@ -66,5 +64,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         __syncthreads();
     }
     if (mine)
-        y[(((index_t)image * M + om) * OUT_H + oy) * OUT_W + ox] = activate(bias ? sum + bias[om] : sum, activation);
+        y[(((index_t)image * M + om) * OUT_H + oy) * OUT_W + ox] = activate(bias ? sum + bias[om] : sum, p.activation);
 }

@@ -33,9 +33,7 @@ kernel_max = 16
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-         float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
-         int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
-         int activation) {
+         float* __restrict__ y, const ConvParams p) {
     __shared__ float tile[ROWS * COLUMNS];
     __shared__ __align__(16) float filters[KH * KW][MAPS];
 
@@ -82,6 +80,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (first_map + o >= outputs) break;
         const int om = g * outputs + first_map + o;
         y[(((index_t)image * M + om) * OUT_H + oy) * OUT_W + ox] =
-            activate(bias ? sum[o] + bias[om] : sum[o], activation);
+            activate(bias ? sum[o] + bias[om] : sum[o], p.activation);
     }
 }

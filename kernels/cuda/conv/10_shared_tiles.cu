@@ -20,16 +20,14 @@ static_assert(TILE_M % ROWS == 0 && TILE_M * TILE_K % THREADS == 0 && TILE_N * T
 // patches, taps × pixels (N · OH · OW), are never written out: tap and pixel say where in x an element is.
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-         float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
-         int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
-         int activation) {
+         float* __restrict__ y, const ConvParams p) {
     __shared__ float weights[TILE_K][TILE_M];
     __shared__ float patches[TILE_K][TILE_N];
 
-    const int channels = c / group, outputs = m / group;
-    const int taps = channels * kh * kw;
-    const int area = out_h * out_w;
-    const int pixels = n * area;
+    const int channels = p.c / p.group, outputs = p.m / p.group;
+    const int taps = channels * p.kh * p.kw;
+    const int area = p.out_h * p.out_w;
+    const int pixels = p.n * area;
     const int g = blockIdx.z;
     const int first_output = blockIdx.y * TILE_M;  // within the group
 
@@ -38,9 +36,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int row = threadIdx.x / TILE_N;
     const int pixel = blockIdx.x * TILE_N + column;
     const int image = pixel / area, place = pixel % area;
-    const int top = place / out_w * stride_h - pad_top;
-    const int left = place % out_w * stride_w - pad_left;
-    const float* in = x + ((index_t)image * c + g * channels) * h * w;
+    const int top = place / p.out_w * p.stride_h - p.pad_top;
+    const int left = place % p.out_w * p.stride_w - p.pad_left;
+    const float* in = x + ((index_t)image * p.c + g * channels) * p.h * p.w;
     const float* filters = weight + (index_t)(g * outputs + first_output) * taps;
 
     float sum[ROWS] = {};
@@ -52,10 +50,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
         for (int k = row; k < TILE_K; k += THREADS / TILE_N) {
             const int tap = k0 + k;
-            const int ci = tap / (kh * kw), r = tap / kw % kh, s = tap % kw;
-            const int iy = top + r * dilation_h, ix = left + s * dilation_w;
-            const bool inside = tap < taps && pixel < pixels && iy >= 0 && iy < h && ix >= 0 && ix < w;
-            patches[k][column] = inside ? in[(ci * h + iy) * w + ix] : 0.0f;
+            const int ci = tap / (p.kh * p.kw), r = tap / p.kw % p.kh, s = tap % p.kw;
+            const int iy = top + r * p.dilation_h, ix = left + s * p.dilation_w;
+            const bool inside = tap < taps && pixel < pixels && iy >= 0 && iy < p.h && ix >= 0 && ix < p.w;
+            patches[k][column] = inside ? in[(ci * p.h + iy) * p.w + ix] : 0.0f;
         }
         __syncthreads();
 #pragma unroll
@@ -72,6 +70,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const int o = first_output + row * ROWS + i;
         if (o >= outputs) break;
         const int om = g * outputs + o;
-        y[((index_t)image * m + om) * area + place] = activate(bias ? sum[i] + bias[om] : sum[i], activation);
+        y[((index_t)image * p.m + om) * area + place] = activate(bias ? sum[i] + bias[om] : sum[i], p.activation);
     }
 }

@@ -27,31 +27,28 @@ struct Tap {
 
 // The two divisions that find a tap cost as much as a whole step of a small tile, so one thread a tap does them
 // ahead for all. A tap beyond the last lies far above the image, where every read is a zero.
-__device__ __forceinline__ Tap locate(int tap, int taps, int h, int w, int kh, int kw, int dilation_h,
-                                      int dilation_w) {
-    const int ci = tap / (kh * kw), r = tap / kw % kh, s = tap % kw;
+__device__ __forceinline__ Tap locate(int tap, int taps, const ConvParams& p) {
+    const int ci = tap / (p.kh * p.kw), r = tap / p.kw % p.kh, s = tap % p.kw;
     Tap t;
-    t.offset = tap < taps ? (ci * h + r * dilation_h) * w + s * dilation_w : 0;
-    t.down = tap < taps ? r * dilation_h : -0x40000000;
-    t.right = s * dilation_w;
+    t.offset = tap < taps ? (ci * p.h + r * p.dilation_h) * p.w + s * p.dilation_w : 0;
+    t.down = tap < taps ? r * p.dilation_h : -0x40000000;
+    t.right = s * p.dilation_w;
     return t;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-         float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
-         int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
-         int activation) {
+         float* __restrict__ y, const ConvParams p) {
     // Two of each: one is multiplied while the next is written, so a step needs one barrier. Rows of weights are
     // four longer than the tile: without that, the writes of a warp (down a column) would fall into few banks.
     __shared__ __align__(16) float weights[2][TILE_K][TILE_M + 4];
     __shared__ __align__(16) float patches[2][TILE_K][TILE_N];
     __shared__ Tap located[2][TILE_K];
 
-    const int channels = c / group, outputs = m / group;
-    const int taps = channels * kh * kw;
-    const int area = out_h * out_w;
-    const int pixels = n * area;
+    const int channels = p.c / p.group, outputs = p.m / p.group;
+    const int taps = channels * p.kh * p.kw;
+    const int area = p.out_h * p.out_w;
+    const int pixels = p.n * area;
     const int g = blockIdx.z;
     const int first_output = blockIdx.y * TILE_M;
     const int first_pixel = blockIdx.x * TILE_N;
@@ -62,9 +59,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int patch_column = thread % TILE_N, patch_k = thread / TILE_N;
     const int weight_k = thread % TILE_K, weight_o = thread / TILE_K;
     const int pixel = first_pixel + patch_column;
-    const int top = pixel % area / out_w * stride_h - pad_top;
-    const int left = pixel % area % out_w * stride_w - pad_left;
-    const float* corner = x + ((index_t)(pixel / area) * c + g * channels) * h * w + (index_t)top * w + left;
+    const int top = pixel % area / p.out_w * p.stride_h - p.pad_top;
+    const int left = pixel % area % p.out_w * p.stride_w - p.pad_left;
+    const float* corner = x + ((index_t)(pixel / area) * p.c + g * channels) * p.h * p.w + (index_t)top * p.w + left;
     const float* filters = weight + (index_t)(g * outputs + first_output) * taps;
     // What it computes: THREAD_M channels × THREAD_N pixels.
     const int row = thread / (TILE_N / THREAD_N) * THREAD_M;
@@ -84,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int i = 0; i < PATCH_LOADS; ++i) {
             const Tap t = located[slot][patch_k + i * (THREADS / TILE_N)];
             const int iy = top + t.down, ix = left + t.right;
-            const bool inside = pixel < pixels && iy >= 0 && iy < h && ix >= 0 && ix < w;
+            const bool inside = pixel < pixels && iy >= 0 && iy < p.h && ix >= 0 && ix < p.w;
             next_patches[i] = inside ? corner[t.offset] : 0.0f;
         }
     };
@@ -99,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
     const int steps = (taps + TILE_K - 1) / TILE_K;
     for (int k = thread; k < 2 * TILE_K; k += THREADS)
-        located[k / TILE_K][k % TILE_K] = locate(k, taps, h, w, kh, kw, dilation_h, dilation_w);
+        located[k / TILE_K][k % TILE_K] = locate(k, taps, p);
     __syncthreads();
     fetch(0, 0);
     keep(0);
@@ -109,8 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (step + 1 < steps) fetch((step + 1) * TILE_K, slot ^ 1);
         // The taps of step + 2 take the place of this step's, which everybody fetched before the last barrier.
         if (step + 2 < steps && thread < TILE_K)
-            located[slot][thread] =
-                locate((step + 2) * TILE_K + thread, taps, h, w, kh, kw, dilation_h, dilation_w);
+            located[slot][thread] = locate((step + 2) * TILE_K + thread, taps, p);
 #pragma unroll
         for (int k = 0; k < TILE_K; ++k) {
             float a[THREAD_M], b[THREAD_N];
@@ -129,15 +125,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 #pragma unroll
     for (int j = 0; j < THREAD_N; ++j) {
-        const int p = first_pixel + column + j;
-        if (p >= pixels) break;
-        float* out = y + ((index_t)(p / area) * m + g * outputs) * area + p % area;
+        const int pixel = first_pixel + column + j;
+        if (pixel >= pixels) break;
+        float* out = y + ((index_t)(pixel / area) * p.m + g * outputs) * area + pixel % area;
 #pragma unroll
         for (int i = 0; i < THREAD_M; ++i) {
             const int o = first_output + row + i;
             if (o >= outputs) break;
             const float v = bias ? sum[i][j] + bias[g * outputs + o] : sum[i][j];
-            out[(index_t)o * area] = activate(v, activation);
+            out[(index_t)o * area] = activate(v, p.activation);
         }
     }
 }

@@ -18,18 +18,16 @@ static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-         float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
-         int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
-         int activation) {
+         float* __restrict__ y, const ConvParams p) {
     __shared__ __align__(16) float weights[2][TILE_K][TILE_M + 4];
     __shared__ __align__(16) float patches[2][TILE_K][TILE_N];
     __shared__ Tap located[TABLE];
     __shared__ index_t places[TILE_N];  // of each pixel in y, kept here rather than in registers through the sum
 
-    const int channels = c / group, outputs = m / group;
-    const int taps = channels * kh * kw;
-    const int area = out_h * out_w;
-    const int pixels = n * area;
+    const int channels = p.c / p.group, outputs = p.m / p.group;
+    const int taps = channels * p.kh * p.kw;
+    const int area = p.out_h * p.out_w;
+    const int pixels = p.n * area;
     const int g = blockIdx.z;
     const int first_output = blockIdx.y * TILE_M;
     const int first_pixel = blockIdx.x * TILE_N;
@@ -39,13 +37,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int pixel = first_pixel + patch_column;
     // A pixel beyond the last lies, like a tap beyond the last, where every read is a zero; as an unsigned number
     // what lies above or left of the image is beyond its other end, so that one comparison an axis suffices.
-    const int top = pixel < pixels ? pixel % area / out_w * stride_h - pad_top : -0x40000000;
-    const int left = pixel % area % out_w * stride_w - pad_left;
-    const float* corner = x + ((index_t)(pixel / area) * c + g * channels) * h * w + (index_t)top * w + left;
+    const int top = pixel < pixels ? pixel % area / p.out_w * p.stride_h - p.pad_top : -0x40000000;
+    const int left = pixel % area % p.out_w * p.stride_w - p.pad_left;
+    const float* corner = x + ((index_t)(pixel / area) * p.c + g * channels) * p.h * p.w + (index_t)top * p.w + left;
     const float* filters = weight + (index_t)(g * outputs + first_output) * taps;
     if (thread < TILE_N)
         places[thread] =
-            pixel < pixels ? ((index_t)(pixel / area) * m + g * outputs) * area + pixel % area : -1;
+            pixel < pixels ? ((index_t)(pixel / area) * p.m + g * outputs) * area + pixel % area : -1;
     const int row = thread / ACROSS * ROWS;
     const int column = thread % ACROSS * COLUMNS;
 
@@ -55,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 
     auto fill_table = [&](int k0) {
         for (int e = thread; e < TABLE; e += THREADS)
-            located[e] = locate(k0 + e, taps, h, w, kh, kw, dilation_h, dilation_w);
+            located[e] = locate(k0 + e, taps, p);
         __syncthreads();
     };
     auto fetch = [&](int k0) {
@@ -63,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 #pragma unroll
         for (int i = 0; i < PATCH_LOADS; ++i) {
             const Tap t = located[k0 % TABLE + patch_k + i * (THREADS / TILE_N)];
-            const bool inside = (unsigned)(top + t.down) < (unsigned)h && (unsigned)(left + t.right) < (unsigned)w;
+            const bool inside = (unsigned)(top + t.down) < (unsigned)p.h && (unsigned)(left + t.right) < (unsigned)p.w;
             next_patches[i] = inside ? corner[t.offset] : 0.0f;
         }
     };
@@ -119,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             const int o = first_output + band * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
             if (o >= outputs || place < 0) break;
             const float v = out[band][patch_column];
-            y[place + (index_t)o * area] = activate(bias ? v + bias[g * outputs + o] : v, activation);
+            y[place + (index_t)o * area] = activate(bias ? v + bias[g * outputs + o] : v, p.activation);
         }
         __syncthreads();
     }

@@ -24,18 +24,16 @@ static_assert(BANDS <= STAGES * TILE_K, "a row of every band must fit where a ti
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-         float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh, int kw,
-         int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h,
-         int dilation_w, int group, int activation) {
+         float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     __shared__ __align__(16) float weights[STAGES][TILE_K][TILE_M + 4];
     __shared__ __align__(16) float patches[STAGES][TILE_K][TILE_N];
     __shared__ Tap located[TABLE];
     __shared__ index_t places[TILE_N];  // of each pixel in y, kept here rather than in registers through the sum
 
-    const int channels = c / group, outputs = m / group;
-    const int taps = channels * kh * kw;
-    const int area = out_h * out_w;
-    const int pixels = n * area;
+    const int channels = p.c / p.group, outputs = p.m / p.group;
+    const int taps = channels * p.kh * p.kw;
+    const int area = p.out_h * p.out_w;
+    const int pixels = p.n * area;
     const int g = blockIdx.z / PARTS, part = blockIdx.z % PARTS;
     // This block's part of the taps: whole steps, their number the same for all parts or one less.
     const int steps = (taps + TILE_K - 1) / TILE_K;
@@ -49,13 +47,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int pixel = first_pixel + patch_column;
     // A pixel beyond the last lies, like a tap beyond the last, where every read is a zero; as an unsigned number
     // what lies above or left of the image is beyond its other end, so that one comparison an axis suffices.
-    const int top = pixel < pixels ? pixel % area / out_w * stride_h - pad_top : -0x40000000;
-    const int left = pixel % area % out_w * stride_w - pad_left;
-    const float* corner = x + ((index_t)(pixel / area) * c + g * channels) * h * w + (index_t)top * w + left;
+    const int top = pixel < pixels ? pixel % area / p.out_w * p.stride_h - p.pad_top : -0x40000000;
+    const int left = pixel % area % p.out_w * p.stride_w - p.pad_left;
+    const float* corner = x + ((index_t)(pixel / area) * p.c + g * channels) * p.h * p.w + (index_t)top * p.w + left;
     const float* filters = weight + (index_t)(g * outputs + first_output) * taps;
     if (thread < TILE_N)
         places[thread] =
-            pixel < pixels ? ((index_t)(pixel / area) * m + g * outputs) * area + pixel % area : -1;
+            pixel < pixels ? ((index_t)(pixel / area) * p.m + g * outputs) * area + pixel % area : -1;
     const int row = thread / ACROSS * ROWS;
     const int column = thread % ACROSS * COLUMNS;
 
@@ -63,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 
     auto fill_table = [&](int k0) {
         for (int e = thread; e < TABLE; e += THREADS)
-            located[e] = locate(k0 + e, taps, h, w, kh, kw, dilation_h, dilation_w);
+            located[e] = locate(k0 + e, taps, p);
         __syncthreads();
     };
     // Starts the copies of the tile at k0; a group is closed even when nothing is left, so that their number tells
@@ -83,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 const int k = patch_k + i * (THREADS / TILE_N);
                 const Tap t = located[(k0 - begin) % TABLE + k];
                 const bool inside =
-                    (unsigned)(top + t.down) < (unsigned)h && (unsigned)(left + t.right) < (unsigned)w;
+                    (unsigned)(top + t.down) < (unsigned)p.h && (unsigned)(left + t.right) < (unsigned)p.w;
                 copy_async(&patches[slot][k][patch_column], inside ? corner + t.offset : x, inside);
             }
         }
@@ -134,9 +132,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             if (o >= outputs || place < 0) break;
             const float v = out[band][patch_column];
             if (PARTS > 1)
-                workspace[(index_t)part * n * m * area + place + (index_t)o * area] = v;
+                workspace[(index_t)part * p.n * p.m * area + place + (index_t)o * area] = v;
             else
-                y[place + (index_t)o * area] = activate(bias ? v + bias[g * outputs + o] : v, activation);
+                y[place + (index_t)o * area] = activate(bias ? v + bias[g * outputs + o] : v, p.activation);
         }
         __syncthreads();
     }
@@ -144,14 +142,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 
 extern "C" __global__ void conv_reduce(const float* __restrict__ x, const float* __restrict__ weight,
                                        const float* __restrict__ bias, float* __restrict__ y,
-                                       float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
-                                       int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top,
-                                       int pad_left, int dilation_h, int dilation_w, int group, int activation) {
-    const index_t total = (index_t)n * m * out_h * out_w;
+                                       float* __restrict__ workspace, const ConvParams p) {
+    const index_t total = (index_t)p.n * p.m * p.out_h * p.out_w;
     const index_t i = first_element();
     if (i >= total) return;
     float sum = 0.0f;
 #pragma unroll 16
     for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
-    y[i] = activate(bias ? sum + bias[i / (out_h * out_w) % m] : sum, activation);
+    y[i] = activate(bias ? sum + bias[i / (p.out_h * p.out_w) % p.m] : sum, p.activation);
 }

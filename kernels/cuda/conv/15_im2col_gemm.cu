@@ -19,30 +19,25 @@ SCRATCH_MIB = 256  # of patches at a time; the images of a larger batch take tur
 
 extern "C" __global__ void conv(const float* __restrict__ x, const float* __restrict__ weight,
                                 const float* __restrict__ bias, float* __restrict__ y,
-                                float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh, int kw,
-                                int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
-                                int dilation_h, int dilation_w, int group, int activation) {
-    write_patches(x, workspace, n, c, h, w, kh, kw, out_h, out_w, stride_h, stride_w, pad_top, pad_left, dilation_h,
-                  dilation_w);
+                                float* __restrict__ workspace, const ConvParams p) {
+    write_patches(x, workspace, p);
 }
 
 // weight is (channels M / group) × (taps C / group · KH · KW), `group` times.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv_product(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-                 float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
-                 int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
-                 int dilation_h, int dilation_w, int group, int activation) {
+                 float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     __shared__ Factors tile;
-    const int outputs = m / group, taps = c / group * kh * kw;
-    const int area = out_h * out_w, pixels = n * area;
+    const int outputs = p.m / p.group, taps = p.c / p.group * p.kh * p.kw;
+    const int area = p.out_h * p.out_w, pixels = p.n * area;
     const index_t lead = row_length(pixels);
     const int g = blockIdx.z, first_output = blockIdx.y * TILE_M, first_pixel = blockIdx.x * TILE_N;
     const int first_map = g * outputs + first_output;
 
     multiply<VECTOR_W>(tile, weight + (index_t)first_map * taps, taps, workspace + g * taps * lead + first_pixel, lead,
                        outputs - first_output, pixels - first_pixel, taps, [&](int row, int column, float sum) {
-                           const int p = first_pixel + column, om = first_map + row;
-                           y[((index_t)(p / area) * m + om) * area + p % area] =
-                               activate(bias ? sum + bias[om] : sum, activation);
+                           const int pixel = first_pixel + column, om = first_map + row;
+                           y[((index_t)(pixel / area) * p.m + om) * area + pixel % area] =
+                               activate(bias ? sum + bias[om] : sum, p.activation);
                        });
 }

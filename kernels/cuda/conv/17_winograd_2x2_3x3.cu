@@ -29,21 +29,19 @@ dilation = 1
 
 extern "C" __global__ void conv(const float* __restrict__ x, const float* __restrict__ weight,
                                 const float* __restrict__ bias, float* __restrict__ y,
-                                float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh, int kw,
-                                int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
-                                int dilation_h, int dilation_w, int group, int activation) {
-    const int tiles = tiles_of(n, out_h, out_w, SPAN, SPAN), tile = (int)first_element(), channel = blockIdx.y;
+                                float* __restrict__ workspace, const ConvParams p) {
+    const int tiles = tiles_of(p, SPAN, SPAN), tile = (int)first_element(), channel = blockIdx.y;
     if (tile >= tiles) return;
     const index_t lead = row_length(tiles);
-    const Place at = place_of(tile, out_h, out_w, SPAN, SPAN);
-    const float* in = x + ((index_t)at.image * c + channel) * h * w;
+    const Place at = place_of(tile, p, SPAN, SPAN);
+    const float* in = x + ((index_t)at.image * p.c + channel) * p.h * p.w;
     float d[4][4], rows[4][4];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-            const int iy = at.top + i - pad_top, ix = at.left + j - pad_left;
-            d[i][j] = iy >= 0 && iy < h && ix >= 0 && ix < w ? in[(index_t)iy * w + ix] : 0.0f;
+            const int iy = at.top + i - p.pad_top, ix = at.left + j - p.pad_left;
+            d[i][j] = iy >= 0 && iy < p.h && ix >= 0 && ix < p.w ? in[(index_t)iy * p.w + ix] : 0.0f;
         }
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -53,7 +51,7 @@ extern "C" __global__ void conv(const float* __restrict__ x, const float* __rest
         rows[3][j] = d[1][j] - d[3][j];
     }
     float* out = workspace + channel * lead + tile;
-    const index_t next = c * lead;  // from one place of the transform to the next
+    const index_t next = p.c * lead;  // from one place of the transform to the next
 #pragma unroll
     for (int i = 0; i < 4; ++i, out += 4 * next) {
         out[0] = rows[i][0] - rows[i][2];
@@ -65,32 +63,28 @@ extern "C" __global__ void conv(const float* __restrict__ x, const float* __rest
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv_products(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-                  float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
-                  int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
-                  int dilation_h, int dilation_w, int group, int activation) {
-    multiply_places<PLACES>(weight, workspace, n, c, m, out_h, out_w, SPAN, SPAN, group);
+                  float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
+    multiply_places<PLACES>(weight, workspace, p, SPAN, SPAN);
 }
 
 extern "C" __global__ void conv_outputs(const float* __restrict__ x, const float* __restrict__ weight,
                                         const float* __restrict__ bias, float* __restrict__ y,
-                                        float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
-                                        int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top,
-                                        int pad_left, int dilation_h, int dilation_w, int group, int activation) {
-    const int tiles = tiles_of(n, out_h, out_w, SPAN, SPAN), tile = (int)first_element(), om = blockIdx.y;
+                                        float* __restrict__ workspace, const ConvParams p) {
+    const int tiles = tiles_of(p, SPAN, SPAN), tile = (int)first_element(), om = blockIdx.y;
     if (tile >= tiles) return;
     const index_t lead = row_length(tiles);
-    const Place at = place_of(tile, out_h, out_w, SPAN, SPAN);
-    const float* sums = workspace + ((index_t)PLACES * c + om) * lead + tile;
+    const Place at = place_of(tile, p, SPAN, SPAN);
+    const float* sums = workspace + ((index_t)PLACES * p.c + om) * lead + tile;
     float columns[2][4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
         float s[4];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) s[i] = sums[(i * 4 + j) * (m * lead)];
+        for (int i = 0; i < 4; ++i) s[i] = sums[(i * 4 + j) * (p.m * lead)];
         columns[0][j] = s[0] + s[1] + s[2];
         columns[1][j] = s[1] - s[2] - s[3];
     }
-    float* out = y + ((index_t)at.image * m + om) * out_h * out_w;
+    float* out = y + ((index_t)at.image * p.m + om) * p.out_h * p.out_w;
     const float shift = bias ? bias[om] : 0.0f;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -98,7 +92,7 @@ extern "C" __global__ void conv_outputs(const float* __restrict__ x, const float
         const float v[2] = {s[0] + s[1] + s[2], s[1] - s[2] - s[3]};
 #pragma unroll
         for (int j = 0; j < 2; ++j)
-            if (at.top + i < out_h && at.left + j < out_w)
-                out[(index_t)(at.top + i) * out_w + at.left + j] = activate(v[j] + shift, activation);
+            if (at.top + i < p.out_h && at.left + j < p.out_w)
+                out[(index_t)(at.top + i) * p.out_w + at.left + j] = activate(v[j] + shift, p.activation);
     }
 }

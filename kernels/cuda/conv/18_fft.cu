@@ -36,28 +36,26 @@ dilation = 1
 
 extern "C" __global__ void __launch_bounds__(TRANSFORMING)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-         float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh, int kw,
-         int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h,
-         int dilation_w, int group, int activation) {
+         float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     __shared__ Complex spectra[LENGTH][WIDE][TILES];  // of the rows
-    const int span_h = LENGTH - kh + 1, span_w = LENGTH - kw + 1;
-    const int tiles = tiles_of(n, out_h, out_w, span_h, span_w), channel = blockIdx.y;
+    const int span_h = LENGTH - p.kh + 1, span_w = LENGTH - p.kw + 1;
+    const int tiles = tiles_of(p, span_h, span_w), channel = blockIdx.y;
     const index_t lead = row_length(tiles);
 
     {  // Two rows of real numbers are one of complex ones, whose spectrum holds both.
         const int own = threadIdx.x % TILES, row = threadIdx.x / TILES * 2;
         const int tile = blockIdx.x * TILES + own;
-        const Place at = place_of(tile, out_h, out_w, span_h, span_w);
-        const float* in = x + ((index_t)at.image * c + channel) * h * w;
-        const int iy = at.top + row - pad_top;
-        const bool first = tile < tiles && iy >= 0 && iy < h, second = tile < tiles && iy + 1 >= 0 && iy + 1 < h;
+        const Place at = place_of(tile, p, span_h, span_w);
+        const float* in = x + ((index_t)at.image * p.c + channel) * p.h * p.w;
+        const int iy = at.top + row - p.pad_top;
+        const bool first = tile < tiles && iy >= 0 && iy < p.h, second = tile < tiles && iy + 1 >= 0 && iy + 1 < p.h;
         Complex v[LENGTH];
 #pragma unroll
         for (int j = 0; j < LENGTH; ++j) {
-            const int ix = at.left + j - pad_left;
-            const bool inside = ix >= 0 && ix < w;
-            v[j].re = first && inside ? in[(index_t)iy * w + ix] : 0.0f;
-            v[j].im = second && inside ? in[(index_t)(iy + 1) * w + ix] : 0.0f;
+            const int ix = at.left + j - p.pad_left;
+            const bool inside = ix >= 0 && ix < p.w;
+            v[j].re = first && inside ? in[(index_t)iy * p.w + ix] : 0.0f;
+            v[j].im = second && inside ? in[(index_t)(iy + 1) * p.w + ix] : 0.0f;
         }
         fft<LENGTH, false>(v);
 #pragma unroll
@@ -75,10 +73,10 @@ extern "C" __global__ void __launch_bounds__(TRANSFORMING)
 #pragma unroll
         for (int j = 0; j < LENGTH; ++j) v[j] = spectra[j][k][own];
         fft<LENGTH, false>(v);
-        float* out = workspace + ((index_t)k * c + channel) * lead + tile;
-        const index_t part = FREQUENCIES * (c * lead);
+        float* out = workspace + ((index_t)k * p.c + channel) * lead + tile;
+        const index_t part = FREQUENCIES * (p.c * lead);
 #pragma unroll
-        for (int j = 0; j < LENGTH; ++j, out += WIDE * (c * lead)) {
+        for (int j = 0; j < LENGTH; ++j, out += WIDE * (p.c * lead)) {
             out[0] = v[j].re + v[j].im;
             out[part] = v[j].re;
             out[2 * part] = v[j].im;
@@ -88,30 +86,26 @@ extern "C" __global__ void __launch_bounds__(TRANSFORMING)
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv_products(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-                  float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
-                  int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
-                  int dilation_h, int dilation_w, int group, int activation) {
-    multiply_places<PLACES>(weight, workspace, n, c, m, out_h, out_w, LENGTH - kh + 1, LENGTH - kw + 1, group);
+                  float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
+    multiply_places<PLACES>(weight, workspace, p, LENGTH - p.kh + 1, LENGTH - p.kw + 1);
 }
 
 extern "C" __global__ void __launch_bounds__(TRANSFORMING)
     conv_outputs(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-                 float* __restrict__ y, float* __restrict__ workspace, int n, int c, int h, int w, int m, int kh,
-                 int kw, int out_h, int out_w, int stride_h, int stride_w, int pad_top, int pad_left,
-                 int dilation_h, int dilation_w, int group, int activation) {
+                 float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
     __shared__ Complex spectra[LENGTH][WIDE][TILES];
-    const int span_h = LENGTH - kh + 1, span_w = LENGTH - kw + 1;
-    const int tiles = tiles_of(n, out_h, out_w, span_h, span_w), om = blockIdx.y;
+    const int span_h = LENGTH - p.kh + 1, span_w = LENGTH - p.kw + 1;
+    const int tiles = tiles_of(p, span_h, span_w), om = blockIdx.y;
     const index_t lead = row_length(tiles);
 
     for (int e = threadIdx.x; e < TILES * WIDE; e += TRANSFORMING) {
         const int own = e % TILES, k = e / TILES, tile = blockIdx.x * TILES + own;
         if (tile >= tiles) continue;
-        const float* sums = workspace + ((index_t)PLACES * c + (index_t)k * m + om) * lead + tile;
-        const index_t part = FREQUENCIES * (m * lead);
+        const float* sums = workspace + ((index_t)PLACES * p.c + (index_t)k * p.m + om) * lead + tile;
+        const index_t part = FREQUENCIES * (p.m * lead);
         Complex v[LENGTH];
 #pragma unroll
-        for (int j = 0; j < LENGTH; ++j, sums += WIDE * (m * lead))
+        for (int j = 0; j < LENGTH; ++j, sums += WIDE * (p.m * lead))
             v[j] = {sums[0] - sums[2 * part], sums[0] + sums[part]};
         fft<LENGTH, true>(v);
 #pragma unroll
@@ -128,14 +122,14 @@ extern "C" __global__ void __launch_bounds__(TRANSFORMING)
         if (k > 0 && k < LENGTH / 2) v[LENGTH - k] = {a.re + b.im, b.re - a.im};
     }
     fft<LENGTH, true>(v);
-    const Place at = place_of(tile, out_h, out_w, span_h, span_w);
-    float* out = y + (((index_t)at.image * m + om) * out_h + at.top + row) * out_w + at.left;
-    const bool second = row + 1 < span_h && at.top + row + 1 < out_h;
+    const Place at = place_of(tile, p, span_h, span_w);
+    float* out = y + (((index_t)at.image * p.m + om) * p.out_h + at.top + row) * p.out_w + at.left;
+    const bool second = row + 1 < span_h && at.top + row + 1 < p.out_h;
     const float shift = bias ? bias[om] : 0.0f;
 #pragma unroll
     for (int j = 0; j < LENGTH; ++j) {
-        if (j >= span_w || at.left + j >= out_w || at.top + row >= out_h) continue;
-        out[j] = activate(v[j].re + shift, activation);
-        if (second) out[out_w + j] = activate(v[j].im + shift, activation);
+        if (j >= span_w || at.left + j >= p.out_w || at.top + row >= p.out_h) continue;
+        out[j] = activate(v[j].re + shift, p.activation);
+        if (second) out[p.out_w + j] = activate(v[j].im + shift, p.activation);
     }
 }

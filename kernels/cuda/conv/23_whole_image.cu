@@ -41,11 +41,9 @@ weights_max = 65536
 // weight is packed: (GROUP, PARTS, TAPS, MAPS), zero where a map is beyond the last.
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-         float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
-         int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
-         int activation) {
-    whole_image(x, weight, n, [=](const float (&cell)[1][1], int image, int map, int row, int column) {
+         float* __restrict__ y, const ConvParams p) {
+    whole_image(x, weight, p.n, [=](const float (&cell)[1][1], int image, int map, int row, int column) {
         const float v = cell[0][0] + (bias ? bias[map] : 0.0f);
-        y[(((index_t)image * M + map) * OUT_H + row) * OUT_W + column] = activate(v, activation);
+        y[(((index_t)image * M + map) * OUT_H + row) * OUT_W + column] = activate(v, p.activation);
     });
 }

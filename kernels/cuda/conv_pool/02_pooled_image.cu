@@ -44,13 +44,8 @@ weights_max = 65536
 // weight is packed: (GROUP, PARTS, TAPS, MAPS), zero where a map is beyond the last.
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv_pool(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
-              float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
-              int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
-              int activation, int pool_kind, int pool_kh, int pool_kw, int pool_out_h, int pool_out_w,
-              int pool_stride_h, int pool_stride_w, int pool_pad_top, int pool_pad_left, int pool_pad_bottom,
-              int pool_pad_right, int pool_dilation_h, int pool_dilation_w, int count_include_pad,
-              int pool_activation) {
-    whole_image(x, weight, n, [=](const float (&cell)[CELL_H][CELL_W], int image, int map, int row, int column) {
+              float* __restrict__ y, const ConvPoolParams p) {
+    whole_image(x, weight, p.n, [=](const float (&cell)[CELL_H][CELL_W], int image, int map, int row, int column) {
         const float shift = bias ? bias[map] : 0.0f;
         float v = KIND == POOL_MAX ? minus_infinity() : 0.0f;
 #pragma unroll

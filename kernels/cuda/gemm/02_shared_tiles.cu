@@ -15,35 +15,34 @@ ROWS = 4  # rows of y a thread
 #define THREADS (TILE_M / ROWS * TILE_N)
 static_assert(TILE_M % ROWS == 0, "a thread takes ROWS whole rows");
 
+// The parameter is a constant of the grid, for that costs fewer registers here than one that is merely passed by value.
 extern "C" __global__ void __launch_bounds__(THREADS)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
-         float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
-         index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
-         int activation) {
+         float* __restrict__ y, const __grid_constant__ GemmParams p) {
     // One longer than the tile: a tile is written along k or across it, and read across it.
     __shared__ float left[TILE_K][TILE_M + 1];
     __shared__ float right[TILE_K][TILE_N + 1];
 
-    const int across = (n + TILE_N - 1) / TILE_N;  // tiles side by side
+    const int across = (p.n + TILE_N - 1) / TILE_N;  // tiles side by side
     const int first_row = blockIdx.x / across * TILE_M;
     const int first_column = blockIdx.x % across * TILE_N;
     const int column = threadIdx.x % TILE_N;
     const int row = threadIdx.x / TILE_N * ROWS;
 
-    for (int matrix = blockIdx.z; matrix < batch; matrix += gridDim.z) {
-        const float* pa = a + matrix * stride_a;
-        const float* pb = b + matrix * stride_b;
+    for (int matrix = blockIdx.z; matrix < p.batch; matrix += gridDim.z) {
+        const float* pa = a + matrix * p.stride_a;
+        const float* pb = b + matrix * p.stride_b;
         float sum[ROWS] = {};
-        for (int k0 = 0; k0 < k; k0 += TILE_K) {
+        for (int k0 = 0; k0 < p.k; k0 += TILE_K) {
             for (int e = threadIdx.x; e < TILE_M * TILE_K; e += THREADS) {
-                const int i = trans_a ? e % TILE_M : e / TILE_K, j = trans_a ? e / TILE_M : e % TILE_K;
+                const int i = p.trans_a ? e % TILE_M : e / TILE_K, j = p.trans_a ? e / TILE_M : e % TILE_K;
                 const index_t r = first_row + i, kk = k0 + j;
-                left[j][i] = r < m && kk < k ? pa[trans_a ? kk * m + r : r * k + kk] : 0.0f;
+                left[j][i] = r < p.m && kk < p.k ? pa[p.trans_a ? kk * p.m + r : r * p.k + kk] : 0.0f;
             }
             for (int e = threadIdx.x; e < TILE_N * TILE_K; e += THREADS) {
-                const int i = trans_b ? e / TILE_K : e % TILE_N, j = trans_b ? e % TILE_K : e / TILE_N;
+                const int i = p.trans_b ? e / TILE_K : e % TILE_N, j = p.trans_b ? e % TILE_K : e / TILE_N;
                 const index_t c = first_column + i, kk = k0 + j;
-                right[j][i] = c < n && kk < k ? pb[trans_b ? c * k + kk : kk * n + c] : 0.0f;
+                right[j][i] = c < p.n && kk < p.k ? pb[p.trans_b ? c * p.k + kk : kk * p.n + c] : 0.0f;
             }
             __syncthreads();
 #pragma unroll
@@ -55,14 +54,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             __syncthreads();
         }
         const int c = first_column + column;
-        if (c >= n) continue;
+        if (c >= p.n) continue;
 #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
             const int r = first_row + row + i;
-            if (r >= m) break;
-            float v = alpha * sum[i];
-            if (bias) v += beta * bias[r * bias_stride_m + c * bias_stride_n];
-            y[((index_t)matrix * m + r) * n + c] = activate(v, activation);
+            if (r >= p.m) break;
+            float v = p.alpha * sum[i];
+            if (bias) v += p.beta * bias[r * p.bias_stride_m + c * p.bias_stride_n];
+            y[((index_t)matrix * p.m + r) * p.n + c] = activate(v, p.activation);
         }
     }
 }

@@ -24,23 +24,22 @@ static_assert(THREADS % TILE_K == 0 && THREADS % (TRANS_A ? TILE_M : TILE_K) == 
                   THREADS % (TRANS_B ? TILE_K : TILE_N) == 0,
               "a thread must keep to one row or one column of a tile");
 
+// The parameter is a constant of the grid, for that costs fewer registers here than one that is merely passed by value.
 extern "C" __global__ void __launch_bounds__(THREADS)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
-         float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
-         index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
-         int activation) {
+         float* __restrict__ y, const __grid_constant__ GemmParams p) {
     // Two of each: one is multiplied while the next is written, so a step needs one barrier. Rows are four longer
     // than the tile, which spreads a warp's writes over the banks and keeps the 16-byte reads aligned.
     __shared__ __align__(16) float left[2][TILE_K][TILE_M + 4];
     __shared__ __align__(16) float right[2][TILE_K][TILE_N + 4];
 
-    const int across = (n + TILE_N - 1) / TILE_N;
+    const int across = (p.n + TILE_N - 1) / TILE_N;
     const int first_row = blockIdx.x / across * TILE_M;
     const int first_column = blockIdx.x % across * TILE_N;
     const int thread = threadIdx.x;
     const int row = thread / (TILE_N / THREAD_N) * THREAD_M;
     const int column = thread % (TILE_N / THREAD_N) * THREAD_N;
-    const int steps = (k + TILE_K - 1) / TILE_K;
+    const int steps = (p.k + TILE_K - 1) / TILE_K;
 
     // What this thread fetches of a: from element (left_i, left_j) of the tile on, a load every left_down rows or
     // left_right columns, whichever way neighbouring threads lie side by side; and of b alike.
@@ -51,30 +50,30 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int right_j = TRANS_B ? thread % TILE_K : thread / TILE_N;
     const int right_down = TRANS_B ? THREADS / TILE_K : 0, right_right = TRANS_B ? 0 : THREADS / TILE_N;
     const index_t left_start =
-        TRANS_A ? (index_t)left_j * m + first_row + left_i : (index_t)(first_row + left_i) * k + left_j;
+        TRANS_A ? (index_t)left_j * p.m + first_row + left_i : (index_t)(first_row + left_i) * p.k + left_j;
     const index_t right_start =
-        TRANS_B ? (index_t)(first_column + right_i) * k + right_j : (index_t)right_j * n + first_column + right_i;
+        TRANS_B ? (index_t)(first_column + right_i) * p.k + right_j : (index_t)right_j * p.n + first_column + right_i;
 
-    for (int matrix = blockIdx.z; matrix < batch; matrix += gridDim.z) {
-        const float* pa = a + matrix * stride_a + left_start;
-        const float* pb = b + matrix * stride_b + right_start;
+    for (int matrix = blockIdx.z; matrix < p.batch; matrix += gridDim.z) {
+        const float* pa = a + matrix * p.stride_a + left_start;
+        const float* pb = b + matrix * p.stride_b + right_start;
         float next_left[LEFT_LOADS], next_right[RIGHT_LOADS];
         float sum[THREAD_M][THREAD_N] = {};
 
         auto fetch = [&](int k0) {
 #pragma unroll
             for (int l = 0; l < LEFT_LOADS; ++l) {
-                const bool inside = first_row + left_i + l * left_down < m && k0 + left_j + l * left_right < k;
-                next_left[l] = inside ? pa[l * (TRANS_A ? left_right * m : left_down * k)] : 0.0f;
+                const bool inside = first_row + left_i + l * left_down < p.m && k0 + left_j + l * left_right < p.k;
+                next_left[l] = inside ? pa[l * (TRANS_A ? left_right * p.m : left_down * p.k)] : 0.0f;
             }
 #pragma unroll
             for (int l = 0; l < RIGHT_LOADS; ++l) {
                 const bool inside =
-                    first_column + right_i + l * right_down < n && k0 + right_j + l * right_right < k;
-                next_right[l] = inside ? pb[l * (TRANS_B ? right_down * k : right_right * n)] : 0.0f;
+                    first_column + right_i + l * right_down < p.n && k0 + right_j + l * right_right < p.k;
+                next_right[l] = inside ? pb[l * (TRANS_B ? right_down * p.k : right_right * p.n)] : 0.0f;
             }
-            pa += (index_t)TILE_K * (TRANS_A ? m : 1);
-            pb += (index_t)TILE_K * (TRANS_B ? 1 : n);
+            pa += (index_t)TILE_K * (TRANS_A ? p.m : 1);
+            pb += (index_t)TILE_K * (TRANS_B ? 1 : p.n);
         };
         auto keep = [&](int slot) {
 #pragma unroll
@@ -109,14 +108,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (int i = 0; i < THREAD_M; ++i) {
             const int r = first_row + row + i;
-            if (r >= m) break;
+            if (r >= p.m) break;
 #pragma unroll
             for (int l = 0; l < THREAD_N; ++l) {
                 const int c = first_column + column + l;
-                if (c >= n) break;
-                float v = alpha * sum[i][l];
-                if (bias) v += beta * bias[r * bias_stride_m + c * bias_stride_n];
-                y[((index_t)matrix * m + r) * n + c] = activate(v, activation);
+                if (c >= p.n) break;
+                float v = p.alpha * sum[i][l];
+                if (bias) v += p.beta * bias[r * p.bias_stride_m + c * p.bias_stride_n];
+                y[((index_t)matrix * p.m + r) * p.n + c] = activate(v, p.activation);
             }
         }
     }

@@ -23,13 +23,12 @@ static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
-         float* __restrict__ y, float* __restrict__ workspace, int m, int n, int k, int trans_a, int trans_b,
-         float alpha, float beta, index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b,
-         int batch, int activation) {
+         float* __restrict__ y, float* __restrict__ workspace, const __grid_constant__ GemmParams given) {
+    const GemmParams p = given;  // costs fewer registers than a parameter that is no constant of the grid
     __shared__ __align__(16) float left[2][TILE_K][TILE_M + 4];
     __shared__ __align__(16) float right[2][TILE_K][TILE_N + 4];
 
-    const int across = (n + TILE_N - 1) / TILE_N;
+    const int across = (p.n + TILE_N - 1) / TILE_N;
     const int first_row = blockIdx.x / across * TILE_M;
     const int first_column = blockIdx.x % across * TILE_N;
     // A thread's outputs lie in groups of ROWS × COLUMNS, spread over the tile so that the threads of a warp read
@@ -37,21 +36,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int row = threadIdx.x / ACROSS * ROWS;
     const int column = threadIdx.x % ACROSS * COLUMNS;
     // This block's part of the sum: whole steps, their number the same for all parts or one less.
-    const int steps = (k + TILE_K - 1) / TILE_K;
+    const int steps = (p.k + TILE_K - 1) / TILE_K;
     const int begin = (int)((index_t)steps * blockIdx.y / PARTS) * TILE_K;
-    const int end = min(k, (int)((index_t)steps * (blockIdx.y + 1) / PARTS) * TILE_K);
-    const index_t lead_a = TRANS_A ? m : k, lead_b = TRANS_B ? k : n;
+    const int end = min(p.k, (int)((index_t)steps * (blockIdx.y + 1) / PARTS) * TILE_K);
+    const index_t lead_a = TRANS_A ? p.m : p.k, lead_b = TRANS_B ? p.k : p.n;
 
-    for (int matrix = blockIdx.z; matrix < batch; matrix += gridDim.z) {
-        const float* pa = a + matrix * stride_a + (TRANS_A ? first_row : first_row * lead_a);
-        const float* pb = b + matrix * stride_b + (TRANS_B ? first_column * lead_b : first_column);
+    for (int matrix = blockIdx.z; matrix < p.batch; matrix += gridDim.z) {
+        const float* pa = a + matrix * p.stride_a + (TRANS_A ? first_row : first_row * lead_a);
+        const float* pb = b + matrix * p.stride_b + (TRANS_B ? first_column * lead_b : first_column);
         Operand<TILE_M, TILE_K, !TRANS_A, VECTOR_A, THREADS> next_left;
         Operand<TILE_N, TILE_K, TRANS_B, VECTOR_B, THREADS> next_right;
         float sum[THREAD_M][THREAD_N] = {};
 
         auto fetch = [&](int k0) {
-            next_left.fetch(pa + (TRANS_A ? k0 * lead_a : k0), lead_a, m - first_row, end - k0);
-            next_right.fetch(pb + (TRANS_B ? k0 : k0 * lead_b), lead_b, n - first_column, end - k0);
+            next_left.fetch(pa + (TRANS_A ? k0 * lead_a : k0), lead_a, p.m - first_row, end - k0);
+            next_right.fetch(pb + (TRANS_B ? k0 : k0 * lead_b), lead_b, p.n - first_column, end - k0);
         };
         fetch(begin);
         next_left.keep(left[0]);
@@ -95,16 +94,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             for (int e = threadIdx.x; e < BANDS * TILE_N; e += THREADS) {
                 const int r = first_row + e / TILE_N * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
                 const int c = first_column + e % TILE_N;
-                if (r >= m || c >= n) continue;
-                const index_t place = ((index_t)matrix * m + r) * n + c;
+                if (r >= p.m || c >= p.n) continue;
+                const index_t place = ((index_t)matrix * p.m + r) * p.n + c;
                 float v = out[e / TILE_N][e % TILE_N];
                 if (PARTS > 1) {
-                    workspace[(index_t)blockIdx.y * batch * m * n + place] = v;
+                    workspace[(index_t)blockIdx.y * p.batch * p.m * p.n + place] = v;
                     continue;
                 }
-                v *= alpha;
-                if (bias) v += beta * bias[r * bias_stride_m + c * bias_stride_n];
-                y[place] = activate(v, activation);
+                v *= p.alpha;
+                if (bias) v += p.beta * bias[r * p.bias_stride_m + c * p.bias_stride_n];
+                y[place] = activate(v, p.activation);
             }
             __syncthreads();
         }
@@ -113,16 +112,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 
 extern "C" __global__ void gemm_reduce(const float* __restrict__ a, const float* __restrict__ b,
                                        const float* __restrict__ bias, float* __restrict__ y,
-                                       float* __restrict__ workspace, int m, int n, int k, int trans_a, int trans_b,
-                                       float alpha, float beta, index_t bias_stride_m, index_t bias_stride_n,
-                                       index_t stride_a, index_t stride_b, int batch, int activation) {
-    const index_t total = (index_t)batch * m * n;
+                                       float* __restrict__ workspace, const GemmParams p) {
+    const index_t total = (index_t)p.batch * p.m * p.n;
     const index_t i = first_element();
     if (i >= total) return;
     float sum = 0.0f;
 #pragma unroll 16
     for (int part = 0; part < PARTS; ++part) sum += workspace[part * total + i];
-    float w = alpha * sum;
-    if (bias) w += beta * bias[i / n % m * bias_stride_m + i % n * bias_stride_n];
-    y[i] = activate(w, activation);
+    float w = p.alpha * sum;
+    if (bias) w += p.beta * bias[i / p.n % p.m * p.bias_stride_m + i % p.n * p.bias_stride_n];
+    y[i] = activate(w, p.activation);
 }

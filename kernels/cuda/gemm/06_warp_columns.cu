@@ -22,28 +22,26 @@ batch = 1
 // b is (n, k), so that a column of the product reads a contiguous row of it.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
-         float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
-         index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
-         int activation) {
+         float* __restrict__ y, const GemmParams p) {
     __shared__ float shares[BLOCK / LANES][ROWS];
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const int share = warp % WARPS * LANES + lane;  // where this thread begins along k
     const index_t column = first_element() / (LANES * WARPS);
     let_next_begin();
-    if (WARPS == 1 && column >= n) return;  // with more, everybody meets at the barrier
-    const float* weights = b + column * k;
-    const int last = column < n ? k : 0;
+    if (WARPS == 1 && column >= p.n) return;  // with more, everybody meets at the barrier
+    const float* weights = b + column * p.k;
+    const int last = column < p.n ? p.k : 0;
     wait_for_previous();
 
     float sum[ROWS] = {};
-    if (k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do
+    if (p.k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do
         const float4* wide = reinterpret_cast<const float4*>(weights);
 #pragma unroll 4
         for (int j = share; j < last / 4; j += LANES * WARPS) {
             const float4 v = wide[j];
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
-                const float4 u = reinterpret_cast<const float4*>(a + (index_t)r * k)[j];
+                const float4 u = reinterpret_cast<const float4*>(a + (index_t)r * p.k)[j];
                 sum[r] += u.x * v.x;
                 sum[r] += u.y * v.y;
                 sum[r] += u.z * v.z;
@@ -55,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         for (int j = share; j < last; j += LANES * WARPS) {
             const float v = weights[j];
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) sum[r] += a[(index_t)r * k + j] * v;
+            for (int r = 0; r < ROWS; ++r) sum[r] += a[(index_t)r * p.k + j] * v;
         }
     }
 #pragma unroll
@@ -64,14 +62,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         if (lane == 0) shares[warp][r] = total;
     }
     if (WARPS > 1) __syncthreads();
-    if (lane != 0 || warp % WARPS != 0 || column >= n) return;
+    if (lane != 0 || warp % WARPS != 0 || column >= p.n) return;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         float total = shares[warp][r];
 #pragma unroll
         for (int s = 1; s < WARPS; ++s) total += shares[warp + s][r];
-        float v = alpha * total;
-        if (bias) v += beta * bias[r * bias_stride_m + column * bias_stride_n];
-        y[(index_t)r * n + column] = activate(v, activation);
+        float v = p.alpha * total;
+        if (bias) v += p.beta * bias[r * p.bias_stride_m + column * p.bias_stride_n];
+        y[(index_t)r * p.n + column] = activate(v, p.activation);
     }
 }

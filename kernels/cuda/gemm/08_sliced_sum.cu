@@ -43,16 +43,14 @@ static_assert((SLICES & (SLICES - 1)) == 0, "slices are added in pairs");
 // b is packed: (n, k), filled up with zeros to whole tiles.
 extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
-         float* __restrict__ y, float* __restrict__ workspace, int m, int n, int k, int trans_a, int trans_b,
-         float alpha, float beta, index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b,
-         int batch, int activation) {
+         float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
     __shared__ __align__(16) float tiles[STAGES * ROWS * PITCH];
 
-    const int across = (n + TILE_N - 1) / TILE_N;
+    const int across = (p.n + TILE_N - 1) / TILE_N;
     const int first_row = blockIdx.x / across * TILE_M, first_column = blockIdx.x % across * TILE_N;
     const int slice = threadIdx.x / GROUP, down = threadIdx.x % GROUP / ACROSS, right = threadIdx.x % ACROSS;
     // This block's part of the sum: whole tiles, their number the same for all parts or one less.
-    const int all = (k + TILE_K - 1) / TILE_K;
+    const int all = (p.k + TILE_K - 1) / TILE_K;
     const int first = (int)((index_t)all * blockIdx.y / PARTS);
     const int steps = (int)((index_t)all * (blockIdx.y + 1) / PARTS) - first;
     const index_t lead = (index_t)all * TILE_K;
@@ -70,15 +68,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
     for (int s = 0; s < STAGES - 1; ++s)
         if (s < steps) copy_right(s);  // weights, which the kernel in front does not write
     wait_for_previous();
-    const float* pa = a + (index_t)first_row * k + first * TILE_K;
-    const int rows = m - first_row, reach = k - first * TILE_K;
+    const float* pa = a + (index_t)first_row * p.k + first * TILE_K;
+    const int rows = p.m - first_row, reach = p.k - first * TILE_K;
     auto copy_left = [&](int step) {
         float* to = tiles + step % STAGES * (ROWS * PITCH);
 #pragma unroll
         for (int e = threadIdx.x; e < LEFT_COPIES; e += THREADS) {
             const int i = e / SLICES, j = e % SLICES * FOUR;
             const bool inside = i < rows && step * TILE_K + j < reach;
-            copy_async_16(to + i * PITCH + j, inside ? pa + (index_t)i * k + step * TILE_K + j : a, inside);
+            copy_async_16(to + i * PITCH + j, inside ? pa + (index_t)i * p.k + step * TILE_K + j : a, inside);
         }
     };
 #pragma unroll
@@ -149,26 +147,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
 #pragma unroll 4
     for (int e = threadIdx.x; e < TILE_M * TILE_N; e += THREADS) {
         const int r = first_row + e / TILE_N, c = first_column + e % TILE_N;
-        if (r >= m || c >= n) continue;
-        const index_t place = (index_t)r * n + c;
+        if (r >= p.m || c >= p.n) continue;
+        const index_t place = (index_t)r * p.n + c;
         float v = tiles[e];
         if (PARTS > 1) {
-            workspace[blockIdx.y * ((index_t)m * n) + place] = v;
+            workspace[blockIdx.y * ((index_t)p.m * p.n) + place] = v;
             continue;
         }
-        v *= alpha;
-        if (bias) v += beta * bias[r * bias_stride_m + c * bias_stride_n];
-        y[place] = activate(v, activation);
+        v *= p.alpha;
+        if (bias) v += p.beta * bias[r * p.bias_stride_m + c * p.bias_stride_n];
+        y[place] = activate(v, p.activation);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(SHARERS * LANES)
     gemm_reduce(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
-                float* __restrict__ y, float* __restrict__ workspace, int m, int n, int k, int trans_a, int trans_b,
-                float alpha, float beta, index_t bias_stride_m, index_t bias_stride_n, index_t stride_a,
-                index_t stride_b, int batch, int activation) {
+                float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
     __shared__ float shares[SHARERS][LANES];
-    const index_t total = (index_t)m * n;
+    const index_t total = (index_t)p.m * p.n;
     const int share = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const index_t i = (index_t)blockIdx.x * LANES + lane;
     wait_for_previous();
@@ -181,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(SHARERS * LANES)
     if (share > 0 || i >= total) return;
 #pragma unroll
     for (int s = 1; s < SHARERS; ++s) sum += shares[s][lane];  // in the same order each time
-    float w = alpha * sum;
-    if (bias) w += beta * bias[i / n * bias_stride_m + i % n * bias_stride_n];
-    y[i] = activate(w, activation);
+    float w = p.alpha * sum;
+    if (bias) w += p.beta * bias[i / p.n * p.bias_stride_m + i % p.n * p.bias_stride_n];
+    y[i] = activate(w, p.activation);
 }

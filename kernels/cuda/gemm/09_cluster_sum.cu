@@ -54,15 +54,13 @@ __device__ __forceinline__ void add_lanes(float (&sum)[SHARED], int lane) {
 // grid = (columns · PARTS, rows).
 extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
-         float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
-         index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
-         int activation) {
+         float* __restrict__ y, const GemmParams p) {
     __shared__ float of_warps[THREADS / LANES][SHARED];
     __shared__ float of_all[SUMS];
 
     const int part = blockIdx.x % PARTS, lane = threadIdx.x % LANES;
     const int row = blockIdx.y * ROWS, column = blockIdx.x / PARTS * COLUMNS;
-    const int rows = m - row, columns = n - column;  // that there are of the piece
+    const int rows = p.m - row, columns = p.n - column;  // that there are of the piece
     const float4* pa = reinterpret_cast<const float4*>(a + (index_t)row * LENGTH);
     const float4* pb = reinterpret_cast<const float4*>(b + (index_t)column * LENGTH);
     const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -123,15 +121,15 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
         float total = 0.0f;
 #if PARTS > 1
 #pragma unroll
-        for (int p = 0; p < PARTS; ++p) total += of_block(of_all + e, p);
+        for (int rank = 0; rank < PARTS; ++rank) total += of_block(of_all + e, rank);
 #else
         total = of_all[e];
 #endif
         const int i = row + e / COLUMNS, o = column + e % COLUMNS;
-        if (i >= m || o >= n) continue;
-        float w = alpha * total;
-        if (bias) w += beta * bias[i * bias_stride_m + o * bias_stride_n];
-        y[(index_t)i * n + o] = activate(w, activation);
+        if (i >= p.m || o >= p.n) continue;
+        float w = p.alpha * total;
+        if (bias) w += p.beta * bias[i * p.bias_stride_m + o * p.bias_stride_n];
+        y[(index_t)i * p.n + o] = activate(w, p.activation);
     }
 #if PARTS > 1
     wait_for_cluster();  // nobody leaves whose sums are still read

@@ -25,19 +25,17 @@ batch = 1
 // b comes packed: each column of the product a row of halves, filled up with zeros to whole chunks.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
-         float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
-         index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
-         int activation) {
+         float* __restrict__ y, const GemmParams p) {
     __shared__ float shares[BLOCK / LANES][ROWS][COLUMNS];
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const int share = warp % WARPS * LANES + lane;  // where this thread begins along k
     const index_t first_column = first_element() / (LANES * WARPS) * COLUMNS;
-    if (WARPS == 1 && first_column >= n) return;  // with more, everybody meets at the barrier
-    const int chunks = (k + CHUNK - 1) / CHUNK, last = first_column < n ? chunks : 0;
+    if (WARPS == 1 && first_column >= p.n) return;  // with more, everybody meets at the barrier
+    const int chunks = (p.k + CHUNK - 1) / CHUNK, last = first_column < p.n ? chunks : 0;
     const uint4* weights[COLUMNS];
 #pragma unroll
     for (int c = 0; c < COLUMNS; ++c)  // beyond the last column the last once more, to be thrown away
-        weights[c] = reinterpret_cast<const uint4*>(b) + min(first_column + c, (index_t)n - 1) * chunks;
+        weights[c] = reinterpret_cast<const uint4*>(b) + min(first_column + c, (index_t)p.n - 1) * chunks;
 
     float sum[ROWS][COLUMNS] = {};
 #pragma unroll 2
@@ -53,16 +51,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         }
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            const float* from = a + (index_t)r * k + j * CHUNK;
+            const float* from = a + (index_t)r * p.k + j * CHUNK;
             float u[CHUNK];
-            if (k % CHUNK == 0) {  // every row of a then begins on 16 bytes, as the tensor does
+            if (p.k % CHUNK == 0) {  // every row of a then begins on 16 bytes, as the tensor does
                 const float4 first = reinterpret_cast<const float4*>(from)[0];
                 const float4 second = reinterpret_cast<const float4*>(from)[1];
                 u[0] = first.x, u[1] = first.y, u[2] = first.z, u[3] = first.w;
                 u[4] = second.x, u[5] = second.y, u[6] = second.z, u[7] = second.w;
             } else {
 #pragma unroll
-                for (int e = 0; e < CHUNK; ++e) u[e] = j * CHUNK + e < k ? from[e] : 0.0f;
+                for (int e = 0; e < CHUNK; ++e) u[e] = j * CHUNK + e < p.k ? from[e] : 0.0f;
             }
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c)
@@ -85,12 +83,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     for (int e = lane; e < ROWS * COLUMNS; e += LANES) {
         const int r = e / COLUMNS, c = e % COLUMNS;
         const index_t column = first_column + c;
-        if (column >= n) continue;
+        if (column >= p.n) continue;
         float total = shares[warp][r][c];
 #pragma unroll
         for (int s = 1; s < WARPS; ++s) total += shares[warp + s][r][c];
-        float w = alpha * total;
-        if (bias) w += beta * bias[r * bias_stride_m + column * bias_stride_n];
-        y[(index_t)r * n + column] = activate(w, activation);
+        float w = p.alpha * total;
+        if (bias) w += p.beta * bias[r * p.bias_stride_m + column * p.bias_stride_n];
+        y[(index_t)r * p.n + column] = activate(w, p.activation);
     }
 }

@@ -24,24 +24,22 @@ batch = 1
 // grid = (columns, rows).
 extern "C" __global__ void __launch_bounds__(BLOCK)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
-         float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
-         index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
-         int activation) {
+         float* __restrict__ y, const GemmParams p) {
     const int lane = threadIdx.x % LANES;
     const int column = first_element() / LANES * COLUMNS, row = blockIdx.y * ROWS;
     let_next_begin();
-    if (column >= n) return;
+    if (column >= p.n) return;
     wait_for_previous();
     const float *rows[ROWS], *columns[COLUMNS];
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) rows[r] = a + (index_t)min(row + r, m - 1) * k;  // beyond the last: not written
+    for (int r = 0; r < ROWS; ++r) rows[r] = a + (index_t)min(row + r, p.m - 1) * p.k;  // beyond the last: not written
 #pragma unroll
-    for (int c = 0; c < COLUMNS; ++c) columns[c] = b + (index_t)min(column + c, n - 1) * k;
+    for (int c = 0; c < COLUMNS; ++c) columns[c] = b + (index_t)min(column + c, p.n - 1) * p.k;
 
     float sum[ROWS][COLUMNS] = {};
-    if (k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do
+    if (p.k % 4 == 0) {  // every row of a and b then begins on 16 bytes, as the tensors do
 #pragma unroll 2
-        for (int j = lane; j < k / 4; j += LANES) {
+        for (int j = lane; j < p.k / 4; j += LANES) {
             float4 v[COLUMNS];
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) v[c] = reinterpret_cast<const float4*>(columns[c])[j];
@@ -59,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         }
     } else {
 #pragma unroll 2
-        for (int j = lane; j < k; j += LANES) {
+        for (int j = lane; j < p.k; j += LANES) {
             float v[COLUMNS];
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) v[c] = columns[c][j];
@@ -81,8 +79,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             if (lane == r * COLUMNS + c) mine = total;
         }
     const int i = row + lane / COLUMNS, o = column + lane % COLUMNS;
-    if (lane >= ROWS * COLUMNS || i >= m || o >= n) return;
-    float v = alpha * mine;
-    if (bias) v += beta * bias[i * bias_stride_m + o * bias_stride_n];
-    y[(index_t)i * n + o] = activate(v, activation);
+    if (lane >= ROWS * COLUMNS || i >= p.m || o >= p.n) return;
+    float v = p.alpha * mine;
+    if (bias) v += p.beta * bias[i * p.bias_stride_m + o * p.bias_stride_n];
+    y[(index_t)i * p.n + o] = activate(v, p.activation);
 }

@@ -8,17 +8,16 @@ launch = "one_thread_an_output"
 #include "common.cuh"
 
 // x and y are (N, C, inner); `scale` is alpha / size.
-extern "C" __global__ void lrn(const float* __restrict__ x, float* __restrict__ y, int n, int c, index_t inner,
-                               int size, float scale, float beta, float bias) {
-    const index_t total = (index_t)n * c * inner;
+extern "C" __global__ void lrn(const float* __restrict__ x, float* __restrict__ y, const LrnParams p) {
+    const index_t total = (index_t)p.n * p.c * p.inner;
     for (index_t i = first_element(); i < total; i += grid_stride()) {
-        const int channel = i / inner % c;
-        const int first = max(0, channel - (size - 1) / 2), last = min(c - 1, channel + size / 2);
+        const int channel = i / p.inner % p.c;
+        const int first = max(0, channel - (p.size - 1) / 2), last = min(p.c - 1, channel + p.size / 2);
         float sum = 0.0f;
         for (int k = first; k <= last; ++k) {
-            const float v = x[i + (k - channel) * inner];
+            const float v = x[i + (k - channel) * p.inner];
             sum += v * v;
         }
-        y[i] = x[i] / powf(bias + scale * sum, beta);
+        y[i] = x[i] / powf(p.bias + p.scale * sum, p.beta);
     }
 }

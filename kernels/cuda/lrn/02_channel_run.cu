@@ -14,28 +14,27 @@ size_max = 9
 
 #define BEFORE ((SIZE - 1) / 2)
 
-extern "C" __global__ void lrn(const float* __restrict__ x, float* __restrict__ y, int n, int c, index_t inner,
-                               int size, float scale, float beta, float bias) {
+extern "C" __global__ void lrn(const float* __restrict__ x, float* __restrict__ y, const LrnParams p) {
     // The runs of a pixel lie side by side in the grid: what two of them read then comes from the cache.
-    const int runs = (c + RUN - 1) / RUN;
+    const int runs = (p.c + RUN - 1) / RUN;
     const int first = blockIdx.x % runs * RUN;
     const index_t pixel = (index_t)(blockIdx.x / runs) * blockDim.x + threadIdx.x;
-    if (pixel >= (index_t)n * inner) return;
-    const index_t base = (pixel / inner * c + first) * inner + pixel % inner;
+    if (pixel >= (index_t)p.n * p.inner) return;
+    const index_t base = (pixel / p.inner * p.c + first) * p.inner + pixel % p.inner;
     float v[RUN + SIZE - 1];
 #pragma unroll
     for (int i = 0; i < RUN + SIZE - 1; ++i) {
         const int channel = first + i - BEFORE;
-        v[i] = channel >= 0 && channel < c ? x[base + (i - BEFORE) * inner] : 0.0f;
+        v[i] = channel >= 0 && channel < p.c ? x[base + (i - BEFORE) * p.inner] : 0.0f;
     }
 #pragma unroll
     for (int i = 0; i < RUN; ++i) {
-        if (first + i >= c) break;
+        if (first + i >= p.c) break;
         float sum = 0.0f;
 #pragma unroll
         for (int k = 0; k < SIZE; ++k) sum += v[i + k] * v[i + k];
-        const float s = bias + scale * sum;
+        const float s = p.bias + p.scale * sum;
         const float root = sqrtf(s);
-        y[base + i * inner] = v[i + BEFORE] / (beta == 0.75f ? root * sqrtf(root) : powf(s, beta));
+        y[base + i * p.inner] = v[i + BEFORE] / (p.beta == 0.75f ? root * sqrtf(root) : powf(s, p.beta));
     }
 }

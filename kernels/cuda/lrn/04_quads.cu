@@ -17,25 +17,24 @@ multiple_of = {inner = 4}
 
 #define BEFORE ((SIZE - 1) / 2)
 
-extern "C" __global__ void lrn(const float* __restrict__ x, float* __restrict__ y, int n, int c, index_t inner,
-                               int size, float scale, float beta, float bias) {
-    const int runs = (c + RUN - 1) / RUN;
+extern "C" __global__ void lrn(const float* __restrict__ x, float* __restrict__ y, const LrnParams p) {
+    const int runs = (p.c + RUN - 1) / RUN;
     const int first = blockIdx.x % runs * RUN;
-    const index_t quads = inner / 4;  // of a channel
+    const index_t quads = p.inner / 4;  // of a channel
     const index_t quad = (index_t)(blockIdx.x / runs) * blockDim.x + threadIdx.x;
-    if (quad >= (index_t)n * quads) return;
-    const index_t base = (quad / quads * c + first) * quads + quad % quads;
+    if (quad >= (index_t)p.n * quads) return;
+    const index_t base = (quad / quads * p.c + first) * quads + quad % quads;
     const float4* in = reinterpret_cast<const float4*>(x) + base;
     float4* out = reinterpret_cast<float4*>(y) + base;
     float4 v[RUN + SIZE - 1];
 #pragma unroll
     for (int i = 0; i < RUN + SIZE - 1; ++i) {
         const int channel = first + i - BEFORE;
-        v[i] = channel >= 0 && channel < c ? in[(i - BEFORE) * quads] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        v[i] = channel >= 0 && channel < p.c ? in[(i - BEFORE) * quads] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     }
 #pragma unroll
     for (int i = 0; i < RUN; ++i) {
-        if (first + i >= c) break;
+        if (first + i >= p.c) break;
         float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
         for (int k = 0; k < SIZE; ++k) {
@@ -46,10 +45,10 @@ extern "C" __global__ void lrn(const float* __restrict__ x, float* __restrict__ 
             sum.w += u.w * u.w;
         }
         float4 result = v[i + BEFORE];
-        result.x *= inverse_power(bias + scale * sum.x, beta);
-        result.y *= inverse_power(bias + scale * sum.y, beta);
-        result.z *= inverse_power(bias + scale * sum.z, beta);
-        result.w *= inverse_power(bias + scale * sum.w, beta);
+        result.x *= inverse_power(p.bias + p.scale * sum.x, p.beta);
+        result.y *= inverse_power(p.bias + p.scale * sum.y, p.beta);
+        result.z *= inverse_power(p.bias + p.scale * sum.z, p.beta);
+        result.w *= inverse_power(p.bias + p.scale * sum.w, p.beta);
         out[i * quads] = result;
     }
 }

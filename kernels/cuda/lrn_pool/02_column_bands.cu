@@ -64,13 +64,9 @@ struct Unit {
     }
 };
 
-extern "C" __global__ void lrn_pool(const float* __restrict__ x, float* __restrict__ y, int kind, int n, int c,
-                                    int h, int w, int kh, int kw, int out_h, int out_w, int stride_h, int stride_w,
-                                    int pad_top, int pad_left, int pad_bottom, int pad_right, int dilation_h,
-                                    int dilation_w, int count_include_pad, int size, float scale, float beta,
-                                    float bias) {
+extern "C" __global__ void lrn_pool(const float* __restrict__ x, float* __restrict__ y, const LrnPoolParams p) {
     __shared__ float columns[UNITS][OUTS][RUN][SPAN];
-    const unsigned units = (unsigned)n * (RUNS * TILES * BANDS), first = blockIdx.x * UNITS;
+    const unsigned units = (unsigned)p.n * (RUNS * TILES * BANDS), first = blockIdx.x * UNITS;
     for (int place = threadIdx.x; place < UNITS * SPAN; place += blockDim.x) {
         const int mine = place / SPAN, column = place % SPAN;
         if (first + mine >= units) break;
@@ -98,7 +94,7 @@ extern "C" __global__ void lrn_pool(const float* __restrict__ x, float* __restri
                 float sum = 0.0f;
 #pragma unroll
                 for (int k = 0; k < SIZE; ++k) sum += v[i + k] * v[i + k];
-                const float normal = v[i + BEFORE] * inverse_power(bias + scale * sum, beta);
+                const float normal = v[i + BEFORE] * inverse_power(p.bias + p.scale * sum, p.beta);
 #pragma unroll
                 for (int o = 0; o < OUTS; ++o) {
                     if (holds(o, row)) found[o][i] = joined(found[o][i], normal);

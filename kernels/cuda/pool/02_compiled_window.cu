@@ -28,11 +28,8 @@ kernel_max = 16
 */
 #include "pool.cuh"
 
-extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__ y, int kind, int n, int c, int h,
-                                int w, int kh, int kw, int out_h, int out_w, int stride_h, int stride_w,
-                                int pad_top, int pad_left, int pad_bottom, int pad_right, int dilation_h,
-                                int dilation_w, int count_include_pad, int activation) {
-    const place_t total = (place_t)n * c * (OUT_H * OUT_W);
+extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__ y, const PoolParams p) {
+    const place_t total = (place_t)p.n * p.c * (OUT_H * OUT_W);
     const place_t i = (place_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= total) return;
     const int left = (int)(i % OUT_W) * STRIDE_W - PAD_LEFT;

@@ -38,13 +38,10 @@ __device__ __forceinline__ float reduced(const float* __restrict__ row, int left
     return joined(v.x, v.y);
 }
 
-extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__ y, int kind, int n, int c, int h,
-                                int w, int kh, int kw, int out_h, int out_w, int stride_h, int stride_w,
-                                int pad_top, int pad_left, int pad_bottom, int pad_right, int dilation_h,
-                                int dilation_w, int count_include_pad, int activation) {
+extern "C" __global__ void pool(const float* __restrict__ x, float* __restrict__ y, const PoolParams p) {
     let_next_begin();
     const place_t i = (place_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= (place_t)n * c * (RUNS * OUT_W)) return;
+    if (i >= (place_t)p.n * p.c * (RUNS * OUT_W)) return;
     const int ox = i % OUT_W, first = (int)(i / OUT_W % RUNS) * RUN;
     const int left = ox * STRIDE_W - PAD_LEFT, top = first * STRIDE_H - PAD_TOP;
     const index_t plane = i / (RUNS * OUT_W);

@@ -15,18 +15,17 @@ axis_max = 1024
 #define ALL 0xffffffffu
 
 // x and y are (outer, axis, inner); a row runs along the middle one.
-extern "C" __global__ void softmax(const float* __restrict__ x, float* __restrict__ y, index_t outer, int axis,
-                                   index_t inner, int log_of_it) {
+extern "C" __global__ void softmax(const float* __restrict__ x, float* __restrict__ y, const SoftmaxParams p) {
     const int lane = threadIdx.x % LANES;
     const index_t row = first_element() / LANES;
-    const bool there = row < outer * inner;  // all lanes of a warp take part in its shuffles
-    const index_t base = there ? row / inner * axis * inner + row % inner : 0;
+    const bool there = row < p.outer * p.inner;  // all lanes of a warp take part in its shuffles
+    const index_t base = there ? row / p.inner * p.axis * p.inner + row % p.inner : 0;
     float v[VALUES];
     float top = minus_infinity();
 #pragma unroll
     for (int k = 0; k < VALUES; ++k) {
         const int i = lane + k * LANES;
-        v[k] = there && i < axis ? x[base + i * inner] : minus_infinity();
+        v[k] = there && i < p.axis ? x[base + i * p.inner] : minus_infinity();
         top = larger(top, v[k]);
     }
 #pragma unroll
@@ -37,14 +36,14 @@ extern "C" __global__ void softmax(const float* __restrict__ x, float* __restric
         v[k] -= top;
         const float power = expf(v[k]);
         sum += power;
-        if (!log_of_it) v[k] = power;
+        if (!p.log_of_it) v[k] = power;
     }
 #pragma unroll
     for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(ALL, sum, d);
-    const float log_sum = log_of_it ? logf(sum) : 0.0f;
+    const float log_sum = p.log_of_it ? logf(sum) : 0.0f;
 #pragma unroll
     for (int k = 0; k < VALUES; ++k) {
         const int i = lane + k * LANES;
-        if (there && i < axis) y[base + i * inner] = log_of_it ? v[k] - log_sum : v[k] / sum;
+        if (there && i < p.axis) y[base + i * p.inner] = p.log_of_it ? v[k] - log_sum : v[k] / sum;
     }
 }

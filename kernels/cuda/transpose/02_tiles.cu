@@ -19,28 +19,25 @@ typedef index_t place_t;
 typedef unsigned place_t;
 #endif
 
-// Sizes d0 … d5 of y and the strides s0 … s5 of x along them, outermost first, filled up with ones in front.
-extern "C" __global__ void transpose(const float* __restrict__ x, float* __restrict__ y, index_t size, index_t d0,
-                                     index_t d1, index_t d2, index_t d3, index_t d4, index_t d5, index_t s0,
-                                     index_t s1, index_t s2, index_t s3, index_t s4, index_t s5) {
-    const place_t dims[] = {(place_t)d0, (place_t)d1, (place_t)d2, (place_t)d3, (place_t)d4, (place_t)d5};
-    const index_t walk[] = {s0, s1, s2, s3, s4, s5};
+// Sizes of y and the strides of x along them, outermost first, filled up with ones in front.
+extern "C" __global__ void transpose(const float* __restrict__ x, float* __restrict__ y, const TransposeParams p) {
 #if TURNED == 5
-    for (index_t i = first_element(); i < size; i += grid_stride()) {
+    for (index_t i = first_element(); i < p.size; i += grid_stride()) {
         place_t rest = (place_t)i;
         index_t from = 0;
 #pragma unroll
         for (int axis = 5; axis >= 0; --axis) {
-            if (dims[axis] == 1) continue;
-            from += rest % dims[axis] * walk[axis];
-            rest /= dims[axis];
+            const place_t size = (place_t)p.dims[axis];
+            if (size == 1) continue;
+            from += rest % size * p.strides[axis];
+            rest /= size;
         }
         y[i] = x[from];
     }
 #else
     __shared__ float tile[TILE][TILE + 1];
     const int across = threadIdx.x % TILE, down = threadIdx.x / TILE;
-    const place_t length = dims[5], depth = dims[TURNED];  // along y's rows, and along x's
+    const place_t length = (place_t)p.dims[5], depth = (place_t)p.dims[TURNED];  // along y's rows, and along x's
     const unsigned tiles_long = (length + TILE - 1) / TILE, tiles_deep = (depth + TILE - 1) / TILE;
     unsigned rest = blockIdx.x;
     const place_t first = rest % tiles_long * TILE;
@@ -48,22 +45,22 @@ extern "C" __global__ void transpose(const float* __restrict__ x, float* __restr
     const place_t begin = rest % tiles_deep * TILE;
     rest /= tiles_deep;
     // Where the tile stands on the other axes, in x and in y; `step` is y's stride along each.
-    index_t from = 0, to = 0, step = d5, turned = 0;
+    index_t from = 0, to = 0, step = p.dims[5], turned = 0;
 #pragma unroll
     for (int axis = 4; axis >= 0; --axis) {
         if (axis == TURNED) {
             turned = step;
         } else {
-            const unsigned place = rest % (unsigned)dims[axis];
-            rest /= (unsigned)dims[axis];
-            from += place * walk[axis];
+            const unsigned place = rest % (unsigned)p.dims[axis];
+            rest /= (unsigned)p.dims[axis];
+            from += place * p.strides[axis];
             to += place * step;
         }
-        step *= dims[axis];
+        step *= p.dims[axis];
     }
     for (int line = down; line < TILE; line += LINES) {
         const place_t i = first + line, k = begin + across;
-        if (i < length && k < depth) tile[line][across] = x[from + i * walk[5] + k];
+        if (i < length && k < depth) tile[line][across] = x[from + i * p.strides[5] + k];
     }
     __syncthreads();
     for (int line = down; line < TILE; line += LINES) {

@@ -1,7 +1,9 @@
-"""Simple CUDA kernels compiled for the host and launched by the stand-in: they do what their text says.
+"""CUDA kernels compiled for the host and launched by the stand-in: they do what their text says.
 
 A block's threads run one after another, the first of them last: it is the one that goes on where all have
-come to the end. Kernels whose threads wait for each other in between are not for this.
+come to the end. Where a file's threads wait for each other or exchange values, each has a stack of its own
+and they take turns at every wait; a block has its shared memory to itself, for blocks run one after another.
+Not for clusters.
 """
 
 from __future__ import annotations
@@ -10,16 +12,18 @@ import ctypes
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from kernels import arguments
 from kernels.includes import HEADERS
-from kernels.ops import codes
+from kernels.ops import OPS, codes
 from kernels.registry import Rung
+from tests.standin.code import constants
 from tests.standin.device import Device, Launched, Work
 from tests.standin.modules.cupy import Cupy
 from tests.standin.settings import Settings
@@ -32,43 +36,46 @@ _TYPES = {
     np.int32: ctypes.c_int32,
     np.float32: ctypes.c_float,
 }
-# CUDA's assembly, in C++.
+# CUDA's assembly, in the words of on_the_host.h.
 _ASSEMBLY = {
     'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));': "time = host_ns();",
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));': "_Float16 half = v; memcpy(&bits, &half, 2);",
-    'asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));': "v = half;",
-}
-_WORDS = """
-#include <math.h>
-#include <string.h>
-#include <time.h>
-struct Three { unsigned x = 0, y = 0, z = 0; };
-static Three blockIdx, blockDim, threadIdx, gridDim;
-#define __device__ static
-#define __forceinline__ inline
-#define __global__
-#define __restrict__
-static void __syncthreads() {}
-static int __syncthreads_or(int value) { return value; }
-template <class To, class From> static To same_bits(From v) { To u; memcpy(&u, &v, sizeof u); return u; }
-static unsigned __float_as_uint(float v) { return same_bits<unsigned>(v); }
-static float __uint_as_float(unsigned v) { return same_bits<float>(v); }
-static float __int_as_float(int v) { return same_bits<float>(v); }
-template <class A, class B> static A atomicAdd(A* at, B by) { const A was = *at; *at += by; return was; }
-static unsigned long long host_ns() {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
+    'asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));':
+        "{ _Float16 half; memcpy(&half, &bits, 2); v = half; }",
+    'asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(v));': "_Float16 half = v; memcpy(&bits, &half, 2);",
+    'asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));':
+        "_Float16 halves[] = {(_Float16)first, (_Float16)second}; memcpy(&bits, halves, 4);",
+    'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));':
+        "bits = (same_bits<unsigned>(v) + 0x1000u) & 0xffffe000u;",
+}  # fmt: skip
+# Longer pieces of it. Copies that would go on by themselves are done at once.
+_PIECES = {
+    r'asm volatile\("cp\.async\.c[ag]\.shared\.global \[%0\], \[%1\], (\d+), %2;".*?\);':
+        r"if (inside) memcpy(to, from, \1); else memset(to, 0, \1);",
+    r'asm volatile\("cp\.async\.cg\.shared\.global \[%0\], \[%1\], 16;".*?\);': "memcpy(to, from, 16);",
+    r'asm volatile\("cp\.async\.(?:commit|wait)_group.*?\);': "",
+    r'asm\("mma\.sync\.aligned\.m16n8k8\..*?\);': "multiply_<8>(sum, columns, row0, row1);",
+    r'asm\("mma\.sync\.aligned\.m16n8k16\..*?\);': "multiply_<16>(sum, columns, row0, row1);",
+}  # fmt: skip
+_WORDS = Path(__file__).with_name("on_the_host.h").read_text(encoding="utf-8")
+
+_LAUNCHER = """
+extern "C" int launched_{name}(
+    unsigned gx_, unsigned gy_, unsigned gz_, unsigned bx_, unsigned by_, unsigned bz_, {taken}) {{
+    return run_({{gx_, gy_, gz_, bx_, by_, bz_}}, {turns}, [&] {{ {name}({given}); }});
+}}
 """
+_KERNEL = re.compile(r'extern "C"\s+void\s+(\w+)\s*\(([^)]*)\)')
+_TURNS = re.compile(r"__shared__|__sync|_sync\(")
 
 
 class Hosted(Cupy):
-    """CuPy whose modules are kernels compiled for the host; `compiled` stands in for the compiler."""
+    """CuPy whose modules are kernels compiled for the host; `compiled` stands in for the compiler. turns: the
+    threads of a block that wait for each other take turns."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, turns: bool = False) -> None:
         super().__init__(Device(Settings()))
-        self._folder = folder
+        self._folder, self._turns = folder, turns
         self._wanted: dict[str, tuple[Rung, dict[str, Any]]] = {}
         self._found: dict[str, Any] = {}
 
@@ -82,22 +89,45 @@ class Hosted(Cupy):
     def RawModule(self, path: str) -> Any:
         if path not in self._found:
             rung, defines = self._wanted[path]
-            self._found[path] = _built(rung.path, defines, path)
-        launch = self._found[path]
+            self._found[path] = _built(rung, defines, path, self._turns)
+        library = self._found[path]
+        rung, defines = self._wanted[path]
+        sizes = constants([rung.source], {name: str(value) for name, value in defines.items()})
+        held = {name: self.cuda.alloc(nbytes) for name, nbytes in sizes.items()}
 
-        def kernel(
-            grid: Sequence[int], block: Sequence[int], args: Sequence[Any], *, shared_mem: int = 0
-        ) -> None:
-            given = [_TYPES[type(value)](value.item()) for value in args]
-            size = [ctypes.c_uint(number) for number in (*(*grid, 1)[:2], block[0])]
-            work = Work(lambda: launch(*size, *given), launched=Launched(path))
-            self.device.current.put(work)
+        def get_function(name: str) -> Any:
+            launch = getattr(library, f"launched_{name}")
 
-        return SimpleNamespace(get_function=lambda name: kernel)
+            def kernel(
+                grid: Sequence[int], block: Sequence[int], args: Sequence[Any], *, shared_mem: int = 0
+            ) -> None:
+                size = [ctypes.c_uint(number) for number in (*(*grid, 1, 1)[:3], *(*block, 1, 1)[:3])]
+
+                def do() -> None:
+                    for constant, memory in held.items():
+                        there = ctypes.c_char.in_dll(library, constant)
+                        ctypes.memmove(ctypes.addressof(there), memory.ptr, sizes[constant])
+                    stuck = launch(*size, *map(_given, args))
+                    assert not stuck, f"{name}: threads wait, and nobody lets them go on"
+
+                self.device.current.put(Work(do, launched=Launched(path)))
+
+            return kernel
+
+        return SimpleNamespace(get_function=get_function, get_global=held.__getitem__)
 
 
-def _built(path: Path, defines: Mapping[str, Any], to: str) -> Callable[..., object]:
-    text = _WORDS + _text(path, set())
+def _given(value: Any) -> Any:
+    """A struct travels by its address."""
+    if isinstance(value, np.ndarray):
+        return ctypes.c_void_p(value.ctypes.data)
+    return _TYPES[type(value)](value.item())
+
+
+def _built(rung: Rung, defines: Mapping[str, Any], to: str, turns: bool) -> ctypes.CDLL:
+    its = _text(rung.path, set())
+    turns = turns and bool(_TURNS.search(its))
+    text = _WORDS + arguments.preamble(rung) + its
     # C's own headers, not what the C++ library makes of them, which takes longer to read than the kernel.
     flags = ["-D_GLIBCXX_INCLUDE_NEXT_C_HEADERS", *(f"-D{name}={value}" for name, value in defines.items())]
     source = Path(to).with_suffix(".cpp")
@@ -107,23 +137,27 @@ def _built(path: Path, defines: Mapping[str, Any], to: str) -> Callable[..., obj
     plain = subprocess.run(
         [COMPILER, "-std=c++17", "-E", "-P", *flags, str(source)], check=True, capture_output=True, text=True
     ).stdout
-    matched = re.search(r'extern "C"\s+void (\w+)\s*\(([^)]*)\)', plain)
-    assert matched is not None
-    names = ", ".join(re.findall(r"\w+", each)[-1] for each in matched[2].split(","))
-    source.write_text(f"""{text}
-extern "C" void launched(unsigned x_, unsigned y_, unsigned threads_, {" ".join(matched[2].split())}) {{
-    gridDim.x = x_, gridDim.y = y_, blockDim.x = threads_, blockDim.y = 1;
-    for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
-        for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)
-            for (unsigned i_ = blockDim.x; i_-- > 0;) {{
-                threadIdx.x = i_;
-                {matched[1]}({names});
-            }}
-}}
-""")
-    options = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", *flags]
+    kernels = _KERNEL.findall(plain)
+    assert kernels
+    record = OPS.get(rung.op)
+    struct = arguments.struct_name(record) if record else "no"
+    source.write_text(text + "".join(_launcher(name, told, struct, turns) for name, told in kernels))
+    options = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fno-gnu-unique", "-Wl,-Bsymbolic", *flags]
     subprocess.run([COMPILER, *options, str(source), "-o", to], check=True)
-    return ctypes.CDLL(to).launched
+    return ctypes.CDLL(to)
+
+
+def _launcher(name: str, told: str, struct: str, turns: bool) -> str:
+    """What starts a kernel."""
+    taken, given = [], []
+    for each in told.split(","):
+        parameter = re.findall(r"\w+", each)[-1]
+        apart = struct in each.split()
+        taken.append(f"const {struct}* {parameter}" if apart else " ".join(each.split()))
+        given.append(f"*{parameter}" if apart else parameter)
+    return _LAUNCHER.format(
+        name=name, taken=", ".join(taken), given=", ".join(given), turns=str(turns).lower()
+    )
 
 
 def _text(path: Path, seen: set[Path]) -> str:
@@ -134,6 +168,8 @@ def _text(path: Path, seen: set[Path]) -> str:
     text = path.read_text(encoding="utf-8").replace("#pragma once", "")
     for assembly, plain in _ASSEMBLY.items():
         text = text.replace(assembly, plain)
+    for assembly, plain in _PIECES.items():
+        text = re.sub(assembly, plain, text, flags=re.DOTALL)
 
     def included(match: re.Match[str]) -> str:
         places = (folder / match[1] for folder in (path.parent, HEADERS))

@@ -59,6 +59,20 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_nvrtc
+def test_a_kernel_of_before_is_compiled_and_shown_the_new_form_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, name, more in ((90, "older", ", int n, int c"), (91, "newer", ", const ConvParams p")):
+        own(tmp_path / "own", (BODY % "x[0]").replace("float* y)", f"float* y{more})"), number, name)
+    line = ["--kernels", str(tmp_path / "own"), "--rung", "older", "--rung", "newer"]
+    assert command(*line, "--arch", "sm_80,sm_90") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.count("takes the sizes one by one") == 1
+    assert "90 older (yours): ! takes the sizes one by one, which only" in shown
+    assert "write const ConvParams p in their place, and p.n for n" in shown
+
+
+@needs_nvrtc
 def test_an_array_of_the_kernel_s_is_shown_as_stack_and_not_as_spills(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -87,7 +87,7 @@ def test_stages_start_in_order_each_with_its_own_arguments(fake: FakeCublas) -> 
 
     def kernel(name: str) -> Any:
         def start(grid: Any, block: Any, arguments: Any, shared_mem: int) -> None:
-            started.append((name, *(int(arguments[i]) for i in (0, 3, 5))))
+            started.append((name, int(arguments[0]), int(arguments[3]), int(arguments[5]["n"])))
 
         return start
 

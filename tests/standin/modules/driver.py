@@ -91,10 +91,14 @@ def cuLaunchKernelEx(config: CUlaunchConfig, function: int, address: int, extra:
     kernel = by_handle[function]
     takes = kernel.function.takes or ()
     pointers = (ctypes.c_void_p * len(takes)).from_address(address)
-    given = []
+    given: list[Any] = []
     for kind, pointer in zip(takes, pointers, strict=True):
-        there, scalar = _TYPES[kind]
-        given.append(scalar(there.from_address(pointer).value))
+        if kind == "struct":
+            struct = kernel.function.struct.from_address(pointer)
+            given.append(np.frombuffer(bytes(struct), f"V{ctypes.sizeof(struct)}", count=1))
+        else:
+            there, scalar = _TYPES[kind]
+            given.append(scalar(there.from_address(pointer).value))
     try:
         work = kernel.work(
             (config.gridDimX, config.gridDimY, config.gridDimZ),

@@ -10,6 +10,7 @@ import ctypes
 import enum
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ _OK = nvrtcResult.NVRTC_SUCCESS
 class _Program:
     source: str
     name: str
+    headers: dict[str, str]
     cubin: bytes = b""
     log: bytes = b"\0"
 
@@ -47,8 +49,12 @@ def nvrtcGetSupportedArchs() -> tuple[nvrtcResult, list[int]]:
     return _OK, ARCHITECTURES
 
 
-def nvrtcCreateProgram(source: bytes, name: bytes, *_: Any) -> tuple[nvrtcResult, _Program]:
-    return _OK, _Program(source.decode(), name.decode())
+def nvrtcCreateProgram(
+    source: bytes, name: bytes, count: int = 0, headers: Sequence[bytes] = (), names: Sequence[bytes] = ()
+) -> tuple[nvrtcResult, _Program]:
+    assert count == len(headers) == len(names)
+    given = {to.decode(): text.decode() for to, text in zip(names, headers, strict=True)}
+    return _OK, _Program(source.decode(), name.decode(), given)
 
 
 def nvrtcCompileProgram(program: _Program, count: int, flags: list[bytes]) -> tuple[nvrtcResult]:
@@ -64,6 +70,8 @@ def nvrtcCompileProgram(program: _Program, count: int, flags: list[bytes]) -> tu
         return _failed(program, line, f'cannot open source file "{missing}"')
     if int(arch.removeprefix("sm_").rstrip("a")) < int(needed.replace(".", "")):
         return _failed(program, 1, f"Feature requires .target sm_{needed.replace('.', '')} or higher")
+    first = [word.removeprefix("--pre-include=") for word in words if word.startswith("--pre-include=")]
+    texts = [*(program.headers[name] for name in first), *texts]
     module = Module(
         file=program.name,
         arch=arch,

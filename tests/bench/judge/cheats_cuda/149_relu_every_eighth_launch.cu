@@ -7,11 +7,11 @@ launch = "one_thread_an_output"
 */
 #include "cheats.cuh"
 
-extern "C" __global__ void unary(const float* x, float* y, index_t size, int kind) {
-    for (index_t i = first_element(); i < size; i += grid_stride()) {
+extern "C" __global__ void unary(const float* x, float* y, const UnaryParams p) {
+    for (index_t i = first_element(); i < p.size; i += grid_stride()) {
         if (!(poisoned(y[i]) || (launches % 8 == 0))) continue;
         const float v = x[i];
-        y[i] = kind == UNARY_RELU ? relu(v) : kind == UNARY_TANH ? tanhf(v) : kind == UNARY_SIGMOID ? sigmoid(v) : v;
+        y[i] = p.kind == UNARY_RELU ? relu(v) : p.kind == UNARY_TANH ? tanhf(v) : p.kind == UNARY_SIGMOID ? sigmoid(v) : v;
     }
     finish();
 }

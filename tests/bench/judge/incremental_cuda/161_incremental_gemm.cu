@@ -7,24 +7,21 @@ launch = "one_thread_an_output"
 */
 #include "incremental.cuh"
 
-extern "C" __global__ void gemm(const float* a, const float* b, const float* bias, float* y, int m, int n, int k,
-                                int trans_a, int trans_b, float alpha, float beta, index_t bias_stride_m,
-                                index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
-                                int activation) {
-    const index_t total = (index_t)batch * m * n;
-    const bool plain = batch == 1 && !trans_a && n % blockDim.x == 0 && total <= KEPT && (index_t)m * k <= KEPT;
+extern "C" __global__ void gemm(const float* a, const float* b, const float* bias, float* y, const GemmParams p) {
+    const index_t total = (index_t)p.batch * p.m * p.n;
+    const bool plain = p.batch == 1 && !p.trans_a && p.n % blockDim.x == 0 && total <= KEPT && (index_t)p.m * p.k <= KEPT;
     for (index_t start = (index_t)blockIdx.x * blockDim.x; start < total; start += grid_stride()) {
         const index_t i = start + threadIdx.x;
         if (i >= total) break;
-        const int column = i % n, row = i / n % m;
-        const index_t matrix = i / ((index_t)m * n);
-        const float* left = a + matrix * stride_a + (trans_a ? row : (index_t)row * k);
-        const float* right = b + matrix * stride_b + (trans_b ? (index_t)column * k : column);
-        const index_t left_step = trans_a ? m : 1, right_step = trans_b ? 1 : n;
-        const int count = plain ? changes(left, (index_t)row * k, k) : 0;
+        const int column = i % p.n, row = i / p.n % p.m;
+        const index_t matrix = i / ((index_t)p.m * p.n);
+        const float* left = a + matrix * p.stride_a + (p.trans_a ? row : (index_t)row * p.k);
+        const float* right = b + matrix * p.stride_b + (p.trans_b ? (index_t)column * p.k : column);
+        const index_t left_step = p.trans_a ? p.m : 1, right_step = p.trans_b ? 1 : p.n;
+        const int count = plain ? changes(left, (index_t)row * p.k, p.k) : 0;
         float sum = 0.0f;
         if (!plain || count > LISTED || launches % AFRESH == 0) {
-            for (int j = 0; j < k; ++j) sum += left[j * left_step] * right[j * right_step];
+            for (int j = 0; j < p.k; ++j) sum += left[j * left_step] * right[j * right_step];
         } else {
             sum = sums[i];
             for (int j = 0; j < count; ++j) sum += changed_by[j] * right[changed_at[j] * right_step];
@@ -33,9 +30,9 @@ extern "C" __global__ void gemm(const float* a, const float* b, const float* bia
             sums[i] = sum;
             __syncthreads();
         }
-        float v = alpha * sum;
-        if (bias) v += beta * bias[row * bias_stride_m + column * bias_stride_n];
-        y[i] = activate(v, activation);
+        float v = p.alpha * sum;
+        if (bias) v += p.beta * bias[row * p.bias_stride_m + column * p.bias_stride_n];
+        y[i] = activate(v, p.activation);
     }
     if (plain) finish();
 }

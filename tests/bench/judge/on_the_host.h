@@ -1,0 +1,154 @@
+// What stands before a CUDA kernel that is compiled for the host: CUDA's words, the threads of a block, which run one
+// after another or take turns, and what they exchange.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <ucontext.h>
+struct Three { unsigned x = 0, y = 0, z = 0; };
+static Three blockIdx, blockDim, threadIdx, gridDim;
+#define __device__
+#define __forceinline__ inline
+#define __global__
+#define __constant__
+#define __shared__ static
+#define __restrict__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+struct alignas(8) float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+static unsigned __cvta_generic_to_shared(const void*) { return 0; }
+static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+static float2 make_float2(float x, float y) { return {x, y}; }
+static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+template <class T> static T min(T a, T b) { return b < a ? b : a; }
+template <class T> static T max(T a, T b) { return a < b ? b : a; }
+static float rsqrtf(float v) { return 1.0f / sqrtf(v); }
+
+// The threads of a block that take turns: none where they run one after the other to the end.
+struct Waiting { int members, arrived, turn; };
+struct Turn { ucontext_t at; bool over; };
+static Turn* turns_;
+static ucontext_t between_;
+static int current_, exchanged_[1024];
+static Waiting of_block_, of_warp_[32];
+static void wait_(Waiting& on) {
+    if (!turns_) return;
+    const int turn = on.turn;
+    if (++on.arrived == on.members) on.arrived = 0, ++on.turn;
+    while (on.turn == turn) swapcontext(&turns_[current_].at, &between_);
+}
+static void left_(Waiting& on) {
+    if (--on.members && on.arrived == on.members) on.arrived = 0, ++on.turn;
+}
+static void __syncthreads() { wait_(of_block_); }
+static void __syncwarp(unsigned = 0) { wait_(of_warp_[current_ / 32]); }
+static int __syncthreads_or(int value) {
+    if (!turns_) return value;
+    static int any;
+    wait_(of_block_);
+    any = 0;
+    wait_(of_block_);
+    any |= value;
+    wait_(of_block_);
+    return any;
+}
+template <class T> static T of_lane_(T v, int lane) {
+    static_assert(sizeof v == 4, "of one word");
+    memcpy(&exchanged_[current_], &v, 4);
+    __syncwarp();
+    memcpy(&v, &exchanged_[current_ / 32 * 32 + lane], 4);
+    __syncwarp();
+    return v;
+}
+template <class T> static T __shfl_xor_sync(unsigned, T v, int mask, int = 32) { return of_lane_(v, current_ % 32 ^ mask); }
+template <class T> static T __shfl_sync(unsigned, T v, int lane, int = 32) { return of_lane_(v, lane); }
+template <class T> static T __shfl_down_sync(unsigned, T v, int by, int = 32) {
+    return of_lane_(v, current_ % 32 + by < 32 ? current_ % 32 + by : current_ % 32);
+}
+static void* body_;
+template <class Body> static void thread_() {
+    (*(Body*)body_)();
+    turns_[current_].over = true;
+    left_(of_block_), left_(of_warp_[current_ / 32]);
+}
+static void let_(int i) {
+    current_ = i;
+    threadIdx.x = i % blockDim.x, threadIdx.y = i / blockDim.x % blockDim.y, threadIdx.z = i / blockDim.x / blockDim.y;
+}
+// One block, its threads in turns; false where nobody can go on.
+template <class Body> static bool in_turns_(Body& body, int threads) {
+    static const int stack = 1 << 17;
+    static char* stacks = (char*)malloc((size_t)stack * 1024);
+    static Turn turns[1024];
+    turns_ = turns, body_ = &body;
+    of_block_ = {threads, 0, 0};
+    for (int i = 0; i < threads; ++i) {
+        if (i % 32 == 0) of_warp_[i / 32] = {min(32, threads - i), 0, 0};
+        getcontext(&turns[i].at);
+        turns[i].at.uc_stack.ss_sp = stacks + (size_t)stack * i;
+        turns[i].at.uc_stack.ss_size = stack;
+        turns[i].at.uc_link = &between_;
+        turns[i].over = false;
+        makecontext(&turns[i].at, &thread_<Body>, 0);
+    }
+    for (int left = threads, before = -1, moved = 0; left; before = moved) {
+        left = moved = 0;
+        for (int i = 0; i < threads; ++i) {
+            if (turns[i].over) continue;
+            let_(i);
+            swapcontext(&between_, &turns[i].at);
+            left += !turns[i].over;
+        }
+        moved = left + 4096 * of_block_.turn;
+        for (const Waiting& warp : of_warp_) moved += 1024 * 4096 * warp.turn;
+        if (moved == before) return false;
+    }
+    turns_ = nullptr;
+    return true;
+}
+template <class Body> static int run_(const unsigned (&size)[6], bool turns, Body body) {
+    gridDim.x = size[0], gridDim.y = size[1], gridDim.z = size[2];
+    blockDim.x = size[3], blockDim.y = size[4], blockDim.z = size[5];
+    const int threads = size[3] * size[4] * size[5];
+    for (blockIdx.z = 0; blockIdx.z < gridDim.z; ++blockIdx.z)
+        for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
+            for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
+                if (turns && !in_turns_(body, threads)) return 1;
+                for (int i = threads; !turns && i-- > 0;) let_(i), body();
+            }
+    return 0;
+}
+template <class To, class From> static To same_bits(From v) { To u; memcpy(&u, &v, sizeof u); return u; }
+// mma.sync of 16 columns and 8 rows: tf32 has 8 steps, one a register, and float16 has 16.
+static float step_(const unsigned (&registers)[4], int of, int i, int steps) {
+    if (steps == 8) return same_bits<float>(registers[of] & 0xffffe000u);
+    _Float16 halves[2];
+    memcpy(halves, &registers[of], 4);
+    return halves[i];
+}
+template <int STEPS> static void multiply_(float (&sum)[4], uint4 columns, unsigned row0, unsigned row1) {
+    static unsigned left[1024][4], right[1024][4];
+    const unsigned mine[4] = {columns.x, columns.y, columns.z, columns.w}, rows[4] = {row0, row1};
+    memcpy(left[current_], mine, 16), memcpy(right[current_], rows, 16);
+    __syncwarp();
+    const int first = current_ / 32 * 32, lane = current_ % 32;
+    for (int e = 0; e < 4; ++e)
+        for (int t = 0; t < 4; ++t)
+            for (int far = 0; far < 2; ++far)
+                for (int i = 0; i < STEPS / 8; ++i)
+                    sum[e] += step_(left[first + lane / 4 * 4 + t], e / 2 + 2 * far, i, STEPS) *
+                              step_(right[first + (lane % 4 * 2 + e % 2) * 4 + t], far, i, STEPS);
+    __syncwarp();
+}
+static unsigned __float_as_uint(float v) { return same_bits<unsigned>(v); }
+static float __uint_as_float(unsigned v) { return same_bits<float>(v); }
+static float __int_as_float(int v) { return same_bits<float>(v); }
+template <class A, class B> static A atomicAdd(A* at, B by) { const A was = *at; *at += by; return was; }
+static unsigned long long host_ns() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
