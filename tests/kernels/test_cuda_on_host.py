@@ -1,0 +1,94 @@
+"""Every CUDA rung that is no library's, compiled for the host, its threads in turns: its answers are right.
+
+So the texts are held to what they compute, and launches to what they pass, on a machine without a GPU; what
+only a device does (its caches, clusters, copies that are still on their way) is not seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.cuda.stages import starts
+from kernels import arguments, launch, registry
+from kernels.ops import OPS
+from kernels.ops.unary import Unary
+from kernels.registry import Rung
+from tests.bench.judge import on_the_host
+from tests.kernels import cuda_cases
+from tests.kernels.cuda_cases import Case
+
+RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op) if not rung.yardstick]
+MOST_FLOPS, MOST_OUTPUTS = 400_000, 4_000  # of a case, which is computed thread by thread
+
+pytestmark = pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
+
+Answers = Callable[[Rung, Case], np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    hosted = on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
+
+    def of(rung: Rung, case: Case) -> np.ndarray:
+        how = launch.launch(case.params, rung)
+        module = hosted.RawModule(path=str(hosted.compiled(rung, "sm_90", how.defines)))
+        given = [
+            hosted.asarray(how.packed[i](array) if i in how.packed else array)
+            for i, array in enumerate(case.inputs)
+            if array is not None
+        ]
+        # Nothing that was there before may be taken for an answer.
+        poison = np.full(case.expected.size * case.dtype.itemsize, 0xFF, np.uint8).view(case.dtype)
+        y, scratch = hosted.asarray(poison), hosted.cuda.alloc(max(1, how.workspace_nbytes or 0))
+        addresses = [int(array.data.ptr) for array in given]
+        for start in starts(hosted, module, rung, how, addresses, int(y.data.ptr), int(scratch.ptr)):
+            start()
+        return y.on_host().reshape(case.expected.shape)
+
+    return of
+
+
+def _case(rung: Rung) -> Case:
+    """Of the small cases that it takes the one with most to say of it."""
+    small = [
+        case
+        for case in cuda_cases.cases(rung.op)
+        if case.params.flops <= MOST_FLOPS and case.expected.size <= MOST_OUTPUTS
+    ]
+    return max((c for c in small if cuda_cases.takes(rung, c.params)), key=lambda c: len(c.params.words))
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.label.replace(" ", "-"))
+def test_a_rung_gives_the_right_answer_on_the_host(rung: Rung, answers: Answers) -> None:
+    case = _case(rung)
+    assert cuda_cases.differs(answers(rung, case), case, rung.precision) == ""
+
+
+def test_a_kernel_that_takes_its_scalars_one_by_one_still_runs(answers: Answers, tmp_path: Path) -> None:
+    rung = registry.find("cuda", "unary", 1)
+    text = rung.source.replace(arguments.parameter(Unary), "index_t size, int kind").replace("p.", "")
+    (tmp_path / "90_older.cu").write_text(text.replace("rung = 1", "rung = 90").replace("naive", "older"))
+    older = registry.find("cuda", "unary", "older", [tmp_path])
+    assert arguments.takes_one_by_one(older)
+    case = _case(rung)
+    assert cuda_cases.differs(answers(older, case), case) == ""
+
+
+def test_a_struct_laid_out_otherwise_gives_a_wrong_answer(
+    answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rung = registry.find("cuda", "softmax", 1)
+    packed = arguments.packed
+
+    def without_padding(op: str, scalars: object) -> np.ndarray:
+        whole = packed(op, scalars)  # type: ignore[arg-type]
+        close = np.dtype([(name, whole.dtype[name]) for name in whole.dtype.names or ()])
+        return np.frombuffer(whole.astype(close).tobytes().ljust(whole.nbytes, b"\0"), whole.dtype)
+
+    monkeypatch.setattr(arguments, "packed", without_padding)
+    case = next(c for c in cuda_cases.cases("softmax") if c.params.words and c.expected.size <= MOST_OUTPUTS)
+    assert cuda_cases.differs(answers(rung, case), case) != ""
