@@ -214,7 +214,7 @@ def _several(
         others, short = instances.further(job.instances, nbytes, job.device, room, another)
         for other in others:
             stack.callback(other.close)
-        return others, short
+        return others, instances.fewer(len(others) + 1, job.instances, short)
 
     return Entrant(case, first, stack.close, started_at, more)
 
