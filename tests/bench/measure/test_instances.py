@@ -179,13 +179,26 @@ def test_one_instance_is_one_session_as_ever(fakes):
 )
 def test_a_second_instance_that_answers_wrongly_is_a_wrong_case(fakes, wrong, when):
     other = Numbered("other", wrong)
-    found, _ = go(changed(backends=fakes(other), batches=(32,), instances=2))
+    found, _ = go(changed(backends=fakes(other), batches=(32,), instances=2, budget_s=ENOUGH_S))
     assert found["other"].disposition == "incorrect"
     assert "in instance 2" in found["other"].reason
     assert when in found["other"].reason
     assert found["other"].samples_ns == ()
     assert found["ort-cpu"].disposition == "ok"
     assert other.open == 0
+
+
+def test_an_instance_that_the_budget_had_no_round_for_counts_for_nothing(fakes):
+    """One that would be wrong as soon as it is timed, and is not: no sample is of it."""
+    other = Numbered(
+        "other",
+        lambda session, outputs: {n: a + 0.1 for n, a in outputs.items()} if session.timed else outputs,
+    )
+    other.on_time = lambda: time.sleep(0.1)  # more than the budget, in the first's only round
+    found, _ = go(changed(backends=fakes(other), instances=2, budget_s=0.05))
+    assert found["other"].disposition == "ok"
+    assert set(found["other"].instances) == {0}
+    assert other.made[1].timed == 0
 
 
 def _spoilt(array):
