@@ -4,8 +4,6 @@ Exit codes: 0 all well; 1 a case failed; 2 bad usage or input, or what cannot be
 sentence; 130 cancelled.
 """
 
-from __future__ import annotations
-
 import _signal  # built in: `signal` takes its time to load, as all that follows
 
 if __name__ == "__main__" and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
