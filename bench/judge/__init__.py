@@ -40,7 +40,7 @@ def examine(
     quick: bool = False,
 ) -> Trial:
     """The rung's trial on `params`, its session open, once it has passed every shape. Raises Wrong with the
-    finding; UnsupportedError, KernelError and OutOfMemoryError as engine.rung_session.prepare does.
+    finding; UnsupportedError, KernelError and OutOfMemoryError as engine.rung_devices.prepare does.
 
     quick: only the shapes that say most.
     """

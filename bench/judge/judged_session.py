@@ -18,8 +18,9 @@ from bench.judge.samples import Sample, distinct, draw, looked_at
 from bench.ladder.records import Finding
 from bench.measure.answers import one_node
 from bench.results.records import ErrorStats
+from engine.rung_devices import prepare
 from engine.rung_rows import raw
-from engine.rung_session import POISONS, RungSession, prepare
+from engine.rung_session import POISONS, RungSession
 from kernels.ops import Params
 from kernels.registry import Rung
 

@@ -16,9 +16,9 @@ import numpy as np
 import psutil
 
 from engine.apart.slots import Copies, copied
-from engine.cpu import host
 from engine.cpu.steps import Blas, CpuStep, aligned, divided, in_order
 from engine.graph.plan import Plan, Step
+from engine.machine import host
 from kernels.cpu import Bound, CpuKernel, line_in, load
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
 from kernels.registry import Rung

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSplitter, QVBoxLayout, QW
 from bench.results.messages import Provisional
 from bench.results.records import Measurement
 from bench.results.rows import Row, title
-from gui.shell.page import Page
+from gui.pages.page import Page
 from gui.widgets.labels import Label
 
 ORDER = 10

@@ -33,6 +33,7 @@ from bench.results.records import BackendInfo, Job
 from gui.base import faults, splitters
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
+from gui.pages.page import Page, page_types
 from gui.sessions.measuring import Measuring
 from gui.sessions.run_state import RunState
 from gui.sessions.session import Session
@@ -40,12 +41,11 @@ from gui.sessions.standing import Standing
 from gui.shell.actions import Actions
 from gui.shell.banner import Banner
 from gui.shell.docks import Docks
+from gui.shell.inspector import Inspector
 from gui.shell.machine_strip import MachineStrip
-from gui.shell.page import Page, page_types
+from gui.shell.problems import Problems
 from gui.shell.progress_strip import ProgressStrip
 from gui.shell.redraw import Redraw
-from gui.widgets.inspector import Inspector
-from gui.widgets.problems import Problems
 from kernels.errors import KernelscopeError
 
 if TYPE_CHECKING:

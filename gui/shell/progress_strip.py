@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
 
+from bench.words.units import clock
 from gui.sessions.standing import Ended, Standing
 from gui.widgets.labels import Elided, Label
 
@@ -86,10 +87,3 @@ def outcome(ended: Ended) -> str:
     rest = "".join(f", {count:,} {name.replace('_', ' ')}" for name, count in counts.items())
     words = f"{ok:,} of {ended.total:,} cases ok{rest} in {clock(ended.seconds)}, run kept in {ended.folder}"
     return f"Cancelled: {words}" if ended.cancelled else words
-
-
-def clock(seconds: float) -> str:
-    """Seconds as "1:05", or "2:03:04" from an hour on."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -23,9 +23,9 @@ from bench.measure.timing import Timeable, first_run
 from bench.results.records import Case, ErrorStats, Job
 from engine import backends
 from engine.backend import Options, Session
-from engine.cpu import host
-from engine.cuda import driver as cuda_driver
 from engine.cuda.runtime import import_cupy
+from engine.machine import driver as cuda_driver
+from engine.machine import host
 from kernels import launch, nvrtc, registry
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 from kernels.ops import OPS, Params

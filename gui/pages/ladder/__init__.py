@@ -14,10 +14,10 @@ from bench.charts.ladder import name
 from bench.charts.ladder_live import charts
 from bench.ladder.records import RungCase
 from gui.base.theme import Theming
+from gui.pages.page import Page
 from gui.sessions.ladder_session import LadderSession
 from gui.sessions.run_state import RunState
 from gui.sessions.standing import Standing
-from gui.shell.page import Page
 from gui.widgets.labels import Lines
 
 ORDER = 30

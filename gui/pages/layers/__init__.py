@@ -24,7 +24,7 @@ from gui.pages.layers.graph_items import Box, NodeLook
 from gui.pages.layers.layer_rows import LayerRow, contender, error_text
 from gui.pages.layers.layer_table import LayerTable
 from gui.pages.layers.model_graph import GraphView
-from gui.shell.page import Page
+from gui.pages.page import Page
 from gui.widgets.choice_bar import ChoiceBar
 from gui.widgets.colour_scale import Scale, ScaleLegend
 from gui.widgets.labels import Label

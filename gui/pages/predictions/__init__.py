@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from bench.results.records import Case, Measurement
 from bench.results.rows import label, title
-from gui.shell.page import Page
+from gui.pages.page import Page
 from gui.widgets.choice_bar import ChoiceBar
 from gui.widgets.labels import Label
 

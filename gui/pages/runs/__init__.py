@@ -12,15 +12,15 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWid
 
 from bench.kinds.summaries import Summary
 from gui.base.theme import Theming
+from gui.pages.page import Page
 from gui.sessions.run_state import RunState
-from gui.shell.page import Page
 from gui.widgets.labels import Label
 
 ORDER = 90
 
 
 class RunsPage(Page):
-    """Knows what to show and what the user wants; gui.sessions.library does it."""
+    """Knows what to show and what the user wants; gui.shell.library does it."""
 
     title = "Runs"
     list_wanted = Signal()

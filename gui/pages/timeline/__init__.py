@@ -20,12 +20,12 @@ from bench.profile.events import Event
 from bench.profile.records import CaseProfile
 from bench.results.records import BackendInfo
 from gui.base.theme import Theming
-from gui.pages.timeline.timeline_lanes import FIRST_PASS, PASS, PROCESS, STEADY
+from gui.pages.page import Page
 from gui.sessions.profile_session import ProfileSession
 from gui.sessions.profile_state import Read
 from gui.sessions.run_state import RunState
 from gui.sessions.standing import Standing
-from gui.shell.page import Page
+from gui.sessions.timeline_lanes import FIRST_PASS, PASS, PROCESS, STEADY
 from gui.widgets.labels import Label
 
 ORDER = 40

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bench import judge
-from bench.judge import Wrong, pictures
+from bench.judge import Wrong
+from bench.judge.pictures import pictures
 from kernels import registry
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
