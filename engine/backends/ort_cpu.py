@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 
 from engine.apart.session import ApartSession
-from engine.apart.slots import Copies, copied
+from engine.apart.slots import Copies
 from engine.backend import OpTime, Options, check_inputs
 from engine.configuration import Configuration
 from engine.graph.graph import Graph
@@ -150,10 +150,10 @@ class OrtCpuSession:
         with ort.translated(self._what):
             for inputs, outputs in copies:
                 for to, of in inputs:
-                    copied(to, of)
+                    np.copyto(to, of)
                 run(binding)
                 for to, of in outputs:
-                    copied(to, of)
+                    np.copyto(to, of)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         if cold:

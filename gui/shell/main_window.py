@@ -31,6 +31,7 @@ from bench.results.messages import Hello, Log
 from bench.results.naming import RUNS
 from bench.results.records import BackendInfo, Job
 from gui.base import faults, splitters
+from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
 from gui.pages.page import Page, page_types
@@ -192,11 +193,7 @@ class MainWindow(QMainWindow):
             page.built.connect(functools.partial(splitters.restore, self.settings))
             self.tabs.addTab(page, page.title)
         centre = QWidget()
-        layout = QVBoxLayout(centre)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.banner)
-        layout.addWidget(self.tabs, 1)
+        filled(QVBoxLayout(centre), self.banner, (self.tabs, 1), margins=(0, 0, 0, 0), spacing=4)
         self.setCentralWidget(centre)
 
         self.form = JobForm(self.settings)

@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
 
 from bench.words.units import clock
+from gui.base.boxes import filled
 from gui.sessions.standing import Ended, Standing
 from gui.widgets.labels import Elided, Label
 
@@ -36,9 +37,7 @@ class ProgressStrip(QWidget):
         self.cancel_button.setToolTip("End the run and keep what was measured (Shift+F5)")
         self.pause_button.clicked.connect(self._on_pause)
         self.cancel_button.clicked.connect(self.cancel)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(8, 2, 8, 2)
-        layout.addWidget(self.words, 1)
+        layout = filled(QHBoxLayout(self), (self.words, 1), margins=(8, 2, 8, 2))
         for widget in (self.bar, self.numbers, self.left, self.pause_button, self.cancel_button):
             layout.addWidget(widget)
         self.show_standing(Standing())

@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
 from bench.kinds.summaries import Summary
+from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.pages.page import Page
 from gui.sessions.run_state import RunState
@@ -75,10 +76,7 @@ class RunsPage(Page):
         self._count.setProperty("role", "muted")
         bar.addWidget(self._count)
         body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.addLayout(bar)
-        layout.addWidget(self.table, 1)
+        filled(QVBoxLayout(body), bar, (self.table, 1), margins=(6, 6, 6, 6))
         self._enable()
         return body
 
