@@ -184,7 +184,6 @@ class CudaStirring:
         return places, ring[number % RING if number else RING][first]
 
 
-@lru_cache(maxsize=1)
 class Stirs:
     """Whatever has passes stirred, from the first timed one on, and kept to be looked at."""
 
@@ -209,6 +208,7 @@ class Stirs:
         return self._stirring.witnesses(self._staging) if self._stirring is not None else ()
 
 
+@lru_cache(maxsize=1)
 def source() -> registry.Rung:
     """The kernel, for the compiler."""
     return registry.code(Path(__file__).parent / "stirring.cu", "stirring", RING=RING)
