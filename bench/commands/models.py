@@ -43,15 +43,13 @@ def show_command(
 
     from bench.commands import parsing
     from bench.commands.terminal import console
-    from bench.questions import model_questions
+    from bench.questions import messages, model_questions
     from bench.run.progress import callback
     from bench.show.grid import Grid
     from bench.show.table import Column, Table
 
     parsing.one_of(device, ("cpu", "cuda"), "device")
-    asked = model_questions.WhichFacts(
-        model=model, batch=batch, device=device if plan else "", precision=precision
-    )
+    asked = messages.WhichFacts(model=model, batch=batch, device=device if plan else "", precision=precision)
     found = model_questions.facts(asked, callback())
     for name, text in found.lines:
         console().print(Text(f"{name:<12}", style="bold") + Text(text), soft_wrap=True)

@@ -230,9 +230,11 @@ def _leave(run: Run, measurements: Sequence[Measurement], path: Path, formats: S
     if formats and measurements:
         from bench.charts import charts
         from bench.commands import measuring
-        from bench.show import draw
+        from bench.show import draw_together
 
-        measuring.tell_charts(path, len(draw.write(charts([(run, measurements)]), path / "charts", formats)))
+        measuring.tell_charts(
+            path, len(draw_together.write(charts([(run, measurements)]), path / "charts", formats))
+        )
 
 
 def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
@@ -255,7 +257,7 @@ def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
 
 def warn_twice_installed() -> None:
     """Say it where onnxruntime and onnxruntime-gpu are both installed: they overwrite each other's files."""
-    from bench.run.doctor import both_runtimes
+    from bench.commands.checks import both_runtimes
 
     if (sentence := both_runtimes()) is not None:
         print(f"warning: {sentence}", file=sys.stderr)

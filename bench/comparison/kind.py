@@ -99,5 +99,5 @@ KIND: Kind[Run, Measurement] = Kind(
     resumes=True,
     thin="bench.comparison.thin",
     saved="bench.comparison.saved",
-    report="bench.show.report",
+    report="bench.comparison.report",
 )

@@ -23,8 +23,9 @@ from bench.results.records import ErrorStats, Job, ModelInfo
 from bench.run import chosen_rungs
 from engine import backends
 from engine.backend import Backend, Options
-from engine.graph import groups, importer
+from engine.graph import importer
 from engine.graph.graph import Graph, TensorInfo
+from engine.planning import groups
 from kernels.errors import InputError, KernelscopeError, ModelError, OutOfMemoryError, UnsupportedError
 from kernels.registry import SUFFIX
 from models import datasets

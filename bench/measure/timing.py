@@ -187,11 +187,13 @@ def time_together(
 
 @dataclass(frozen=True)
 class _Share:
-    """What a turn takes: at least so many samples and so many seconds of them, but no more than `most`."""
+    """What a turn takes: at least so many samples and so many seconds of them, but no more than `most`, and
+    beyond `within` seconds by less than one sample."""
 
     least: int
     most: int
     seconds: float
+    within: float
 
 
 class _Sampler:
@@ -266,22 +268,25 @@ class _Sampler:
         if turn >= self._least:
             seconds, least, turns = max(seconds, GROWTH * timing.spent_s), 1, LATER
         most = max(least, rules.max_samples // (2 * turns))
-        return _Share(least, most, min(seconds, rules.budget_s - timing.spent_s))
+        left = rules.budget_s - timing.spent_s
+        # No round takes what the first ones after it need: on a busy machine samples take many times as long
+        # as the warm-up's, and an instance without a round is of no use.
+        within = min(left, rules.budget_s / self._least) if turn < self._least else left
+        return _Share(least, most, min(seconds, left), within)
 
     def _take(self, session: Timeable, timing: Timing, share: _Share) -> tuple[list[float], float]:
-        """The samples of a turn, and the seconds they took; beyond the budget by less than one sample."""
+        """The samples of a turn, and the seconds they took."""
         rules = self._rules
         runs = timing.runs_per_sample
         room = min(share.most, rules.max_samples - len(timing.samples_ns))
         samples: list[float] = []
         started = self._clock()
-        left = rules.budget_s - timing.spent_s
         with _no_garbage_collection():
             while True:
                 samples.append(round(session.time_runs(runs, cold=rules.cold) / runs, 1))
                 spent = (self._clock() - started) / 1e9
                 enough = len(samples) >= share.least and spent >= share.seconds
-                if enough or len(samples) >= room or spent >= left:
+                if enough or len(samples) >= room or spent >= share.within:
                     break
                 if self._stopped():
                     raise Stopped

@@ -149,7 +149,7 @@ def _write(
     from bench.profile.event_files import events_in
     from bench.profile.show import saved
     from bench.profile.show import trace as profile_trace
-    from bench.show import draw
+    from bench.show import draw_together
 
     fine = [made for made in measurements if made.disposition == "ok"]
     if trace is not None and fine:
@@ -157,7 +157,7 @@ def _write(
         print(f"trace: {trace} (open it at ui.perfetto.dev)", file=sys.stderr)
     if formats and fine:
         made = profile_charts.charts(folder.header, fine, partial(events_in, folder.path))
-        written = draw.write(made, folder.path / "charts", formats)
+        written = draw_together.write(made, folder.path / "charts", formats)
         written += saved.pictures(folder, formats, folder.path / "charts")
         measuring.tell_charts(folder.path, len(written))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.measure.cases import model_spec
-from bench.questions.model_questions import Column, ModelFacts, WhichFacts
+from bench.questions.messages import Column, ModelFacts, WhichFacts
 from bench.results.records import Job
 from bench.words import units
-from engine.graph import choices, importer
+from engine.graph import importer
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
-from engine.graph.planner import plan
+from engine.planning import choices
+from engine.planning.planner import plan
 from models import catalogue, names
 
 

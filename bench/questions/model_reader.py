@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from bench.measure.worker import ParentChannel, read_line
+from bench.measure.parent_channel import ParentChannel, read_line
 from bench.questions import confined
-from bench.questions.model_questions import (
+from bench.questions.messages import (
     Answer,
     AnyQuestion,
     Cases,

@@ -109,7 +109,7 @@ def _batch_symbol(graph: Graph) -> str | None:
 
 def session_options(ort: Any, threads: int, optimization: str = "all") -> Any:
     """SessionOptions with `threads` threads inside an operator, one operator at a time, and this level of
-    graph optimisation (engine.ort.configuration.OPTIMIZATION)."""
+    graph optimisation (engine.configuration.OPTIMIZATION)."""
     options = ort.SessionOptions()
     options.log_severity_level = SILENT
     options.intra_op_num_threads = threads
@@ -194,19 +194,6 @@ def dtype_of(name: str, element_type: str) -> np.dtype:
             + ", ".join(sorted(_ELEMENT_TYPES.values()))
         )
     return np.dtype(dtype)
-
-
-def check_inputs(
-    given: Mapping[str, np.ndarray], expected: Mapping[str, tuple[tuple[int, ...], np.dtype]]
-) -> None:
-    """Raise UnsupportedError where an input is missing, unknown or of another shape."""
-    if set(given) != set(expected):
-        raise UnsupportedError(
-            f"the model's inputs are {', '.join(sorted(expected))}; given were {', '.join(sorted(given))}"
-        )
-    for name, (shape, _) in expected.items():
-        if given[name].shape != shape:
-            raise UnsupportedError(f"input {name} has shape {given[name].shape}; the session expects {shape}")
 
 
 @contextlib.contextmanager

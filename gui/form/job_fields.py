@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from bench.commands.parsing import integers
 from bench.results.records import stem
 from bench.run import bounds
+from gui.base.boxes import filled
 from gui.form.form_fields import CheckColumn, CheckedText, CheckList, heading
 from gui.form.rung_choices import RungChoices
 from gui.widgets.labels import Label
@@ -137,9 +138,7 @@ class JobFields(QWidget):
         column = QVBoxLayout(fields)
         column.setContentsMargins(10, 8, 10, 8)
         column.setSpacing(5)
-        top = QHBoxLayout()
-        top.addWidget(heading("&Models", self.models), 1)
-        top.addWidget(self.open_button)
+        top = filled(QHBoxLayout(), (heading("&Models", self.models), 1), self.open_button)
         column.addLayout(top)
         column.addWidget(self.models)
         column.addWidget(heading("&Backends", self.backends))
@@ -179,18 +178,10 @@ class JobFields(QWidget):
         scroll.setMinimumWidth(
             fields.minimumSizeHint().width() + scroll.verticalScrollBar().sizeHint().width()
         )
-        foot = QVBoxLayout()
-        foot.setContentsMargins(10, 6, 10, 8)
-        foot.addWidget(self._summary)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.run_button, 1)
-        buttons.addWidget(self.copy_button)
+        foot = filled(QVBoxLayout(), self._summary, margins=(10, 6, 10, 8))
+        buttons = filled(QHBoxLayout(), (self.run_button, 1), self.copy_button)
         foot.addLayout(buttons)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(scroll, 1)
-        layout.addLayout(foot)
+        filled(QVBoxLayout(self), (scroll, 1), foot, margins=(0, 0, 0, 0), spacing=0)
 
 
 def numbers(text: str, what: str, most: int) -> tuple[int, ...]:

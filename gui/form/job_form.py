@@ -16,8 +16,8 @@ from bench.kinds.options import batches as batches_text
 from bench.results.records import BackendInfo, Job, stem
 from bench.run import bounds, chosen_rungs, defaults
 from bench.words import palette
+from bench.words.units import clock
 from gui.form.job_fields import FOLDER, TUNE, JobFields, preprocess
-from gui.shell.progress_strip import clock
 from kernels.errors import InputError
 from models import names
 

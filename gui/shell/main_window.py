@@ -31,8 +31,10 @@ from bench.results.messages import Hello, Log
 from bench.results.naming import RUNS
 from bench.results.records import BackendInfo, Job
 from gui.base import faults, splitters
+from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
+from gui.pages.page import Page, page_types
 from gui.sessions.measuring import Measuring
 from gui.sessions.run_state import RunState
 from gui.sessions.session import Session
@@ -40,12 +42,11 @@ from gui.sessions.standing import Standing
 from gui.shell.actions import Actions
 from gui.shell.banner import Banner
 from gui.shell.docks import Docks
+from gui.shell.inspector import Inspector
 from gui.shell.machine_strip import MachineStrip
-from gui.shell.page import Page, page_types
+from gui.shell.problems import Problems
 from gui.shell.progress_strip import ProgressStrip
 from gui.shell.redraw import Redraw
-from gui.widgets.inspector import Inspector
-from gui.widgets.problems import Problems
 from kernels.errors import KernelscopeError
 
 if TYPE_CHECKING:
@@ -192,11 +193,7 @@ class MainWindow(QMainWindow):
             page.built.connect(functools.partial(splitters.restore, self.settings))
             self.tabs.addTab(page, page.title)
         centre = QWidget()
-        layout = QVBoxLayout(centre)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.banner)
-        layout.addWidget(self.tabs, 1)
+        filled(QVBoxLayout(centre), self.banner, (self.tabs, 1), margins=(0, 0, 0, 0), spacing=4)
         self.setCentralWidget(centre)
 
         self.form = JobForm(self.settings)

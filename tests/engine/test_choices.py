@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.graph import choices
+from engine.planning import choices
 from kernels import registry
 
 

@@ -25,11 +25,11 @@ from bench.measure.answers import accuracy
 from bench.measure.answers.oracle_ops import MENDED
 from bench.results.records import ErrorStats
 from engine import backends, tuned_store
-from engine.graph import groups as grouping
-from engine.graph import submodel
 from engine.graph.graph import Graph
-from engine.graph.groups import Group
 from engine.ort import sessions as ort
+from engine.planning import groups as grouping
+from engine.planning import submodel
+from engine.planning.groups import Group
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
 
@@ -64,7 +64,7 @@ _cross_checked: dict[str, str | None] = {}
 def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] | None = None) -> Golden:
     """The oracle's tensors for `inputs` (name → (k, …) float32, k ≤ MAX_IMAGES; more are cut to the first).
 
-    names: tensors wanted (None: all that a group of engine.graph.groups reads or writes, and the graph's
+    names: tensors wanted (None: all that a group of engine.planning.groups reads or writes, and the graph's
     outputs; weights are left out). Answers are kept in memory, and on disk if they are small, by the hash of
     model and inputs. Raises UnsupportedError naming a node the oracle cannot run, and OutOfMemoryError.
     """
@@ -117,8 +117,8 @@ def run(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) ->
 
 
 def feeds(part_alone: Graph, answers: Golden, precision: str = "fp32") -> dict[str, np.ndarray]:
-    """The golden inputs of a group taken out of its model (engine.graph.submodel.extract), rounded as a layer
-    of `precision` is fed them: that rounding is the format's doing, not the layer's.
+    """The golden inputs of a group taken out of its model (engine.planning.submodel.extract), rounded as a
+    layer of `precision` is fed them: that rounding is the format's doing, not the layer's.
     """
     return {
         info.name: rounded(answers.tensors[info.name], info.dtype, precision) for info in part_alone.inputs

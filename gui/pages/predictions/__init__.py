@@ -15,7 +15,8 @@ from PySide6.QtWidgets import (
 
 from bench.results.records import Case, Measurement
 from bench.results.rows import label, title
-from gui.shell.page import Page
+from gui.base.boxes import filled
+from gui.pages.page import Page
 from gui.widgets.choice_bar import ChoiceBar
 from gui.widgets.labels import Label
 
@@ -96,9 +97,7 @@ class PredictionsPage(Page):
         left = QWidget()
         column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 0, 0)
-        line2 = QHBoxLayout()
-        line2.addWidget(self.count, 1)
-        line2.addWidget(self.reset)
+        line2 = filled(QHBoxLayout(), (self.count, 1), self.reset)
         column.addLayout(line2)
         column.addWidget(self.grid, 1)
         split = QSplitter(Qt.Orientation.Horizontal)
@@ -109,10 +108,7 @@ class PredictionsPage(Page):
         split.setStretchFactor(1, 2)
         split.setSizes([520, 480])
         body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.addWidget(self._bar)
-        layout.addWidget(split, 1)
+        filled(QVBoxLayout(body), self._bar, (split, 1), margins=(6, 6, 6, 6))
         return body
 
     def _side(self) -> QWidget:

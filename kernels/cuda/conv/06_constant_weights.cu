@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
          float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
          int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
          int activation) {
-    __shared__ float tile[ROWS * COLUMNS];
+    __shared__ float tile[ROWS * COLUMNS];  // what a block's windows cover of one channel: loaded once, read by many
 
     const int channels = c / group;
     const int image = blockIdx.x, om = blockIdx.y;
@@ -45,14 +45,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             const int ix = first_x * stride_w - pad_left + e % COLUMNS;
             tile[e] = iy >= 0 && iy < h && ix >= 0 && ix < w ? in[(index_t)iy * w + ix] : 0.0f;
         }
-        __syncthreads();
+        __syncthreads();  // whole before anybody reads what others loaded
         if (mine) {
             const float* corner = tile + dy * stride_h * COLUMNS + dx * stride_w;
             for (int r = 0; r < kh; ++r)
                 for (int s = 0; s < kw; ++s)
                     sum += corner[r * dilation_h * COLUMNS + s * dilation_w] * filter[r * kw + s];
         }
-        __syncthreads();
+        __syncthreads();  // read by all before the next channel is written over it
     }
     if (mine)
         y[(((index_t)image * m + om) * out_h + oy) * out_w + ox] = activate(bias ? sum + bias[om] : sum, activation);

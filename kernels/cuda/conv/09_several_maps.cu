@@ -36,8 +36,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
          float* __restrict__ y, int n, int c, int h, int w, int m, int kh, int kw, int out_h, int out_w,
          int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
          int activation) {
-    __shared__ float tile[ROWS * COLUMNS];
-    __shared__ __align__(16) float filters[KH * KW][MAPS];
+    __shared__ float tile[ROWS * COLUMNS];  // what a block's windows cover of one channel: loaded once, read by many
+    __shared__ __align__(16) float filters[KH * KW][MAPS];  // a tap's maps side by side
 
     const int channels = C / GROUP, outputs = M / GROUP;
     const int image = blockIdx.x;
@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             const int o = e / (KH * KW), tap = e % (KH * KW);
             filters[tap][o] = first_map + o < outputs ? filter[o * channels * KH * KW + tap] : 0.0f;
         }
-        __syncthreads();
+        __syncthreads();  // whole before anybody reads what others loaded
         if (mine) {
             const float* corner = tile + dy * STRIDE_H * COLUMNS + dx * STRIDE_W;
 #pragma unroll
@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                     for (int o = 0; o < MAPS; ++o) sum[o] += filters[r * KW + s][o] * v;
                 }
         }
-        __syncthreads();
+        __syncthreads();  // read by all before the next channel is written over them
     }
     if (!mine) return;
 #pragma unroll

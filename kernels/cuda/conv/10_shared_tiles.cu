@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
          int stride_h, int stride_w, int pad_top, int pad_left, int dilation_h, int dilation_w, int group,
          int activation) {
     __shared__ float weights[TILE_K][TILE_M];
-    __shared__ float patches[TILE_K][TILE_N];
+    __shared__ float patches[TILE_K][TILE_N];  // tap by tap: a warp reads neighbouring pixels
 
     const int channels = c / group, outputs = m / group;
     const int taps = channels * kh * kw;
@@ -57,14 +57,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             const bool inside = tap < taps && pixel < pixels && iy >= 0 && iy < h && ix >= 0 && ix < w;
             patches[k][column] = inside ? in[(ci * h + iy) * w + ix] : 0.0f;
         }
-        __syncthreads();
+        __syncthreads();  // both tiles are whole before anybody multiplies
 #pragma unroll
         for (int k = 0; k < TILE_K; ++k) {
             const float v = patches[k][column];
 #pragma unroll
             for (int i = 0; i < ROWS; ++i) sum[i] += weights[k][row * ROWS + i] * v;
         }
-        __syncthreads();
+        __syncthreads();  // all have multiplied before the next tiles are written over these
     }
     if (pixel >= pixels) return;
 #pragma unroll

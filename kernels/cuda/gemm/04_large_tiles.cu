@@ -25,6 +25,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
          float* __restrict__ y, int m, int n, int k, int trans_a, int trans_b, float alpha, float beta,
          index_t bias_stride_m, index_t bias_stride_n, index_t stride_a, index_t stride_b, int batch,
          int activation) {
+    // Two of each, so that a step needs one barrier; rows longer than the tile, so that a warp's writes fall into
+    // many banks and 16-byte reads stay aligned.
     __shared__ __align__(16) float left[2][TILE_K][TILE_M + 4];
     __shared__ __align__(16) float right[2][TILE_K][TILE_N + 4];
 
@@ -51,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         fetch(0);
         next_left.keep(left[0]);
         next_right.keep(right[0]);
-        __syncthreads();
+        __syncthreads();  // the first tiles are whole
         for (int k0 = 0, slot = 0; k0 < k; k0 += TILE_K, slot ^= 1) {
             const bool more = k0 + TILE_K < k;
             if (more) fetch(k0 + TILE_K);
@@ -75,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 next_left.keep(left[slot ^ 1]);
                 next_right.keep(right[slot ^ 1]);
             }
-            __syncthreads();
+            __syncthreads();  // the next tiles are whole, and nobody needs these any more
         }
         // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring
         // elements, and no thread works out 64 places.
@@ -85,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 #pragma unroll
             for (int l = 0; l < THREAD_N; ++l)
                 out[threadIdx.x / ACROSS][column + l / COLUMNS * (ACROSS * COLUMNS) + l % COLUMNS] = sum[i][l];
-            __syncthreads();
+            __syncthreads();  // the rows are whole before other threads write them out
 #pragma unroll 1
             for (int e = threadIdx.x; e < BANDS * TILE_N; e += THREADS) {
                 const int r = first_row + e / TILE_N * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
@@ -95,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 if (bias) v += beta * bias[r * bias_stride_m + c * bias_stride_n];
                 y[((index_t)matrix * m + r) * n + c] = activate(v, activation);
             }
-            __syncthreads();
+            __syncthreads();  // and written out before the next ones take their place
         }
     }
 }

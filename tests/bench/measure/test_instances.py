@@ -188,6 +188,19 @@ def test_a_second_instance_that_answers_wrongly_is_a_wrong_case(fakes, wrong, wh
     assert other.open == 0
 
 
+def test_an_instance_that_the_budget_had_no_round_for_counts_for_nothing(fakes):
+    """One that would be wrong as soon as it is timed, and is not: no sample is of it."""
+    other = Numbered(
+        "other",
+        lambda session, outputs: {n: a + 0.1 for n, a in outputs.items()} if session.timed else outputs,
+    )
+    other.on_time = lambda: time.sleep(0.1)  # more than the budget, in the first's only round
+    found, _ = go(changed(backends=fakes(other), instances=2, budget_s=0.05))
+    assert found["other"].disposition == "ok"
+    assert set(found["other"].instances) == {0}
+    assert other.made[1].timed == 0
+
+
 def _spoilt(array):
     changed = array.copy()
     changed[9] = changed[9, ::-1]

@@ -14,10 +14,11 @@ import pytest
 from PIL import Image
 
 import main
+from bench.comparison import report
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import ErrorStats, Measurement, Run, Validity
 from bench.results.rows import rows
-from bench.show import overview, report, report_files
+from bench.show import overview, report_files
 from bench.show.draw import render
 from tests.bench import synthetic
 

@@ -12,13 +12,13 @@ from onnx import TensorProto, helper
 
 from engine.graph import inference, proto_checks
 from engine.graph.graph import Graph, Node
-from engine.graph.groups import groups
 from engine.graph.importer import from_proto
 from engine.graph.memory import Life, place
 from engine.graph.plan import TensorSpec
-from engine.graph.submodel import with_outputs
 from engine.ops import Scope, lower
 from engine.passes.pools import _sees
+from engine.planning.groups import groups
+from engine.planning.submodel import with_outputs
 from kernels.errors import ModelError, UnsupportedError
 from tests.engine.harness import bare, make_model
 

@@ -13,14 +13,14 @@ from onnx import helper
 from bench.measure.answers import accuracy, oracle
 from engine.backend import Options
 from engine.backends import get
+from engine.configuration import Configuration
 from engine.graph import initializers
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto, load
-from engine.graph.submodel import extract, with_outputs
 from engine.ort import sessions as ort
-from engine.ort.configuration import Configuration
 from engine.ort.fused_conv import fused
 from engine.ort.precision import to_fp16
+from engine.planning.submodel import extract, with_outputs
 from kernels.errors import KernelError, ModelError, OutOfMemoryError
 from tests.engine.backends.nets import small_net
 from tests.engine.backends.shared import answers

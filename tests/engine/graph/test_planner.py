@@ -14,10 +14,10 @@ from onnx import TensorProto, helper
 
 from engine.backend import Options
 from engine.graph.graph import Graph
-from engine.graph.groups import groups
 from engine.graph.importer import from_proto
 from engine.graph.memory import Life, place
-from engine.graph.planner import Chosen, plan
+from engine.planning.groups import groups
+from engine.planning.planner import Chosen, plan
 from kernels.errors import InputError, UnsupportedError
 from kernels.ops.binary import Binary
 from tests.engine.harness import agree, bare, check_memory, make_model, random, run_plan

@@ -10,10 +10,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from engine.graph.graph import Graph
-from engine.graph.groups import groups
 from engine.graph.importer import from_proto, load, skeleton
-from engine.graph.submodel import extract, with_outputs
 from engine.ort.precision import half, to_fp16
+from engine.planning.groups import groups
+from engine.planning.submodel import extract, with_outputs
 from kernels.errors import InputError, UnsupportedError
 from tests.engine.graph.test_planner import CONSTANTS, SHAPE, network
 from tests.engine.harness import agree, bare, make_model, random, run_ort

@@ -17,7 +17,8 @@ from bench.results.messages import Measured
 from bench.results.records import Case, ErrorStats
 from engine import backends
 from engine.backend import Options
-from engine.graph import groups, importer
+from engine.graph import importer
+from engine.planning import groups
 from tests.bench.measure.test_worker import JOB, Fake, changed, fakes, go  # noqa: F401
 
 HEADER = '# op = "conv"\n# rung = 77\n# name = "{name}"\n# idea = "Planted."\n'

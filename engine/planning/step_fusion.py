@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from engine.backend import Options
 from engine.ops import Kernel
+from engine.options import Options
 from engine.passes import Joins
 from kernels import launch, registry
 from kernels.ops import PRECISIONS

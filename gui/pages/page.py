@@ -94,13 +94,6 @@ class Page(QWidget):
 
     # ---------------------------------------------------------------------------------- for the window
 
-    def set_state(self, state: RunState) -> None:
-        """Show another state altogether."""
-        self.state.selection_changed.disconnect(self._select)
-        self.state = state
-        self._connect(state)
-        self._drawn = None
-
     @property
     def dirty(self) -> bool:
         return self._drawn != self.state.version

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from engine.graph.graph import Graph, Node
 from engine.graph.shapes import infer_node
-from engine.graph.step_fusion import fused_on
 from engine.ops import Kernel, Scope, View
 from engine.passes import grouped, trace
 from engine.passes.trace import Program, advance, start
+from engine.planning.step_fusion import fused_on
 from kernels.errors import UnsupportedError
 
 # Operators that take time of their own; the others end in a step of theirs, or begin it.

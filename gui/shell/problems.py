@@ -11,6 +11,7 @@ from bench.results.messages import Log
 from bench.results.records import Case, Measurement
 from bench.results.rows import FAILURES
 from bench.show.tables import WORDS
+from gui.base.boxes import filled
 from gui.sessions.run_state import RunState
 from gui.widgets.labels import as_tip
 
@@ -42,9 +43,7 @@ class Problems(QWidget):
         QShortcut(
             QKeySequence.StandardKey.Copy, self._tree, self.copy, context=Qt.ShortcutContext.WidgetShortcut
         )
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._tree)
+        filled(QVBoxLayout(self), self._tree, margins=(0, 0, 0, 0))
         state.replaced.connect(self._clear)
 
     @property

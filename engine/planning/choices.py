@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 
 from engine import tuned_store
-from engine.cpu import host
-from engine.cuda import driver as cuda_driver
+from engine.machine import driver as cuda_driver
+from engine.machine import host
 from engine.tuned_store import Key
 from kernels import launch, registry
 from kernels.ops import Params

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.backend import Options
-from engine.graph import choices
 from engine.graph.graph import Graph
 from engine.graph.memory import lives, place
 from engine.graph.plan import Plan, Step, TensorSpec
-from engine.graph.step_fusion import better_fused
 from engine.ops import Kernel, View
+from engine.options import Options
 from engine.passes import Program, program
+from engine.planning import choices
+from engine.planning.step_fusion import better_fused
 from kernels import launch, registry
 from kernels.errors import InputError, UnsupportedError
 from kernels.nearest import did_you_mean
@@ -56,7 +56,7 @@ def plan(
     choose: picks the rung of a step (default: `ladder_choice`). workspace: bytes of scratch a step needs
     (default: none); the plan keeps the largest, which the steps share. joined: whether operators that have
     ladders of their own become one step of a joint one (kernels.ops: LrnPool, ConvPool): None, where the
-    device is better off so (engine.graph.step_fusion); True, wherever they can; False, never.
+    device is better off so (engine.planning.step_fusion); True, wherever they can; False, never.
     Raises InputError (batch size, precision or a node of options.rungs unknown) and UnsupportedError (a node,
     a batch size or a precision that is refused, with the reason).
     """

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from bench.commands import checks as machine
 from bench.measure import environment
 from bench.results.records import BackendInfo
-from bench.run import doctor
 from gui.base import display
 
 
-def by_name(found: list[doctor.Check]) -> dict[str, doctor.Check]:
+def by_name(found: list[machine.Check]) -> dict[str, machine.Check]:
     return {check.name: check for check in found}
 
 
 def test_every_topic_has_its_line() -> None:
-    found = doctor.checks("no window can open: no display")
+    found = machine.checks("no window can open: no display")
     topics = {check.topic for check in found}
     assert {
         "python",
@@ -37,35 +37,35 @@ def test_every_topic_has_its_line() -> None:
     assert checks["engine-cpu"].status == "ok"
     assert checks["display"].text == "no window can open: no display"
     assert checks["display"].status == "note"
-    assert doctor.runs_anything(found)
+    assert machine.runs_anything(found)
 
 
 def test_both_runtimes_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "of_package", lambda name: "1.0")
-    sentence = doctor.both_runtimes()
+    monkeypatch.setattr(machine, "of_package", lambda name: "1.0")
+    sentence = machine.both_runtimes()
     assert sentence is not None
     assert "pip uninstall" in sentence
-    assert any(c.status == "missing" and c.text == sentence for c in doctor._packages())
+    assert any(c.status == "missing" and c.text == sentence for c in machine._packages())
 
 
 def test_a_missing_package_names_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "of_package", lambda name: "")
-    assert doctor.both_runtimes() is None
-    checks = by_name(list(doctor._packages()))
+    monkeypatch.setattr(machine, "of_package", lambda name: "")
+    assert machine.both_runtimes() is None
+    checks = by_name(list(machine._packages()))
     assert checks["numpy"].status == "missing"
     assert "pip install numpy" in checks["numpy"].text
 
 
 def test_a_check_that_breaks_is_a_line_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> list[doctor.Check]:
+    def broken() -> list[machine.Check]:
         raise RuntimeError("half an installation")
 
-    monkeypatch.setattr(doctor, "_backends", broken)
-    found = doctor.checks()
+    monkeypatch.setattr(machine, "_backends", broken)
+    found = machine.checks()
     check = by_name(found)["backends"]
     assert check.status == "missing"
     assert "half an installation" in check.text
-    assert not doctor.runs_anything(found)
+    assert not machine.runs_anything(found)
 
 
 def test_a_machine_where_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,14 +73,14 @@ def test_a_machine_where_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         name="b", device="cpu", precisions=("fp32",), reference="b", unavailable="no such thing"
     )
     monkeypatch.setattr(environment, "backend_infos", lambda: (info,))
-    found = doctor.checks()
-    assert not doctor.runs_anything(found)
+    found = machine.checks()
+    assert not machine.runs_anything(found)
     assert by_name(found)["b"].text == "no such thing"
 
 
 def test_a_cache_that_does_not_exist_yet_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "not" / "there"))
-    checks = [c for c in doctor.checks() if c.name == "cache"]
+    checks = [c for c in machine.checks() if c.name == "cache"]
     assert {c.topic for c in checks} == {"models", "disk"}
     assert all(c.status != "missing" for c in checks)
     assert not (tmp_path / "not").exists()

@@ -13,6 +13,7 @@ from bench.results.records import PREPARE_PHASES, RUN_PHASES, ErrorStats, Layer,
 from bench.results.rows import Row, label
 from bench.show.tables import WORDS
 from bench.words import palette, units
+from gui.base.boxes import filled
 from gui.base.theme import Theme, Theming
 from gui.sessions.run_state import RunState
 
@@ -49,9 +50,7 @@ class Inspector(QWidget):
         self._text.anchorClicked.connect(self._on_link)
         self._text.setFrameShape(QTextBrowser.Shape.NoFrame)
         self._text.setAccessibleName("Details of the selected measurement")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._text)
+        filled(QVBoxLayout(self), self._text, margins=(0, 0, 0, 0))
         state.selection_changed.connect(state.changed)
         theming.changed.connect(self._restyle)
 

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 
 from bench.charts import Chart
 from gui.sessions.export import Exporter, Order
-from gui.sessions.library import reveal
 from gui.shell.export_strip import ExportStrip
+from gui.shell.library import reveal
 
 if TYPE_CHECKING:
     from gui.shell.main_window import MainWindow
