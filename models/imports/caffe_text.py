@@ -12,6 +12,7 @@ from models.builders import Net
 MOST_TOKENS, MOST_DEPTH, MOST_LAYERS = 100_000, 20, 500
 MOST_SIZE = 1 << 16  # of an image, a window, or of a layer's outputs
 _TOKEN = re.compile(r"""\s+|\#[^\n]*|("[^"\n]*"|'[^'\n]*'|[{}:;,\[\]]|[\w.+-]+)|(.)""")
+_WORD = re.compile(r"[\w.+\-\"']")
 Message = dict[str, list[Any]]
 
 
@@ -38,7 +39,7 @@ def parsed(text: str) -> Message:
             place += 1 + len(after[: after.index("{") + 1])
             if len(stack) > MOST_DEPTH:
                 raise ModelError("its text is nested deeper than a net is")
-        elif after[:1] == [":"] and len(after) == 2 and re.match(r"[\w.+\-\"']", token + after[1]):
+        elif after[:1] == [":"] and len(after) == 2 and all(map(_WORD.match, (token, after[1]))):
             stack[-1].setdefault(token, []).append(after[1].strip("\"'"))
             place += 3
         else:
@@ -199,9 +200,7 @@ def _relu(net: Net, name: str, layer: Message) -> None:
 
 def _softmax(net: Net, name: str, layer: Message) -> None:
     if len(net.shape) != 1:
-        raise ModelError(
-            f"its layer {name[:60]} takes images; behind a fully connected layer it is understood"
-        )
+        raise ModelError(f"its layer {name[:60]} takes images; behind InnerProduct it is understood")
     net.softmax(name)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels.errors import ModelError
 
-MOST_STEPS = 1_000_000  # of a file of weights there are some thousands
+MOST_STEPS = 200_000  # of a file of weights there are some thousands
 MOST_AXES = 32
 WHAT_WORKS = "arrays, dicts, lists, strings and numbers are understood"
 _TYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
@@ -137,7 +137,7 @@ class _Machine:
                 raise Refused("its pickle is damaged (no mark)")
         items = self.stack[place + 1 :]
         del self.stack[place:]
-        return items
+        return [finished(item) for item in items]
 
     def on_proto(self, argument: int) -> None:
         if argument > 5:
@@ -153,13 +153,18 @@ class _Machine:
         self.marked()
 
     def on_tuple1(self, argument: None) -> None:
-        self.stack[-1:] = [(self.stack[-1],)]
+        self._tuple(1)
 
     def on_tuple2(self, argument: None) -> None:
-        self.stack[-2:] = [(self.stack[-2], self.stack[-1])]
+        self._tuple(2)
 
     def on_tuple3(self, argument: None) -> None:
-        self.stack[-3:] = [(self.stack[-3], self.stack[-2], self.stack[-1])]
+        self._tuple(3)
+
+    def _tuple(self, size: int) -> None:
+        if len(self.stack) < size:
+            raise Refused("its pickle is damaged (nothing to take)")
+        self.stack[-size:] = [tuple(map(finished, self.stack[-size:]))]
 
     def on_tuple(self, argument: None) -> None:
         self.stack.append(tuple(self.marked()))
@@ -168,7 +173,7 @@ class _Machine:
         self.stack.append(self.marked())
 
     def on_append(self, argument: None) -> None:
-        self._appended([self.stack.pop()])
+        self._appended([finished(self.stack.pop())])
 
     def on_appends(self, argument: None) -> None:
         self._appended(self.marked())
@@ -176,7 +181,7 @@ class _Machine:
     def _appended(self, items: list[Any]) -> None:
         if type(self.stack[-1]) is not list:
             raise Refused("its pickle appends to what is no list")
-        self.stack[-1].extend(map(finished, items))
+        self.stack[-1].extend(items)
 
     def on_dict(self, argument: None) -> None:
         items = self.marked()
@@ -184,7 +189,7 @@ class _Machine:
         self._set(items)
 
     def on_setitem(self, argument: None) -> None:
-        value, key = self.stack.pop(), self.stack.pop()
+        value, key = finished(self.stack.pop()), self.stack.pop()
         self._set([key, value])
 
     def on_setitems(self, argument: None) -> None:
@@ -194,7 +199,7 @@ class _Machine:
         keys = items[::2]
         if type(self.stack[-1]) is not dict or not all(type(key) in (str, int, bytes) for key in keys):
             raise Refused("its pickle has a dict whose keys are no texts or numbers")
-        self.stack[-1].update(zip(keys, map(finished, items[1::2]), strict=True))
+        self.stack[-1].update(zip(keys, items[1::2], strict=True))
 
     # ---------------------------------------------------------------------------------------------- the memo
 
@@ -231,7 +236,7 @@ class _Machine:
         arguments, called = self.stack.pop(), self.stack.pop()
         if not callable(called) or not isinstance(arguments, tuple):
             raise Refused("its pickle calls what is no function")
-        self.stack.append(called(*map(finished, arguments)))
+        self.stack.append(called(*arguments))
 
     def on_build(self, argument: None) -> None:
         state, owner = self.stack.pop(), self.stack[-1]
@@ -297,7 +302,7 @@ def _array(shape: Any, kind: Any, by_columns: Any, data: Any) -> Any:
         if type(data) is not list or len(data) != math.prod(shape):
             raise Refused(f"it holds an array of {math.prod(shape):,} objects with another number of them")
         # One object in an array of no axes is how NumPy saves a dict.
-        return finished(data[0]) if shape == () else [finished(item) for item in data]
+        return data[0] if shape == () else data
     dtype = kind.dtype()
     needed = math.prod(shape) * dtype.itemsize
     if not isinstance(data, bytes | bytearray) or len(data) != needed:
@@ -338,6 +343,7 @@ _NUMPY: dict[str, Any] = {
         ("ndarray", ("numpy",), "ndarray"),
         ("dtype", ("numpy",), _type),
         ("OrderedDict", ("collections",), lambda *_: {}),
+        ("bytes", ("__builtin__",), lambda: b""),  # how protocol 2 has none
     )
     for module in modules
 }

@@ -42,7 +42,7 @@ def layers_of_caffe(weights: Weights, side: int = 6) -> dict[str, list[np.ndarra
         layer, _, kind = name.partition(".")
         if value.ndim == 4:
             value = value.transpose(2, 3, 1, 0)
-        elif layer == "fc6" and kind == "weight":
+        elif layer == "fc6" and kind == "weight" and value.shape[1] % side**2 == 0:
             value = value.reshape(len(value), -1, side, side).transpose(2, 3, 1, 0).reshape(-1, len(value))
         elif value.ndim == 2:
             value = value.T
