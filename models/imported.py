@@ -42,27 +42,24 @@ def folder() -> Path:
 
 def tables() -> dict[str, dict[str, Any]]:
     """The tables of imported models by name; as those of catalogue.toml, but for `classes`, the names."""
-    root = folder()
-    try:
-        stamp = root.stat().st_mtime_ns
-    except OSError:
-        return {}
-    return _tables(root, stamp)
-
-
-@lru_cache(maxsize=4)
-def _tables(root: Path, stamp: int) -> dict[str, dict[str, Any]]:
-    """stamp: of the folder, which changes with every table that comes or goes."""
     found = {}
-    for file in sorted(root.glob("*.json")):
-        if _NAME.fullmatch(file.stem) and (table := _table(file)) is not None:
-            found[file.stem] = table
+    for file in sorted(folder().glob("*.json")):
+        try:
+            stat = file.stat()
+        except OSError:
+            continue  # removed just now
+        if _NAME.fullmatch(file.stem):
+            table = _table(file, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+            if table is not None:
+                found[file.stem] = table
     return found
 
 
-def _table(file: Path) -> dict[str, Any] | None:
+@lru_cache(maxsize=256)
+def _table(file: Path, size: int, mtime_ns: int, inode: int) -> dict[str, Any] | None:
+    """What a file holds; what else is told of it is there so that one that changed is read again."""
     try:
-        if file.stat().st_size > MOST_TABLE:
+        if size > MOST_TABLE:
             raise ValueError("too large")
         table = json.loads(file.read_bytes())
         if not all(type(table.get(key)) is kind for key, kind in _KINDS.items()):

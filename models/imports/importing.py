@@ -34,7 +34,7 @@ _OTHERS = {  # what people have besides, and how it becomes ONNX
     ".h5": f"is a file of Keras, {_KERAS}",
     ".hdf5": f"is a file of Keras, {_KERAS}",
     ".keras": f"is a file of Keras, {_KERAS}",
-    ".pb": f"is a graph of TensorFlow, {_KERAS}",
+    ".pb": "is a graph of TensorFlow: convert it with tf2onnx",
     ".tflite": "is a graph of TensorFlow Lite: convert it with tf2onnx --tflite",
 }
 
@@ -59,8 +59,9 @@ def import_file(
     try:
         path = _one_file(path)
         name = imported.checked_name(name) if name is not None else _name_of(path)
+        reader = _known_reader(path)
         say(f"reading {path.name}", 0.0)
-        found = _read(path)
+        found = _read(reader, path)
         classes = _labels(labels, found.net.shape[-1], path) if labels else ()
         say(f"checking {name}", 0.5)
         data = _model(name, found, classes, path)
@@ -109,13 +110,17 @@ def _reader(path: Path) -> ModuleType | None:
     return next((reader for reader in readers() if reader.matches(path, head)), None)
 
 
-def _read(path: Path) -> Found:
+def _known_reader(path: Path) -> ModuleType:
     if (size := path.stat().st_size) > MOST_NBYTES:
         raise ModelError(f"{path} has {size:,} bytes; an ONNX file holds at most {MOST_NBYTES:,}")
     reader = _reader(path)
     if reader is None:
         known = _OTHERS.get(path.suffix.lower(), "is no file of weights that is known")
         raise InputError(f"{path} {known}; understood are {understood()}")
+    return reader
+
+
+def _read(reader: ModuleType, path: Path) -> Found:
     try:
         found: Found = reader.read(path)
     except ModelError as error:

@@ -16,7 +16,7 @@ from models.imports.parts import Found, Part, widened
 from models.imports.torchvision_nets import recognised
 from models.imports.unpickler import sizes
 
-UNDERSTOOD = "the same as .safetensors"
+UNDERSTOOD = "AlexNet and VGG of torchvision as .safetensors"
 MOST_HEADER = 1 << 22
 _TYPES = {"F32": ("<f4", 4), "F16": ("<f2", 2), "F64": ("<f8", 8), "BF16": ("bf16", 2), "I64": ("<i8", 8)}
 

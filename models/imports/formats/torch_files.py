@@ -22,7 +22,7 @@ from models.imports import unpickler
 from models.imports.parts import Found, Part, widened
 from models.imports.torchvision_nets import recognised
 
-UNDERSTOOD = "torchvision's AlexNet and VGG .pth (weights only)"
+UNDERSTOOD = "or as .pth (weights only)"
 EXPORT = "export the model with torch.onnx.export, or save model.state_dict()"
 OLD_MAGIC = 0x1950A86A20F9469CFC6C
 _OLD_START = b"\x80\x02\x8a\x0a" + OLD_MAGIC.to_bytes(10, "little")
