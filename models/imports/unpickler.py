@@ -8,24 +8,15 @@ refused by its name. Memory stays within a small multiple of the file, and steps
 from __future__ import annotations
 
 import io
-import math
 import pickletools
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, cast
 
-import numpy as np
-
-from kernels.errors import ModelError
+from models.imports.pickled_arrays import NUMPY, ArrayInMaking, Refused, TypeInMaking, array_of, finished
 
 MOST_STEPS = 200_000  # of a file of weights there are some thousands
-MOST_AXES = 32
 WHAT_WORKS = "arrays, dicts, lists, strings and numbers are understood"
-_TYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
 Names = Mapping[str, Any]
-
-
-class Refused(ModelError):
-    """A pickle that is damaged, or holds what is not data."""
 
 
 class Bounded:
@@ -53,22 +44,6 @@ class _Mark:
     pass
 
 
-class _Array:
-    """An array in the making: NumPy's pickles make an empty one and then give it its state."""
-
-    value: np.ndarray | None = None
-
-
-class _Type:
-    """A dtype in the making: its byte order comes behind it."""
-
-    def __init__(self, code: str) -> None:
-        self.code, self.order = code, "<"
-
-    def dtype(self) -> np.dtype[Any]:
-        return np.dtype(self.code if self.code == "O" else self.order + self.code)
-
-
 def load(stream: BinaryIO, names: Names | None = None, persistent: Callable[[Any], Any] | None = None) -> Any:
     """The data of the pickle at the stream's place, which is left behind it. Raises Refused, in words that
     fit behind the file's name and a colon.
@@ -91,7 +66,7 @@ class _Machine:
     def __init__(self, source: Bounded, names: Names, persistent: Callable[[Any], Any] | None) -> None:
         self.source = source
         self.copies = 2 * source.left + 1024  # bytes that may be made of those that there are
-        self.names = {**_NUMPY, "_codecs encode": self.encoded, **names}
+        self.names = {**NUMPY, "_codecs encode": self.encoded, **names}
         self.persistent = persistent
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
@@ -240,11 +215,11 @@ class _Machine:
 
     def on_build(self, argument: None) -> None:
         state, owner = self.stack.pop(), self.stack[-1]
-        if isinstance(owner, _Type):
+        if isinstance(owner, TypeInMaking):
             owner.order = ">" if state[1] == ">" else "<"
-        elif isinstance(owner, _Array):
+        elif isinstance(owner, ArrayInMaking):
             _, shape, kind, by_columns, data = state
-            owner.value = _array(shape, kind, by_columns, self.copied(data) if type(data) is str else data)
+            owner.value = array_of(shape, kind, by_columns, self.copied(data) if type(data) is str else data)
         elif type(owner) is not dict:  # an ordered dict's state is what torch notes of versions
             raise Refused("its pickle gives a state to what has none")
 
@@ -267,83 +242,4 @@ _MADE: dict[str, Callable[[], Any]] = {
     "EMPTY_TUPLE": tuple,
     "EMPTY_LIST": list,
     "EMPTY_DICT": dict,
-}
-
-
-# --------------------------------------------------------------------------------------------- NumPy's names
-
-
-def finished(value: Any) -> Any:
-    """An array in the making as the array that it became."""
-    if not isinstance(value, _Array):
-        return value
-    if value.value is None:
-        raise Refused("its pickle holds an array without values")
-    return value.value
-
-
-def sizes(shape: Any, least: int = 0) -> tuple[int, ...]:
-    """A shape as a file gives it. Raises Refused where it is none."""
-    if not isinstance(shape, tuple | list) or len(shape) > MOST_AXES:
-        raise Refused("it holds an array of a shape that is none")
-    for size in shape:  # told only where it is a number: what is nested has no end of text
-        if type(size) is not int:
-            raise Refused("it holds an array with a size that is no whole number")
-        if not least <= size < 1 << 40:
-            raise Refused(f"it holds an array with a size of {str(size)[:20]}")
-    return tuple(shape)
-
-
-def _array(shape: Any, kind: Any, by_columns: Any, data: Any) -> Any:
-    shape = sizes(shape)
-    if not isinstance(kind, _Type):
-        raise Refused("it holds an array of no type")
-    if kind.code == "O":
-        if type(data) is not list or len(data) != math.prod(shape):
-            raise Refused(f"it holds an array of {math.prod(shape):,} objects with another number of them")
-        # One object in an array of no axes is how NumPy saves a dict.
-        return data[0] if shape == () else data
-    dtype = kind.dtype()
-    needed = math.prod(shape) * dtype.itemsize
-    if not isinstance(data, bytes | bytearray) or len(data) != needed:
-        raise Refused(f"it holds an array of shape {shape} whose values are not {needed:,} bytes")
-    return np.frombuffer(data, dtype).reshape(shape, order="F" if by_columns else "C")
-
-
-def _type(code: Any, *_: Any) -> _Type:
-    if isinstance(code, bytes):
-        code = code.decode("latin-1")
-    if type(code) is not str:
-        raise Refused("it holds an array of a type that is none")
-    plain = "O" if code in ("O8", "|O8") else code.lstrip("<|=>")
-    if plain not in (*_TYPES, "O"):
-        raise Refused(f"it holds an array of type {code[:20]!r}; floats and whole numbers are understood")
-    made = _Type(plain)
-    if code.startswith(">"):
-        made.order = ">"
-    return made
-
-
-def _from_buffer(data: Any, kind: Any, shape: Any, order: Any) -> Any:
-    return _array(shape, kind, order == "F", data)
-
-
-def _scalar(kind: Any, data: Any) -> Any:
-    if isinstance(data, str):
-        data = data[:16].encode("latin-1")
-    return _array((), kind, False, data)[()]
-
-
-_NUMPY: dict[str, Any] = {
-    f"{module} {name}": meaning
-    for name, modules, meaning in (
-        ("_reconstruct", ("numpy.core.multiarray", "numpy._core.multiarray"), lambda *_: _Array()),
-        ("scalar", ("numpy.core.multiarray", "numpy._core.multiarray"), _scalar),
-        ("_frombuffer", ("numpy.core.numeric", "numpy._core.numeric"), _from_buffer),
-        ("ndarray", ("numpy",), "ndarray"),
-        ("dtype", ("numpy",), _type),
-        ("OrderedDict", ("collections",), lambda *_: {}),
-        ("bytes", ("__builtin__",), lambda: b""),  # how protocol 2 has none
-    )
-    for module in modules
 }

@@ -26,7 +26,7 @@ def read(path: Path) -> Found:
     if text.stat().st_size > MOST_TEXT:
         raise ModelError(f"{text.name} is larger than the description of a net is")
     net, name = net_of(parsed(text.read_text(encoding="utf-8", errors="replace")))
-    title = f"{name[:60] or text.stem} of Caffe"
+    title = f"{''.join(filter(str.isprintable, name[:60])) or text.stem} of Caffe"
     if weights.stat().st_size > MOST_WEIGHTS:
         raise ModelError(f"{weights.name} is larger than an ONNX file can be")
     parts = {}

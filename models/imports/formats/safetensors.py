@@ -13,8 +13,8 @@ import numpy as np
 
 from kernels.errors import ModelError
 from models.imports.parts import Found, Part, widened
+from models.imports.pickled_arrays import sizes
 from models.imports.torchvision_nets import recognised
-from models.imports.unpickler import sizes
 
 UNDERSTOOD = "AlexNet and VGG of torchvision as .safetensors"
 MOST_HEADER = 1 << 22

@@ -20,6 +20,7 @@ import numpy as np
 from kernels.errors import ModelError
 from models.imports import unpickler
 from models.imports.parts import Found, Part, widened
+from models.imports.pickled_arrays import Refused, sizes
 from models.imports.torchvision_nets import recognised
 
 UNDERSTOOD = "or as .pth (weights only)"
@@ -75,14 +76,14 @@ class _Storage:
 
 
 def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> Part:
-    shape, strides = unpickler.sizes(shape), unpickler.sizes(strides)
-    (offset,) = unpickler.sizes((offset,))
+    shape, strides = sizes(shape), sizes(strides)
+    (offset,) = sizes((offset,))
     if not isinstance(storage, _Storage) or len(shape) != len(strides):
-        raise unpickler.Refused("it holds a tensor without values")
+        raise Refused("it holds a tensor without values")
     last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
     # More numbers than there are would be the same ones again and again, as many as anybody likes.
     if math.prod(shape) > storage.count or (0 not in shape and last >= storage.count):
-        raise unpickler.Refused("it holds a tensor that reaches beyond its values")
+        raise Refused("it holds a tensor that reaches beyond its values")
 
     def values() -> np.ndarray:
         flat = storage.values()[offset:]
@@ -104,7 +105,7 @@ def _names() -> dict[str, Any]:
 def _loaded(stream: BinaryIO, persistent: Callable[[Any], Any] | None = None) -> Any:
     try:
         return unpickler.load(stream, _names(), persistent)
-    except unpickler.Refused as error:
+    except Refused as error:
         raise ModelError(f"{error}; {EXPORT}") from None
 
 
@@ -116,8 +117,8 @@ def _storages(stream: BinaryIO) -> tuple[Any, dict[str, _Storage]]:
         kind, dtype, key, _, count, *view = told
         texts = all(type(text) is str for text in (kind, dtype, key))
         if not texts or kind != "storage" or dtype not in _TYPES or any(item is not None for item in view):
-            raise unpickler.Refused("it names values in a way that is not understood")
-        (count,) = unpickler.sizes((count,))
+            raise Refused("it names values in a way that is not understood")
+        (count,) = sizes((count,))
         return found.setdefault(key, _Storage(_TYPES[dtype], count))
 
     return _loaded(stream, named), found

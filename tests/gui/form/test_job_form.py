@@ -28,6 +28,16 @@ def test_it_is_ready_on_the_default_comparison(make_window):
     assert form.summary.startswith("6 cases")
 
 
+def test_a_model_that_was_imported_is_offered(make_window, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELSCOPE_MODELS", str(tmp_path / "own"))
+    facts = {"input": [3, 227, 227], "preprocess": "raw", "dataset": "random", "images": 2, "classes": []}
+    imported.add("mine", b"", {"title": "AlexNet of mine", "net": imported.NET, "origin": "a file", **facts})
+    form = make_window("ok", begin=False).form
+    form.models.check(["mine"])
+    assert form.job().models == ("mine",)
+    assert form.models.item(form.models.keys.index("mine")).toolTip() == "AlexNet of mine"
+
+
 def test_unavailable_backends_are_greyed_with_their_reason(make_window):
     form = make_window("ok").form
     assert form.backends.usable == ("engine-cpu", "ort-cpu")
@@ -179,13 +189,3 @@ def test_a_click_beside_the_box_turns_an_item(make_window, qtbot):
     models.setCurrentItem(item)
     qtbot.keyClick(models, Qt.Key.Key_Space)
     assert "alexnet" in models.checked
-
-
-def test_a_model_that_was_imported_is_offered(make_window, tmp_path, monkeypatch):
-    monkeypatch.setenv("KERNELSCOPE_MODELS", str(tmp_path / "own"))
-    facts = {"input": [3, 227, 227], "preprocess": "raw", "dataset": "random", "images": 2, "classes": []}
-    imported.add("mine", b"", {"title": "AlexNet of mine", "net": imported.NET, "origin": "a file", **facts})
-    form = make_window("ok", begin=False).form
-    form.models.check(["mine"])
-    assert form.job().models == ("mine",)
-    assert form.models.item(form.models.keys.index("mine")).toolTip() == "AlexNet of mine"
