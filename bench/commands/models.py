@@ -1,8 +1,9 @@
-"""`models list`, `models show` and `models build`: the catalogue."""
+"""`models list`, `show`, `build`, `import` and `remove`: the catalogue, and what the user adds to it."""
 
 from __future__ import annotations
 
 from operator import itemgetter
+from pathlib import Path
 
 import typer
 
@@ -69,3 +70,32 @@ def build_command(model: str = typer.Argument(metavar="MODEL", help="A name of t
     from models import catalogue
 
     print(catalogue.path(model, callback()))
+
+
+@app.command("import")
+def import_command(
+    file: Path = typer.Argument(
+        metavar="FILE",
+        help="Weights: bvlc_alexnet.npy, deploy.prototxt with its .caffemodel, or AlexNet and VGG of "
+        "torchvision as .pth or .safetensors; or a folder with one of these.",
+    ),
+    name: str | None = typer.Option(None, "--as", metavar="NAME", help="Its name in the catalogue."),
+    labels: Path | None = typer.Option(
+        None, metavar="FILE", help="Its classes, one a line, in the model's order."
+    ),
+) -> None:
+    """Make an ONNX model of trained weights and add it to the catalogue; print its name. No code of the file
+    is run."""
+    from bench.run.progress import callback
+    from models.imports.importing import import_file
+
+    expanded = labels.expanduser() if labels else None
+    print(import_file(file.expanduser(), name, expanded, callback()))
+
+
+@app.command("remove")
+def remove_command(model: str = typer.Argument(metavar="MODEL", help="A name that was imported.")) -> None:
+    """Delete an imported model from the catalogue."""
+    from models import imported
+
+    imported.remove(model)

@@ -13,6 +13,7 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import BackendInfo, Job
 from bench.run import defaults
 from kernels.errors import InputError
+from models import imported
 
 
 def test_it_is_ready_on_the_default_comparison(make_window):
@@ -25,6 +26,16 @@ def test_it_is_ready_on_the_default_comparison(make_window):
     form.models.check(["lenet5-digits"])
     assert (form.job().own_batches, form.job().own_images) == ({}, {}), "and no error though it is typed"
     assert form.summary.startswith("6 cases")
+
+
+def test_a_model_that_was_imported_is_offered(make_window, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELSCOPE_MODELS", str(tmp_path / "own"))
+    facts = {"input": [3, 227, 227], "preprocess": "raw", "dataset": "random", "images": 2, "classes": []}
+    imported.add("mine", b"", {"title": "AlexNet of mine", "net": imported.NET, "origin": "a file", **facts})
+    form = make_window("ok", begin=False).form
+    form.models.check(["mine"])
+    assert form.job().models == ("mine",)
+    assert form.models.item(form.models.keys.index("mine")).toolTip() == "AlexNet of mine"
 
 
 def test_unavailable_backends_are_greyed_with_their_reason(make_window):
