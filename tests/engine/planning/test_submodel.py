@@ -15,8 +15,8 @@ from engine.ort.precision import half, to_fp16
 from engine.planning.groups import groups
 from engine.planning.submodel import extract, with_outputs
 from kernels.errors import InputError, UnsupportedError
-from tests.engine.graph.test_planner import CONSTANTS, SHAPE, network
 from tests.engine.harness import agree, bare, make_model, random, run_ort
+from tests.engine.planning.test_planner import CONSTANTS, SHAPE, network
 
 BATCH = 2
 FEEDS = {"x": random((BATCH, *SHAPE[1:]))}
