@@ -44,7 +44,6 @@ from bench.results.records import Case, Job, Telemetry
 from engine import backends, observe
 from engine.backend import Backend, Options, Session
 from kernels.errors import KernelscopeError, UnavailableError
-from models.preprocessing import preprocess
 
 IMAGES = 64  # different ones at the most; a larger batch repeats them
 PASSES, PASS_S, STEADY_S = (5, 200), 0.5, 0.05  # end-to-end passes: at least, at most, for how many seconds
@@ -253,10 +252,8 @@ def batch_inputs(loaded: LoadedModel, batch: int) -> dict[str, np.ndarray]:
     if not loaded.takes_images:
         golden = loaded.golden().inputs
         return {name: array[np.arange(batch) % len(array)] for name, array in golden.items()}
-    info = loaded.graph.inputs[0]
-    images = loaded.dataset(min(batch, IMAGES)).images
-    pixels = preprocess(images[: min(batch, IMAGES)], loaded.spec.preprocess, info.shape)
-    return {info.name: np.ascontiguousarray(pixels[np.arange(batch) % len(pixels)])}
+    pixels = loaded.feed.first_pixels(loaded.dataset(min(batch, IMAGES)), min(batch, IMAGES))
+    return loaded.feed.inputs(np.ascontiguousarray(pixels[np.arange(batch) % len(pixels)]))
 
 
 def passes(session: Session, inputs: Mapping[str, np.ndarray], seconds: float = PASS_S) -> tuple[float, ...]:
