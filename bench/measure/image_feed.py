@@ -152,7 +152,7 @@ class ImageFeed:
 
     def takes_none(self, dataset: str) -> str:
         """Why a data set cannot be fed, in a sentence."""
-        shapes = ", ".join(f"{info.name} {_shape(info)}" for info in self.graph.inputs)
+        shapes = ", ".join(f"{info.name} {shape_words(info)}" for info in self.graph.inputs)
         if len(self.graph.inputs) - len(self.constants) > 1:
             return (
                 f"model {self.graph.name} has {len(self.graph.inputs)} inputs ({shapes}): data set "
@@ -236,7 +236,8 @@ def _times(shape: Sequence[int]) -> str:
     return "×".join(["batch", *map(str, shape[1:])])
 
 
-def _shape(info: TensorInfo) -> str:
+def shape_words(info: TensorInfo) -> str:
+    """As batch×1×28×28."""
     return "×".join(
         "batch" if i == 0 and not isinstance(dim, int) else str(dim) for i, dim in enumerate(info.shape)
     )

@@ -13,7 +13,6 @@ import contextlib
 import os
 import queue
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -24,6 +23,7 @@ import msgspec
 
 from bench.profile.records import ProfileJob
 from bench.questions import confined
+from bench.questions.asked import Answer, Failed, Looking, Question, Takes, WhichTakes, reader_command
 from bench.results.messages import Progress
 from bench.results.records import Case, Job
 from bench.run.client import worker_environment
@@ -35,10 +35,6 @@ from models import names
 
 TICK_S = 0.05
 _TAIL_NBYTES = 4000
-
-
-class Question(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Base of what is asked, one JSON line."""
 
 
 class WhichCases(Question, frozen=True, tag="cases"):
@@ -72,11 +68,7 @@ class WhichFacts(Question, frozen=True, tag="facts"):
     precision: str = "fp32"
 
 
-AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Base of what is answered, one JSON line."""
+AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts | WhichTakes
 
 
 class Cases(Answer, frozen=True, tag="cases"):
@@ -109,20 +101,7 @@ class ModelFacts(Answer, frozen=True, tag="facts"):
     below: str = ""
 
 
-class Failed(Answer, frozen=True, tag="failed"):
-    """kind: the error's class in kernels.errors; text: its sentence."""
-
-    kind: str
-    text: str
-
-
-class Looking(Answer, frozen=True, tag="looking"):
-    """A model's file is begun to be read."""
-
-    model: str
-
-
-AnyAnswer = Cases | ProfileCases | NodeFound | ModelFacts | Failed | Looking | Progress
+AnyAnswer = Cases | ProfileCases | NodeFound | ModelFacts | Takes | Failed | Looking | Progress
 _A = TypeVar("_A", bound=Answer)
 ProgressCallback = Callable[[str, float | None], None]
 
@@ -176,10 +155,6 @@ def facts(asked: WhichFacts, progress: ProgressCallback | None = None) -> ModelF
 
 
 # ------------------------------------------------------------------------------------------------ the process
-
-
-def reader_command() -> list[str]:
-    return [sys.executable, "-m", "bench.questions.model_reader"]
 
 
 def ask(
@@ -291,6 +266,8 @@ def _named(question: AnyQuestion) -> str:
     match question:
         case WhichCases(job=job):
             return f"model file {next(name for name in job.models if received([name]))!r}"
+        case WhichTakes(job=job):
+            return f"model file {job.models[0]!r}"
         case WhichProfile(job=wanted):
             return f"model file {wanted.model!r}"
         case _:
