@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.measure import other_inputs
 from bench.results.records import Job
 from engine.graph.graph import Graph, TensorInfo
 from kernels.errors import InputError
@@ -24,7 +25,6 @@ from models.preprocessing import Preprocessing
 
 LABELS, PREPROCESS, SCORES = "kernelscope.labels", "kernelscope.preprocess", "kernelscope.scores"
 NAMES = "names"  # of classes, as ultralytics' exporter writes them
-MOST_NBYTES = 256 << 20  # of a file with an input
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ImageFeed:
         said = {prop.key: prop.value for prop in graph.proto.metadata_props}
         self._check_inputs(job)
         self.constants = {
-            info.name: _constant(info, job.inputs[info.name])
+            info.name: other_inputs.one_image(info, job.inputs[info.name])
             for info in graph.inputs
             if info.name in job.inputs
         }
@@ -260,46 +260,3 @@ def _image_input(
     wanted = preprocessing.parse(preprocess, files).layout
     taken = preprocessing.layout(_batched(free[0]), wanted, flat)
     return None if taken is None else (free[0], (taken.channels, taken.height, taken.width))
-
-
-def _constant(info: TensorInfo, value: str) -> np.ndarray:
-    """An input's value for one image, of a number that all of it is, or of a .npy file. Raises InputError."""
-    rest = info.shape[1:]
-    if not info.shape or any(not isinstance(dim, int) for dim in rest):
-        raise InputError(f"input {info.name} has shape {info.shape}, whose first axis alone may be open")
-    shape = tuple(int(dim) for dim in rest if isinstance(dim, int))
-    try:
-        number = float(value)
-    except ValueError:
-        array = _file(info.name, value)
-    else:
-        array = np.array(number)
-    if array.shape[:1] == (1,) and array.ndim == len(shape) + 1:
-        array = array[0]  # a batch of one
-    if array.ndim and array.shape != shape:
-        raise InputError(
-            f"input {info.name} takes {shape} for each image, and {value} holds {array.shape}: give that, "
-            f"or a number"
-        )
-    made = np.broadcast_to(array, shape).astype(info.dtype)
-    if not np.array_equal(
-        made.astype(np.float64), np.broadcast_to(array, shape).astype(np.float64), equal_nan=True
-    ):
-        kind = np.dtype(info.dtype).kind
-        if kind != "f":
-            raise InputError(f"input {info.name} takes {info.dtype}, which {value} is not")
-    return made
-
-
-def _file(name: str, value: str) -> np.ndarray:
-    path = Path(value).expanduser()
-    try:
-        if path.stat().st_size > MOST_NBYTES:
-            raise InputError(f"input {name}: {value} has more than {MOST_NBYTES:,} bytes")
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"input {name}: {value} is no number and no .npy file ({reason})") from None
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
-        raise InputError(f"input {name}: {value} is no array of numbers")
-    return np.array(array)

@@ -62,4 +62,4 @@ def _known(shape: tuple[int | str | None, ...]) -> tuple[int, ...]:
 def _order(feed: ImageFeed) -> str:
     if feed.order_from:
         return f"in the order of {feed.order_from}" + (f": {labels.named(feed.order)}" if feed.order else "")
-    return "in an order that the file does not say: folders by number or --labels FILE give it"
+    return "in an order that the file does not say: folders named by number or a file of labels give it"

@@ -30,6 +30,16 @@ def _error(field: str) -> Callable[[Row], Any]:
     return lambda row: getattr(accuracy_of(row).output, field, None)
 
 
+def _end(name: str, place: int) -> Column[Row]:
+    """An end of the 95 % interval of top-1 or top-5."""
+
+    def end(row: Row) -> float | None:
+        found = row.accuracy_interval(name)
+        return None if found is None else found[place]
+
+    return Column(f"{name}_{('low', 'high')[place]}", end, units.percent)
+
+
 def _own(row: Row) -> tuple[str, ...]:
     return row.own_doubts
 
@@ -84,6 +94,8 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("samples", lambda r: len(r.measurement.samples_ns) or None),
     _word("stopped_by", lambda r: r.measurement.validity.stop_reason or None),
     _word("reason", lambda r: r.measurement.reason or None),
+    *(_end(name, place) for name in ("top1", "top5") for place in (0, 1)),
+    _word("no_accuracy", lambda r: accuracy_of(r).refused or None),
 )
 # A backend with its precision: who is compared, where people read it.
 CONTENDER: Column[Row] = _word("contender", title="backend")

@@ -115,7 +115,7 @@ class JobFields(QWidget):
         )
         self.scores = CheckedText("Scores", str, (), "found by its shape")
         self.scores.box.setToolTip("The output that holds the class scores, where a file has several")
-        self.given = CheckedText("Other inputs", given_inputs, (), "NAME=NUMBER or NAME=FILE.npy")
+        self.given = CheckedText("Other inputs", given_inputs, (), "beside images: NAME=NUMBER")
         self.given.box.setToolTip(
             "What inputs beside the images are given, the same for each image; several with blanks between"
         )
@@ -180,7 +180,7 @@ class JobFields(QWidget):
             ("&Prepare", self.preprocess),
             ("&Classes", self.labels),
             ("Sc&ores", self.scores),
-            ("Other inp&uts", self.given),
+            ("In&puts", self.given),
             ("&L2 cache", self.l2),
             ("&Time", self.budget),
             ("I&nstances", self.instances),
