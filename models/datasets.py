@@ -62,8 +62,15 @@ class Dataset:
         one as soon as it is there (models.pictures)."""
         if isinstance(self.images, Pictures):
             return self.images.read(start, stop, each)
-        part = self.images[start:stop]
+        part = list(self.images[start:stop])
         return [each(image) for image in part] if each else part, list(range(start, start + len(part)))
+
+    @property
+    def array(self) -> np.ndarray:
+        """All images as one array, of a data set that is one. Raises DataError for image files."""
+        if isinstance(self.images, Pictures):
+            raise DataError(f"the images of {self.name} are files of their own sizes: use a named data set")
+        return self.images
 
     def first(
         self, count: int, each: Callable[[np.ndarray], np.ndarray] | None = None

@@ -64,7 +64,8 @@ def _listed(path: Path) -> tuple[list[Path], list[str]]:
 
 
 def _from_csv(path: Path) -> tuple[list[Path], list[str]]:
-    files, words = [], []
+    files: list[Path] = []
+    words: list[str] = []
     at = (0, 1)
     columns = 2
     try:

@@ -114,7 +114,8 @@ def matched(classes: Sequence[str], order: Sequence[str], model: str) -> Matched
     numbers: list[int] = []
     missing: list[str] = []
     for name in classes:
-        found = {place for word in called(name) if (place := parts.get(word, -1)) is not None and place >= 0}
+        places = (parts.get(word) for word in called(name))
+        found = {place for place in places if place is not None}
         exact = whole.get(plain(name))
         if exact is not None:
             numbers.append(exact)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -132,7 +132,8 @@ def of_toml(text: str, where: str) -> Preparation:
     if base not in NAMED:
         raise InputError(f"{where}: base is {base!r}; known are {', '.join(NAMED)}")
     try:
-        return replace(NAMED[base], **{key: _READERS[key](value) for key, value in table.items()})
+        said: dict[str, Any] = {key: _READERS[key](value) for key, value in table.items()}
+        return replace(NAMED[base], **said)
     except _Wrong as wrong:
         raise InputError(f"{where}: {wrong}") from None
 
@@ -176,7 +177,7 @@ def _one_of(key: str, known: Sequence[str], value: Any) -> str:
     return str(value)
 
 
-_READERS = {
+_READERS: dict[str, Callable[[Any], Any]] = {
     "divide": _divide,
     "mean": lambda value: _numbers("mean", value, False),
     "std": lambda value: _numbers("std", value, True),

@@ -7,7 +7,7 @@ is the model's own or there is none: `scores` and `matched` refuse in sentences 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -192,7 +192,8 @@ class ImageFeed:
         )
         return Scores(fitting[0], why if dataset is not None and dataset.labelled else "")
 
-    def _wanted(self, dataset: Dataset | None):  # type: ignore[no-untyped-def]
+    def _wanted(self, dataset: Dataset | None) -> Callable[[int], bool] | None:
+        """Which numbers of classes can be the model's; None: any."""
         if self.order:
             return len(self.order).__eq__
         if dataset is None or not dataset.labelled:
