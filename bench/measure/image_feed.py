@@ -79,7 +79,7 @@ class ImageFeed:
     def _check_inputs(self, job: Job) -> None:
         known = [info.name for info in self.graph.inputs]
         for name in job.inputs:
-            if name not in known:
+            if name not in known and name not in self.graph.initializers:  # which it has become
                 raise InputError(
                     f"model {self.graph.name} has no input {name!r}{did_you_mean(name, known)}; "
                     f"its inputs are {', '.join(known)}"

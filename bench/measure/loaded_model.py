@@ -14,7 +14,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from bench.measure import cases, predictions, rung_check
+from bench.measure import cases, other_inputs, predictions, rung_check
 from bench.measure.answers import accuracy, oracle
 from bench.measure.answers.oracle import Golden
 from bench.measure.image_feed import ImageFeed
@@ -89,7 +89,7 @@ class LoadedModel:
             return importer.load(self.path)
         try:
             with confined.confined(self._job.timeout_s + ALARM_S):
-                return importer.load(self.path)
+                return other_inputs.folded(importer.load(self.path), self._job.inputs)
         except MemoryError:
             raise OutOfMemoryError(confined.too_large(f"model file {str(self.path)!r}")) from None
 

@@ -2,42 +2,75 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 
-from engine.graph.graph import TensorInfo
+from engine.graph import importer, initializers
+from engine.graph.graph import Graph, Shape, TensorInfo
 from kernels.errors import InputError
 
 MOST_NBYTES = 256 << 20
 
 
+def folded(graph: Graph, given: Mapping[str, str]) -> Graph:
+    """The graph with those of its inputs that are given and have no batch (a scalar, a shape of its own) as
+    constants. Raises InputError."""
+    free = [info for info in graph.inputs if info.name not in given]
+    batch = free[0].shape[0] if free and free[0].shape else None
+    steady = [
+        info
+        for info in graph.inputs
+        if info.name in given
+        and (not info.shape or (isinstance(info.shape[0], int) and info.shape[0] != batch))
+    ]
+    if not steady:
+        return graph
+    arrays = {info.name: _of(info, given[info.name], info.shape) for info in steady}
+    proto = onnx.ModelProto()
+    proto.CopyFrom(graph.proto)
+    left = [value for value in proto.graph.input if value.name not in arrays]
+    del proto.graph.input[:]
+    proto.graph.input.extend(left)
+    proto.graph.initializer.extend(initializers.initializer(name, array) for name, array in arrays.items())
+    digest = hashlib.sha256(graph.sha256.encode())
+    for name, array in arrays.items():
+        digest.update(name.encode() + array.tobytes())
+    values = {**graph.initializers, **arrays}
+    return replace(
+        importer.from_proto(proto, graph.name, sha256=digest.hexdigest(), values=values),
+        devices=graph.devices,
+    )
+
+
 def one_image(info: TensorInfo, value: str) -> np.ndarray:
-    """An input's value for one image, of a number that all of it is, or of a .npy file. Raises InputError."""
-    rest = info.shape[1:]
-    if not info.shape or any(not isinstance(dim, int) for dim in rest):
+    """An input's value for one image. Raises InputError."""
+    return _of(info, value, info.shape[1:])
+
+
+def _of(info: TensorInfo, value: str, wanted: Shape) -> np.ndarray:
+    if any(not isinstance(dim, int) for dim in wanted):
         raise InputError(f"input {info.name} has shape {info.shape}, whose first axis alone may be open")
-    shape = tuple(int(dim) for dim in rest if isinstance(dim, int))
+    shape = tuple(int(dim) for dim in wanted if isinstance(dim, int))
     try:
-        number = float(value)
+        array = np.array(float(value))
     except ValueError:
         array = _file(info.name, value)
-    else:
-        array = np.array(number)
-    if array.shape[:1] == (1,) and array.ndim == len(shape) + 1:
+    if array.ndim == len(shape) + 1 and len(array) == 1:
         array = array[0]  # a batch of one
     if array.ndim and array.shape != shape:
         raise InputError(
             f"input {info.name} takes {shape} for each image, and {value} holds {array.shape}: give that, "
-            f"or a number"
+            f"or a "
+            "number"
         )
     made = np.broadcast_to(array, shape).astype(info.dtype)
-    if not np.array_equal(
-        made.astype(np.float64), np.broadcast_to(array, shape).astype(np.float64), equal_nan=True
-    ):
-        kind = np.dtype(info.dtype).kind
-        if kind != "f":
-            raise InputError(f"input {info.name} takes {info.dtype}, which {value} is not")
+    if made.dtype.kind != "f" and (made != array).any():
+        raise InputError(f"input {info.name} takes {info.dtype}, which {value} is not")
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench.measure.cases import model_spec
 from bench.measure.image_feed import ImageFeed, shape_words
+from bench.measure.other_inputs import folded
 from bench.questions.asked import Takes
 from bench.results.records import Job
 from engine.graph import importer
@@ -17,6 +18,7 @@ def takes(job: Job) -> Takes:
     spec = model_spec(job.models[0], job)
     graph = importer.load(spec.file())
     try:
+        graph = folded(graph, job.inputs)
         feed = ImageFeed(graph, job, spec.preprocess, spec.classes, spec.dataset)
     except InputError as error:
         return Takes(

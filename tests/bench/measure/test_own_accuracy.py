@@ -274,6 +274,20 @@ def test_a_second_input_is_given(tmp_path):
     assert "did you mean 'scale'?" in found.reason
 
 
+@pytest.mark.parametrize(("shape", "backend"), [([], "engine-cpu"), ([1], "ort-cpu"), ([28], "ort-cpu")])
+def test_a_second_input_without_a_batch_is_a_constant(tmp_path, shape, backend):
+    def change(proto):
+        inputs = [("image", TensorProto.FLOAT, ["N", 1, 28, 28]), ("scale", TensorProto.FLOAT, shape)]
+        lenet_with(proto, inputs, [helper.make_node("Mul", ["image", "scale"], ["x"])])
+
+    given = {"scale": str(1 / 255)}
+    found, _ = measured(
+        own(tmp_path, change), "digits", images=(COUNT,), preprocess="raw", inputs=given, backend=backend
+    )
+    assert (found.disposition, found.reason) == ("ok", "")
+    assert found.accuracy.top1 > 0.9
+
+
 def test_images_that_cannot_be_read_are_left_out_of_all(tmp_path):
     folder = Path(folders(tmp_path / "images", datasets.load("digits"), DIGITS).removeprefix("folder:"))
     broken = sorted(folder.glob("*/*.png"))[5]
