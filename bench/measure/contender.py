@@ -353,7 +353,7 @@ class Contender:
         if not folder:
             return
         dataset = self._loaded.dataset(self.case.images)
-        target = gallery.images_path(Path(folder), self._loaded.spec.dataset, self.case)
+        target = gallery.images_path(Path(folder), self._loaded.spec.dataset, self.case, written=False)
         try:
             if not target.exists():
                 shown, _ = dataset.read(0, min(self.case.images, gallery.MOST), gallery.small_one)

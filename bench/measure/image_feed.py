@@ -256,8 +256,9 @@ def _image_input(
     open."""
     if len(free) != 1 or len(free[0].shape) < 2:
         return None
-    if np.dtype(free[0].dtype).kind not in "fui":
-        return None
+    kind = np.dtype(free[0].dtype).kind
+    if kind not in "fui" or (kind != "f" and free[0].dtype != "uint8" and not flat):
+        return None  # whole numbers that nobody calls pixels may be places in a table
     wanted = preprocessing.parse(preprocess, files).layout
     taken = preprocessing.layout(_batched(free[0]), wanted, flat)
     return None if taken is None else (free[0], (taken.channels, taken.height, taken.width))

@@ -51,12 +51,21 @@ class Answers:
         return len(self.predicted)
 
 
-def images_path(folder: Path, dataset: str, case: Case) -> Path:
-    """Where the images of a case lie. Random images and a folder's depend on the model (its input's shape,
-    its classes), so their files bear its name; those of a named data set are shared by all models."""
+def images_path(folder: Path, dataset: str, case: Case, written: bool = True) -> Path:
+    """Where the images of a case lie. Random images and a folder's depend on the model (its input's shape),
+    and so do the names of the classes of a model given by path (its own order), so their files bear its name;
+    those of a named data set are shared by all models of the catalogue. written: before files bore the names
+    of models given by path, theirs were shared too; they are found."""
     kind = dataset.partition(":")[0]
-    stem = f"{kind}-{title(case.model)}" if kind in ("random", "folder") else kind
-    return folder / FOLDER / f"images-{stem}-n{min(case.images, MOST)}.npz"
+    of_model = f"{kind}-{title(case.model)}"
+    end = f"-n{min(case.images, MOST)}.npz"
+    shared = folder / FOLDER / f"images-{kind}{end}"
+    own = folder / FOLDER / f"images-{of_model}{end}"
+    if kind in ("random", "folder"):
+        return own
+    if title(case.model) == case.model or (written and shared.exists() and not own.exists()):
+        return shared
+    return own
 
 
 def answers_path(folder: Path, case: Case) -> Path:

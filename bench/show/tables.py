@@ -44,6 +44,11 @@ def _own(row: Row) -> tuple[str, ...]:
     return row.own_doubts
 
 
+def _order(row: Row) -> tuple[str, ...]:
+    """What speaks against an accuracy."""
+    return tuple(filter(None, [accuracy_of(row).hint]))
+
+
 def _ratio(row: Row) -> tuple[str, ...]:
     return row.speedup_doubts
 
@@ -80,8 +85,8 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("speedup_low", lambda r: r.speedup_low, units.times),
     Column("speedup_high", lambda r: r.speedup_high, units.times),
     _word("verdict", lambda r: r.verdict or None, str.lower, _ratio),
-    Column("top1", lambda r: accuracy_of(r).top1, units.percent, title="top-1"),
-    Column("top5", lambda r: accuracy_of(r).top5, units.percent, title="top-5"),
+    Column("top1", lambda r: accuracy_of(r).top1, units.percent, _order, "top-1"),
+    Column("top5", lambda r: accuracy_of(r).top5, units.percent, _order, "top-5"),
     Column("agreement", lambda r: accuracy_of(r).agreement, units.percent),
     Column("rel_l2_error", _error("rel_l2"), units.exponent),
     Column("error_bound", _error("bound"), units.exponent),

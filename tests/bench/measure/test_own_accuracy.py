@@ -164,7 +164,8 @@ def test_what_a_models_file_says_of_itself(tmp_path):
         text = "divide = 255\nmean = 0"
         described(labels="\n".join(DIGITS), scores=scores, preprocess=text)(proto)
 
-    found, info = measured(own(tmp_path, change), folder)
+    model = own(tmp_path, change)
+    found, info = measured(model, folder)
     assert found.accuracy.top1 > 0.9
     assert info.labels == "the model's file"
     assert info.preprocess == "as the model's file says"
@@ -324,3 +325,18 @@ def test_folders_stream_in_parts(tmp_path, monkeypatch):
     assert found.accuracy.images == 300
     assert found.accuracy.top1 > 0.9
     assert 3 < max(largest) < 100
+
+
+def test_two_models_of_a_run_name_their_classes_each_in_its_own_order(tmp_path):
+    def turned(proto):
+        two_heads(proto)
+        order = np.roll(np.arange(10), 1).astype(str)
+        described(labels="\n".join(order), scores="turned")(proto)
+
+    model = own(tmp_path, turned)
+    found, _ = measured(model, "digits", images=(COUNT,), folder=tmp_path / "run")
+    catalogue_, _ = measured("lenet5-digits", "digits", images=(COUNT,), folder=tmp_path / "run")
+    assert found.accuracy.top1 == catalogue_.accuracy.top1 > 0.9
+    for case, first in ((found.case, "9"), (catalogue_.case, "0")):
+        path = gallery.images_path(tmp_path / "run", "digits", case)
+        assert gallery.load_images(path).classes[0] == first
