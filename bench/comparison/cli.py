@@ -30,7 +30,9 @@ class Output:
 def compare(
     context: typer.Context,
     models: list[str] | None = typer.Argument(
-        None, metavar="MODEL", help="Model names (see `models list`) or .onnx files."
+        None,
+        metavar="MODEL",
+        help="Model names (see `models list`) or .onnx files (`models show FILE` says what one takes).",
     ),
     backend: list[str] = typer.Option(
         [], metavar="NAME", help="A backend; may be repeated. Default: all that can run here."
@@ -38,7 +40,9 @@ def compare(
     batch: list[str] = typer.Option(
         [DEFAULT_BATCHES],
         metavar="[MODEL=]N,N,…",
-        help="Batch sizes; 1..1024 doubles from 1 to 1024. Repeat with MODEL= for one model only.",
+        help="Batch sizes; 1..1024 doubles from 1 to 1024. Repeat with MODEL= for one model only. A file "
+        "that fixes "
+        "its batch runs at that one.",
     ),
     precision: str = typer.Option("fp32", metavar="P,P,…", help="One or more of fp32, fp32-tc, tf32, fp16."),
     dataset: str = typer.Option(

@@ -30,7 +30,8 @@ def interval(rate: float, of: int) -> tuple[float, float]:
     square = _TWO_SIDED**2 / of
     middle = (rate + square / 2) / (1 + square)
     half = _TWO_SIDED * math.sqrt(rate * (1 - rate) / of + square / (4 * of)) / (1 + square)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # All or none are ends in closed form, which rounding misses.
+    return (middle - half if rate > 0 else 0.0), (middle + half if rate < 1 else 1.0)
 
 
 def _tail(hits: int, of: int, rate: float) -> float:

@@ -30,6 +30,7 @@ def test_at_a_bound_what_was_seen_is_as_unlikely_as_said(hits: int, of: int) -> 
 def test_a_two_sided_interval_holds_what_was_seen_and_narrows(hits: int, of: int) -> None:
     low, high = rates.interval(hits / of, of)
     assert 0 <= low <= hits / of <= high <= 1
+    assert (low == 0, high == 1) == (hits == 0, hits == of)
     deviations = 1.959964
     for end in (low, high):
         if 0 < end < 1:  # Wilson's ends are those from which the rate is so many deviations away
