@@ -162,6 +162,8 @@ def section(
         f"{units.si(info.flops_per_image, 'FLOP')} an image" if info.flops_per_image else "",
         f"data set {info.dataset}" if info.dataset else "",
         f"preprocessing {info.preprocess}" if info.preprocess else "",
+        f"an image is {info.image}" if info.image else "",
+        f"classes in the order of {info.labels}" if info.labels else "",
         f"accuracy on {counts} images" if counts else "",
     ]
     shown = f"{info.title} ({name})" if info.title and info.title != name else name
@@ -205,7 +207,8 @@ _SUMMARY = pick(
     "images_per_s",
     _interval("speedup", "speedup_low", "speedup_high"),
     "verdict",
-    "top1",
+    _interval("top1", "top1_low", "top1_high"),
+    _interval("top5", "top5_low", "top5_high"),
     tables.AGREED,
     "rel_l2_error",
     Column("within", cell=_within, title="layers in bound", left=True),

@@ -20,7 +20,7 @@ from engine.backend import PRECISIONS, Backend, Variant
 from engine.graph import importer
 from kernels.errors import InputError
 from kernels.nearest import did_you_mean
-from models import catalogue, datasets, names, preprocessing
+from models import catalogue, datasets, labels, names, preparation
 
 RANDOM_IMAGES = 64  # on which agreement is judged where there are no labels and nobody asked for more
 
@@ -63,14 +63,18 @@ def plan(
         chosen = with_variants(chosen)
     specs = [model_spec(name, job) for name in dict.fromkeys(job.models)]
     found: dict[str, Case] = {}
+    fixed: dict[str, int] = {}
     for spec in specs:
         if spec.path is not None:
             look(spec.name)
-            importer.load(spec.path)  # a broken file is told now, and not after an hour
+            graph = importer.load(spec.path)  # a broken file is told now, and not after an hour
+            if size := getattr(graph, "fixed_batch", None):
+                fixed[spec.name] = size
     rung_check.check(job, specs, chosen, progress)
     for spec in specs:
         for precision in dict.fromkeys(job.precisions):
-            for batch in sorted(set(job.batches_of(spec.name))):
+            # A file that fixes its batch runs at that one, whatever was asked for of all.
+            for batch in sorted({fixed[spec.name]} if spec.name in fixed else set(job.batches_of(spec.name))):
                 for images in sorted(set(job.images_of(spec.name))) or [default_images(spec, progress)]:
                     for backend in chosen:
                         case = Case(
@@ -119,7 +123,7 @@ def model_spec(name: str, job: Job) -> ModelSpec:
         if not path.is_file():
             raise InputError(f"model file {name} does not exist{_nearest_file(path)}")
         spec = ModelSpec(
-            name=name, title=path.stem, path=path, dataset="random", preprocess="unit", images=RANDOM_IMAGES
+            name=name, title=path.stem, path=path, dataset="random", preprocess="", images=RANDOM_IMAGES
         )
     else:
         raise InputError(
@@ -138,7 +142,7 @@ def default_images(spec: ModelSpec, progress: Progress | None = None) -> int:
     """How many images a case takes unless told otherwise. Raises DataError where they cannot be had."""
     if spec.images is not None:
         return spec.images
-    return len(datasets.load(spec.dataset, progress=progress, classes=spec.classes))
+    return len(datasets.load(spec.dataset, progress=progress))
 
 
 def choose_backends(asked: Sequence[str]) -> list[Backend]:
@@ -228,7 +232,9 @@ def check(job: Job) -> None:
     if job.l2 not in ("warm", "cold"):
         raise InputError(f"L2 mode {job.l2!r} is not known; known are warm and cold")
     if job.preprocess is not None:
-        preprocessing.parse(job.preprocess)
+        preparation.parse(job.preprocess)
+    if job.labels is not None and job.labels != labels.ALPHABETICAL:
+        labels.read(Path(job.labels).expanduser())
     if job.dataset is not None:
         _check_dataset(job.dataset)
     for folder in job.kernel_dirs:

@@ -204,9 +204,8 @@ class Contender:
         try:
             ours = predictions.run(
                 self._open(),
-                loaded.graph,
+                loaded.feed,
                 loaded.dataset(case.images),
-                loaded.spec.preprocess,
                 images=case.images,
                 progress=progress,
             )
@@ -216,10 +215,13 @@ class Contender:
         if self.is_reference:
             loaded.keep_reference(case.backend, case.images, ours)
         name, theirs = ("", None) if self.is_reference else loaded.reference(self.backend, case.images)
-        self._accuracy = predictions.summary(ours, theirs, name, checked=self._checked, output=self._output)
+        notes = loaded.dataset(case.images).notes()
+        self._accuracy = predictions.summary(
+            ours, theirs, name, checked=self._checked, output=self._output, notes=notes
+        )
         self._dataset_ns = {"wall": float(ours.wall_ns), "compute": float(ours.compute_ns)}
         self._keep(folder, "predictions", lambda path: predictions.save(path, ours))
-        self._keep_images(folder)
+        self._keep_images(folder, ours)
         if theirs is not None:
             self._held_against(ours, theirs, name)
 
@@ -359,7 +361,8 @@ class Contender:
                 None,
                 "over the data set",
                 f"{found.size:,} of {len(ours):,} images are answered otherwise than by {name}, which was "
-                f"sure of them, first image {first}: class {int(ours.predicted[first])} instead of "
+                f"sure of them, first image {int(ours.places[first])}: class {int(ours.predicted[first])} "
+                f"instead of "
                 f"{int(theirs.predicted[first])}",
             )
 
@@ -372,14 +375,16 @@ class Contender:
         except OSError as error:
             self._warnings.append(f"the {kind} could not be written: {system_words(error)}")
 
-    def _keep_images(self, folder: str) -> None:
+    def _keep_images(self, folder: str, ours: Predictions) -> None:
         """The images that were answered, once for all cases that share them."""
         if not folder:
             return
         dataset = self._loaded.dataset(self.case.images)
-        target = gallery.images_path(Path(folder), self._loaded.spec.dataset, self.case)
+        target = gallery.images_path(Path(folder), self._loaded.spec.dataset, self.case, written=False)
         try:
-            gallery.keep_images(target, dataset.images, dataset.classes, self.case.images)
+            if not target.exists():
+                shown, _ = dataset.read(0, min(self.case.images, gallery.MOST), gallery.small_one)
+                gallery.keep_images(target, gallery.stacked(shown), ours.names, self.case.images)
         except OSError as error:
             self._warnings.append(f"the images could not be kept: {system_words(error)}")
 

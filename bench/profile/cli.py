@@ -43,7 +43,9 @@ def profile(
     dataset: str = typer.Option(
         "", metavar="NAME|folder:DIR|random", help="Data set; default: the model's own."
     ),
-    preprocess: str = typer.Option("", metavar="P", help="raw, unit (0 to 1) or MEAN,STD."),
+    preprocess: str = typer.Option(
+        "", metavar="P", help="unit (0 to 1), raw, imagenet, caffe, MEAN,STD or a .toml file."
+    ),
     threads: int = typer.Option(
         0, metavar="N", show_default=False, help="CPU threads; default: one per core."
     ),

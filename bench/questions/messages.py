@@ -8,12 +8,9 @@ from typing import Any
 import msgspec
 
 from bench.profile.records import ProfileJob
+from bench.questions.asked import Answer, Failed, Looking, Question, Takes, WhichTakes
 from bench.results.messages import Progress
 from bench.results.records import Case, Job
-
-
-class Question(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Base of what is asked, one JSON line."""
 
 
 class WhichCases(Question, frozen=True, tag="cases"):
@@ -47,11 +44,7 @@ class WhichFacts(Question, frozen=True, tag="facts"):
     precision: str = "fp32"
 
 
-AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Base of what is answered, one JSON line."""
+AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts | WhichTakes
 
 
 class Cases(Answer, frozen=True, tag="cases"):
@@ -84,17 +77,4 @@ class ModelFacts(Answer, frozen=True, tag="facts"):
     below: str = ""
 
 
-class Failed(Answer, frozen=True, tag="failed"):
-    """kind: the error's class in kernels.errors; text: its sentence."""
-
-    kind: str
-    text: str
-
-
-class Looking(Answer, frozen=True, tag="looking"):
-    """A model's file is begun to be read."""
-
-    model: str
-
-
-AnyAnswer = Cases | ProfileCases | NodeFound | ModelFacts | Failed | Looking | Progress
+AnyAnswer = Cases | ProfileCases | NodeFound | ModelFacts | Takes | Failed | Looking | Progress

@@ -13,7 +13,6 @@ import contextlib
 import os
 import queue
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -24,13 +23,11 @@ import msgspec
 
 from bench.profile.records import ProfileJob
 from bench.questions import confined
+from bench.questions.asked import Answer, Failed, Looking, WhichTakes, reader_command
 from bench.questions.messages import (
-    Answer,
     AnyAnswer,
     AnyQuestion,
     Cases,
-    Failed,
-    Looking,
     ModelFacts,
     NodeFound,
     ProfileCases,
@@ -105,10 +102,6 @@ def facts(asked: WhichFacts, progress: ProgressCallback | None = None) -> ModelF
 
 
 # ------------------------------------------------------------------------------------------------ the process
-
-
-def reader_command() -> list[str]:
-    return [sys.executable, "-m", "bench.questions.model_reader"]
 
 
 def ask(
@@ -220,6 +213,8 @@ def _named(question: AnyQuestion) -> str:
     match question:
         case WhichCases(job=job):
             return f"model file {next(name for name in job.models if received([name]))!r}"
+        case WhichTakes(job=job):
+            return f"model file {job.models[0]!r}"
         case WhichProfile(job=wanted):
             return f"model file {wanted.model!r}"
         case _:

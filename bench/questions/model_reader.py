@@ -27,6 +27,7 @@ from bench.questions.messages import (
     WhichFacts,
     WhichNode,
     WhichProfile,
+    WhichTakes,
 )
 from bench.results.messages import Progress
 from kernels.errors import KernelscopeError
@@ -80,6 +81,10 @@ def answer(
             return ProfileCases(job=filled, cases=found)
         case WhichNode():
             return node_found(question)
+        case WhichTakes():
+            from bench.questions import model_takes
+
+            return model_takes.takes(question.job)
         case WhichFacts():
             from bench.questions import model_facts
 

@@ -8,7 +8,7 @@ from html import escape
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
 
-from bench.results import doubt
+from bench.results import doubt, rates
 from bench.results.records import PREPARE_PHASES, RUN_PHASES, ErrorStats, Layer, Measurement, StopReason
 from bench.results.rows import Row, label
 from bench.show.tables import WORDS
@@ -208,7 +208,10 @@ def _accuracy(m: Measurement) -> list[Fact]:
     facts = [("images", f"{found.images:,}" + ("" if found.labelled else ", without labels"))]
     for name, value in (("top-1", found.top1), ("top-5", found.top5)):
         if value is not None:
-            facts.append((name, units.percent(value)))
+            low, high = rates.interval(value, found.images)
+            facts.append((name, f"{units.percent(value)} ({units.percent(low)} to {units.percent(high)})"))
+    facts += [(name, text) for name, text in (("none", found.refused), ("but", found.hint)) if text]
+    facts += [("images", note) for note in found.notes]
     if found.agreement is not None:
         facts.append(
             (f"as {found.reference}" if found.reference else "agreement", units.percent(found.agreement))

@@ -36,6 +36,7 @@ from gui.base.theme import Theming
 from gui.form.job_form import JobForm
 from gui.pages.page import Page, page_types
 from gui.sessions.measuring import Measuring
+from gui.sessions.model_asker import ModelAsker
 from gui.sessions.run_state import RunState
 from gui.sessions.session import Session
 from gui.sessions.standing import Standing
@@ -171,6 +172,7 @@ class MainWindow(QMainWindow):
         self._keep()
         self.closing.emit()
         self.session.quit()
+        self.asker.quit()
         self.machine.stop()
         event.accept()
 
@@ -197,6 +199,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(centre)
 
         self.form = JobForm(self.settings)
+        self.asker = ModelAsker(self)
         self.inspector = Inspector(self.state, self.theming)
         self.problems = Problems(self.state)
         self._docks = docks = Docks(self, self.form, self.inspector, self.problems)
@@ -225,6 +228,8 @@ class MainWindow(QMainWindow):
     def _connect(self, fault_handler: faults.Faults | None) -> None:
         self.form.run_wanted.connect(self.start)
         self.form.open_wanted.connect(self.open_models)
+        self.form.note.asked.connect(self.asker.ask)
+        self.asker.answered.connect(self.form.show_takes)
         self.session.stands.connect(self._on_standing)
         self.session.greeted.connect(self._on_hello)
         self.session.told.connect(self.tell)

@@ -68,15 +68,20 @@ def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] 
     outputs; weights are left out). Answers are kept in memory, and on disk if they are small, by the hash of
     model and inputs. Raises UnsupportedError naming a node the oracle cannot run, and OutOfMemoryError.
     """
-    cut = {name: np.ascontiguousarray(array[:MAX_IMAGES], np.float32) for name, array in inputs.items()}
+    cut = {name: _as_fed(array[:MAX_IMAGES]) for name, array in inputs.items()}
     images = next(iter(cut.values())).shape[0]
     if names is None:
         parts = grouping.groups(graph, images)
         names = {name for part in parts for name in (*part.inputs, part.output)}
     wanted = {*names, *(info.name for info in graph.outputs)} - set(graph.initializers) - set(cut)
     tensors = answered(graph, cut, wanted)
-    widened = {name: array.astype(np.float64) for name, array in cut.items()}
+    widened = {name: _widened(array) for name, array in cut.items()}
     return Golden(images, cut, {**widened, **tensors})
+
+
+def _as_fed(array: np.ndarray) -> np.ndarray:
+    """Float32 in one piece; whole numbers and Booleans as they are."""
+    return np.ascontiguousarray(array, np.float32 if array.dtype.kind == "f" else array.dtype)
 
 
 def answered(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:

@@ -7,7 +7,6 @@ import numpy as np
 from bench.measure.loaded_model import LoadedModel
 from bench.profile.records import ProfileJob
 from bench.results.records import Case, Job
-from models.preprocessing import preprocess
 
 IMAGES = 64  # different ones at the most; a larger batch repeats them
 
@@ -35,7 +34,5 @@ def batch_inputs(loaded: LoadedModel, batch: int) -> dict[str, np.ndarray]:
     if not loaded.takes_images:
         golden = loaded.golden().inputs
         return {name: array[np.arange(batch) % len(array)] for name, array in golden.items()}
-    info = loaded.graph.inputs[0]
-    images = loaded.dataset(min(batch, IMAGES)).images
-    pixels = preprocess(images[: min(batch, IMAGES)], loaded.spec.preprocess, info.shape)
-    return {info.name: np.ascontiguousarray(pixels[np.arange(batch) % len(pixels)])}
+    pixels = loaded.feed.first_pixels(loaded.dataset(min(batch, IMAGES)), min(batch, IMAGES))
+    return loaded.feed.inputs(np.ascontiguousarray(pixels[np.arange(batch) % len(pixels)]))
