@@ -21,10 +21,12 @@ from engine.graph import initializers as weights
 from engine.graph.graph import Graph, Node, Shape, TensorInfo
 from engine.graph.inference import infer_shapes
 from engine.graph.initializers import SMALL
+from engine.graph.normal_form import normalise
 from engine.graph.proto_checks import check_names, check_size
 from kernels.errors import ModelError, UnsupportedError, one_line
 
-OPSETS = range(7, 24)
+OPSETS = range(7, 29)
+_ORT_FORMAT = b"ORTM"  # from the fifth byte on, what ONNX Runtime's own format says of itself
 
 
 def load(path: str | Path) -> Graph:
@@ -45,6 +47,11 @@ def load(path: str | Path) -> Graph:
         raise ModelError(f"model file {str(path)!r} cannot be read: {reason}") from None
     if not data:
         raise ModelError(f"model file {str(path)!r} is empty")
+    if path.suffix.lower() == ".ort" or data[4:8] == _ORT_FORMAT:
+        raise ModelError(
+            f"model file {str(path)!r} is in ONNX Runtime's own format (.ort); name the .onnx file that it was "
+            "made from"
+        )
     digest = hashlib.sha256(data)
     proto = onnx.ModelProto()
     try:
@@ -109,6 +116,7 @@ def from_proto(
         for tensor in proto.graph.initializer
     }
     proto = weights.light(proto, initializers)
+    normalise(proto, where)
     _fill_names(proto)
     types = _check(proto, opset, where)
     nodes = []
@@ -298,6 +306,10 @@ def _check(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.Val
                 f"{where}, node {node.name!r}: opset {opset} of ONNX has no operator {node.op_type!r}"
             )
     light = skeleton(proto)
+    for output in light.graph.output:
+        # The checker wants one declared; what it is the nodes say.
+        if output.type.WhichOneof("value") in ("tensor_type", None):
+            output.type.tensor_type.shape.SetInParent()
     try:
         onnx.checker.check_model(light)
     except MemoryError:
