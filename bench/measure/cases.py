@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from bench.run.bounds import MAX_BATCH, MAX_IMAGES, MAX_INSTANCES, MAX_THREADS
 from engine import backends
 from engine.backend import PRECISIONS, Backend, Variant
 from engine.graph import importer
-from kernels.errors import InputError
+from kernels.errors import InputError, KernelscopeError
 from kernels.nearest import did_you_mean
 from models import catalogue, datasets, names, preprocessing
 
@@ -48,12 +48,17 @@ class ModelSpec:
 
 
 def plan(
-    job: Job, progress: Progress | None = None, look: Callable[[str], None] = lambda model: None
+    job: Job,
+    progress: Progress | None = None,
+    look: Callable[[str], None] = lambda model: None,
+    unread: Collection[str] = (),
 ) -> tuple[Case, ...]:
     """The cases of a job in the order they run. Raises InputError, one sentence, for anything wrong with it.
     look: called before a model's file is read, which for a file from elsewhere is not to be done in a process
-    that matters (bench.questions.model_questions).
+    that matters (bench.questions.model_questions). unread: models whose files are not to be looked at.
 
+    A file that cannot be read is told at once where it is the only model; among several it keeps its cases,
+    which then fail with the reason, and the others run.
     A backend asked for by name that cannot run here keeps its cases (they become "unsupported" with the
     reason) as long as another can; with job.backends empty it is left out.
     """
@@ -63,11 +68,8 @@ def plan(
         chosen = with_variants(chosen)
     specs = [model_spec(name, job) for name in dict.fromkeys(job.models)]
     found: dict[str, Case] = {}
-    for spec in specs:
-        if spec.path is not None:
-            look(spec.name)
-            importer.load(spec.path)  # a broken file is told now, and not after an hour
-    rung_check.check(job, specs, chosen, progress)
+    sound = [spec for spec in specs if spec.name not in unread and _is_sound(spec, look, len(specs) == 1)]
+    rung_check.check(job, sound, chosen, progress)
     for spec in specs:
         for precision in dict.fromkeys(job.precisions):
             for batch in sorted(set(job.batches_of(spec.name))):
@@ -86,6 +88,21 @@ def plan(
                                 f"models {other.model} and {case.model} have the same name; rename one file"
                             )
     return tuple(found.values())
+
+
+def _is_sound(spec: ModelSpec, look: Callable[[str], None], alone: bool) -> bool:
+    """Whether the model's file can be read. Raises KernelscopeError where it is the only one: that is told
+    now, and not after an hour."""
+    if spec.path is None:
+        return True
+    look(spec.name)
+    try:
+        importer.load(spec.path)
+    except KernelscopeError:
+        if alone:
+            raise
+        return False
+    return True
 
 
 def groups(cases: Iterable[Case]) -> list[Group]:

@@ -132,9 +132,12 @@ class LoadedModel:
 
     @property
     def takes_images(self) -> bool:
-        """Whether a data set can be fed: one input of shape (N, 1, H, W) or (N, 3, H, W)."""
+        """Whether a data set can be fed: one input of shape (N, 1, H, W) or (N, 3, H, W), not of whole
+        numbers, which pixels that were preprocessed no longer are."""
         inputs = self.graph.inputs
-        return len(inputs) == 1 and len(inputs[0].shape) == 4 and inputs[0].shape[1] in (1, 3)
+        if len(inputs) != 1 or np.dtype(inputs[0].dtype).kind != "f":
+            return False
+        return len(inputs[0].shape) == 4 and inputs[0].shape[1] in (1, 3)
 
     def dataset(self, images: int) -> Dataset:
         """At least the first `images` images, fewer where there are fewer. Raises DataError."""
@@ -179,6 +182,11 @@ class LoadedModel:
                 raise InputError(
                     f"model {self.graph.name} takes no images, so data set {self._job.dataset} cannot be "
                     "fed to it; use random"
+                )
+            if not self.graph.inputs:
+                raise UnsupportedError(
+                    f"model {self.graph.name} has no inputs, so that all of it is one constant: there is "
+                    "nothing to compare or to time"
                 )
             random = np.random.default_rng(self._job.seed)
             return {info.name: _random_input(info, count, random) for info in self.graph.inputs}

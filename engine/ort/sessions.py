@@ -30,6 +30,7 @@ _OUT_OF_MEMORY = (
     "cudaerrormemoryallocation",
     "available memory of",
 )
+_NO_SUCH_OPERATOR = "is not a registered function/op"  # told as a mere failure
 _ELEMENT_TYPES = {
     "tensor(float)": "float32",
     "tensor(float16)": "float16",
@@ -234,7 +235,8 @@ def translated(what: str) -> Iterator[None]:
         text = _first_line(error)
         if _ran_out(error):
             raise OutOfMemoryError(f"memory did not suffice for {what}: {text}") from error
-        if type(error).__name__ in ("NotImplemented", "InvalidGraph", "InvalidProtobuf"):
+        refused = type(error).__name__ in ("NotImplemented", "InvalidGraph", "InvalidProtobuf")
+        if refused or _NO_SUCH_OPERATOR in text:
             raise UnsupportedError(f"ONNX Runtime refuses {what}: {text}") from error
         raise KernelError(f"ONNX Runtime failed on {what}: {text}") from error
 

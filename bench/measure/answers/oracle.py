@@ -46,8 +46,8 @@ _LONG_FLOPS = 2e8  # of a group's evaluation: some tenths of a second
 class Golden:
     """The oracle's answers for `images` images of a model.
 
-    inputs: what they were computed from, float32 (images, …) by name. tensors: float64 by ONNX name, the
-    inputs among them; the first axis is the batch wherever it is in the model. The answers of groups alone
+    inputs: what they were computed from, float32 or whole numbers (images, …) by name. tensors: float64, or
+    whole numbers, by ONNX name, the inputs among them; the first axis is the batch wherever it is in the model. The answers of groups alone
     (see `alone`) are kept with it.
     """
 
@@ -62,21 +62,26 @@ _cross_checked: dict[str, str | None] = {}
 
 
 def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] | None = None) -> Golden:
-    """The oracle's tensors for `inputs` (name → (k, …) float32, k ≤ MAX_IMAGES; more are cut to the first).
+    """The oracle's tensors for `inputs` (name → (k, …) float32 or whole numbers, k ≤ MAX_IMAGES; more are cut to the first).
 
     names: tensors wanted (None: all that a group of engine.graph.groups reads or writes, and the graph's
     outputs; weights are left out). Answers are kept in memory, and on disk if they are small, by the hash of
     model and inputs. Raises UnsupportedError naming a node the oracle cannot run, and OutOfMemoryError.
     """
-    cut = {name: np.ascontiguousarray(array[:MAX_IMAGES], np.float32) for name, array in inputs.items()}
+    cut = {name: _as_fed(array[:MAX_IMAGES]) for name, array in inputs.items()}
     images = next(iter(cut.values())).shape[0]
     if names is None:
         parts = grouping.groups(graph, images)
         names = {name for part in parts for name in (*part.inputs, part.output)}
     wanted = {*names, *(info.name for info in graph.outputs)} - set(graph.initializers) - set(cut)
     tensors = answered(graph, cut, wanted)
-    widened = {name: array.astype(np.float64) for name, array in cut.items()}
+    widened = {name: _widened(array) for name, array in cut.items()}
     return Golden(images, cut, {**widened, **tensors})
+
+
+def _as_fed(array: np.ndarray) -> np.ndarray:
+    """Float32 in one piece; whole numbers and Booleans as they are."""
+    return np.ascontiguousarray(array, np.float32 if array.dtype.kind == "f" else array.dtype)
 
 
 def answered(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:
