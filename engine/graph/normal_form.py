@@ -36,7 +36,7 @@ def normalise(proto: onnx.ModelProto, where: str) -> None:
 
 
 def _short_domain(proto: onnx.ModelProto) -> None:
-    """"" wherever the standard domain has its long name, said once where it is said under both."""
+    """ "" wherever the standard domain has its long name, said once where it is said under both."""
     for holder in (proto, *proto.functions):
         said = {entry.domain for entry in holder.opset_import}
         if LONG_NAME in said:

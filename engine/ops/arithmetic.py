@@ -86,5 +86,9 @@ def _clip(node: Node, scope: Scope) -> Lowered:
     if bounds == [None, None]:
         return view(node, scope, shape)
     if bounds != [0.0, None]:
-        raise Refused(f"its bounds are {bounds[0]} and {bounds[1]}, and only 0 and none (a Relu) are supported")
+        raise Refused(
+            f"its bounds are {bounds[0]} and {bounds[1]}, and only 0 and none (a Relu) are supported"
+        )
+    if np.dtype(dtype).kind != "f":
+        raise Refused(f"it computes in {dtype}, and a Relu in floating point is supported")
     return kernel(node, Unary(kind="relu", size=math.prod(shape), dtype=dtype), (x,), shape, dtype)

@@ -25,7 +25,11 @@ class Outcome:
 @functools.cache
 def outcome(backend: str, index: int) -> Outcome:
     """Of one of `cases()`."""
-    case = cases()[index]
+    return came_of(backend, cases()[index])
+
+
+def came_of(backend: str, case: Case) -> Outcome:
+    """Run a test and look at the answers."""
     try:
         answers = _answers(backend, case)
     except KernelscopeError as error:
