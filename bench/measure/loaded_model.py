@@ -267,15 +267,15 @@ class LoadedModel:
         stats = accuracy.check(outputs, expected, placement, precision)
         if stats.ok or self.judge != ORACLE or not all(np.isfinite(outputs[name]).all() for name in expected):
             return stats
-        # What the inputs' last bit moves in the right answer is no fault of who answers.
+        # What one rounding of each layer moves in the right answer is no fault of who answers.
         if self._moved is None:
             self._moved = oracle.moved_along(self.graph, golden, expected)
         return accuracy.check(outputs, expected, placement, precision, self._moved)
 
     @property
     def moves(self) -> bool:
-        """Whether a right answer lay beyond the bound because it moves with the inputs' last bit, so that two
-        right ones may differ by more than their bounds."""
+        """Whether a right answer lay beyond the bound because it moves with one rounding of each layer, so that
+        two right ones may differ by more than their bounds."""
         return self._moved is not None
 
     def check_row(

@@ -49,8 +49,8 @@ def load(path: str | Path) -> Graph:
         raise ModelError(f"model file {str(path)!r} is empty")
     if path.suffix.lower() == ".ort" or data[4:8] == _ORT_FORMAT:
         raise ModelError(
-            f"model file {str(path)!r} is in ONNX Runtime's own format (.ort); name the .onnx file that it was "
-            "made from"
+            f"model file {str(path)!r} is in ONNX Runtime's own format (.ort); name the .onnx file that it "
+            "was made from"
         )
     digest = hashlib.sha256(data)
     proto = onnx.ModelProto()

@@ -15,7 +15,9 @@ EVERYWHERE = {
     r"argmax": "a second output (the indices of the maxima) has no use in inference",
     r"batchnorm_.*training_mode": "only inference is run",
     r"(reduce|maxpool).*_(bool_inputs|uint8)$": "the kernels of pools compute in floating point alone",
-    r"^test_(operator_)?clip(?!_default_(int8_)?inbounds|_default_min)": "bounds take a kernel of their own, but for 0 and none, which is a Relu",
+    r"^test_(operator_)?clip(?!_default_(int8_)?inbounds|_default_min)": (
+        "bounds take a kernel of their own, but for 0 and none, which is a Relu"
+    ),
     r"slice_neg_steps": "parts are cut out one element after the other, forwards",
     r"slice_start_out_of_bounds|_empty_set|zero_size_splits": "tensors without elements are refused",
     r"_float16_expanded$": "arithmetic in half precision is asked for as a precision, of a float32 model",

@@ -43,7 +43,7 @@ class Case:
 
 @functools.cache
 def cases() -> tuple[Case, ...]:
-    """Every test of the suite whose ends are tensors, by name, in both forms; in one, where they are the same."""
+    """Every test of the suite whose ends are tensors, by name, in both forms, or one where they are alike."""
     return tuple(_cases())
 
 

@@ -1,4 +1,4 @@
-"""What `docs/conformance.md` says: how many of ONNX's own tests our engine answers, and why not the others."""
+"""What `docs/conformance.md` says: how many of ONNX's tests our engine answers, and why not the others."""
 
 from __future__ import annotations
 
@@ -64,11 +64,12 @@ def text() -> str:
     lines = [
         "# Conformance",
         "",
-        "The ONNX project ships tests of every operator with its package: a model of one node or a few, inputs",
-        "and the right outputs. Each is run in two forms, with all inputs but the first as constants, as models",
-        "have their weights, and with all inputs fed. A test that our engine does not answer has to be refused in",
-        f"words; an answer that is wrong fails the suite. Counted with onnx {onnx.__version__} on {BACKEND}; this",
-        "page is written by",
+        "The ONNX project ships tests of every operator with its package: a model of one node or a few, its",
+        "inputs and the right outputs. Each is run in two forms: with all inputs but the first as constants,",
+        "as models have their weights, and with all inputs fed. A test that our engine does not answer has to",
+        "be refused in words; an answer that is wrong fails the suite.",
+        "",
+        f"Counted with onnx {onnx.__version__} on {BACKEND}. This page is written by",
         "",
         f"    {COMMAND}",
         "",
