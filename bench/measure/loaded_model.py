@@ -274,8 +274,8 @@ class LoadedModel:
 
     @property
     def moves(self) -> bool:
-        """Whether a right answer lay beyond the bound because it moves with one rounding of each layer, so that
-        two right ones may differ by more than their bounds."""
+        """Whether a right answer lay beyond the bound because it moves with one rounding of each layer: two
+        right ones may differ by more than their bounds then."""
         return self._moved is not None
 
     def check_row(

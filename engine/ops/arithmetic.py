@@ -44,8 +44,11 @@ def _with_number(
     if np.dtype(dtype).kind in "bu" or (np.dtype(dtype).kind == "i" and kind == "div"):
         raise Refused(f"it computes in {dtype}, and floating point is supported")
     name = f"{output}:number"
-    shapes, inputs = ((), shape) if number_first else (shape, ()), (name, x) if number_first else (x, name)
-    made = Kernel(binary_params(kind, *shapes, out, dtype), inputs, output)
+    if number_first:
+        params, inputs = binary_params(kind, (), shape, out, dtype), (name, x)
+    else:
+        params, inputs = binary_params(kind, shape, (), out, dtype), (x, name)
+    made = Kernel(params, inputs, output)
     specs = {output: TensorSpec(out, dtype), name: TensorSpec((), dtype)}
     return Lowered((made,), specs, {name: np.array(value, dtype)})
 

@@ -25,7 +25,7 @@ def one_rounding(array: np.ndarray, precision: str, random: np.random.Generator)
     return array.astype(np.float64) * (1 + unit * random.choice((-1.0, 1.0), array.shape))
 
 
-class OneRounding(OpRun):  # type: ignore[misc]
+class OneRounding(OpRun):
     """Every element moved by half a rounding of float32 to a whole one, the same in every run: were all moved
     by as much, equal scores would stay equal in two halves."""
 
