@@ -11,9 +11,10 @@ import onnx
 
 from engine.graph.graph import Graph
 from engine.graph.groups import outside
-from engine.graph.importer import from_proto, inferred, tensor_info
+from engine.graph.importer import from_proto, tensor_info
 from engine.graph.initializers import initializer
 from engine.graph.shapes import value_info
+from engine.graph.skeleton import inferred
 from engine.passes import known
 from kernels.errors import InputError, UnsupportedError
 from kernels.nearest import did_you_mean

@@ -11,7 +11,8 @@ from onnx import TensorProto, helper
 
 from engine.graph.graph import Graph
 from engine.graph.groups import groups
-from engine.graph.importer import from_proto, load, skeleton
+from engine.graph.importer import from_proto, load
+from engine.graph.skeleton import skeleton
 from engine.graph.submodel import extract, with_outputs
 from engine.ort.precision import half, to_fp16
 from kernels.errors import InputError, UnsupportedError
