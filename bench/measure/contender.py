@@ -265,6 +265,8 @@ class Contender:
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
         if self._loaded.judge != ORACLE:
             warnings.append(self._loaded.judge)
+        if doubt := accuracy.moving(self._output, self._bound_of()):
+            warnings.append(doubt)
         return self._record(
             "ok",
             samples_ns=tuple(timed.samples_ns),

@@ -177,6 +177,11 @@ class LoadedModel:
         if not self.takes_images:
             if self.spec.dataset != "random":
                 raise InputError(self.feed.takes_none(self.spec.dataset))
+            if not self.graph.inputs:
+                raise UnsupportedError(
+                    f"model {self.graph.name} has no inputs, so that all of it is one constant: there is "
+                    "nothing to compare or to time"
+                )
             random = np.random.default_rng(self._job.seed)
             given = self.feed.constants
             return {
@@ -259,15 +264,15 @@ class LoadedModel:
         stats = accuracy.check(outputs, expected, placement, precision)
         if stats.ok or self.judge != ORACLE or not all(np.isfinite(outputs[name]).all() for name in expected):
             return stats
-        # What the inputs' last bit moves in the right answer is no fault of who answers.
+        # What one rounding of each layer moves in the right answer is no fault of who answers.
         if self._moved is None:
             self._moved = oracle.moved_along(self.graph, golden, expected)
         return accuracy.check(outputs, expected, placement, precision, self._moved)
 
     @property
     def moves(self) -> bool:
-        """Whether a right answer lay beyond the bound because it moves with the inputs' last bit, so that two
-        right ones may differ by more than their bounds."""
+        """Whether a right answer lay beyond the bound because it moves with one rounding of each layer: two
+        right ones may differ by more than their bounds then."""
         return self._moved is not None
 
     def check_row(

@@ -14,9 +14,10 @@ from bench.results.records import Case, Job
 
 
 class WhichCases(Question, frozen=True, tag="cases"):
-    """The cases of a comparison (bench.measure.cases.plan)."""
+    """The cases of a comparison (bench.measure.cases.plan). unread: models not to be looked at."""
 
     job: Job
+    unread: tuple[str, ...] = ()
 
 
 class WhichProfile(Question, frozen=True, tag="profile"):

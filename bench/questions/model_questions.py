@@ -49,6 +49,15 @@ TICK_S = 0.05
 _TAIL_NBYTES = 4000
 
 
+class HarmfulFileError(ModelError):
+    """A file that took its reader more time or memory than it may, or the reader's life. model: as the
+    question names it, "" where none was being read."""
+
+    def __init__(self, text: str, model: str) -> None:
+        super().__init__(text)
+        self.model = model
+
+
 _A = TypeVar("_A", bound=Answer)
 ProgressCallback = Callable[[str, float | None], None]
 
@@ -69,7 +78,15 @@ def cases(
         from bench.measure.cases import plan
 
         return plan(job, progress)
-    return ask(WhichCases(job=job), Cases, progress, go_on, min(confined.seconds(), job.timeout_s / 2)).cases
+    limit_s, unread = min(confined.seconds(), job.timeout_s / 2), tuple[str, ...]()
+    while True:
+        try:
+            return ask(WhichCases(job=job, unread=unread), Cases, progress, go_on, limit_s).cases
+        except HarmfulFileError as error:
+            # Among several it keeps its cases, which fail with the reason, and the others run.
+            if len(set(job.models)) == 1 or error.model not in {*job.models} - {*unread}:
+                raise
+            unread = (*unread, error.model)
 
 
 def profile(job: ProfileJob) -> tuple[ProfileJob, tuple[Case, ...]]:
@@ -148,7 +165,7 @@ class _Asking:
         self._process, self._limit_s = process, limit_s
         self._progress = progress or (lambda text, fraction: None)
         self._go_on = go_on or (lambda: None)
-        self._looking = ""
+        self._looking = self._model = ""
         self._heard: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True, name="model reader").start()
 
@@ -167,19 +184,19 @@ class _Asking:
                 continue
             since = time.monotonic()
             if not line:
-                raise ModelError(self._ended(said))
+                raise HarmfulFileError(self._ended(said), self._model)
             match msgspec.json.decode(line, type=AnyAnswer):
                 case Progress(text=text, fraction=fraction):
                     self._progress(text, fraction)
                 case Looking(model=model):
-                    self._looking = f"model file {model!r}"
+                    self._looking, self._model = f"model file {model!r}", model
                 case Failed(kind="MemoryError"):
-                    raise ModelError(confined.too_large(self._looking))
+                    raise HarmfulFileError(confined.too_large(self._looking), self._model)
                 case Failed(kind=kind, text=text):
                     raise error_of(kind, text)
                 case found if isinstance(found, of):
                     return found
-        raise ModelError(confined.too_long(self._looking, self._limit_s))
+        raise HarmfulFileError(confined.too_long(self._looking, self._limit_s), self._model)
 
     def _listen(self) -> None:
         """Line after line, and an empty one at the end, which a line that is longer than any is too."""

@@ -70,10 +70,10 @@ def answer(
 ) -> Answer:
     """look: called with each model before its file is read. Raises KernelscopeError."""
     match question:
-        case WhichCases(job=job):
+        case WhichCases(job=job, unread=unread):
             from bench.measure import cases
 
-            return Cases(cases=cases.plan(job, progress, look))
+            return Cases(cases=cases.plan(job, progress, look, unread))
         case WhichProfile(job=wanted):
             from bench.profile import plan as profile_plan
 

@@ -69,10 +69,18 @@ def plan(
     kernels, specs, weights, aliases = _with_outputs_placed(lowered)
     used = Counter[str]()
     steps = []
+    ops: dict[str, set[str]] = {}
+    for item in kernels:
+        for node in item.nodes:
+            ops.setdefault(node, set()).add(item.params.op)
     for item in kernels:
         name = item.nodes[0]
         used[name] += 1
-        chosen_for = next((node for node in item.nodes if node in options.rungs), name)
+        named = (node for node in item.nodes if node in options.rungs)
+        chosen_for = next((node for node in named if _is_meant(item, ops[node], node, device, options)), "")
+        if not chosen_for:
+            # Of a node whose rung is for another of its kernels: this one has no name to be asked for by.
+            chosen_for = f"{name}:{item.params.op}" if name in options.rungs else name
         chosen = choose(device, item.params, chosen_for, _weights_known(item, weights, aliases))
         steps.append(
             Step(
@@ -111,6 +119,18 @@ def plan(
         arena_nbytes=arena,
         workspace_nbytes=scratch,
     )
+
+
+def _is_meant(item: Kernel, ops: set[str], node: str, device: str, options: Options) -> bool:
+    """Whether the rung that is named for a node is for this kernel of it: of a node that is several kernels
+    (Concat is pads and sums), those that have such a rung; where none has, all, so that it is told."""
+    wanted = options.rungs[node]
+
+    def has(op: str) -> bool:
+        ladder = registry.rungs(device, op, options.kernel_dirs)
+        return any(wanted in (rung.name, str(rung.number)) for rung in ladder)
+
+    return has(item.params.op) or not any(map(has, ops))
 
 
 def check_precision(precision: str, device: str) -> None:

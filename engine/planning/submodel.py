@@ -10,9 +10,10 @@ import numpy as np
 import onnx
 
 from engine.graph.graph import Graph
-from engine.graph.importer import from_proto, inferred, tensor_info
+from engine.graph.importer import from_proto, tensor_info
 from engine.graph.initializers import initializer
 from engine.graph.shapes import value_info
+from engine.graph.skeleton import inferred
 from engine.passes import known
 from engine.planning.groups import outside
 from kernels.errors import InputError, UnsupportedError

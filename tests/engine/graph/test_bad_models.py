@@ -132,6 +132,15 @@ TAKES = {
     "Gemm": 2,
     "BatchNormalization": 4,
     "Conv": 2,
+    "Clip": 2,
+    "Expand": 1,
+    "ReduceMax": 1,
+    "ReduceMean": 1,
+    "ReduceSum": 1,
+    "Slice": 4,
+    "Split": 1,
+    "Sum": 1,
+    "Concat": 1,
 }
 
 
@@ -144,7 +153,7 @@ def test_hostile_constants(op_type: str, kind: str) -> None:
         inputs = PAD if op_type == "Pad" else [first.get(op_type, ONES), *[ONES] * 3][: TAKES[op_type]]
         inputs = [*inputs[:index], HOSTILE[kind], *inputs[index + 1 :]]
         names = [f"c{i}" for i in range(len(inputs))]
-        node = Node("it", op_type, ("x", *names), ("y",), {})
+        node = Node("it", op_type, ("x", *names), ("y",), {"axis": 0} if op_type == "Concat" else {})
         constants = dict(zip(names, inputs, strict=True))
         shape = (2, 3) if op_type == "Gemm" else (2, 3, 4, 4)
         specs = {name: TensorSpec(a.shape, a.dtype.name) for name, a in constants.items()}

@@ -10,7 +10,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from engine.graph.graph import Graph
-from engine.graph.importer import from_proto, load, skeleton
+from engine.graph.importer import from_proto, load
+from engine.graph.skeleton import skeleton
 from engine.ort.precision import half, to_fp16
 from engine.planning.groups import groups
 from engine.planning.submodel import extract, with_outputs
