@@ -64,13 +64,15 @@ NAMED = {
     "unit": Preparation(),
     "raw": Preparation(divide=1.0),
     "imagenet": Preparation(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), fit="crop"),
-    "caffe": Preparation(divide=1.0, mean=(104.00699, 116.66877, 122.67892), order="BGR", fit="crop"),
+    "caffe": Preparation(
+        divide=1.0, mean=(104.00699, 116.66877, 122.67892), order="BGR", fit="crop", resize=(256, 256)
+    ),
 }
 TITLES = {
     "unit": "0 to 1",
     "raw": "0 to 255, as the images are",
     "imagenet": "torchvision's: short side to 256/224, the middle, ImageNet's means and deviations",
-    "caffe": "Caffe's: the same crop, 0 to 255, blue first, ImageNet's means taken off",
+    "caffe": "Caffe's: to 256×256, the middle, 0 to 255, blue first, ImageNet's means taken off",
     "0.5,0.5": "MEAN,STD on 0 to 1",
 }
 WHAT_WORKS = "use raw (0–255), unit (0–1), imagenet, caffe, MEAN,STD as in 0.45,0.225, or a .toml file"

@@ -103,11 +103,12 @@ def test_imagenet_is_what_torchvision_does() -> None:
     np.testing.assert_allclose(found, wanted.transpose(2, 0, 1), atol=1e-5)
 
 
-def test_caffe_is_blue_first_with_its_means_taken_off() -> None:
-    flat = np.full((1, 50, 60, 3), (10, 20, 30), np.uint8)
-    found = preprocess(flat, "caffe", ("N", 3, 8, 8))[0]
-    for plane, wanted in zip(found, (30 - 104.00699, 20 - 116.66877, 10 - 122.67892), strict=True):
-        np.testing.assert_allclose(plane, wanted, atol=1e-4)
+def test_caffe_is_the_middle_of_a_square_blue_first_with_its_means_taken_off() -> None:
+    image = np.random.RandomState(2).randint(0, 256, (300, 400, 3)).astype(np.uint8)
+    found = preprocess([image], "caffe", ("N", 3, 227, 227))[0]
+    square = np.asarray(Image.fromarray(image).resize((256, 256), Image.Resampling.BILINEAR))
+    wanted = square[14:241, 14:241, ::-1] - np.array([104.00699, 116.66877, 122.67892])
+    np.testing.assert_allclose(found, wanted.transpose(2, 0, 1), atol=1e-3)
 
 
 def test_zeros_around_instead_of_resizing() -> None:
