@@ -4,17 +4,15 @@ Exit codes: 0 all well; 1 a case failed; 2 bad usage or input, or what cannot be
 sentence; 130 cancelled.
 """
 
-from __future__ import annotations
+import _signal  # built in: `signal` takes its time to load, as all that follows
+
+if __name__ == "__main__" and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # nothing has begun: Ctrl-C is the end, without a word
 
 import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-from bench.words import streams
-
-if __name__ == "__main__":  # before what takes its time to load: Ctrl-C is no fault then either
-    streams.quiet_interrupts()
 
 import typer
 
@@ -23,7 +21,7 @@ from bench.commands import models, runs
 from bench.commands.export import export
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
-from bench.words import plain
+from bench.words import plain, streams
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 
 app = typer.Typer(
@@ -118,4 +116,5 @@ def _one_line(text: str) -> str:
 
 
 if __name__ == "__main__":
+    streams.quiet_interrupts()
     sys.exit(streams.last_words(main()))

@@ -58,7 +58,7 @@
   print (`footer`); `charts.lay_over` puts a second run's lines into them. `bench.show.draw`
   (`draw_panels`, `draw_together`): matplotlib. `bench.show.table`: a table as data, and as
   CSV, JSON and Markdown; `bench.show.grid`: by rich; `bench.show.tables`, `terminal_tables` and
-  `run_tables`: whose columns there are, and which a terminal shows. `bench.show.report`: run folders →
+  `run_tables`: whose columns there are, and which a terminal shows. `bench.comparison.report`: run folders →
   one Markdown document by a jinja2 template (`bench/templates`; `bench.show.report_files`), with the
   sentences of `bench.show.overview`.
 - `bench.measure.selfcheck`: a backend against itself, prepared, timed and judged as two are: how often
@@ -68,6 +68,6 @@
   products; none of convolutions) is no result: the measurement is `invalid`, with its reason and without
   its samples, so that it tops no ladder and nothing is compared with it. `compare` asks it by what a
   ladder measured of the machine before, and claims nothing else.
-- `bench.measure.environment`, `bench.measure.telemetry`, `bench.run.nvml`, `bench.run.doctor`: the
+- `bench.measure.environment`, `bench.measure.telemetry`, `bench.run.nvml`, `bench.commands.checks`: the
   machine. `bench.run.pick_extra`: which set of dependencies fits it, for `make`, before any is there.
 """

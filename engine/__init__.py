@@ -18,19 +18,19 @@
   written. LRN is not done on the way out of the convolution, as bias and activation are: it needs all
   neighbouring channels of a pixel, and a tile of the product ends among them, or holds a part of the sum
   alone. A convolution and the pool behind it are one step on a GPU where the kernel for both takes them,
-  as it does small images (`engine.graph.step_fusion` says where two are one; for ladders, `plan(…,
+  as it does small images (`engine.planning.step_fusion` says where two are one; for ladders, `plan(…,
   joined=True)`, they are wherever they can be). In fp32 alone: in another precision the convolution has
   kernels of its own.
-- `engine.graph.plan`: `Plan`, `Step`, `TensorSpec`. `engine.graph.planner`: `plan(graph, batch, device,
+- `engine.graph.plan`: `Plan`, `Step`, `TensorSpec`. `engine.planning.planner`: `plan(graph, batch, device,
   precision, options) -> Plan`.
-- `engine.graph.groups`: `groups(graph, batch) -> tuple[Group, ...]`: which ONNX nodes run as one step
+- `engine.planning.groups`: `groups(graph, batch) -> tuple[Group, ...]`: which ONNX nodes run as one step
   (nodes, op_type, inputs, output tensor, shape, parameters, flops, nbytes), the same for every backend,
   so that errors and times of two backends are compared over the same nodes. A model the engine refuses
   falls back to one node a group. LRN and its pool are one group also where a device has two steps, which
   then add up; so are a convolution and its pool where a GPU has one step for them and is among the
   devices compared (`Graph.devices`, set by `bench.measure.loaded_model`); an activation that a step does
   behind the pool stays in the group of its convolution, where the reference does it.
-- `engine.graph.submodel`: `extract(graph, nodes, batch) -> Graph` (those nodes alone, their outside
+- `engine.planning.submodel`: `extract(graph, nodes, batch) -> Graph` (those nodes alone, their outside
   tensors as inputs) and `with_outputs(graph, names) -> Graph` (further tensors as outputs).
 - `engine.graph.shapes`: ONNX's own shape inference, for nodes the engine refuses. `engine.graph.memory`:
   liveness and placement.
@@ -40,7 +40,7 @@
 - `engine.cuda.session`, `engine.cuda.stages`, `engine.cuda.stream`, `engine.cuda.runtime`: the CUDA
   session, how a launch is made ready, a session's stream with its clock and its graphs, and what else is
   used of CuPy. `engine.cuda.overlap`: launches that may begin while the kernel before them ends, and
-  which of a pass should. `engine.cuda.driver`: whether a driver and a GPU answer, without starting a
+  which of a pass should. `engine.machine.driver`: whether a driver and a GPU answer, without starting a
   device.
 - `engine.apart`: Python kernels, and ONNX Runtime on the CPU beside them, run in processes apart
   (`child`) that hold plans, rungs and arrays, and one socket: no clock that counts, no expected answer,
@@ -67,19 +67,19 @@
   a GPU by one launch a pass (`engine.cuda.renewing`, `renewing.cu`). `bench.judge.renewed` asks a rung
   that was timed whether it is faster where few changed.
 - `engine.ort.sessions`, `engine.ort.profile`: what both ONNX Runtime backends share; its profile mapped
-  back to ONNX nodes. `engine.cpu.host`: cores, caches, overwriting them.
+  back to ONNX nodes. `engine.machine.host`: cores, caches, overwriting them.
 - `engine.cpu.steps`, `engine.cpu.team`: a plan's steps on the CPU, divided among threads that take part
   after part, each with BLAS on one thread: BLAS's own threads wait for each other, which on a busy
   machine costs more than they save.
 - `engine.backends`: `all_backends() -> dict[str, Backend]`, by folder; `get(name)` with the nearest name
   in its error.
-- `engine.graph.choices`: the rung that was timed to be the fastest right one, by device, params (batch
+- `engine.planning.choices`: the rung that was timed to be the fastest right one, by device, params (batch
   size included), precision and the text of all rungs that could be taken. `planner.ladder_choice` asks it
   where `Options.tuned`, and each `Step` says what chose its rung: "named", "timed" or the "ladder".
   `choices.nearby`: how fast the rungs were at the nearest batch size, a hint of which to try first.
 - `engine.ort.precision`: fp16 conversion of a Graph's proto, for ONNX Runtime.
 - `engine.tuned_store`: what was measured once on a machine, kept by a key of what it was measured on
-  (JSON files in the user's cache). `engine.ort.configuration`: `Configuration` (`Options.ort`), how ONNX
+  (JSON files in the user's cache). `engine.configuration`: `Configuration` (`Options.ort`), how ONNX
   Runtime may be configured; `engine.ort.fused_conv`: `fused(graph)`, Conv(+ Add) + Relu as
   com.microsoft.FusedConv; `engine.ort.tuning`: the sweep that is kept. A backend that is another one in a
   measured configuration is a `Variant` (`variant_of`, `resolved`): it takes part only where it is asked

@@ -1,23 +1,22 @@
 """The one interface every backend stands behind; bench knows nothing else of an engine.
 
-A backend is a file in `engine/backends/` that defines `BACKEND`, an object of the protocol below; the
-folder is
-the list (see `engine.backends`). `prepare` compiles, allocates and uploads; `run` only runs.
+A backend is a file in `engine/backends/` that defines `BACKEND`, an object of the protocol below; the folder
+is the list (see `engine.backends`). `prepare` compiles, allocates and uploads; `run` only runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan
-from engine.ort.configuration import Configuration
+from engine.options import Options
 from engine.witness import Witness, Witnessed
+from kernels.errors import UnsupportedError
 from kernels.ops import PRECISIONS
 
 __all__ = [
@@ -30,32 +29,8 @@ __all__ = [
     "Session",
     "Witness",
     "Witnessed",
+    "check_inputs",
 ]
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a caller may ask of a session beyond model, batch and precision.
-
-    threads: CPU threads for ONNX Runtime and BLAS alike (None: one a physical core).
-    cuda_graph: replay the forward pass as one CUDA graph where the backend can.
-    early: let kernels begin before the one in front has ended, where a backend can and it is faster; their
-    times then overlap.
-    rungs: chosen rung (its name) by node name; others get the backend's default.
-    tuned: the default is the rung that was timed to be the fastest on this machine, where one was.
-    kernel_dirs: folders of the user's own rungs.
-    provider_options: passed to ONNX Runtime's execution provider.
-    ort: how ONNX Runtime is configured (None: its backend's own way).
-    """
-
-    threads: int | None = None
-    cuda_graph: bool = True
-    early: bool = True
-    rungs: Mapping[str, str] = field(default_factory=dict)
-    tuned: bool = True
-    kernel_dirs: tuple[Path, ...] = ()
-    provider_options: Mapping[str, str] = field(default_factory=dict)
-    ort: Configuration | None = None
 
 
 @dataclass(frozen=True)
@@ -173,3 +148,16 @@ class Backend(Protocol):
     ) -> Session:
         """A session ready to bind and run. Raises UnsupportedError, UnavailableError, OutOfMemoryError,
         KernelError."""
+
+
+def check_inputs(
+    given: Mapping[str, np.ndarray], expected: Mapping[str, tuple[tuple[int, ...], np.dtype]]
+) -> None:
+    """Raise UnsupportedError where an input is missing, unknown or of another shape."""
+    if set(given) != set(expected):
+        raise UnsupportedError(
+            f"the model's inputs are {', '.join(sorted(expected))}; given were {', '.join(sorted(given))}"
+        )
+    for name, (shape, _) in expected.items():
+        if given[name].shape != shape:
+            raise UnsupportedError(f"input {name} has shape {given[name].shape}; the session expects {shape}")

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import psutil
 
-from engine.cpu import host
 from engine.cpu.steps import Blas
 from engine.cpu.team import team
 from engine.cuda.runtime import capability_of, import_cupy, translated
+from engine.machine import host
 from kernels import nvrtc, registry
 from kernels.registry import Rung
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from engine.rung_rows import Given
 from kernels.ops import Params
-from kernels.registry import Rung
 
 GUARD_NBYTES = 1 << 16  # of sentinels in front of and behind every buffer
 # Bytes that buffers are filled with. As float32: a guard is −1.7e38, so that whoever reads one shows it; the
@@ -93,22 +92,6 @@ class RungSession(Protocol):
         of "output"."""
 
     def close(self) -> None: ...
-
-
-def prepare(rung: Rung, params: Params, inputs: Sequence[Given], threads: int | None = None) -> RungSession:
-    """A session of this rung on its own device, given all inputs in the params' order, which stay as they
-    are while it lives.
-
-    threads: on the CPU (None: one a physical core). Raises KernelError (it does not compile, load or bind),
-    UnavailableError, OutOfMemoryError.
-    """
-    if rung.device == "cpu":
-        from engine.cpu.rung import CpuRungSession
-
-        return CpuRungSession(rung, params, inputs, threads)
-    from engine.cuda.rung import CudaRungSession
-
-    return CudaRungSession(rung, params, inputs)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ State comes from records alone, and the GUI thread only ever does a slice of any
 - `gui.shell.redraw.Redraw`: 25 times a second, while something is dirty: derive rows for 8 ms, then
   `redraw()` every visible view whose `dirty` is true. A view that draws slowly is drawn less often.
   Nothing else draws.
-- `gui.shell.page.Page`: base of a page. A page is one module in `gui/pages` with `PAGE` and `ORDER`; it
+- `gui.pages.page.Page`: base of a page. A page is one module in `gui/pages` with `PAGE` and `ORDER`; it
   writes `build()` (its widgets, once, when first needed; heavy imports here), `refresh()` (called when
   dirty and visible; reuse items), `empty_text()` (what fills it), and where they help `has_content()`,
   `select()`, `restyle()`, `actions_offered()`, `ahead()` (steps of getting ready while nothing goes on).
@@ -21,13 +21,13 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   pages say of their rows what a column cannot.
 - The form that makes a Job: `gui.form.job_form`, `job_fields`, `form_fields`. Strips at the foot:
   `gui.shell.progress_strip` (where the run stands), `gui.shell.machine_strip` (what the machine does).
-  `gui.widgets.problems`: what went wrong, a row each.
+  `gui.shell.problems`: what went wrong, a row each.
 - `gui.pages.layers.layer_rows`: measurements → layers side by side, columns and edges;
   `gui.pages.layers.graph_layout` places boxes (nothing of Qt), `gui.pages.layers.model_graph.GraphView`
   draws them, `gui.widgets.colour_scale` colours them and draws the legend.
 - The Timeline page: `gui.sessions.profile_session.ProfileSession` runs a profile's workers (a process
   a case), opens profile folders and has events read on a thread; `gui.sessions.profile_state` holds
-  them. `gui.pages.timeline.timeline_lanes` makes lanes of events and `gui.pages.timeline.timeline_axis`
+  them. `gui.sessions.timeline_lanes` makes lanes of events and `gui.pages.timeline.timeline_axis`
   says what of them is seen, both without Qt; `gui.pages.timeline.timeline_canvas` (`timeline_paint`,
   `timeline_words`) paints only that, what is narrower than two pixels as shades;
   `gui.pages.timeline.timeline_view` sets it out. `gui.pages.timeline.profile_details` has the tables,
@@ -55,7 +55,7 @@ State comes from records alone, and the GUI thread only ever does a slice of any
 - The worker starts with the window (`--warm`): it loads its libraries, says Hello (so the form knows the
   backends), rehearses one node so that the first case waits for no import, and waits for a job. A pause
   stops it after its pass; going on starts one with the cases left.
-- `gui.sessions.library.Library`: the user's folders of runs, ladders and profiles (list, open, drop, delete,
+- `gui.shell.library.Library`: the user's folders of runs, ladders and profiles (list, open, drop, delete,
   sample), read by `gui.base.background` off the GUI thread. `RunState.overlay` is a second run
   (`gui.sessions.overlay`); `RunState.charts(model)` has both runs' lines.
 - `gui.pages.ladder`: `gui.sessions.ladder_session.LadderSession` asks (`gui.sessions.ladder_describer`), runs
@@ -69,7 +69,7 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   which `MainWindow.join` fills, say in words why not; what was saved meanwhile is run afterwards.
   `gui.form.rung_choices`: rungs chosen, in the form.
 - `gui.sessions.export.Exporter`: orders, each a child process `main.py export …` or `main.py runs copy …`;
-  the window draws nothing for paper. `gui.sessions.export_actions` asks where to and tells the status bar's
+  the window draws nothing for paper. `gui.shell.export_actions` asks where to and tells the status bar's
   `gui.shell.export_strip`.
 - `gui.base.theme.Theming`: light and dark palettes; backends have bench.words.palette's colours in both.
   `gui.base.faults.Faults`: what a slot raises is logged (rotating file) and shown in the banner; no

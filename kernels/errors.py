@@ -23,7 +23,7 @@ class InputError(KernelscopeError):
 
 
 class ModelError(InputError):
-    """A model file is missing, truncated, not ONNX, or of an opset outside 7–23."""
+    """A model file is missing, truncated, not ONNX, or of an opset that is not known."""
 
 
 class DataError(InputError):

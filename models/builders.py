@@ -76,10 +76,20 @@ class Net:
             group=group,
         )
 
-    def max_pool(self, name: str, kernel: int, stride: int) -> Net:
+    def max_pool(self, name: str, kernel: int, stride: int, beyond: bool = False) -> Net:
+        """`beyond`: the last window may reach beyond the image."""
         c, h, w = self.shape
-        out = (c, (h - kernel) // stride + 1, (w - kernel) // stride + 1)
-        return self._node("MaxPool", name, out, kernel_shape=[kernel, kernel], strides=[stride, stride])
+        last = stride - 1 if beyond else 0
+        out = (c, (h - kernel + last) // stride + 1, (w - kernel + last) // stride + 1)
+        more: dict[str, Any] = {"ceil_mode": 1} if beyond else {}
+        return self._node(
+            "MaxPool", name, out, kernel_shape=[kernel, kernel], strides=[stride, stride], **more
+        )
+
+    def batch_norm(self, name: str) -> Net:
+        weights = tuple(f"{name}.{part}" for part in ("weight", "bias", "running_mean", "running_var"))
+        self.parameters |= dict.fromkeys(weights, self.shape[:1])
+        return self._node("BatchNormalization", name, self.shape, weights)
 
     def lrn(self, name: str, size: int, alpha: float, beta: float, bias: float) -> Net:
         return self._node("LRN", name, self.shape, size=size, alpha=alpha, beta=beta, bias=bias)

@@ -17,23 +17,23 @@ SEED = 2012
 CHUNK = 1 << 20  # random numbers drawn at once: 8 MB of float64 instead of 300 MB for fc6
 
 # The paper divides by (2 + 1e-4 · Σ x²)^0.75 over 5 channels; ONNX's LRN divides alpha by the size first.
-LRN_SIZE, LRN_ALPHA, LRN_BETA, LRN_BIAS = 5, 5e-4, 0.75, 2.0
+# Size, alpha, beta, bias; Caffe's nets were trained with others (its alpha is divided by the size, too).
+LRN = (5, 5e-4, 0.75, 2.0)
+LRN_OF_CAFFE = (5, 1e-4, 0.75, 1.0)
 
 
-def alexnet(classes: int = 1000) -> Net:
-    """227×227×3; 96/256/384/384/256 maps, conv2, conv4 and conv5 in two groups; overlapping 3×3 pools."""
+def alexnet(classes: int = 1000, lrn: tuple[int, float, float, float] = LRN, thin: int = 1) -> Net:
+    """227×227×3; 96/256/384/384/256 maps, conv2, conv4 and conv5 in two groups; overlapping 3×3 pools.
+    thin: what all these widths are divided by."""
     net = Net(3, 227, 227)
-    net.conv("conv1", 96, 11, stride=4).relu("relu1").lrn(
-        "norm1", LRN_SIZE, LRN_ALPHA, LRN_BETA, LRN_BIAS
-    ).max_pool("pool1", 3, 2)
-    net.conv("conv2", 256, 5, pad=2, group=2).relu("relu2").lrn(
-        "norm2", LRN_SIZE, LRN_ALPHA, LRN_BETA, LRN_BIAS
-    ).max_pool("pool2", 3, 2)
-    net.conv("conv3", 384, 3, pad=1).relu("relu3")
-    net.conv("conv4", 384, 3, pad=1, group=2).relu("relu4")
-    net.conv("conv5", 256, 3, pad=1, group=2).relu("relu5").max_pool("pool5", 3, 2).flatten("flatten")
-    net.fc("fc6", 4096).relu("relu6").fc("fc7", 4096).relu("relu7").fc("fc8", classes)
-    return net.softmax("prob")
+    net.conv("conv1", 96 // thin, 11, stride=4).relu("relu1").lrn("norm1", *lrn).max_pool("pool1", 3, 2)
+    net.conv("conv2", 256 // thin, 5, pad=2, group=2).relu("relu2").lrn("norm2", *lrn)
+    net.max_pool("pool2", 3, 2)
+    net.conv("conv3", 384 // thin, 3, pad=1).relu("relu3")
+    net.conv("conv4", 384 // thin, 3, pad=1, group=2).relu("relu4")
+    net.conv("conv5", 256 // thin, 3, pad=1, group=2).relu("relu5").max_pool("pool5", 3, 2)
+    net.flatten("flatten").fc("fc6", 4096 // thin).relu("relu6").fc("fc7", 4096 // thin).relu("relu7")
+    return net.fc("fc8", classes).softmax("prob")
 
 
 def he_uniform(

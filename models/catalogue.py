@@ -2,6 +2,7 @@
 
 An entry is a table of catalogue.toml plus, for trained weights, what models/train.py noted in
 weights/training.json. Files are built at first use; AlexNet's 244 MB of seeded weights are not shipped.
+Models that the user imported come behind these, and lie in a folder of the user's (models.imported).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import InputError, ModelError
 from kernels.nearest import did_you_mean
-from models import names
+from models import imported, names
 from models.download import sha256
 
 log = logging.getLogger("kernelscope.models")
@@ -37,7 +38,8 @@ class Entry:
     net: the architecture's name; input_shape: (C, H, W) of one image, layout NCHW with a dynamic batch;
     images: how many a comparison takes unless told otherwise; classes: its labels by index, () where the
     answers have none; accuracy: top-1 of the shipped weights on the whole test part of `dataset` (None: never
-    trained); sha256: over the float32 tensors' bytes in order of their names; provenance: in words.
+    trained); sha256: over the float32 tensors' bytes in order of their names, of an imported model over its
+    file; provenance: in words.
     """
 
     name: str
@@ -61,10 +63,15 @@ def training_records() -> dict[str, dict[str, Any]]:
     return records
 
 
-@cache
 def entries() -> dict[str, Entry]:
     """Every model by name, in the order of the catalogue."""
-    return {name: _entry(name, table) for name, table in names.models().items()}
+    others = {name: table for name, table in names.models().items() if table["net"] == imported.NET}
+    return _shipped_entries() | {name: _entry(name, table) for name, table in others.items()}
+
+
+@cache
+def _shipped_entries() -> dict[str, Entry]:
+    return {name: _entry(name, table) for name, table in names.shipped().items()}
 
 
 def _entry(name: str, table: dict[str, Any]) -> Entry:
@@ -85,11 +92,16 @@ def _entry(name: str, table: dict[str, Any]) -> Entry:
         preprocess=table["preprocess"],
         dataset=table["dataset"],
         images=table["images"],
-        classes=tuple(names.datasets()[table["dataset"]]["classes"]) if table["classes"] else (),
+        classes=_classes(table),
         provenance=provenance,
         sha256=record["sha256"] if record else table.get("sha256", ""),
         accuracy=record["accuracy"] if record else None,
     )
+
+
+def _classes(table: dict[str, Any]) -> tuple[str, ...]:
+    own: bool | list[str] = table["classes"]  # of an imported model the names themselves
+    return tuple(names.datasets()[table["dataset"]]["classes"] if own is True else own or ())
 
 
 def get(name: str) -> Entry:
@@ -112,6 +124,8 @@ def path(name: str, progress: Progress | None = None) -> Path:
     (damaged weights, a cache that cannot be written).
     """
     entry = get(name)
+    if entry.net == imported.NET:
+        return _as_imported(entry)
     root = cache_dir() / "models"
     target = root / _key(entry) / f"{name}.onnx"
     try:
@@ -140,6 +154,21 @@ def path(name: str, progress: Progress | None = None) -> Path:
             "make room or set KERNELSCOPE_CACHE to another folder"
         ) from error
     return target
+
+
+def _as_imported(entry: Entry) -> Path:
+    file = imported.file_of(entry.name)
+    try:
+        stat = file.stat()
+        found = _sha256(file, stat.st_mtime_ns, stat.st_size, stat.st_ino)
+    except OSError as error:
+        raise ModelError(f"model {entry.name} cannot be read from {file} ({error.strerror})") from error
+    if found != entry.sha256:
+        raise ModelError(
+            f"the model {entry.name} in {file.parent} is not what was imported (its SHA-256 differs): "
+            f"{imported.again(entry.name)}"
+        )
+    return file
 
 
 def _note(target: Path) -> Path:

@@ -1,7 +1,8 @@
 """Labelled images for accuracy: data sets by name, the user's own folders, and random images.
 
-A spec is a name of models/datasets.toml, "folder:PATH" or "random". Images stay uint8 as stored; `preprocess`
-turns any slice of them into a model's input.
+A spec is a name of models/datasets.toml, "folder:PATH" or "random". Images stay uint8 as stored, those of a
+folder in their files; models.preprocessing makes a model's input of any part of them, models.labels brings
+labels into the model's order.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import gzip
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ import numpy as np
 from kernels.errors import DataError, InputError
 from kernels.nearest import did_you_mean
 from models import download, folder, names
+from models import labels as orders
+from models.labels import Matched
+from models.pictures import Pictures
 from models.preprocessing import preprocess, resize
 
 __all__ = ["Dataset", "available", "load", "preprocess"]
@@ -31,13 +35,18 @@ RANDOM_SHAPE = (1, 28, 28)
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """images: uint8 (N, H, W) grey or (N, H, W, 3) RGB; labels: int64 (N,), indices into `classes`, or None
-    where there is no right answer (random images)."""
+    """images: uint8 (N, H, W) grey or (N, H, W, 3) RGB, or image files; labels: int64 (N,), indices into
+    `classes`, or None where there is no right answer (random images).
+
+    numbers: what the labels are as numbers: "published", those of a data set that everybody has; "model's",
+    folders that the user named by number; "": nothing, the classes are names.
+    """
 
     name: str
-    images: np.ndarray
+    images: np.ndarray | Pictures
     labels: np.ndarray | None
     classes: tuple[str, ...]
+    numbers: str = "published"
 
     def __len__(self) -> int:
         return len(self.images)
@@ -45,6 +54,92 @@ class Dataset:
     @property
     def labelled(self) -> bool:
         return self.labels is not None
+
+    def read(
+        self, start: int, stop: int, each: Callable[[np.ndarray], np.ndarray] | None = None
+    ) -> tuple[Sequence[np.ndarray], list[int]]:
+        """Images `start` to `stop`, what cannot be read left out, and their places; each: what is done with
+        one as soon as it is there (models.pictures)."""
+        if isinstance(self.images, Pictures):
+            return self.images.read(start, stop, each)
+        part = list(self.images[start:stop])
+        return [each(image) for image in part] if each else part, list(range(start, start + len(part)))
+
+    @property
+    def array(self) -> np.ndarray:
+        """All images as one array, of a data set that is one. Raises DataError for image files."""
+        if isinstance(self.images, Pictures):
+            raise DataError(f"the images of {self.name} are files of their own sizes: use a named data set")
+        return self.images
+
+    def first(
+        self, count: int, each: Callable[[np.ndarray], np.ndarray] | None = None
+    ) -> Sequence[np.ndarray]:
+        """The first `count` images that can be read, fewer where there are fewer. Raises DataError where
+        there is none."""
+        found, _ = self.read(0, count, each)
+        while isinstance(self.images, Pictures) and len(found) < count < len(self):
+            count, wanted = min(2 * count, len(self)), count
+            found = self.read(0, count, each)[0][:wanted]
+        if isinstance(self.images, Pictures) and not found:
+            raise self.unreadable()
+        return found
+
+    def unreadable(self) -> DataError:
+        """The error for a set of which no image can be read."""
+        reason = next(iter(self.notes()), "there is none")
+        return DataError(f"no image of {self.name} can be read ({reason}): replace or remove what is broken")
+
+    def notes(self) -> tuple[str, ...]:
+        """What was met in the files read so far, in sentences."""
+        return self.images.notes() if isinstance(self.images, Pictures) else ()
+
+    def matched(self, order: Sequence[str] | None, outputs: int, model: str) -> Matched:
+        """The model's number of each of `classes`. order: the model's classes, () where nothing says them,
+        None for the order of the names themselves (--labels alphabetical); outputs: how many classes it
+        scores."""
+        assert self.labels is not None
+        count = len(self.classes)
+        present = sorted({self.classes[label] for label in np.unique(self.labels)})
+        if order is None:
+            order = present
+        if order and len(order) != outputs:
+            return Matched(
+                None,
+                f"the labels name {len(order):,} classes and model {model} scores {outputs:,}: {orders.GIVE}",
+            )
+        if order:
+            found = orders.matched(present, order, model)
+            if found.numbers is not None:
+                places = dict(zip(present, found.numbers, strict=True))
+                return Matched(np.array([places.get(name, -1) for name in self.classes], np.int64))
+            if self.numbers != "model's":
+                return found
+        if self.numbers == "model's":
+            if count <= outputs:
+                return Matched(np.arange(count))
+            return Matched(
+                None,
+                f"the data set has a class {count - 1:,} and model {model} scores {outputs:,} classes, "
+                f"0 to {outputs - 1:,}: number the folders from 0 as the model does, or give --labels "
+                f"FILE, a class "
+                "a line",
+            )
+        if not self.numbers:
+            return Matched(
+                None,
+                f"the classes of the data set are names ({orders.named(self.classes)}) and nothing says "
+                f"in which "
+                f"order model {model} answers them: {orders.GIVE}",
+            )
+        if count == outputs:
+            return Matched(np.arange(count))
+        return Matched(
+            None,
+            f"data set {self.name} has {count:,} classes and model {model} scores {outputs:,}: use a data "
+            f"set of "
+            "its classes, or give --labels FILE, a class a line",
+        )
 
 
 def load(
@@ -54,22 +149,21 @@ def load(
     *,
     split: str = "test",
     shape: Sequence[int | str | None] | None = None,
-    classes: Sequence[str] = (),
     seed: int = 0,
 ) -> Dataset:
     """The first `images` images of a data set (all where None; fewer where it has fewer).
 
     split: "test", or "train" where the data set has one. shape: the model's (C, H, W) or (N, C, H, W), which
-    random images take, and a folder's images where their sizes differ. classes: the model's own, by which
-    a folder's class names are numbered. seed: of random images. `progress` gets words and a fraction or None.
+    random images take. seed: of random images. `progress` gets words and a fraction or None.
     Raises DataError, and InputError for an unknown spec.
     """
     if images is not None and images < 1:
         raise InputError(f"{images} images cannot be loaded: ask for 1 or more")
     size = tuple(shape)[-3:] if shape and len(tuple(shape)) in (3, 4) else None
     if spec.startswith("folder:"):
-        found = folder.load(Path(spec.removeprefix("folder:")).expanduser(), images, size, classes, progress)
-        return Dataset(spec, found.images, found.labels, found.classes)
+        found = folder.load(Path(spec.removeprefix("folder:")).expanduser(), images)
+        numbers = "model's" if found.numbered else ""
+        return Dataset(spec, found.images, found.labels, found.classes, numbers)
     if spec == "random":
         return _random(images or RANDOM_IMAGES, size, seed)
     entry = names.datasets().get(spec)

@@ -3,54 +3,43 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from PIL import Image, ImageOps
 
 from kernels.errors import DataError
-from models.preprocessing import resize
+from models.labels import MOST_CLASSES
+from models.pictures import Pictures
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
-GREY_MODES = frozenset({"1", "L", "LA"})
 WHAT_WORKS = "give a folder with one sub-folder of images a class, or a CSV file with the columns file,label"
+FILE_NAMES = frozenset({"file", "filename", "file_name", "image", "path", "img", "name"})
+LABEL_NAMES = frozenset({"label", "class", "labels", "target", "category", "wnid", "class_name", "classname"})
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """images uint8 (N, H, W) or (N, H, W, 3), labels int64 (N,), class names by label."""
+    """labels int64 (N,), numbers of `classes`; numbered: whether the names are numbers, which are then the
+    labels themselves."""
 
-    images: np.ndarray
+    images: Pictures
     labels: np.ndarray
     classes: tuple[str, ...]
+    numbered: bool
 
 
-def load(
-    path: Path,
-    images: int | None,
-    size: tuple[Any, ...] | None,
-    classes: Sequence[str] = (),
-    progress: Callable[[str, float | None], None] | None = None,
-) -> Found:
-    """At most `images` of the folder or CSV at `path`.
+def load(path: Path, images: int | None) -> Found:
+    """At most `images` of the folder or CSV at `path`, decoded when they are asked for.
 
     Sub-folders are mixed by a fixed draw, so that the first images are of all classes; a CSV keeps its order.
-    Images of one size stay as they are; others take the last two of `size` (C, H, W), else the size of the
-    first. Names that are `classes` of the model (case and punctuation aside) or numbers are labels as they
-    are; others are numbered in sorted order. Raises DataError naming the file.
+    Names that are all numbers are labels as they are; others are numbered in sorted order, which is the order
+    of no model (models.labels). Raises DataError naming the file.
     """
     files, words = _listed(path)
-    labels, names = _number(words, classes)
-    files, labels = files[:images], labels[:images]
-    pictures = []
-    for index, file in enumerate(files):
-        pictures.append(_read(file))
-        if progress and index % 64 == 0:
-            progress(f"reading {path}", index / len(files))
-    return Found(_stack(pictures, size), np.array(labels, np.int64), names)
+    labels, names, numbered = _number(words, path)
+    return Found(Pictures(files[:images]), np.array(labels[:images], np.int64), names, numbered)
 
 
 def _listed(path: Path) -> tuple[list[Path], list[str]]:
@@ -75,57 +64,48 @@ def _listed(path: Path) -> tuple[list[Path], list[str]]:
 
 
 def _from_csv(path: Path) -> tuple[list[Path], list[str]]:
-    files, words = [], []
+    files: list[Path] = []
+    words: list[str] = []
+    at = (0, 1)
+    columns = 2
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             for number, row in enumerate(csv.reader(stream), 1):
-                if not row or (number == 1 and [c.strip().lower() for c in row[:2]] == ["file", "label"]):
+                if not row:
                     continue
-                if len(row) != 2 or not row[0].strip() or not row[1].strip():
+                if not files and (header := _header(row, path.parent)) is not None:
+                    at, columns = header, len(row)
+                    continue
+                if len(row) != columns or not row[at[0]].strip() or not row[at[1]].strip():
                     raise DataError(f"{path}, line {number}, is not file,label: {','.join(row)!r}")
-                files.append(path.parent / row[0].strip())
-                words.append(row[1].strip())
+                files.append(path.parent / row[at[0]].strip())
+                words.append(row[at[1]].strip())
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} cannot be read as a CSV file ({error}): {WHAT_WORKS}") from error
     if not files:
         raise DataError(f"{path} lists no images: {WHAT_WORKS}")
+    if (gone := next((file for file in files if not file.is_file()), None)) is not None:
+        raise DataError(f"image {gone} does not exist: correct the list or add the file")
     return files, words
 
 
-def _number(words: Sequence[str], classes: Sequence[str]) -> tuple[list[int], tuple[str, ...]]:
-    """Label of each word, and the class names by label."""
+def _header(row: Sequence[str], folder: Path) -> tuple[int, int] | None:
+    """Where a first line says that file and label stand; None where it is no header."""
+    names = [cell.strip().casefold() for cell in row]
+    file = next((i for i, name in enumerate(names) if name in FILE_NAMES), None)
+    label = next((i for i, name in enumerate(names) if name in LABEL_NAMES), None)
+    if file is None or label is None or (folder / row[file].strip()).is_file():
+        return None
+    return file, label
 
-    def plain(word: str) -> str:
-        return "".join(c for c in word.lower() if c.isalnum())
 
-    known = {plain(name): index for index, name in enumerate(classes)}
-    if known and all(plain(word) in known for word in words):
-        return [known[plain(word)] for word in words], tuple(classes)
+def _number(words: Sequence[str], path: Path) -> tuple[list[int], tuple[str, ...], bool]:
+    """Label of each word, the class names by label, and whether the words are numbers."""
     if all(word.isdecimal() for word in words):
         labels = [int(word) for word in words]
-        return labels, tuple(classes) or tuple(str(i) for i in range(max(labels) + 1))
+        if max(labels) >= MOST_CLASSES:
+            raise DataError(f"{path} has a class {max(labels):,}; numbers below {MOST_CLASSES:,} work")
+        return labels, tuple(str(i) for i in range(max(labels) + 1)), True
     names = tuple(sorted(set(words)))
-    return [names.index(word) for word in words], names
-
-
-def _read(file: Path) -> np.ndarray:
-    """uint8 (H, W) of a grey image, (H, W, 3) of any other, turned as its camera said."""
-    try:
-        with Image.open(file) as image:
-            upright = ImageOps.exif_transpose(image)
-            return np.asarray(upright.convert("L" if upright.mode in GREY_MODES else "RGB"))
-    except FileNotFoundError:
-        raise DataError(f"image {file} does not exist: correct the list or add the file") from None
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise DataError(f"image {file} cannot be read ({error}): replace or remove it") from error
-
-
-def _stack(pictures: list[np.ndarray], size: tuple[Any, ...] | None) -> np.ndarray:
-    if any(p.ndim == 3 for p in pictures):
-        pictures = [p if p.ndim == 3 else np.repeat(p[:, :, None], 3, axis=2) for p in pictures]
-    if len({p.shape for p in pictures}) == 1:
-        return np.stack(pictures)
-    height, width = pictures[0].shape[:2]
-    if size is not None and all(isinstance(d, int) for d in size[1:]):
-        height, width = size[1:]
-    return np.concatenate([resize(p[None], height, width) for p in pictures])
+    places = {name: place for place, name in enumerate(names)}
+    return [places[word] for word in words], names, False

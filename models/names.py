@@ -1,6 +1,7 @@
-"""Names and titles of the models and data sets, for lists and menus: reads two small TOML files alone.
+"""Names and titles of the models and data sets, for lists and menus: reads small tables alone.
 
-`catalogue.toml` and `datasets.toml` are the only places where a model or a data set is written down.
+`catalogue.toml` and `datasets.toml` are the only places where a model or a data set of the program is written
+down; models that the user imported come behind (models.imported).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from models import imported
 
 HERE = Path(__file__).parent
 DEFAULT_MODEL = "lenet5-digits"
@@ -21,6 +24,12 @@ def _table(file: str) -> dict[str, dict[str, Any]]:
 
 
 def models() -> dict[str, dict[str, Any]]:
+    """The tables of all models by name, those of catalogue.toml first and in its order; not to be changed."""
+    own = shipped()  # whose names are never another's
+    return own | {name: table for name, table in imported.tables().items() if name not in own}
+
+
+def shipped() -> dict[str, dict[str, Any]]:
     """The tables of catalogue.toml by name, in its order; not to be changed."""
     return _table("catalogue.toml")
 

@@ -169,11 +169,11 @@ def train_small(name: str, say: Callable[[str], None]) -> tuple[dict[str, np.nda
         return torch.from_numpy(preprocess(images, entry["preprocess"], net.input_shape))
 
     x_test, y_test, y_train = (
-        inputs(test.images),
+        inputs(test.array),
         torch.from_numpy(test.labels),
         torch.from_numpy(train.labels),
     )
-    x_train = inputs(train.images)
+    x_train = inputs(train.array)
     if recipe.optimizer == "adam":
         optimizer: torch.optim.Optimizer = torch.optim.AdamW(
             weights.values(), lr=recipe.rate, weight_decay=recipe.decay
@@ -185,7 +185,7 @@ def train_small(name: str, say: Callable[[str], None]) -> tuple[dict[str, np.nda
     step, reached = 0, False
     for epoch in range(recipe.epochs):
         if recipe.shift:
-            x_train = inputs(shifted(train.images, recipe.shift, random))
+            x_train = inputs(shifted(train.array, recipe.shift, random))
         for index in batches(len(train), recipe.batch, random):
             optimizer.zero_grad()
             F.cross_entropy(forward(model, weights, x_train[index], logits), y_train[index]).backward()
@@ -226,7 +226,7 @@ def features(
     rows, began = [], time.monotonic()
     with torch.no_grad():
         for start in range(0, len(data), 50):
-            x = preprocess(data.images[start : start + 50], entry["preprocess"], net.input_shape)
+            x = preprocess(data.array[start : start + 50], entry["preprocess"], net.input_shape)
             rows.append(forward(skeleton, body, torch.from_numpy(x), "relu7").numpy())
             if start % 1000 == 0:
                 say(f"{name}: {split} features {start} of {len(data)}, {time.monotonic() - began:.0f} s")

@@ -26,3 +26,6 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 # that are about Ctrl-C would then wait for one that never comes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What the person who runs the tests has imported is no part of the catalogue that they are about.
+os.environ["KERNELSCOPE_MODELS"] = str(Path(__file__).parent / "no-imported-models")

@@ -34,13 +34,14 @@ def accuracy(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
     if not panels:
         return None
     images = " and ".join(f"{c:,}" for c in counts)
+    known = any(row.measurement.accuracy and row.measurement.accuracy.labelled for row in items)
     return Chart(
         name=f"{title(model)}-accuracy",
         model=model,
-        title=f"{shown}: accuracy on {images} images",
+        title=f"{shown}: {'accuracy' if known else 'answers'} on {images} images",
         finding=findings.accuracy(items),
         panels=tuple(panels),
-        notes=series.failures(items),
+        notes=(*series.failures(items), *findings.about_accuracy(items)),
     )
 
 

@@ -103,6 +103,14 @@ def accuracy(items: Sequence[Row]) -> str:
     return _sentence(parts)
 
 
+def about_accuracy(items: Sequence[Row]) -> tuple[str, ...]:
+    """Why there is no top-1 of images that have labels, and whether another order of the classes explains
+    more."""
+    found = [r.measurement.accuracy for r in items if r.measurement.accuracy is not None]
+    refused = dict.fromkeys(f"no accuracy: {a.refused}" for a in found if a.refused)
+    return (*refused, *dict.fromkeys(a.hint for a in found if a.hint))
+
+
 def breakdown(items: Sequence[Row]) -> str:
     """What takes the most of a pass on each backend, at the largest batch that all of them ran."""
     splits = [(r, found) for r in items if (found := divide.split(r.measurement)) is not None]

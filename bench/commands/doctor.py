@@ -11,10 +11,10 @@ def doctor(display: str | None) -> int:
     from rich.table import Table
     from rich.text import Text
 
+    from bench.commands import checks
     from bench.commands.terminal import console
-    from bench.run import doctor
 
-    found = doctor.checks(display)
+    found = checks.checks(display)
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -26,7 +26,7 @@ def doctor(display: str | None) -> int:
         topic, shown = ("" if check.topic == shown else check.topic), check.topic
         table.add_row(Text(topic, style="bold"), Text(mark, style=style), Text(check.name), Text(check.text))
     console().print(table)
-    if doctor.runs_anything(found):
+    if checks.runs_anything(found):
         return 0
     console().print("no backend can run here; the lines above say what would help", style="bold red")
     return 1

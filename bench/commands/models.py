@@ -1,8 +1,9 @@
-"""`models list`, `models show` and `models build`: the catalogue."""
+"""`models list`, `show`, `build`, `import` and `remove`: the catalogue, and what the user adds to it."""
 
 from __future__ import annotations
 
 from operator import itemgetter
+from pathlib import Path
 
 import typer
 
@@ -43,15 +44,13 @@ def show_command(
 
     from bench.commands import parsing
     from bench.commands.terminal import console
-    from bench.questions import model_questions
+    from bench.questions import messages, model_questions
     from bench.run.progress import callback
     from bench.show.grid import Grid
     from bench.show.table import Column, Table
 
     parsing.one_of(device, ("cpu", "cuda"), "device")
-    asked = model_questions.WhichFacts(
-        model=model, batch=batch, device=device if plan else "", precision=precision
-    )
+    asked = messages.WhichFacts(model=model, batch=batch, device=device if plan else "", precision=precision)
     found = model_questions.facts(asked, callback())
     for name, text in found.lines:
         console().print(Text(f"{name:<12}", style="bold") + Text(text), soft_wrap=True)
@@ -71,3 +70,32 @@ def build_command(model: str = typer.Argument(metavar="MODEL", help="A name of t
     from models import catalogue
 
     print(catalogue.path(model, callback()))
+
+
+@app.command("import")
+def import_command(
+    file: Path = typer.Argument(
+        metavar="FILE",
+        help="Weights: bvlc_alexnet.npy, deploy.prototxt with its .caffemodel, or AlexNet and VGG of "
+        "torchvision as .pth or .safetensors; or a folder with one of these.",
+    ),
+    name: str | None = typer.Option(None, "--as", metavar="NAME", help="Its name in the catalogue."),
+    labels: Path | None = typer.Option(
+        None, metavar="FILE", help="Its classes, one a line, in the model's order."
+    ),
+) -> None:
+    """Make an ONNX model of trained weights and add it to the catalogue; print its name. No code of the file
+    is run."""
+    from bench.run.progress import callback
+    from models.imports.importing import import_file
+
+    expanded = labels.expanduser() if labels else None
+    print(import_file(file.expanduser(), name, expanded, callback()))
+
+
+@app.command("remove")
+def remove_command(model: str = typer.Argument(metavar="MODEL", help="A name that was imported.")) -> None:
+    """Delete an imported model from the catalogue."""
+    from models import imported
+
+    imported.remove(model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernels.errors import InputError
@@ -126,3 +127,25 @@ def rungs(values: Iterable[str]) -> dict[str, str]:
             raise InputError(f"--rung {value!r} is not NODE=RUNG, as in --rung conv1=tiled")
         found[node] = rung
     return found
+
+
+def inputs(values: Iterable[str]) -> dict[str, str]:
+    """NAME=NUMBER or NAME=FILE, each option one; a file by its absolute path."""
+    found = {}
+    for value in values:
+        name, sign, given_ = value.partition("=")
+        if not sign or not name or not given_:
+            raise InputError(
+                f"--input {value!r} is not NAME=NUMBER or NAME=FILE.npy, as in --input scale=1.0"
+            )
+        try:
+            float(given_)
+        except ValueError:
+            given_ = absolute(given_)
+        found[name] = given_
+    return found
+
+
+def absolute(file: str) -> str:
+    """A file as a run that is gone on with finds it from any folder; "" stays what it is."""
+    return str(Path(file).expanduser().absolute()) if file else ""

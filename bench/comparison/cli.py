@@ -30,7 +30,9 @@ class Output:
 def compare(
     context: typer.Context,
     models: list[str] | None = typer.Argument(
-        None, metavar="MODEL", help="Model names (see `models list`) or .onnx files."
+        None,
+        metavar="MODEL",
+        help="Model names (see `models list`) or .onnx files (`models show FILE` says what one takes).",
     ),
     backend: list[str] = typer.Option(
         [], metavar="NAME", help="A backend; may be repeated. Default: all that can run here."
@@ -38,7 +40,9 @@ def compare(
     batch: list[str] = typer.Option(
         [DEFAULT_BATCHES],
         metavar="[MODEL=]N,N,…",
-        help="Batch sizes; 1..1024 doubles from 1 to 1024. Repeat with MODEL= for one model only.",
+        help="Batch sizes; 1..1024 doubles from 1 to 1024. Repeat with MODEL= for one model only. A file "
+        "that fixes "
+        "its batch runs at that one.",
     ),
     precision: str = typer.Option("fp32", metavar="P,P,…", help="One or more of fp32, fp32-tc, tf32, fp16."),
     dataset: str = typer.Option(
@@ -47,7 +51,29 @@ def compare(
     images: list[str] = typer.Option(
         [], metavar="[MODEL=]N,N,…", help="Number of images for the accuracy; MODEL= as for --batch."
     ),
-    preprocess: str = typer.Option("", metavar="P", help="raw, unit (0 to 1) or MEAN,STD."),
+    preprocess: str = typer.Option(
+        "",
+        metavar="P",
+        help="What is done to an image: unit (0 to 1), raw, imagenet, caffe, MEAN,STD or a .toml file; "
+        "default: "
+        "what the model's file says of itself, else unit.",
+    ),
+    labels: str = typer.Option(
+        "",
+        metavar="FILE|alphabetical",
+        help="The order of a model file's classes: a text file, a class a line, or that of their names; "
+        "default: "
+        "what the model's file says, else folders named by number.",
+    ),
+    scores: str = typer.Option(
+        "", metavar="NAME", help="The output that holds the class scores; default: found by its shape."
+    ),
+    input_: list[str] = typer.Option(
+        [],
+        "--input",
+        metavar="NAME=NUMBER|FILE.npy",
+        help="What an input beside the images is given, the same for each image; may be repeated.",
+    ),
     threads: int = typer.Option(
         0, metavar="N", show_default=False, help="CPU threads; default: one per core."
     ),
@@ -122,7 +148,10 @@ def compare(
         images=counts,
         own_images=own_counts,
         dataset=dataset or None,
-        preprocess=preprocess or None,
+        preprocess=(parsing.absolute(preprocess) if preprocess.endswith(".toml") else preprocess) or None,
+        labels=(labels if labels == "alphabetical" else parsing.absolute(labels)) or None,
+        scores=scores or None,
+        inputs=parsing.inputs(input_),
         threads=threads if parsing.given(context, "threads") else None,
         l2=parsing.one_of(l2, ("warm", "cold"), "L2 mode"),  # type: ignore[arg-type]
         budget_s=budget,
@@ -154,6 +183,9 @@ _FIELDS = {
     "dataset": ("dataset",),
     "images": ("images", "own_images"),
     "preprocess": ("preprocess",),
+    "labels": ("labels",),
+    "scores": ("scores",),
+    "input_": ("inputs",),
     "threads": ("threads",),
     "l2": ("l2",),
     "budget": ("budget_s",),
@@ -230,9 +262,11 @@ def _leave(run: Run, measurements: Sequence[Measurement], path: Path, formats: S
     if formats and measurements:
         from bench.charts import charts
         from bench.commands import measuring
-        from bench.show import draw
+        from bench.show import draw_together
 
-        measuring.tell_charts(path, len(draw.write(charts([(run, measurements)]), path / "charts", formats)))
+        measuring.tell_charts(
+            path, len(draw_together.write(charts([(run, measurements)]), path / "charts", formats))
+        )
 
 
 def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
@@ -255,7 +289,7 @@ def failed(found: Sequence[tuple[Run, Sequence[Measurement]]]) -> bool:
 
 def warn_twice_installed() -> None:
     """Say it where onnxruntime and onnxruntime-gpu are both installed: they overwrite each other's files."""
-    from bench.run.doctor import both_runtimes
+    from bench.commands.checks import both_runtimes
 
     if (sentence := both_runtimes()) is not None:
         print(f"warning: {sentence}", file=sys.stderr)

@@ -88,6 +88,7 @@ KIND: Kind[Run, Measurement] = Kind(
         Option("images", one("--images", options.joined)),
         Option("own_images", pairs("--images", options.joined)),
         options.IMAGES[1],
+        *options.ANSWERS,
         *options.MEASURING,
         Option("instances", one("--instances"), INSTANCES),
         Option("layers", switch("--no-layer-pass")),
@@ -99,5 +100,5 @@ KIND: Kind[Run, Measurement] = Kind(
     resumes=True,
     thin="bench.comparison.thin",
     saved="bench.comparison.saved",
-    report="bench.show.report",
+    report="bench.comparison.report",
 )

@@ -108,6 +108,13 @@ def _public(run: Run) -> Run:
     """Without what tells of one machine alone: where its models and kernels lie, the GPU's serial number."""
     models = tuple(msgspec.structs.replace(info, path=Path(info.path).name) for info in run.models)
     job = msgspec.structs.replace(run.job, kernel_dirs=public_dirs(run.job.kernel_dirs))
+    # A file of labels, of inputs or of a preprocessing by its name, without where it lies.
+    job = msgspec.structs.replace(
+        job,
+        labels=job.labels and Path(job.labels).name,
+        preprocess=job.preprocess and Path(job.preprocess).name,
+        inputs={name: Path(value).name for name, value in job.inputs.items()},
+    )
     return msgspec.structs.replace(run, job=job, models=models, environment=public(run.environment))
 
 

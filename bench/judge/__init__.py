@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
-from bench.judge import diagnosis, places
-from bench.judge.pictures import pictures
+from bench.judge import diagnosis, places, tried_shape
+from bench.judge.failure import Failure
 from bench.judge.samples import Sample
 from bench.judge.suite import small_shapes
-from bench.judge.trial import Failure, Trial
-from bench.ladder.records import Finding
+from bench.judge.trial import Trial
+from bench.judge.wrong import Wrong
 from kernels.ops import Params, Shape
 from kernels.registry import Rung
 
@@ -29,25 +28,6 @@ TELLING = 16  # elements; fewer can be something by chance
 # Faults that are seen rather than concluded, the worst first: any one of them is told, whatever else is
 # wrong.
 _SEEN = ("stray_write", "input_written", "unwritten", "race")
-
-
-class Wrong(Exception):
-    """A rung's answer is wrong; carries the finding and the error map (None: there is nothing to map)."""
-
-    def __init__(
-        self, finding: Finding, error_map: np.ndarray | None = None, failure: Failure | None = None
-    ) -> None:
-        super().__init__(finding.reason)
-        self.finding = finding
-        self.error_map = error_map
-        self._failure = failure
-
-    def pictures(self) -> dict[str, np.ndarray]:
-        """What to keep of the answer, as bench.judge.pictures has it; of less the error map alone, or
-        nothing."""
-        if self._failure is not None:
-            return pictures(self._failure)
-        return {} if self.error_map is None else {"error_map": self.error_map}
 
 
 def examine(
@@ -60,7 +40,7 @@ def examine(
     quick: bool = False,
 ) -> Trial:
     """The rung's trial on `params`, its session open, once it has passed every shape. Raises Wrong with the
-    finding; UnsupportedError, KernelError and OutOfMemoryError as engine.rung_session.prepare does.
+    finding; UnsupportedError, KernelError and OutOfMemoryError as engine.rung_devices.prepare does.
 
     quick: only the shapes that say most.
     """
@@ -109,7 +89,7 @@ def _named(
         return _with(first, *told)
     if broken := [failure for failure in found if failure.finding.fault == "nan"]:
         return Wrong(broken[0].finding, broken[0].error_map, broken[0])
-    cases = [diagnosis.case(f.params, f.sample, f.got, precision) for f in found]
+    cases = [tried_shape.case(f.params, f.sample, f.got, precision) for f in found]
     tried = len(failures) + len(passed)
     on = f"on all {tried} shapes" if not passed else f"on {len(failures)} of {tried} shapes"
     off = max(f.finding.error.rel_l2 for f in found if f.finding.error is not None)

@@ -12,7 +12,7 @@ import numpy as np
 from bench.judge.samples import Sample
 from bench.measure.answers.accuracy import BOUNDS, ELEMENT_FACTOR
 from bench.results.records import ErrorStats
-from engine.cpu import host
+from engine.machine import host
 from engine.rung_rows import raw
 from kernels.ops import Params
 

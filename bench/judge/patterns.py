@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bench.judge.diagnosis import Explanation, TriedShape
+from bench.judge.tried_shape import Explanation, TriedShape
 
 FEWEST = 8  # elements, of which a factor says something
 LOOSE = 10  # times the bound, what may be left once the pattern is taken away

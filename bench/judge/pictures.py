@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from bench.judge.trial import Failure
+from bench.judge.failure import Failure
 
 MOST = 1 << 19  # elements that are kept of either
 

@@ -12,9 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from bench.judge.diagnosis import Explanation, TriedShape
 from bench.judge.mistakes.names import axis_names, one_and_many
 from bench.judge.mistakes.windows import reaches_beyond
+from bench.judge.tried_shape import Explanation, TriedShape
 from kernels.ops import Params
 from kernels.ops.conv import Conv
 from kernels.ops.lrn_pool import LrnPool

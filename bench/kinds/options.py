@@ -74,3 +74,8 @@ MEASURING = (THREADS, Option("l2", one("--l2")), *TIMES)
 RUNGS = Option("rungs", pairs("--rung"))
 KERNELS = Option("kernel_dirs", each("--kernels"))
 IMAGES = (Option("dataset", one("--dataset")), Option("preprocess", one("--preprocess")))
+ANSWERS = (
+    Option("labels", one("--labels")),
+    Option("scores", one("--scores")),
+    Option("inputs", pairs("--input")),
+)

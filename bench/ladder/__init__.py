@@ -35,7 +35,7 @@ worker.
   answers questions, a line each: a model's nodes, the rungs with their text and why one is refused, a
   ladder ready to run, a template written. A file of the user's that is no rung is told beside the ladder,
   which goes on without it (`registry.rungs(…, broken)`).
-- `ladder --compile` (`bench.commands.ladder_compile`): `bench.ladder.measure.compiled` compiles every
+- `ladder --compile` (`bench.ladder.compiling`): `bench.ladder.measure.compiled` compiles every
   rung for architectures by name and takes the compile-time facts that a rung's session has, without a
   device; `bench.ladder.show.compiled_tables`.
 - `bench.run.chosen_rungs`: `--rung [MODEL:]NODE=[DEVICE/]RUNG`; `Material.options_for(device)` has those

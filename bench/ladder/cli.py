@@ -73,7 +73,8 @@ def ladder(
     Exit code 0: all rungs right or refused; 1: one was wrong, crashed, hung or does not compile; 2: bad
     input; 130: cancelled.
     """
-    from bench.commands import ladder_compile, parsing
+    from bench.commands import parsing
+    from bench.ladder import compiling
     from bench.ladder import plan as ladder_plan
     from bench.ladder import template as ladder_template
     from bench.ladder.measure.entrants import params_of
@@ -108,7 +109,7 @@ def ladder(
                 f"--compile takes no {folder}; architectures are named by --arch, as in --arch sm_80"
             )
         parsing.refuse_settings(context, _WITH_COMPILE, "--compile runs nothing and keeps nothing")
-        if device not in ("", ladder_compile.DEVICE):
+        if device not in ("", compiling.DEVICE):
             raise InputError(f"--compile is of CUDA kernels; leave --device {device} away")
     elif arch:
         raise InputError("--arch says what --compile compiles for; give --compile too, or leave it away")
@@ -116,7 +117,7 @@ def ladder(
         raise InputError(f"{folder} is only read with --new; kernels of your own join by --kernels {folder}")
     shown = parsing.one_of(output, FORMATS, "format")
     formats = parsing.formats(charts)
-    where = ladder_compile.DEVICE if compile_only else ladder_plan.device_of(device)
+    where = compiling.DEVICE if compile_only else ladder_plan.device_of(device)
     name = model
     params: Params
     if shape:
@@ -159,8 +160,8 @@ def ladder(
     if compile_only:
         archs = parsing.named([arch] if parsing.given(context, "arch") else [], "arch")
         if watch:
-            raise typer.Exit(ladder_compile.watch(job, archs))
-        raise typer.Exit(ladder_compile.run(job, archs, shown))
+            raise typer.Exit(compiling.watch(job, archs))
+        raise typer.Exit(compiling.run(job, archs, shown))
     if watch:
         from bench.ladder import watch as ladder_watch
 
@@ -171,13 +172,13 @@ def ladder(
 def _left_out(job: LadderJob, named: bool) -> str:
     """What whoever gave folders of kernels is to know of them: CUDA kernels that cannot run here (unless the
     device was named), or none at all; "" where there is nothing to say."""
-    from bench.commands import ladder_compile
+    from bench.ladder import compiling
     from bench.ladder import plan as ladder_plan
     from kernels.errors import KernelError
     from kernels.registry import SUFFIX
 
-    instead = job.device != ladder_compile.DEVICE and not named  # of a GPU that is not there
-    if instead and (told := ladder_compile.hint(job.op, job.kernel_dirs)):
+    instead = job.device != compiling.DEVICE and not named  # of a GPU that is not there
+    if instead and (told := compiling.hint(job.op, job.kernel_dirs)):
         return told
     broken: list[KernelError] = []
     if any(rung.user for rung in ladder_plan.rungs_of(job, broken)) or broken:
@@ -233,7 +234,7 @@ def _run(folder: LadderFolder, output: str, formats: Sequence[str], retry: bool 
     from bench.commands import measuring
     from bench.ladder.show import saved
     from bench.ladder.show.rows import rows
-    from bench.show import draw
+    from bench.show import draw_together
 
     outcome = measuring.measure([folder], retry)
     measurements = folder.measurements()
@@ -241,7 +242,7 @@ def _run(folder: LadderFolder, output: str, formats: Sequence[str], retry: bool 
     print(f"ladder: {folder.path}", file=sys.stderr)
     if formats and measurements:
         made = ladder_charts.charts(folder.header, rows(folder.header, measurements))
-        measuring.tell_charts(folder.path, len(draw.write(made, folder.path / "charts", formats)))
+        measuring.tell_charts(folder.path, len(draw_together.write(made, folder.path / "charts", formats)))
     measuring.tell_left(folder)
     right = any(m.disposition == "ok" and not m.case.is_reference for m in measurements)
     return outcome.status(right and all(m.disposition in ("ok", "unsupported") for m in measurements))

@@ -18,9 +18,10 @@ from bench.run.bounds import INSTANCES, MAX_BATCH
 from bench.run.defaults import JOB
 from engine import backends
 from engine.backend import PRECISIONS, Options
-from engine.graph import importer, planner
+from engine.graph import importer
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
+from engine.planning import planner
 from kernels import registry
 from kernels.errors import InputError, KernelError
 from kernels.nearest import did_you_mean

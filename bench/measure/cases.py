@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from bench.run.bounds import MAX_BATCH, MAX_IMAGES, MAX_INSTANCES, MAX_THREADS
 from engine import backends
 from engine.backend import PRECISIONS, Backend, Variant
 from engine.graph import importer
-from kernels.errors import InputError
+from kernels.errors import InputError, KernelscopeError
 from kernels.nearest import did_you_mean
-from models import catalogue, datasets, names, preprocessing
+from models import catalogue, datasets, labels, names, preparation
 
 RANDOM_IMAGES = 64  # on which agreement is judged where there are no labels and nobody asked for more
 
@@ -48,12 +48,17 @@ class ModelSpec:
 
 
 def plan(
-    job: Job, progress: Progress | None = None, look: Callable[[str], None] = lambda model: None
+    job: Job,
+    progress: Progress | None = None,
+    look: Callable[[str], None] = lambda model: None,
+    unread: Collection[str] = (),
 ) -> tuple[Case, ...]:
     """The cases of a job in the order they run. Raises InputError, one sentence, for anything wrong with it.
     look: called before a model's file is read, which for a file from elsewhere is not to be done in a process
-    that matters (bench.questions.model_questions).
+    that matters (bench.questions.model_questions). unread: models whose files are not to be looked at.
 
+    A file that cannot be read is told at once where it is the only model; among several it keeps its cases,
+    which then fail with the reason, and the others run.
     A backend asked for by name that cannot run here keeps its cases (they become "unsupported" with the
     reason) as long as another can; with job.backends empty it is left out.
     """
@@ -63,14 +68,12 @@ def plan(
         chosen = with_variants(chosen)
     specs = [model_spec(name, job) for name in dict.fromkeys(job.models)]
     found: dict[str, Case] = {}
-    for spec in specs:
-        if spec.path is not None:
-            look(spec.name)
-            importer.load(spec.path)  # a broken file is told now, and not after an hour
-    rung_check.check(job, specs, chosen, progress)
+    sound, fixed = _read(specs, unread, look)
+    rung_check.check(job, sound, chosen, progress)
     for spec in specs:
         for precision in dict.fromkeys(job.precisions):
-            for batch in sorted(set(job.batches_of(spec.name))):
+            # A file that fixes its batch runs at that one, whatever was asked for of all.
+            for batch in sorted({fixed[spec.name]} if spec.name in fixed else set(job.batches_of(spec.name))):
                 for images in sorted(set(job.images_of(spec.name))) or [default_images(spec, progress)]:
                     for backend in chosen:
                         case = Case(
@@ -86,6 +89,30 @@ def plan(
                                 f"models {other.model} and {case.model} have the same name; rename one file"
                             )
     return tuple(found.values())
+
+
+def _read(
+    specs: Sequence[ModelSpec], unread: Collection[str], look: Callable[[str], None]
+) -> tuple[list[ModelSpec], dict[str, int]]:
+    """Models whose files can be read, and the batch sizes that files fix, by name. Raises KernelscopeError
+    where the only one cannot be: that is told now, and not after an hour."""
+    sound: list[ModelSpec] = []
+    fixed: dict[str, int] = {}
+    for spec in specs:
+        if spec.name in unread:
+            continue
+        if spec.path is not None:
+            look(spec.name)
+            try:
+                graph = importer.load(spec.path)
+            except KernelscopeError:
+                if len(specs) == 1:
+                    raise
+                continue
+            if size := getattr(graph, "fixed_batch", None):
+                fixed[spec.name] = size
+        sound.append(spec)
+    return sound, fixed
 
 
 def groups(cases: Iterable[Case]) -> list[Group]:
@@ -119,7 +146,7 @@ def model_spec(name: str, job: Job) -> ModelSpec:
         if not path.is_file():
             raise InputError(f"model file {name} does not exist{_nearest_file(path)}")
         spec = ModelSpec(
-            name=name, title=path.stem, path=path, dataset="random", preprocess="unit", images=RANDOM_IMAGES
+            name=name, title=path.stem, path=path, dataset="random", preprocess="", images=RANDOM_IMAGES
         )
     else:
         raise InputError(
@@ -138,7 +165,7 @@ def default_images(spec: ModelSpec, progress: Progress | None = None) -> int:
     """How many images a case takes unless told otherwise. Raises DataError where they cannot be had."""
     if spec.images is not None:
         return spec.images
-    return len(datasets.load(spec.dataset, progress=progress, classes=spec.classes))
+    return len(datasets.load(spec.dataset, progress=progress))
 
 
 def choose_backends(asked: Sequence[str]) -> list[Backend]:
@@ -228,7 +255,9 @@ def check(job: Job) -> None:
     if job.l2 not in ("warm", "cold"):
         raise InputError(f"L2 mode {job.l2!r} is not known; known are warm and cold")
     if job.preprocess is not None:
-        preprocessing.parse(job.preprocess)
+        preparation.parse(job.preprocess)
+    if job.labels is not None and job.labels != labels.ALPHABETICAL:
+        labels.read(Path(job.labels).expanduser())
     if job.dataset is not None:
         _check_dataset(job.dataset)
     for folder in job.kernel_dirs:

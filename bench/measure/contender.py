@@ -52,6 +52,7 @@ class Contender:
         self.backend: Backend = backends.get(case.backend)
         self.session: Session | None = None
         self._others: list[Session] = []
+        self._succession: instances.Succession[Session] | None = None
         self.options = tuning.options(self.backend, loaded, job)
         self._loaded = loaded
         self._job = job
@@ -112,11 +113,17 @@ class Contender:
         self._check.before_timing(self.session)
         self._phases = {name: float(ns) for name, ns in self.session.phases.items()}
 
-    def prepare_others(self) -> tuple[list[Session], str]:
+    @property
+    def timed(self) -> timing.Instances:
+        """All instances, open or to come."""
+        return self._succession or self.sessions
+
+    def prepare_others(self, in_turn: bool = False) -> tuple[list[Session], str]:
         """The further instances that the job asks for, each with the choices that were made for the first:
         what is timed once and kept is not timed again. What a session chooses when it is created it chooses
         anew: cuDNN's algorithm in ONNX Runtime, which of our launches begin early. Returns them, and where
-        memory did not suffice for all a sentence. Raises Incorrect where one is not right."""
+        they are fewer a sentence. in_turn: where memory does not suffice for all, one after another is timed
+        (see `timed`). Raises Incorrect where one is not right."""
         first, count = self._open(), self._job.instances
         expected = _answers(first, self._placement.inputs) if count > 1 else {}
 
@@ -143,18 +150,31 @@ class Contender:
         # What is to be over soon is not prepared for longer than it is timed.
         quick_s = min(instances.QUICK_S, self._job.budget_s / 2)
         self._others, short = instances.further(count, nbytes, self.backend.device, room, another, quick_s)
-        self._warnings += [short] if short else []
-        return self._others, short
+        if in_turn and short == instances.NO_MEMORY:
+            self._close_others()
+            self._succession = instances.Succession(first, count, lambda number: self._next(another, number))
+            said = f"{instances.told(count)} were timed one after another: memory holds not all of them"
+        else:
+            said = instances.fewer(len(self._others) + 1, count, short)
+        self._warnings += [said] if said else []
+        return self._others, said
+
+    def _next(self, another: Callable[[int], Session], number: int) -> Session:
+        """The instance of this number in the place of the one before, whose timed passes must have been
+        right."""
+        with instances.named(number - 1):
+            self._check_after(self._open())
+        session, self.session = self._open(), None
+        session.close()
+        self.session = another(number)
+        return self.session
 
     def check_again(self) -> None:
         """After timing, of each instance: timed passes must have been right, and so must a pass over other
         images. The first is left open alone."""
         for number, session in enumerate(self.sessions):
             with instances.named(number):
-                if isinstance(session, Witnessed) and session.stirring is not None:
-                    self._check_timed(session, session)
-                else:
-                    self._judge(session, "after timing")
+                self._check_after(session)
         before = self._placement
         self._placement = self._loaded.placement(self.case.batch, seed=self._job.seed + 1)
         for number, session in enumerate(self.sessions):
@@ -184,9 +204,8 @@ class Contender:
         try:
             ours = predictions.run(
                 self._open(),
-                loaded.graph,
+                loaded.feed,
                 loaded.dataset(case.images),
-                loaded.spec.preprocess,
                 images=case.images,
                 progress=progress,
             )
@@ -196,10 +215,13 @@ class Contender:
         if self.is_reference:
             loaded.keep_reference(case.backend, case.images, ours)
         name, theirs = ("", None) if self.is_reference else loaded.reference(self.backend, case.images)
-        self._accuracy = predictions.summary(ours, theirs, name, checked=self._checked, output=self._output)
+        notes = loaded.dataset(case.images).notes()
+        self._accuracy = predictions.summary(
+            ours, theirs, name, checked=self._checked, output=self._output, notes=notes
+        )
         self._dataset_ns = {"wall": float(ours.wall_ns), "compute": float(ours.compute_ns)}
         self._keep(folder, "predictions", lambda path: predictions.save(path, ours))
-        self._keep_images(folder)
+        self._keep_images(folder, ours)
         if theirs is not None:
             self._held_against(ours, theirs, name)
 
@@ -243,6 +265,8 @@ class Contender:
             warnings.append(f"all timed passes were given the same inputs: {reason.removeprefix('no: ')}")
         if self._loaded.judge != ORACLE:
             warnings.append(self._loaded.judge)
+        if doubt := accuracy.moving(self._output, self._bound_of()):
+            warnings.append(doubt)
         return self._record(
             "ok",
             samples_ns=tuple(timed.samples_ns),
@@ -296,6 +320,13 @@ class Contender:
         if not stats_.ok:
             raise Incorrect(stats_, when)
 
+    def _check_after(self, session: Session) -> None:
+        """What it did while it was timed, or the last of it. Raises Incorrect."""
+        if isinstance(session, Witnessed) and session.stirring is not None:
+            self._check_timed(session, session)
+        else:
+            self._judge(session, "after timing")
+
     def _check_timed(self, session: Session, timed: Witnessed) -> None:
         """Passes of `session` drawn among those that were timed: the first instance's against float64,
         another's against the first's. Raises Incorrect."""
@@ -332,7 +363,8 @@ class Contender:
                 None,
                 "over the data set",
                 f"{found.size:,} of {len(ours):,} images are answered otherwise than by {name}, which was "
-                f"sure of them, first image {first}: class {int(ours.predicted[first])} instead of "
+                f"sure of them, first image {int(ours.places[first])}: class {int(ours.predicted[first])} "
+                f"instead of "
                 f"{int(theirs.predicted[first])}",
             )
 
@@ -345,14 +377,16 @@ class Contender:
         except OSError as error:
             self._warnings.append(f"the {kind} could not be written: {system_words(error)}")
 
-    def _keep_images(self, folder: str) -> None:
+    def _keep_images(self, folder: str, ours: Predictions) -> None:
         """The images that were answered, once for all cases that share them."""
         if not folder:
             return
         dataset = self._loaded.dataset(self.case.images)
-        target = gallery.images_path(Path(folder), self._loaded.spec.dataset, self.case)
+        target = gallery.images_path(Path(folder), self._loaded.spec.dataset, self.case, written=False)
         try:
-            gallery.keep_images(target, dataset.images, dataset.classes, self.case.images)
+            if not target.exists():
+                shown, _ = dataset.read(0, min(self.case.images, gallery.MOST), gallery.small_one)
+                gallery.keep_images(target, gallery.stacked(shown), ours.names, self.case.images)
         except OSError as error:
             self._warnings.append(f"the images could not be kept: {system_words(error)}")
 

@@ -11,7 +11,7 @@ from bench.run import nvml
 from bench.words.version import of_package, version
 from engine import backends
 from engine.backend import Variant
-from engine.cpu import host
+from engine.machine import host
 
 # Whose versions a reader of a chart wants to know; those not installed are left out.
 PACKAGES = (

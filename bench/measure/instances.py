@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import psutil
@@ -37,18 +37,21 @@ class Closable(Protocol):
 
 
 T = TypeVar("T", bound=Closable)
+S = TypeVar("S", covariant=True)
+NO_MEMORY, NO_TIME = "memory did not suffice", "the budget has no time"
 
 
 def further(
     count: int, nbytes: int, device: str, room: float, make: Callable[[int], T], quick_s: float = QUICK_S
 ) -> tuple[list[T], str]:
-    """Instances 1 to `count` - 1 (0 is there), as many of them as time and memory suffice for, and a sentence
-    where these are fewer; where there are to be several and they are made quickly, up to MOST. nbytes: what
-    one is known to take; room: passes that the budget has time for, since an instance without a sample is of
-    no use; make: instance of this number, checked; quick_s: what more than `count` may take in all. Raises
+    """Instances 1 to `count` - 1 (0 is there), as many of them as time and memory suffice for, and why these
+    are fewer ("" where they are not); where there are to be several and they are made quickly, up to MOST.
+    nbytes: what one is known to take; room: passes that the budget has time for, since an instance without
+    a sample is of no use; make: instance of this number, checked; quick_s: what more than `count` may take
+    in all. Raises
     what `make` raises but for memory that did not suffice; then none is left open."""
     made: list[T] = []
-    short = "memory did not suffice"
+    short = NO_MEMORY
     began = time.perf_counter()
     try:
         for number in range(1, max(count, MOST) if count > 1 else 1):
@@ -56,7 +59,7 @@ def further(
             if number >= count and (time.perf_counter() - began) * number / (number - 1) > quick_s:
                 break
             if number >= room:
-                short = "the budget has no time"
+                short = NO_TIME
                 break
             if nbytes > SHARE * _free_nbytes(device):
                 break
@@ -67,8 +70,31 @@ def further(
         for one in made:
             one.close()
         raise
-    there = len(made) + 1
-    return made, "" if there >= count else f"timed in {told(there)}: {short} for {count}"
+    return made, "" if len(made) + 1 >= count else short
+
+
+class Succession(Generic[S]):
+    """Instances of which memory holds one at a time: each is timed for some rounds in a row before the next
+    takes its place. change: closes the one that is open and makes the one of this number."""
+
+    def __init__(self, first: S, count: int, change: Callable[[int], S]) -> None:
+        self._session, self._number, self._count, self._change = first, 0, count, change
+
+    def __len__(self) -> int:
+        return self._count
+
+    def at(self, turn: int, least: int) -> tuple[int, S]:
+        """Whose turn it is, and its number: the first `least` rounds are shared out, the last keeps the
+        rest. Raises what making one raises."""
+        number = min(turn * self._count // least, self._count - 1)
+        if number != self._number:
+            self._session, self._number = self._change(number), number
+        return number, self._session
+
+
+def fewer(there: int, count: int, short: str) -> str:
+    """Why there are fewer than were asked for, as a sentence; "" where there are not."""
+    return f"timed in {told(there)}: {short} for {count}" if short else ""
 
 
 def told(count: int) -> str:

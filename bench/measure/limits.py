@@ -12,7 +12,7 @@ import msgspec
 from bench.ladder.records import Limits
 from bench.measure import environment
 from engine import probe
-from engine.cpu import host
+from engine.machine import host
 from kernels.cache import atomic_file, cache_dir
 
 VERSION = 5  # of the probes

@@ -14,22 +14,23 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from bench.measure import cases, predictions, rung_check
+from bench.measure import cases, other_inputs, predictions, rung_check
 from bench.measure.answers import accuracy, oracle
 from bench.measure.answers.oracle import Golden
+from bench.measure.image_feed import ImageFeed
 from bench.measure.predictions import Predictions
 from bench.questions import confined
 from bench.results.records import ErrorStats, Job, ModelInfo
 from bench.run import chosen_rungs
 from engine import backends
 from engine.backend import Backend, Options
-from engine.graph import groups, importer
+from engine.graph import importer
 from engine.graph.graph import Graph, TensorInfo
+from engine.planning import groups
 from kernels.errors import InputError, KernelscopeError, ModelError, OutOfMemoryError, UnsupportedError
 from kernels.registry import SUFFIX
 from models import datasets
 from models.datasets import Dataset
-from models.preprocessing import preprocess
 
 FILLERS = 32  # images that fill a batch beside the golden ones
 REFERENCE_BATCH = 64
@@ -61,6 +62,9 @@ class LoadedModel:
         # nodes, and a group must be no smaller than a step of any of them.
         devices = sorted({backends.get(name).device for name in (*cases.backend_names(job), *compared)})
         self.graph: Graph = replace(self._read_graph(), devices=tuple(devices))
+        self.feed = ImageFeed(
+            self.graph, job, self.spec.preprocess, self.spec.classes, dataset=self.spec.dataset
+        )
         self._plain = Options(
             threads=job.threads,
             cuda_graph=job.cuda_graph,
@@ -86,7 +90,7 @@ class LoadedModel:
             return importer.load(self.path)
         try:
             with confined.confined(self._job.timeout_s + ALARM_S):
-                return importer.load(self.path)
+                return other_inputs.folded(importer.load(self.path), self._job.inputs)
         except MemoryError:
             raise OutOfMemoryError(confined.too_large(f"model file {str(self.path)!r}")) from None
 
@@ -124,7 +128,9 @@ class LoadedModel:
             title=self.spec.title,
             path=str(self.spec.path or ""),
             dataset=self.spec.dataset,
-            preprocess=self.spec.preprocess,
+            preprocess=self.feed.named_preprocess,
+            labels=self.feed.order_from,
+            image=self.feed.words(),
             sha256=self.graph.sha256,
             parameters=sum(a.size for a in self.graph.initializers.values() if a.dtype.kind == "f"),
             flops_per_image=flops,
@@ -132,20 +138,14 @@ class LoadedModel:
 
     @property
     def takes_images(self) -> bool:
-        """Whether a data set can be fed: one input of shape (N, 1, H, W) or (N, 3, H, W)."""
-        inputs = self.graph.inputs
-        return len(inputs) == 1 and len(inputs[0].shape) == 4 and inputs[0].shape[1] in (1, 3)
+        """Whether a data set can be fed."""
+        return self.feed.image is not None
 
     def dataset(self, images: int) -> Dataset:
         """At least the first `images` images, fewer where there are fewer. Raises DataError."""
         if self._dataset is None or (len(self._dataset) < images and not self._exhausted):
             self._dataset = datasets.load(
-                self.spec.dataset,
-                images,
-                self._progress,
-                shape=self.graph.inputs[0].shape,
-                classes=self.spec.classes,
-                seed=self._job.seed,
+                self.spec.dataset, images, self._progress, shape=self.feed.shape, seed=self._job.seed
             )
             self._exhausted = len(self._dataset) < images
         return self._dataset
@@ -175,22 +175,28 @@ class LoadedModel:
         fixed = self.graph.fixed_batch
         count = fixed or max(2, min(oracle.MAX_IMAGES, self._most))
         if not self.takes_images:
-            if self._job.dataset not in (None, "random"):
-                raise InputError(
-                    f"model {self.graph.name} takes no images, so data set {self._job.dataset} cannot be "
-                    "fed to it; use random"
+            if self.spec.dataset != "random":
+                raise InputError(self.feed.takes_none(self.spec.dataset))
+            if not self.graph.inputs:
+                raise UnsupportedError(
+                    f"model {self.graph.name} has no inputs, so that all of it is one constant: there is "
+                    "nothing to compare or to time"
                 )
             random = np.random.default_rng(self._job.seed)
-            return {info.name: _random_input(info, count, random) for info in self.graph.inputs}
-        images = self.dataset(max(count, FILLERS)).images
-        chosen = images[np.arange(count) % len(images)]
-        pixels = preprocess(chosen, self.spec.preprocess, self.graph.inputs[0].shape)
+            given = self.feed.constants
+            return {
+                info.name: np.repeat(given[info.name][None], count, axis=0)
+                if info.name in given else _random_input(info, count, random)
+                for info in self.graph.inputs
+            }  # fmt: skip
+        pixels = self.feed.first_pixels(self.dataset(max(count, FILLERS)), max(count, FILLERS))
+        pixels = pixels[np.arange(count) % len(pixels)]
         if not np.isfinite(pixels).all():
             raise InputError(
                 f"the input of model {self.graph.name} holds NaN or infinity after preprocessing "
                 f"{self.spec.preprocess}; use another --preprocess"
             )
-        return {self.graph.inputs[0].name: pixels}
+        return self.feed.inputs(pixels)
 
     def _doubt(self, found: Golden) -> str | None:
         """Why the oracle's answers cannot be trusted, or None: it has to agree with ONNX Runtime, layer by
@@ -230,8 +236,7 @@ class LoadedModel:
         the model allows it), so that an answer kept from before is a wrong one.
         """
         if self._filler is None and self.takes_images:
-            images = self.dataset(FILLERS).images[:FILLERS]
-            self._filler = preprocess(images, self.spec.preprocess, self.graph.inputs[0].shape)
+            self._filler = self.feed.first_pixels(self.dataset(FILLERS), FILLERS)
         inputs = self.golden().inputs
         order = np.roll(np.arange(self.golden().images), seed)
         placed = accuracy.place({name: a[order] for name, a in inputs.items()}, batch, self._filler, seed)
@@ -259,15 +264,15 @@ class LoadedModel:
         stats = accuracy.check(outputs, expected, placement, precision)
         if stats.ok or self.judge != ORACLE or not all(np.isfinite(outputs[name]).all() for name in expected):
             return stats
-        # What the inputs' last bit moves in the right answer is no fault of who answers.
+        # What one rounding of each layer moves in the right answer is no fault of who answers.
         if self._moved is None:
             self._moved = oracle.moved_along(self.graph, golden, expected)
         return accuracy.check(outputs, expected, placement, precision, self._moved)
 
     @property
     def moves(self) -> bool:
-        """Whether a right answer lay beyond the bound because it moves with the inputs' last bit, so that two
-        right ones may differ by more than their bounds."""
+        """Whether a right answer lay beyond the bound because it moves with one rounding of each layer: two
+        right ones may differ by more than their bounds then."""
         return self._moved is not None
 
     def check_row(
@@ -326,9 +331,7 @@ class LoadedModel:
         batch = self.graph.fixed_batch or min(images, REFERENCE_BATCH)
         session = backend.prepare(self.graph, batch, "fp32", Options(threads=self._job.threads))
         try:
-            return predictions.run(
-                session, self.graph, self.dataset(images), self.spec.preprocess, images=images
-            )
+            return predictions.run(session, self.feed, self.dataset(images), images=images)
         finally:
             session.close()
 

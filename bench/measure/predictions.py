@@ -7,23 +7,25 @@ predicted, confidence and top-5 hit of each image.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from bench.measure.answers import accuracy
+from bench.measure.image_feed import ImageFeed, Scores, classes_of
 from bench.results import npz
 from bench.results.records import Accuracy, ErrorStats
 from engine.backend import Session
-from engine.graph.graph import Graph
 from kernels.cache import atomic_file
 from kernels.errors import DataError, UnsupportedError
+from models import labels
 from models.datasets import Dataset
-from models.preprocessing import preprocess
 
 Progress = Callable[[str, float | None], None]
+AHEAD = 64  # images at least that are read and prepared at once, whatever the batch, so that a pool has work
+MOST_NAMED = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,8 @@ class Predictions:
     top5: bool, whether the label is among the five best; margin: float32, by how much the best score is above
     the next, over the length of the row of scores (NaN: unknown, or a row with NaN or infinity). wall_ns:
     binding, running and fetching all batches (preprocessing is not the backend's and not counted);
-    compute_ns: running alone, device synchronised.
+    compute_ns: running alone, device synchronised. places: of each image in its data set; names: of the
+    classes, by the model's numbers, as far as they are known; refused, hint: see records.Accuracy.
     """
 
     label: np.ndarray
@@ -44,6 +47,10 @@ class Predictions:
     margin: np.ndarray
     wall_ns: int = 0
     compute_ns: int = 0
+    places: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    names: tuple[str, ...] = ()
+    refused: str = ""
+    hint: str = ""
 
     def __len__(self) -> int:
         return len(self.predicted)
@@ -55,63 +62,126 @@ class Predictions:
 
 def run(
     session: Session,
-    graph: Graph,
+    feed: ImageFeed,
     dataset: Dataset,
-    preprocessing: str,
     *,
     images: int | None = None,
-    output: str | None = None,
     progress: Progress | None = None,
 ) -> Predictions:
-    """Answers for the first `images` images of `dataset` (all where None), batch by batch.
+    """Answers for the first `images` images of `dataset` (all where None), batch by batch; images that cannot
+    be read are left out.
 
     The last batch is filled by repeating images, and so is every batch larger than the data; those answers
-    are dropped. output: the class scores, (batch, classes) or (batch, classes, 1, …); the graph's first where
-    None. Raises UnsupportedError for a model without one image input or class scores, InputError for images
-    that don't fit, and what the session raises.
+    are dropped. Labels are the model's numbers of the classes; where there are labels and the feed cannot say
+    which those are, they are -1 and `refused` says why. Raises UnsupportedError for a model without class
+    scores, InputError for images that don't fit, DataError where there are none, and what the session raises.
     """
-    if len(graph.inputs) != 1:
-        raise UnsupportedError(
-            f"model {graph.name} has {len(graph.inputs)} inputs; a data set feeds models with one, of images"
-        )
-    feed, scores = graph.inputs[0], output or graph.outputs[0].name
     count = min(images or len(dataset), len(dataset))
     if count == 0:
         raise DataError(f"data set {dataset.name} holds no image")
     batch = session.batch
-    predicted, confidence = np.empty(count, np.int64), np.empty(count, np.float32)
-    top5, margin = np.zeros(count, bool), np.full(count, np.nan, np.float32)
-    label = np.full(count, -1, np.int64)
-    if dataset.labels is not None:
-        label[:] = dataset.labels[:count]
+    taken = _Taken(feed, dataset)
     wall_ns = compute_ns = 0
-    for start in range(0, count, batch):
-        kept = min(batch, count - start)
-        pixels = preprocess(dataset.images[start : start + kept], preprocessing, feed.shape)
-        full = pixels if kept == batch else pixels[np.arange(batch) % kept]
-        begun = time.perf_counter_ns()
-        session.bind({feed.name: full})
-        bound = time.perf_counter_ns()
-        session.run()
-        session.synchronize()
-        ran = time.perf_counter_ns()
-        answers = session.fetch()[scores]
-        wall_ns += time.perf_counter_ns() - begun
-        compute_ns += ran - bound
-        rows = answers.reshape(len(answers), -1)[:kept]
-        if len(answers) != batch or rows.shape[1] < 2:
+    ahead = batch * max(1, -(-AHEAD // batch))
+    for first in range(0, count, ahead):
+        pixels, places = feed.pixels(dataset, first, min(first + ahead, count))
+        for start in range(0, len(places), batch):
+            part = pixels[start : start + batch]
+            full = part if len(part) == batch else part[np.arange(batch) % len(part)]
+            inputs = feed.inputs(full)
+            begun = time.perf_counter_ns()
+            session.bind(inputs)
+            bound = time.perf_counter_ns()
+            session.run()
+            session.synchronize()
+            ran = time.perf_counter_ns()
+            answers = session.fetch()
+            wall_ns += time.perf_counter_ns() - begun
+            compute_ns += ran - bound
+            taken.take(answers, places[start : start + batch], batch)
+            if progress is not None:
+                done = places[min(start + batch, len(places)) - 1] + 1
+                progress(f"{done} of {count} images", done / count)
+    return taken.predictions(wall_ns, compute_ns)
+
+
+class _Taken:
+    """Answers as they come; which output holds the scores is seen in the first batch."""
+
+    def __init__(self, feed: ImageFeed, dataset: Dataset) -> None:
+        self._feed, self._dataset = feed, dataset
+        self._scores: Scores | None = None
+        self._numbers: np.ndarray | None = None
+        self._refused = ""
+        self._parts: list[tuple[np.ndarray, ...]] = []
+
+    def take(self, answers: Mapping[str, np.ndarray], places: Sequence[int], batch: int) -> None:
+        name, kept = self._output(answers), len(places)
+        if len(answers[name]) != batch:
             raise UnsupportedError(
-                f"output {scores} of model {graph.name} has shape {answers.shape}, not (batch, classes)"
+                f"output {name} of model {self._feed.graph.name} has shape {answers[name].shape}, not "
+                f"(batch, "
+                "classes)"
             )
-        part = slice(start, start + kept)
+        rows = answers[name].reshape(batch, -1)[:kept]
+        label, own = np.full(kept, -1, np.int64), np.full(kept, -1, np.int64)
+        if self._dataset.labels is not None:
+            own = self._dataset.labels[list(places)]
+            label = label if self._numbers is None else self._numbers[own]
         best = accuracy.top_k(rows, 5)
-        predicted[part] = best[:, 0]
-        confidence[part] = probabilities(rows)[np.arange(kept), best[:, 0]]
-        top5[part] = (best == label[part, None]).any(axis=1)
-        margin[part] = margins(rows)
-        if progress is not None:
-            progress(f"{start + kept} of {count} images", (start + kept) / count)
-    return Predictions(label, predicted, confidence, top5, margin, wall_ns, compute_ns)
+        confidence = probabilities(rows)[np.arange(kept), best[:, 0]]
+        hit = (best == label[:, None]).any(axis=1)
+        self._parts.append((label, best[:, 0], confidence, hit, margins(rows), np.array(places), own))
+
+    def _output(self, answers: Mapping[str, np.ndarray]) -> str:
+        if self._scores is None:
+            shapes = {info.name: answers[info.name].shape for info in self._feed.graph.outputs}
+            self._scores = self._feed.scores(shapes, self._dataset)
+            if not self._scores.output:
+                raise UnsupportedError(self._scores.refused)
+            self._refused = self._scores.refused
+            if self._dataset.labelled and not self._refused:
+                found = self._feed.matched(self._dataset, classes_of(shapes[self._scores.output]))
+                self._numbers, self._refused = found.numbers, found.refused
+        return self._scores.output
+
+    def predictions(self, wall_ns: int, compute_ns: int) -> Predictions:
+        if not self._parts:
+            raise self._dataset.unreadable()
+        label, predicted, confidence, top5, margin, places, own = map(
+            np.concatenate, zip(*self._parts, strict=True)
+        )
+        found = Predictions(
+            label.astype(np.int64),
+            predicted,
+            confidence.astype(np.float32),
+            top5,
+            margin.astype(np.float32),
+            wall_ns,
+            compute_ns,
+            places=places,
+            refused=self._refused,
+            names=self._feed.class_names(self._dataset, self._numbers),
+        )
+        return replace(found, hint=self._hint(found, own))
+
+    def _hint(self, found: Predictions, own: np.ndarray) -> str:
+        """Whether another order of the classes would explain the answers far better, in a sentence."""
+        if not self._dataset.labelled:
+            return ""
+        top1 = float((found.predicted == found.label).mean()) if found.labelled else None
+        hint = labels.explained(own, found.predicted, top1)
+        if hint is None:
+            return ""
+        names = self._dataset.classes
+        order = [names[hint.order[n]] if n in hint.order else "?" for n in range(max(hint.order) + 1)]
+        shown = ", ".join(order[:MOST_NAMED]) + (", …" if len(order) > MOST_NAMED else "")
+        instead = "" if top1 is None else f" instead of {top1:.1%}"
+        return (
+            f"another order of the classes would explain the answers far better: {hint.right:.1%} of "
+            f"{len(own):,} "
+            f"images would be right{instead} if the model's classes were, in its order, {shown}"
+        )
 
 
 def margins(scores: np.ndarray) -> np.ndarray:
@@ -148,6 +218,7 @@ def summary(
     *,
     checked: int = 0,
     output: ErrorStats | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Accuracy:
     """The record of `ours`; agreement where `reference` answered the same images. See records.Accuracy."""
     same = reference is not None and len(reference) == len(ours)
@@ -160,6 +231,9 @@ def summary(
         reference=reference_name if same else "",
         checked=checked,
         output=output,
+        refused=ours.refused,
+        hint=ours.hint,
+        notes=notes,
     )
 
 

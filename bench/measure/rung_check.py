@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from bench.results.records import Job
 from bench.run import chosen_rungs
 from engine.backend import Backend, Options
-from engine.graph import importer, planner
+from engine.graph import importer
 from engine.graph.graph import Graph
+from engine.planning import planner
 from kernels import registry
 from kernels.errors import InputError, KernelError, UnsupportedError
 from kernels.nearest import did_you_mean

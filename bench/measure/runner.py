@@ -205,7 +205,7 @@ class Runner:
         self._go_on()
         self._say(CaseStarted(case=entrant.case, stage="prepare"))
         try:
-            entrant.prepare_others()
+            entrant.prepare_others(in_turn=True)
         except Stopped:
             raise
         except Exception as error:
@@ -229,7 +229,7 @@ class Runner:
 
         with Sampler(devices, uuid) as sampler:
             timings = time_together(
-                {key: entrant.sessions for key, entrant in ready.items()},
+                {key: entrant.timed for key, entrant in ready.items()},
                 rules(job),
                 job.seed,
                 references=_references(ready),

@@ -26,6 +26,7 @@ from typing import Protocol
 import numpy as np
 
 from bench.measure import stopping
+from bench.measure.instances import Succession
 from bench.results.records import StopReason
 from engine.apart.client import rest
 from engine.backend import Session
@@ -100,6 +101,9 @@ class Timeable(Protocol):
     def time_runs(self, count: int, cold: bool = False) -> int: ...
 
 
+Instances = Sequence[Timeable] | Succession[Timeable]
+
+
 def first_run(session: Session) -> int:
     """Nanoseconds on the host's clock of one pass from its start to its end; meant for the very first."""
     started = time.perf_counter_ns()
@@ -126,7 +130,7 @@ def warm_up(
 
 
 def time_together(
-    sessions: Mapping[str, Timeable | Sequence[Timeable]],
+    sessions: Mapping[str, Timeable | Instances],
     rules: Rules | None = None,
     seed: int = 0,
     *,
@@ -141,7 +145,8 @@ def time_together(
 ) -> dict[str, Timing]:
     """Samples of all contenders, interleaved in rounds; inputs are bound, first passes done.
 
-    sessions: one a contender, or its instances (at least one), of which each round takes the next.
+    sessions: one a contender, or its instances (at least one), of which each round takes the next; those of
+    a Succession are timed one after the other.
     references: whom a contender is compared with, by key: both go on while their verdict is unclear and
     neither has spent what it may; a contender with nobody goes on until its own median is known. devices:
     "cpu" or "cuda" by key ("cpu" where absent): whose clock a sample is on. on_turn hears of each turn (key,
@@ -151,8 +156,8 @@ def time_together(
     Raises Stopped between samples once `stopped` says so; an error of a contender's is in its Timing.
     """
     rules = rules or Rules()
-    instances: dict[str, Sequence[Timeable]] = {
-        key: of if isinstance(of, Sequence) else (of,) for key, of in sessions.items()
+    instances: dict[str, Instances] = {
+        key: of if isinstance(of, Sequence | Succession) else (of,) for key, of in sessions.items()
     }
     order = random.Random(seed)
     least = max(rules.rounds, *map(len, instances.values())) if instances else 0
@@ -182,11 +187,13 @@ def time_together(
 
 @dataclass(frozen=True)
 class _Share:
-    """What a turn takes: at least so many samples and so many seconds of them, but no more than `most`."""
+    """What a turn takes: at least so many samples and so many seconds of them, but no more than `most`, and
+    beyond `within` seconds by less than one sample."""
 
     least: int
     most: int
     seconds: float
+    within: float
 
 
 class _Sampler:
@@ -208,13 +215,16 @@ class _Sampler:
         self._sleep = sleep
         self._clock = clock
 
-    def turn(self, key: str, instances: Sequence[Timeable], timing: Timing, turn: int) -> None:
+    def turn(self, key: str, instances: Instances, timing: Timing, turn: int) -> None:
         rules = self._rules
         if self._stopped():
             raise Stopped
-        instance = turn % len(instances)
-        session = instances[instance]
         rest()
+        if isinstance(instances, Succession):
+            instance, session = instances.at(turn, self._least)
+        else:
+            instance = turn % len(instances)
+            session = instances[instance]
         if turn == 0:
             per_run = warm_up(session, rules.warmup_runs, rules.warmup_s, self._clock)
             timing.runs_per_sample = self._train(key, per_run)
@@ -258,22 +268,25 @@ class _Sampler:
         if turn >= self._least:
             seconds, least, turns = max(seconds, GROWTH * timing.spent_s), 1, LATER
         most = max(least, rules.max_samples // (2 * turns))
-        return _Share(least, most, min(seconds, rules.budget_s - timing.spent_s))
+        left = rules.budget_s - timing.spent_s
+        # No round takes what the first ones after it need: on a busy machine samples take many times as long
+        # as the warm-up's, and an instance without a round is of no use.
+        within = min(left, rules.budget_s / self._least) if turn < self._least else left
+        return _Share(least, most, min(seconds, left), within)
 
     def _take(self, session: Timeable, timing: Timing, share: _Share) -> tuple[list[float], float]:
-        """The samples of a turn, and the seconds they took; beyond the budget by less than one sample."""
+        """The samples of a turn, and the seconds they took."""
         rules = self._rules
         runs = timing.runs_per_sample
         room = min(share.most, rules.max_samples - len(timing.samples_ns))
         samples: list[float] = []
         started = self._clock()
-        left = rules.budget_s - timing.spent_s
         with _no_garbage_collection():
             while True:
                 samples.append(round(session.time_runs(runs, cold=rules.cold) / runs, 1))
                 spent = (self._clock() - started) / 1e9
                 enough = len(samples) >= share.least and spent >= share.seconds
-                if enough or len(samples) >= room or spent >= left:
+                if enough or len(samples) >= room or spent >= share.within:
                     break
                 if self._stopped():
                     raise Stopped

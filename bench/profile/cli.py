@@ -43,7 +43,9 @@ def profile(
     dataset: str = typer.Option(
         "", metavar="NAME|folder:DIR|random", help="Data set; default: the model's own."
     ),
-    preprocess: str = typer.Option("", metavar="P", help="raw, unit (0 to 1) or MEAN,STD."),
+    preprocess: str = typer.Option(
+        "", metavar="P", help="unit (0 to 1), raw, imagenet, caffe, MEAN,STD or a .toml file."
+    ),
     threads: int = typer.Option(
         0, metavar="N", show_default=False, help="CPU threads; default: one per core."
     ),
@@ -149,7 +151,7 @@ def _write(
     from bench.profile.event_files import events_in
     from bench.profile.show import saved
     from bench.profile.show import trace as profile_trace
-    from bench.show import draw
+    from bench.show import draw_together
 
     fine = [made for made in measurements if made.disposition == "ok"]
     if trace is not None and fine:
@@ -157,7 +159,7 @@ def _write(
         print(f"trace: {trace} (open it at ui.perfetto.dev)", file=sys.stderr)
     if formats and fine:
         made = profile_charts.charts(folder.header, fine, partial(events_in, folder.path))
-        written = draw.write(made, folder.path / "charts", formats)
+        written = draw_together.write(made, folder.path / "charts", formats)
         written += saved.pictures(folder, formats, folder.path / "charts")
         measuring.tell_charts(folder.path, len(written))
 

@@ -51,7 +51,7 @@ class ProfileJob(Record, frozen=True):
 
 class Operator(Record, frozen=True):
     """A step of the model at this batch size: the nodes that run as one, and what they cost at least
-    (engine.graph.groups; 0 where not known)."""
+    (engine.planning.groups; 0 where not known)."""
 
     nodes: tuple[str, ...]
     op_type: str

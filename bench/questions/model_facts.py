@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.measure.cases import model_spec
-from bench.questions.model_questions import Column, ModelFacts, WhichFacts
+from bench.measure.image_feed import ImageFeed
+from bench.questions import model_takes
+from bench.questions.messages import Column, ModelFacts, WhichFacts
 from bench.results.records import Job
 from bench.words import units
-from engine.graph import choices, importer
+from engine.graph import importer
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
-from engine.graph.planner import plan
+from engine.planning import choices
+from engine.planning.planner import plan
 from models import catalogue, names
 
 
 def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | None = None) -> ModelFacts:
     """Raises KernelscopeError where the model cannot be read, or planned, if a plan is asked for."""
-    spec = model_spec(asked.model, Job(models=(asked.model,), backends=()))
+    job = Job(models=(asked.model,), backends=())
+    spec = model_spec(asked.model, job)
     path = spec.file(progress)
     graph = importer.load(path)
     lines = [("model", spec.name), ("title", spec.title), ("file", str(path)), ("opset", str(graph.opset))]
-    for kind, infos in (("input", graph.inputs), ("output", graph.outputs)):
-        for info in infos:
-            shape = " × ".join(
-                "batch" if i == 0 and not isinstance(d, int) else str(d) for i, d in enumerate(info.shape)
-            )
-            lines.append((kind, f"{info.name}: {info.dtype}, {shape}"))
+    feed = ImageFeed(graph, job, spec.preprocess, spec.classes, spec.dataset)
+    lines += model_takes.lines(feed)
     lines.append(("nodes", str(len(graph.nodes))))
     parameters = sum(int(array.size) for array in graph.initializers.values())
     lines.append(("parameters", f"{parameters:,}"))
-    lines.append(("preprocess", spec.preprocess))
+    lines.append(("preprocess", feed.named_preprocess))
     lines.append(("data set", spec.dataset))
     if asked.model in names.models():
         entry = catalogue.get(asked.model)

@@ -13,17 +13,29 @@ import contextlib
 import os
 import queue
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 import msgspec
 
 from bench.profile.records import ProfileJob
 from bench.questions import confined
+from bench.questions.asked import Answer, Failed, Looking, WhichTakes, reader_command
+from bench.questions.messages import (
+    AnyAnswer,
+    AnyQuestion,
+    Cases,
+    ModelFacts,
+    NodeFound,
+    ProfileCases,
+    WhichCases,
+    WhichFacts,
+    WhichNode,
+    WhichProfile,
+)
 from bench.results.messages import Progress
 from bench.results.records import Case, Job
 from bench.run.client import worker_environment
@@ -37,92 +49,15 @@ TICK_S = 0.05
 _TAIL_NBYTES = 4000
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Base of what is asked, one JSON line."""
+class HarmfulFileError(ModelError):
+    """A file that took its reader more time or memory than it may, or the reader's life. model: as the
+    question names it, "" where none was being read."""
+
+    def __init__(self, text: str, model: str) -> None:
+        super().__init__(text)
+        self.model = model
 
 
-class WhichCases(Question, frozen=True, tag="cases"):
-    """The cases of a comparison (bench.measure.cases.plan)."""
-
-    job: Job
-
-
-class WhichProfile(Question, frozen=True, tag="profile"):
-    """A profile's job, filled in, and its cases (bench.profile.plan.plan)."""
-
-    job: ProfileJob
-
-
-class WhichNode(Question, frozen=True, tag="node"):
-    """A node of a ladder (bench.ladder.plan.node_of)."""
-
-    model: str
-    op: str
-    node: str
-    batch: int
-    device: str
-
-
-class WhichFacts(Question, frozen=True, tag="facts"):
-    """What `models show` shows (bench.questions.model_facts). device: of the plan; "" for no plan."""
-
-    model: str
-    batch: int = 1
-    device: str = ""
-    precision: str = "fp32"
-
-
-AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Base of what is answered, one JSON line."""
-
-
-class Cases(Answer, frozen=True, tag="cases"):
-    cases: tuple[Case, ...]
-
-
-class ProfileCases(Answer, frozen=True, tag="profile"):
-    job: ProfileJob
-    cases: tuple[Case, ...]
-
-
-class NodeFound(Answer, frozen=True, tag="node"):
-    """params: as bench.ladder.records.LadderJob has them; node: the name of the step's first."""
-
-    params: dict[str, Any]
-    node: str
-
-
-class Column(msgspec.Struct, frozen=True):
-    name: str
-    right: bool = False
-
-
-class ModelFacts(Answer, frozen=True, tag="facts"):
-    """lines: what is to be known, and what it is called; then a table, and what stands below it."""
-
-    lines: tuple[tuple[str, str], ...]
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[str, ...], ...]
-    below: str = ""
-
-
-class Failed(Answer, frozen=True, tag="failed"):
-    """kind: the error's class in kernels.errors; text: its sentence."""
-
-    kind: str
-    text: str
-
-
-class Looking(Answer, frozen=True, tag="looking"):
-    """A model's file is begun to be read."""
-
-    model: str
-
-
-AnyAnswer = Cases | ProfileCases | NodeFound | ModelFacts | Failed | Looking | Progress
 _A = TypeVar("_A", bound=Answer)
 ProgressCallback = Callable[[str, float | None], None]
 
@@ -143,7 +78,15 @@ def cases(
         from bench.measure.cases import plan
 
         return plan(job, progress)
-    return ask(WhichCases(job=job), Cases, progress, go_on, min(confined.seconds(), job.timeout_s / 2)).cases
+    limit_s, unread = min(confined.seconds(), job.timeout_s / 2), tuple[str, ...]()
+    while True:
+        try:
+            return ask(WhichCases(job=job, unread=unread), Cases, progress, go_on, limit_s).cases
+        except HarmfulFileError as error:
+            # Among several it keeps its cases, which fail with the reason, and the others run.
+            if len(set(job.models)) == 1 or error.model not in {*job.models} - {*unread}:
+                raise
+            unread = (*unread, error.model)
 
 
 def profile(job: ProfileJob) -> tuple[ProfileJob, tuple[Case, ...]]:
@@ -176,10 +119,6 @@ def facts(asked: WhichFacts, progress: ProgressCallback | None = None) -> ModelF
 
 
 # ------------------------------------------------------------------------------------------------ the process
-
-
-def reader_command() -> list[str]:
-    return [sys.executable, "-m", "bench.questions.model_reader"]
 
 
 def ask(
@@ -226,7 +165,7 @@ class _Asking:
         self._process, self._limit_s = process, limit_s
         self._progress = progress or (lambda text, fraction: None)
         self._go_on = go_on or (lambda: None)
-        self._looking = ""
+        self._looking = self._model = ""
         self._heard: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True, name="model reader").start()
 
@@ -245,19 +184,19 @@ class _Asking:
                 continue
             since = time.monotonic()
             if not line:
-                raise ModelError(self._ended(said))
+                raise HarmfulFileError(self._ended(said), self._model)
             match msgspec.json.decode(line, type=AnyAnswer):
                 case Progress(text=text, fraction=fraction):
                     self._progress(text, fraction)
                 case Looking(model=model):
-                    self._looking = f"model file {model!r}"
+                    self._looking, self._model = f"model file {model!r}", model
                 case Failed(kind="MemoryError"):
-                    raise ModelError(confined.too_large(self._looking))
+                    raise HarmfulFileError(confined.too_large(self._looking), self._model)
                 case Failed(kind=kind, text=text):
                     raise error_of(kind, text)
                 case found if isinstance(found, of):
                     return found
-        raise ModelError(confined.too_long(self._looking, self._limit_s))
+        raise HarmfulFileError(confined.too_long(self._looking, self._limit_s), self._model)
 
     def _listen(self) -> None:
         """Line after line, and an empty one at the end, which a line that is longer than any is too."""
@@ -291,6 +230,8 @@ def _named(question: AnyQuestion) -> str:
     match question:
         case WhichCases(job=job):
             return f"model file {next(name for name in job.models if received([name]))!r}"
+        case WhichTakes(job=job):
+            return f"model file {job.models[0]!r}"
         case WhichProfile(job=wanted):
             return f"model file {wanted.model!r}"
         case _:

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from bench.measure.worker import ParentChannel, read_line
+from bench.measure.parent_channel import ParentChannel, read_line
 from bench.questions import confined
-from bench.questions.model_questions import (
+from bench.questions.messages import (
     Answer,
     AnyQuestion,
     Cases,
@@ -27,6 +27,7 @@ from bench.questions.model_questions import (
     WhichFacts,
     WhichNode,
     WhichProfile,
+    WhichTakes,
 )
 from bench.results.messages import Progress
 from kernels.errors import KernelscopeError
@@ -69,10 +70,10 @@ def answer(
 ) -> Answer:
     """look: called with each model before its file is read. Raises KernelscopeError."""
     match question:
-        case WhichCases(job=job):
+        case WhichCases(job=job, unread=unread):
             from bench.measure import cases
 
-            return Cases(cases=cases.plan(job, progress, look))
+            return Cases(cases=cases.plan(job, progress, look, unread))
         case WhichProfile(job=wanted):
             from bench.profile import plan as profile_plan
 
@@ -80,6 +81,10 @@ def answer(
             return ProfileCases(job=filled, cases=found)
         case WhichNode():
             return node_found(question)
+        case WhichTakes():
+            from bench.questions import model_takes
+
+            return model_takes.takes(question.job)
         case WhichFacts():
             from bench.questions import model_facts
 

@@ -7,6 +7,7 @@ run on any machine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,12 +51,21 @@ class Answers:
         return len(self.predicted)
 
 
-def images_path(folder: Path, dataset: str, case: Case) -> Path:
-    """Where the images of a case lie. Random images and a folder's depend on the model (its input's shape,
-    its classes), so their files bear its name; those of a named data set are shared by all models."""
+def images_path(folder: Path, dataset: str, case: Case, written: bool = True) -> Path:
+    """Where the images of a case lie. Random images and a folder's depend on the model (its input's shape),
+    and so do the names of the classes of a model given by path (its own order), so their files bear its name;
+    those of a named data set are shared by all models of the catalogue. written: before files bore the names
+    of models given by path, theirs were shared too; they are found."""
     kind = dataset.partition(":")[0]
-    stem = f"{kind}-{title(case.model)}" if kind in ("random", "folder") else kind
-    return folder / FOLDER / f"images-{stem}-n{min(case.images, MOST)}.npz"
+    of_model = f"{kind}-{title(case.model)}"
+    end = f"-n{min(case.images, MOST)}.npz"
+    shared = folder / FOLDER / f"images-{kind}{end}"
+    own = folder / FOLDER / f"images-{of_model}{end}"
+    if kind in ("random", "folder"):
+        return own
+    if title(case.model) == case.model or (written and shared.exists() and not own.exists()):
+        return shared
+    return own
 
 
 def answers_path(folder: Path, case: Case) -> Path:
@@ -81,12 +91,39 @@ def thinned(images: np.ndarray) -> np.ndarray:
     height, width = images.shape[1:3]
     if max(height, width) <= SIDE:
         return images
+    small = [small_one(image) for image in images]
+    size = _size(height, width)
+    return np.stack(small) if small else images[:, : size[1], : size[0]]
+
+
+def small_one(image: np.ndarray) -> np.ndarray:
+    """One image (H, W[, 3]), thinned as `thinned` does."""
+    height, width = image.shape[:2]
+    if max(height, width) <= SIDE:
+        return image
     from PIL import Image
 
+    return np.asarray(Image.fromarray(image).resize(_size(height, width), Image.Resampling.BOX))
+
+
+def _size(height: int, width: int) -> tuple[int, int]:
+    """(width, height), thinned."""
     scale = SIDE / max(height, width)
-    size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    small = [np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BOX)) for image in images]
-    return np.stack(small) if small else images[:, : size[1], : size[0]]
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def stacked(images: Sequence[np.ndarray]) -> np.ndarray:
+    """Small images of several sizes and colours as one array, each in the middle of black."""
+    if not images:
+        return np.empty((0, 1, 1), np.uint8)
+    height, width = (max(image.shape[axis] for image in images) for axis in (0, 1))
+    colour = (3,) if any(image.ndim == 3 for image in images) else ()
+    out = np.zeros((len(images), height, width, *colour), np.uint8)
+    for place, image in zip(out, images, strict=True):
+        top, left = (height - image.shape[0]) // 2, (width - image.shape[1]) // 2
+        full = image[:, :, None] if colour and image.ndim == 2 else image
+        place[top : top + image.shape[0], left : left + image.shape[1]] = full
+    return out
 
 
 def load_images(path: Path) -> Images:

@@ -1,5 +1,8 @@
 """How sure a rate is that was counted: the exact one-sided bounds of C. J. Clopper and E. S. Pearson ("The
-use of confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934)."""
+use of confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934); and of
+many the interval of E. B. Wilson ("Probable inference, the law of succession, and statistical inference",
+Journal of the American Statistical Association 22, 1927), which takes no sum.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import math
 from collections.abc import Callable
 
 CONFIDENCE = 0.95
+_TWO_SIDED = 1.959963984540054  # deviations of a normal distribution between which 95 % of it lie
 
 
 def at_least(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
@@ -17,6 +21,17 @@ def at_least(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
 def at_most(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
     """The rate above which `hits` or fewer of `of` would be less likely than 1 − confidence."""
     return 1.0 - at_least(of - hits, of, confidence)
+
+
+def interval(rate: float, of: int) -> tuple[float, float]:
+    """The two-sided interval of a rate that was counted among `of`, at 95 %."""
+    if of < 1:
+        return 0.0, 1.0
+    square = _TWO_SIDED**2 / of
+    middle = (rate + square / 2) / (1 + square)
+    half = _TWO_SIDED * math.sqrt(rate * (1 - rate) / of + square / (4 * of)) / (1 + square)
+    # All or none are ends in closed form, which rounding misses.
+    return (middle - half if rate > 0 else 0.0), (middle + half if rate < 1 else 1.0)
 
 
 def _tail(hits: int, of: int, rate: float) -> float:

@@ -72,7 +72,10 @@ class Job(Record, frozen=True):
 
     models: catalogue names or paths of `.onnx` files. images: how many images of the data set, one case
     each; () = the model's default. dataset: None = the model's own, else a data set's name, "folder:DIR" or
-    "random". preprocess: None = the catalogue's ("unit" for a path), else "raw", "unit" or "MEAN,STD".
+    "random". preprocess: None = the model's own ("unit" where its file says none), else what
+    models.preparation understands. labels: a file of the classes of models given by path, a line each in the
+    model's order, or "alphabetical"; scores: the output that holds the class scores; None = as the model's
+    file says or its shape. inputs: what further inputs are given, a number or a .npy file, by name.
     threads: None = one a physical core. l2: "warm" or "cold". budget_s: the most seconds of samples a case;
     timeout_s: seconds after which a case is given up. layers: also measure every operator (time and error).
     rungs: node name → rung name. own_batches, own_images: model (as in models, or its file's stem) → what it
@@ -104,6 +107,9 @@ class Job(Record, frozen=True):
     tune: Literal["cuda", "all", "none"] = "cuda"
     tune_reference: bool = False
     instances: int = 1
+    labels: str | None = None
+    scores: str | None = None
+    inputs: dict[str, str] = {}
 
     def batches_of(self, model: str) -> tuple[int, ...]:
         """The batch sizes that a model is run at."""
@@ -203,6 +209,9 @@ class Accuracy(Record, frozen=True):
     reference: str = ""
     checked: int = 0
     output: ErrorStats | None = None
+    refused: str = ""
+    hint: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Telemetry(Record, frozen=True):
@@ -299,8 +308,8 @@ class Environment(Record, frozen=True):
 
 
 class ModelInfo(Record, frozen=True):
-    """A model of the run: its name as in the cases, title, data set, SHA-256, parameters and FLOPs an
-    image."""
+    """A model of the run: its name as in the cases, title, data set, SHA-256, parameters and FLOPs an image.
+    labels: where the order of its classes is from; image: what is done to an image, in words."""
 
     name: str
     title: str = ""
@@ -310,6 +319,8 @@ class ModelInfo(Record, frozen=True):
     sha256: str = ""
     parameters: int = 0
     flops_per_image: int = 0
+    labels: str = ""
+    image: str = ""
 
     def __post_init__(self) -> None:
         check_name("data set", self.dataset.partition(":")[0])

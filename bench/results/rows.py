@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.results import doubt, stats
+from bench.results import doubt, rates, stats
 from bench.results.records import Case, Measurement, Run, stem
 from bench.words import palette
 
@@ -92,6 +92,12 @@ class Row:
         knows."""
         memory = self.measurement.memory
         return memory.get("peak", sum(memory.values())) if memory else None
+
+    def accuracy_interval(self, name: str) -> tuple[float, float] | None:
+        """Of "top1" or "top5", where that is known."""
+        found = self.measurement.accuracy
+        rate = getattr(found, name, None)
+        return None if found is None or rate is None else rates.interval(rate, found.images)
 
     @property
     def contender(self) -> str:

@@ -101,7 +101,7 @@ class RunProgress:
         if self._bar is not None:
             a_case = (time.monotonic() - self._started) / (self._done - self._before)
             seconds = a_case * (self._total - self._done)
-            self._bar.update(self._task, completed=self._done, left=f"{_clock(seconds)} left")
+            self._bar.update(self._task, completed=self._done, left=f"{units.clock(seconds)} left")
         came_of_it = self._kind.outcome(measurement.disposition)
         text = f"[{self._done}/{self._total}] {case_words(measurement.case)}: {came_of_it}"
         text += f" ({measurement.reason})" if measurement.reason else self._kind.remark(measurement)
@@ -111,11 +111,6 @@ class RunProgress:
     def _show(self, text: str) -> None:
         if self._bar is not None:
             self._bar.update(self._task, description=text)
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}"
 
 
 def callback(quiet: Sequence[str] = ()) -> Any:

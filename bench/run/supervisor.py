@@ -113,11 +113,6 @@ class Supervisor:
         """The cases not settled yet, in order."""
         return tuple(self._pending.values())
 
-    @property
-    def in_flight(self) -> Any:
-        """The case the worker is at."""
-        return self._watch.case if self._watch else None
-
     def start(self, now: float) -> list[Action]:
         """Launch the first worker."""
         self._watch = _Watch(since=now)

@@ -10,16 +10,13 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bench.charts.definitions import Chart
 from bench.charts.doubts import LEGEND, has_rings
-from bench.results.store import write_atomically
 from bench.show.draw_panels import RING, TICK_SIZE, bars, dash, dashes, lines, weight
 from bench.words import palette
-from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,28 +61,6 @@ METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
 }
 _FINDING = {"png": "Description", "svg": "Description", "pdf": "Subject"}  # what each format calls it
-
-
-def write(
-    charts: Iterable[Chart], directory: Path, formats: Sequence[str] = FORMATS, scale: float = 1.0
-) -> list[Path]:
-    """Draw every chart into `directory` (made if need be), one file a format, whole or not at all.
-
-    scale: of PNG, in pixels, over DPI. Raises InputError on a format that is not in FORMATS and
-    where the folder cannot be written.
-    """
-    for name in formats:
-        if name not in FORMATS:
-            raise InputError(f"{name!r} is not a chart format; there are {', '.join(FORMATS)}")
-    from bench.show.draw_together import rendered
-
-    paths = []
-    for chart, drawn in rendered(list(charts), formats, scale):
-        for name, data in drawn.items():
-            path = Path(directory) / f"{chart.name}.{name}"
-            write_atomically(path, data)
-            paths.append(path)
-    return paths
 
 
 def render(chart: Chart, formats: Sequence[str] = FORMATS, scale: float = 1.0) -> dict[str, bytes]:

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from bench.charts.definitions import Chart
+from bench.results.store import write_atomically
 from bench.show import draw, draw_pool
+from kernels.errors import InputError
 
 FEW = 6  # charts, of one model and one more, that are drawn here about as soon as processes have started
+
+
+def write(
+    charts: Iterable[Chart], directory: Path, formats: Sequence[str] = draw.FORMATS, scale: float = 1.0
+) -> list[Path]:
+    """Draw every chart into `directory` (made if need be), one file a format, whole or not at all.
+
+    scale: of PNG, in pixels, over draw.DPI. Raises InputError on a format that is not in draw.FORMATS and
+    where the folder cannot be written.
+    """
+    for name in formats:
+        if name not in draw.FORMATS:
+            raise InputError(f"{name!r} is not a chart format; there are {', '.join(draw.FORMATS)}")
+    paths = []
+    for chart, drawn in rendered(list(charts), formats, scale):
+        for name, data in drawn.items():
+            path = Path(directory) / f"{chart.name}.{name}"
+            write_atomically(path, data)
+            paths.append(path)
+    return paths
 
 
 def rendered(

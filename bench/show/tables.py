@@ -1,5 +1,5 @@
 """The columns of a comparison and of its layers, each defined once: CSV and JSON have them all, the others a
-choice (bench.show.terminal_tables, bench.show.report, gui.widgets.tables)."""
+choice (bench.show.terminal_tables, bench.comparison.report, gui.widgets.tables)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,23 @@ def _error(field: str) -> Callable[[Row], Any]:
     return lambda row: getattr(accuracy_of(row).output, field, None)
 
 
+def _end(name: str, place: int) -> Column[Row]:
+    """An end of the 95 % interval of top-1 or top-5."""
+
+    def end(row: Row) -> float | None:
+        found = row.accuracy_interval(name)
+        return None if found is None else found[place]
+
+    return Column(f"{name}_{('low', 'high')[place]}", end, units.percent)
+
+
 def _own(row: Row) -> tuple[str, ...]:
     return row.own_doubts
+
+
+def _order(row: Row) -> tuple[str, ...]:
+    """What speaks against an accuracy."""
+    return tuple(filter(None, [accuracy_of(row).hint]))
 
 
 def _ratio(row: Row) -> tuple[str, ...]:
@@ -70,8 +85,8 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("speedup_low", lambda r: r.speedup_low, units.times),
     Column("speedup_high", lambda r: r.speedup_high, units.times),
     _word("verdict", lambda r: r.verdict or None, str.lower, _ratio),
-    Column("top1", lambda r: accuracy_of(r).top1, units.percent, title="top-1"),
-    Column("top5", lambda r: accuracy_of(r).top5, units.percent, title="top-5"),
+    Column("top1", lambda r: accuracy_of(r).top1, units.percent, _order, "top-1"),
+    Column("top5", lambda r: accuracy_of(r).top5, units.percent, _order, "top-5"),
     Column("agreement", lambda r: accuracy_of(r).agreement, units.percent),
     Column("rel_l2_error", _error("rel_l2"), units.exponent),
     Column("error_bound", _error("bound"), units.exponent),
@@ -84,6 +99,8 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("samples", lambda r: len(r.measurement.samples_ns) or None),
     _word("stopped_by", lambda r: r.measurement.validity.stop_reason or None),
     _word("reason", lambda r: r.measurement.reason or None),
+    *(_end(name, place) for name in ("top1", "top5") for place in (0, 1)),
+    _word("no_accuracy", lambda r: accuracy_of(r).refused or None),
 )
 # A backend with its precision: who is compared, where people read it.
 CONTENDER: Column[Row] = _word("contender", title="backend")

@@ -62,7 +62,7 @@ def terminal(rows: Sequence[Row]) -> RenderableType:
     for found in by_model(rows).values():
         made.append(Text(_heading(found), style="bold"))
         made.append(Grid(Table(_TERMINAL, found), least=_LEAST, spared=_SPARED))
-    told = [*remarks(rows), *([doubt.MEANING] if any(row.doubts for row in rows) else [])]
+    told = [*accuracies(rows), *remarks(rows), *([doubt.MEANING] if any(row.doubts for row in rows) else [])]
     return Group(*made, *(Text(line, style="dim") for line in told))
 
 
@@ -85,6 +85,7 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         m = row.measurement
         texts = [f"{words(m)}: {m.reason}" if m.reason else words(m)] if m.disposition != "ok" else []
         told = row.own_doubts if row.against is None or row.against.case in shown else row.doubts
+        texts += about_accuracy(m)
         for text in (*texts, *(f"! {warning}" for warning in told)):
             alike = doubt.alike(text) if text.startswith("!") else text
             grouped.setdefault((row.title, alike), []).append((text, row))
@@ -98,6 +99,36 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         text = doubt.worst(text for text, _ in found)
         lines.append(f"{model}, {cases}: {text}")
     return lines
+
+
+def about_accuracy(measurement: Measurement) -> list[str]:
+    """What stands beside an accuracy, or in its place: why there is none, another order of the classes, what
+    was met among the images."""
+    found = measurement.accuracy
+    if found is None:
+        return []
+    refused = [f"no accuracy: {found.refused}"] if found.refused else []
+    return [*refused, *([found.hint] if found.hint else []), *found.notes]
+
+
+def accuracies(rows: Sequence[Row]) -> list[str]:
+    """Top-1 and top-5 of each model with their intervals; of contenders that agree, once."""
+    grouped: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        words = [
+            f"{title_} {units.percent(rate)} ({units.percent(ends[0])} to {units.percent(ends[1])})"
+            for name, title_ in (("top1", "top-1"), ("top5", "top-5"))
+            if (ends := row.accuracy_interval(name))
+            and (rate := getattr(row.measurement.accuracy, name)) is not None
+        ]
+        if words and row.measurement.accuracy is not None:
+            text = f"{', '.join(words)} on {row.measurement.accuracy.images:,} images"
+            grouped.setdefault((row.title, text), {})[row.contender] = None
+    alone = {model: sum(name == model for name, _ in grouped) == 1 for model, _ in grouped}
+    return [
+        f"{model}{'' if alone[model] else ', ' + ', '.join(who)}: {text} (95 % interval)"
+        for (model, text), who in grouped.items()
+    ]
 
 
 _LAYERS = pick(

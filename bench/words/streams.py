@@ -3,15 +3,19 @@ the characters; and Ctrl-C at a moment when nobody waits for it. None of it ends
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import signal
 import sys
-from types import TracebackType
+import threading
+from types import FrameType, TracebackType
 
 from kernels.errors import system_words
 
 CANCELLED = 130
+# Whose frames say that a module is being loaded; after how long a Ctrl-C meanwhile is heard again.
+_IMPORTING, _AGAIN_S = "<frozen importlib._bootstrap>", 0.02
 # What writing to a stream comes to; of a file it would have the file's name, or whoever writes it tells.
 _OF_STREAMS = (errno.EPIPE, errno.ENOSPC, errno.EBADF, errno.EIO, errno.EDQUOT, errno.EFBIG)
 
@@ -57,7 +61,8 @@ def last_words(status: int) -> int:
 
 
 def quiet_interrupts() -> None:
-    """Ctrl-C where nobody waits for it ends the process in a word."""
+    """Ctrl-C where nobody waits for it ends the process in a word; while a module is loaded, it waits until
+    that is done: in the midst of its start a native library may answer an exception by a crash."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
@@ -66,6 +71,27 @@ def quiet_interrupts() -> None:
         sys.__excepthook__(kind, error, trace)
 
     sys.excepthook = hook
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a shell has it of what runs behind it
+        signal.signal(signal.SIGINT, _interrupted)
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    at = frame
+    while at is not None:
+        if at.f_code.co_filename == _IMPORTING:
+            later = threading.Timer(_AGAIN_S, _again)
+            later.daemon = True
+            later.start()
+            return
+        at = at.f_back
+    raise KeyboardInterrupt
+
+
+def _again() -> None:
+    if hasattr(signal, "pthread_kill"):  # which ends a wait, too
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 def _nowhere() -> None:

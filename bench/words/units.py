@@ -44,6 +44,13 @@ def duration(time_ns: float, significant: int = 3) -> str:
     return si(time_ns * 1e-9, "s", significant)
 
 
+def clock(seconds: float) -> str:
+    """Seconds as "1:05", or "2:03:04" from an hour on."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
 def nbytes(size: float) -> str:
     """Bytes as "1.2 MiB"."""
     for unit in ("B", "KiB", "MiB", "GiB"):

@@ -140,7 +140,7 @@ class Server:
         return getattr(self._sessions[number].session, name)(*arguments)
 
     def do_cold(self, number: int) -> None:
-        from engine.cpu import host
+        from engine.machine import host
 
         host.overwrite_caches()
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from engine.apart import slots
 from engine.apart.memory import Spec
-from engine.apart.slots import Copies, copied
+from engine.apart.slots import Copies
 
 
 class Empty:
@@ -25,11 +26,7 @@ class Empty:
 
     def each(self, copies: Sequence[Copies]) -> None:
         with np.errstate(all="ignore"):
-            for inputs, outputs in copies:
-                for to, of in inputs:
-                    copied(to, of)
-                for to, of in outputs:
-                    copied(to, of)
+            slots.each((), copies)
 
     def close(self) -> None:
         """Nothing is held."""

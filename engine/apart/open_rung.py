@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from engine.apart.slots import Copies, copied
+from engine.apart import slots
+from engine.apart.slots import Copies
 from engine.cpu.steps import Blas, divided, in_order
 from engine.graph.plan import Step
 from engine.rung_session import Layout
@@ -88,15 +89,8 @@ class RungHere:
 
     def each(self, copies: Sequence[Copies]) -> None:
         """One pass over each of these inputs, its answer copied to where it belongs."""
-        calls = self._calls
         with self._in_words("run"), np.errstate(all="ignore"):
-            for inputs, outputs in copies:
-                for to, of in inputs:
-                    copied(to, of)
-                for call in calls:
-                    call()
-                for to, of in outputs:
-                    copied(to, of)
+            slots.each(self._calls, copies)
 
     def close(self) -> None:
         self._calls = ()

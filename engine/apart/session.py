@@ -13,7 +13,7 @@ from engine.apart.memory import Spec
 from engine.apart.messages import Opened, OutputReply, Shapes
 from engine.apart.slots import Slots
 from engine.apart.trains import ApartTrains
-from engine.ort.sessions import check_inputs
+from engine.backend import check_inputs
 from kernels.errors import CrashedError, KernelError
 
 

@@ -9,7 +9,7 @@ passes gave, drawn among all since it was last asked: which will be looked at is
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,7 +19,17 @@ from engine.stirring import POISON, POISONED, Stirring
 Copies = tuple[Sequence[tuple[np.ndarray, np.ndarray]], Sequence[tuple[np.ndarray, np.ndarray]]]
 """What a pass is given and what it leaves, as (to, from)."""
 
-copied = np.copyto
+
+def each(calls: Sequence[Callable[[], object]], copies: Sequence[Copies]) -> None:
+    """A pass of these calls over each of these inputs, its answer copied to where it belongs."""
+    for inputs, outputs in copies:
+        for to, of in inputs:
+            np.copyto(to, of)
+        for call in calls:
+            call()
+        for to, of in outputs:
+            np.copyto(to, of)
+
 
 MOST = 64
 MOST_NBYTES = 32 << 20

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from engine.apart.client import Child
 from engine.apart.memory import Spec
 from engine.apart.slots import Slots
-from engine.cpu import host
+from engine.machine import host
 
 
 def held(

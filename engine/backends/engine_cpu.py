@@ -10,13 +10,12 @@ import numpy as np
 
 from engine.apart.memory import Spec
 from engine.apart.session import ApartSession
-from engine.backend import OpTime, Options
-from engine.cpu import host
+from engine.backend import OpTime, Options, check_inputs
 from engine.cpu.session import CpuSession, refuse_too_large
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
-from engine.graph.planner import plan
-from engine.ort import sessions as ort
+from engine.machine import host
+from engine.planning.planner import plan
 from kernels import registry
 from kernels.errors import InputError, UnsupportedError
 from kernels.registry import Rung
@@ -115,7 +114,7 @@ class EngineCpuHere(CpuSession):
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
         given = self.given
-        ort.check_inputs(inputs, {name: (view.shape, view.dtype) for name, view in given.items()})
+        check_inputs(inputs, {name: (view.shape, view.dtype) for name, view in given.items()})
         for name, view in given.items():
             np.copyto(view, inputs[name], casting="same_kind")
 

@@ -11,10 +11,10 @@ import importlib.util
 import sys
 
 from engine.backend import Options
-from engine.cuda import driver as cuda_driver
 from engine.cuda.session import EngineCudaSession
-from engine.graph import planner
 from engine.graph.graph import Graph
+from engine.machine import driver as cuda_driver
+from engine.planning import planner
 from kernels import nvrtc, registry
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 

@@ -14,13 +14,13 @@ import numpy as np
 import psutil
 
 from engine.apart.session import ApartSession
-from engine.apart.slots import Copies, copied
-from engine.backend import OpTime, Options
-from engine.cpu import host
+from engine.apart.slots import Copies
+from engine.backend import OpTime, Options, check_inputs
+from engine.configuration import Configuration
 from engine.graph.graph import Graph
+from engine.machine import host
 from engine.ort import profile as ort_profile
 from engine.ort import sessions as ort
-from engine.ort.configuration import Configuration
 from engine.ort.fused_conv import fused
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError
 
@@ -106,7 +106,7 @@ class OrtCpuSession:
         return binding
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        ort.check_inputs(inputs, self._expected)
+        check_inputs(inputs, self._expected)
         for name, array in inputs.items():
             np.copyto(self._inputs[name], array, casting="same_kind")
 
@@ -150,10 +150,10 @@ class OrtCpuSession:
         with ort.translated(self._what):
             for inputs, outputs in copies:
                 for to, of in inputs:
-                    copied(to, of)
+                    np.copyto(to, of)
                 run(binding)
                 for to, of in outputs:
-                    copied(to, of)
+                    np.copyto(to, of)
 
     def time_runs(self, count: int, cold: bool = False) -> int:
         if cold:

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.backend import OpTime, Options, Witness
-from engine.cpu import host
-from engine.cuda import driver as cuda_driver
+from engine.backend import OpTime, Options, Witness, check_inputs
+from engine.configuration import Configuration
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda.stirring import CudaTensor
 from engine.graph.graph import Graph
+from engine.machine import driver as cuda_driver
+from engine.machine import host
 from engine.ort import sessions as ort
-from engine.ort.configuration import Configuration
 from engine.ort.fused_conv import fused
 from engine.ort.precision import to_fp16
 from engine.ort.trains import OrtTrains
@@ -241,7 +241,7 @@ class OrtCudaSession:
     # --------------------------------------------------------------------------------------------- running
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
-        ort.check_inputs(inputs, self._expected)
+        check_inputs(inputs, self._expected)
         self._trains.forget()
         self._bound = {
             name: np.ascontiguousarray(array, self._inputs[name].dtype) for name, array in inputs.items()

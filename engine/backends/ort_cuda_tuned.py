@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from engine.backend import Backend, Options, Session
 from engine.backends.ort_cuda import BACKEND as ORT_CUDA
+from engine.configuration import Configuration
 from engine.graph.graph import Graph
 from engine.ort import sessions as ort
 from engine.ort import tuning as ort_tuning
-from engine.ort.configuration import Configuration
 from engine.ort.tuning import Sweep
 from kernels.errors import UnsupportedError
 

@@ -16,7 +16,7 @@ from engine.apart.held import Held
 from engine.apart.memory import Block, Spec
 from engine.apart.messages import Opened
 from engine.apart.trains import ApartTrains
-from engine.cpu import host
+from engine.machine import host
 from engine.rung_rows import Given, blocks, changed, raw
 from engine.rung_session import BLOCK_NBYTES, GUARD, LOOKED_AT, Picked, Stray, layout
 from kernels.errors import KernelError

@@ -15,10 +15,11 @@ from contextlib import contextmanager
 import numpy as np
 import psutil
 
-from engine.apart.slots import Copies, copied
-from engine.cpu import host
+from engine.apart import slots
+from engine.apart.slots import Copies
 from engine.cpu.steps import Blas, CpuStep, aligned, divided, in_order
 from engine.graph.plan import Plan, Step
+from engine.machine import host
 from kernels.cpu import Bound, CpuKernel, line_in, load
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
 from kernels.registry import Rung
@@ -100,15 +101,8 @@ class CpuSession:
 
     def each(self, copies: Sequence[Copies]) -> None:
         """One pass over each of these inputs, its answer copied to where it belongs."""
-        calls = self._calls
         with self._in_words("running"), np.errstate(all="ignore"):
-            for inputs, outputs in copies:
-                for to, of in inputs:
-                    copied(to, of)
-                for call in calls:
-                    call()
-                for to, of in outputs:
-                    copied(to, of)
+            slots.each(self._calls, copies)
 
     def step_times(self, seconds: float) -> tuple[float, ...]:
         """Nanoseconds of each step: medians over whole passes, so that each finds the caches as it does in a

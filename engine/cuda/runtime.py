@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.cpu import host
+from engine.machine import host
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError
 
 TO_DEVICE, TO_HOST = 1, 2  # cudaMemcpyKind

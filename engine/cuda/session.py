@@ -26,10 +26,10 @@ from engine.cuda.stirring import CudaTensor
 from engine.cuda.stream import Stream
 from engine.cuda.trains import CudaTrains
 from engine.cuda.weights import Constant, laid_out
-from engine.graph import planner
 from engine.graph.graph import Graph
 from engine.graph.memory import ALIGNMENT
 from engine.graph.plan import Plan, Step
+from engine.planning import planner
 from engine.stirring import Stirring
 from kernels import nvrtc
 from kernels.errors import InputError

@@ -184,6 +184,30 @@ class CudaStirring:
         return places, ring[number % RING if number else RING][first]
 
 
+class Stirs:
+    """Whatever has passes stirred, from the first timed one on, and kept to be looked at."""
+
+    _stirring: CudaStirring | None
+    _staging: Staging
+
+    def forget(self) -> None:
+        """Other inputs are bound."""
+        if self._stirring is not None:
+            self._stirring.forget()
+
+    @property
+    def stirring(self) -> Stirring | None:
+        return self._stirring.stirring if self._stirring is not None else None
+
+    @property
+    def stirring_ns(self) -> float:
+        """What the device takes for stirring one pass, which is taken off; 0 before the first was timed."""
+        return (self._stirring.cost_ns or 0.0) if self._stirring is not None else 0.0
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        return self._stirring.witnesses(self._staging) if self._stirring is not None else ()
+
+
 @lru_cache(maxsize=1)
 def source() -> registry.Rung:
     """The kernel, for the compiler."""

@@ -15,11 +15,10 @@ import numpy as np
 
 from engine.cuda.renewing import CudaRenewing
 from engine.cuda.runtime import Staging
-from engine.cuda.stirring import LEAST, ROUNDS, TRAIN, CudaStirring, CudaTensor, refusal
+from engine.cuda.stirring import LEAST, ROUNDS, TRAIN, CudaStirring, CudaTensor, Stirs, refusal
 from engine.cuda.stream import Stream, Work
 from engine.rung_rows import Given
-from engine.stirring import Stirring
-from engine.witness import SAME, Witness
+from engine.witness import SAME
 
 RENEWING = "renewing"  # every value of the inputs, a launch after the other
 PAIR = 2
@@ -33,7 +32,7 @@ def _behind(alike: int) -> str:
 Bound = Callable[[], Mapping[str, Given]]
 
 
-class CudaTrains:
+class CudaTrains(Stirs):
     """Of passes that `launch` puts on the current stream. bound: the inputs, as they lie on the device."""
 
     def __init__(
@@ -114,23 +113,6 @@ class CudaTrains:
             renewing.cost_ns = min(trains) / TRAIN
             renewing.number += TRAIN * ROUNDS
         return renewing
-
-    def forget(self) -> None:
-        """Other inputs are bound."""
-        if self._stirring is not None:
-            self._stirring.forget()
-
-    @property
-    def stirring(self) -> Stirring | None:
-        return self._stirring.stirring if self._stirring is not None else None
-
-    @property
-    def stirring_ns(self) -> float:
-        """What is taken off a pass; 0 before the first was timed."""
-        return (self._stirring.cost_ns or 0.0) if self._stirring is not None else 0.0
-
-    def witnesses(self) -> tuple[Witness, ...]:
-        return self._stirring.witnesses(self._staging) if self._stirring is not None else ()
 
     def _ready(self) -> CudaStirring:
         if self._stirring is None:

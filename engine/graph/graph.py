@@ -45,7 +45,7 @@ class Graph:
     only declares large initializers (engine.graph.initializers): their values are in `initializers` alone,
     and `whole_proto` puts both together. `sha256` is of the file's or the serialized model's bytes.
     `devices`: those that its answers and times are looked at on, which says what of it is one group
-    (engine.graph.groups).
+    (engine.planning.groups).
     """
 
     name: str

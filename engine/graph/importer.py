@@ -1,8 +1,4 @@
-"""ONNX file → Graph, checked: what comes out of here is a valid model of an opset we know.
-
-The weights of a model can be hundreds of megabytes, so the checker and ONNX's shape inference are given a
-skeleton of the model in which large initializers are inputs of the same type.
-"""
+"""ONNX file → Graph, checked: what comes out of here is a valid model of an opset we know."""
 
 from __future__ import annotations
 
@@ -19,12 +15,13 @@ from onnx import numpy_helper
 
 from engine.graph import initializers as weights
 from engine.graph.graph import Graph, Node, Shape, TensorInfo
-from engine.graph.inference import infer_shapes
-from engine.graph.initializers import SMALL
+from engine.graph.normal_form import normalise
 from engine.graph.proto_checks import check_names, check_size
+from engine.graph.skeleton import checked
 from kernels.errors import ModelError, UnsupportedError, one_line
 
-OPSETS = range(7, 24)
+OPSETS = range(7, 29)
+_ORT_FORMAT = b"ORTM"  # from the fifth byte on, what ONNX Runtime's own format says of itself
 
 
 def load(path: str | Path) -> Graph:
@@ -45,6 +42,11 @@ def load(path: str | Path) -> Graph:
         raise ModelError(f"model file {str(path)!r} cannot be read: {reason}") from None
     if not data:
         raise ModelError(f"model file {str(path)!r} is empty")
+    if path.suffix.lower() == ".ort" or data[4:8] == _ORT_FORMAT:
+        raise ModelError(
+            f"model file {str(path)!r} is in ONNX Runtime's own format (.ort); name the .onnx file that it "
+            "was made from"
+        )
     digest = hashlib.sha256(data)
     proto = onnx.ModelProto()
     try:
@@ -109,8 +111,9 @@ def from_proto(
         for tensor in proto.graph.initializer
     }
     proto = weights.light(proto, initializers)
+    normalise(proto, where)
     _fill_names(proto)
-    types = _check(proto, opset, where)
+    types = checked(proto, opset, where)
     nodes = []
     for made in proto.graph.node:
         attributes = {a.name: _attribute(a, made.name, where) for a in made.attribute}
@@ -253,66 +256,3 @@ def tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
         for d in tensor.shape.dim
     )
     return TensorInfo(value.name, dtype, shape)
-
-
-def skeleton(proto: onnx.ModelProto, small: int = SMALL) -> onnx.ModelProto:
-    """A copy of the model without the values of initializers above `small` elements: those become inputs.
-
-    Declared shapes of inner tensors are left out, so that inference says what the nodes make.
-    """
-    light = onnx.ModelProto(ir_version=proto.ir_version)
-    light.opset_import.extend(proto.opset_import)
-    light.functions.extend(proto.functions)
-    light.graph.name = proto.graph.name or "graph"
-    light.graph.node.extend(proto.graph.node)
-    light.graph.input.extend(proto.graph.input)
-    light.graph.output.extend(proto.graph.output)
-    declared = {value.name for value in proto.graph.input}
-    for tensor in proto.graph.initializer:
-        if int(np.prod(tensor.dims, dtype=np.int64)) <= small:
-            light.graph.initializer.append(tensor)
-        elif tensor.name not in declared:
-            light.graph.input.append(
-                onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
-            )
-    return light
-
-
-def inferred(proto: onnx.ModelProto, name: str) -> onnx.GraphProto:
-    """The graph of the model's skeleton with the types and shapes that ONNX can tell.
-
-    Raises UnsupportedError where its inference gives up altogether."""
-    try:
-        return infer_shapes(skeleton(proto)).graph
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise UnsupportedError(f"ONNX cannot tell the shapes in model {name!r}: {one_line(error)}") from None
-
-
-def _check(proto: onnx.ModelProto, opset: int, where: str) -> dict[str, onnx.ValueInfoProto]:
-    """Run ONNX's checker and shape inference; inferred infos by tensor name. Raises ModelError."""
-    for node in proto.graph.node:
-        if node.domain in ("", "ai.onnx") and not onnx.defs.has(node.op_type, opset):
-            raise ModelError(
-                f"{where}, node {node.name!r}: opset {opset} of ONNX has no operator {node.op_type!r}"
-            )
-    light = skeleton(proto)
-    try:
-        onnx.checker.check_model(light)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise ModelError(f"{where} is not a valid ONNX model: {one_line(error)}") from None
-    for output in light.graph.output:
-        # A declared shape that differs from the inferred one is no fault of the nodes.
-        if output.type.HasField("tensor_type"):
-            output.type.tensor_type.ClearField("shape")
-    standard = all(node.domain in ("", "ai.onnx") for node in proto.graph.node)
-    try:
-        told = infer_shapes(light, check_type=True, strict_mode=standard)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise ModelError(f"{where} has shapes that do not fit together: {one_line(error)}") from None
-    return {value.name: value for value in (*told.graph.value_info, *told.graph.output)}

@@ -30,7 +30,7 @@ class TensorSpec:
 @dataclass(frozen=True)
 class Step:
     """One kernel launch: `params` says what, `rung` by which file of the ladder, `chosen` what chose it (see
-    engine.graph.planner.Chosen).
+    engine.planning.planner.Chosen).
 
     `nodes` are the ONNX nodes it covers, in order (Conv + BatchNormalization + Relu is one step); `inputs`
     are tensor names in the order of the params' docstring, weights included; `output` is the last node's

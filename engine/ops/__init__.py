@@ -21,6 +21,7 @@ from engine.graph.graph import Node
 from engine.graph.plan import MOST_ELEMENTS
 from engine.ops._base import Kernel, Lowered, Refused, Scope, View
 from kernels.errors import KernelscopeError, UnsupportedError, one_line
+from kernels.ops import ITEMSIZE
 
 __all__ = ["Kernel", "Lowered", "Refused", "Scope", "View", "lower", "operators", "supported"]
 
@@ -63,6 +64,10 @@ def lower(node: Node, scope: Scope) -> Lowered:
         lowered = operators()[node.op_type](node, scope)
         for name, spec in lowered.specs.items():
             _check_elements(name, spec.shape)
+        for item in lowered.items:
+            if isinstance(item, Kernel) and item.params.dtype not in ITEMSIZE:
+                known = ", ".join(ITEMSIZE)
+                raise Refused(f"it computes in {item.params.dtype}, and the element types are {known}")
     except Refused as error:
         raise UnsupportedError(f"{where}: {error}") from None
     except KernelscopeError:

@@ -1,4 +1,4 @@
-"""Cast: another element type; to its own type it is a view."""
+"""Cast and CastLike: another element type; to its own type it is a view."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from engine.ops._base import Lowered, Refused, Scope, kernel, view
 from kernels.ops import ITEMSIZE
 from kernels.ops.cast import Cast
 
-OP_TYPES = ("Cast",)
+OP_TYPES = ("Cast", "CastLike")
 
 
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y of the same shape."""
     x = node.inputs[0]
     shape, dtype = scope.shape(x), scope.spec(x).dtype
-    to = onnx.helper.tensor_dtype_to_np_dtype(int(node.attributes["to"])).name
+    if node.op_type == "CastLike":
+        to = scope.spec(node.inputs[1]).dtype
+    else:
+        to = onnx.helper.tensor_dtype_to_np_dtype(int(node.attributes["to"])).name
     if to == dtype:
         return view(node, scope, shape)
     if to not in ITEMSIZE or dtype not in ITEMSIZE:

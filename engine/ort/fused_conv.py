@@ -14,7 +14,7 @@ from dataclasses import replace
 import onnx
 
 from engine.graph.graph import Graph
-from engine.graph.importer import inferred
+from engine.graph.skeleton import inferred
 
 DOMAIN = "com.microsoft"
 ACTIVATION = "Relu"  # the only one that the CUDA provider takes

@@ -14,9 +14,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.graph.graph import Graph
-from engine.graph.importer import from_proto, inferred
+from engine.graph.importer import from_proto
 from engine.graph.initializers import initializer
-from engine.graph.submodel import IR_VERSION
+from engine.graph.skeleton import inferred
+from engine.planning.submodel import IR_VERSION
 from kernels.errors import UnsupportedError
 from kernels.packing import half
 

@@ -17,6 +17,7 @@ import onnx
 
 from engine.graph import initializers
 from engine.graph.graph import Graph
+from engine.ort.earlier import declared_earlier
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError, UnsupportedError
 
 SILENT = 4  # only what aborts the process: everything else reaches us as an exception
@@ -29,6 +30,7 @@ _OUT_OF_MEMORY = (
     "cudaerrormemoryallocation",
     "available memory of",
 )
+_NO_SUCH_OPERATOR = "is not a registered function/op"  # told as a mere failure
 _ELEMENT_TYPES = {
     "tensor(float)": "float32",
     "tensor(float16)": "float16",
@@ -109,7 +111,7 @@ def _batch_symbol(graph: Graph) -> str | None:
 
 def session_options(ort: Any, threads: int, optimization: str = "all") -> Any:
     """SessionOptions with `threads` threads inside an operator, one operator at a time, and this level of
-    graph optimisation (engine.ort.configuration.OPTIMIZATION)."""
+    graph optimisation (engine.configuration.OPTIMIZATION)."""
     options = ort.SessionOptions()
     options.log_severity_level = SILENT
     options.intra_op_num_threads = threads
@@ -147,16 +149,27 @@ def create_session(
         session.weights = weights
         return session
 
-    with translated(f"model {graph.name} at batch {batch}"):
-        beside = initializers.declared(proto)
+    def whole(model: onnx.ModelProto) -> Any:
+        beside = initializers.declared(model)
         if not beside:
-            return made(proto, {})
+            return made(model, {})
         try:
-            return made(proto, {name: _value(ort, graph.initializers[name]) for name in beside})
+            return made(model, {name: _value(ort, graph.initializers[name]) for name in beside})
         except Exception as error:
             if _ran_out(error):
                 raise
-        return made(initializers.whole(proto, graph.initializers), {})
+        return made(initializers.whole(model, graph.initializers), {})
+
+    with translated(f"model {graph.name} at batch {batch}"):
+        try:
+            return whole(proto)
+        except Exception as error:
+            earlier = None if _ran_out(error) else declared_earlier(proto)
+            if earlier is None:
+                raise
+            with contextlib.suppress(Exception):  # what it says of the model as it is says more
+                return whole(earlier)
+            raise
 
 
 def _value(ort: Any, array: np.ndarray) -> Any:
@@ -196,19 +209,6 @@ def dtype_of(name: str, element_type: str) -> np.dtype:
     return np.dtype(dtype)
 
 
-def check_inputs(
-    given: Mapping[str, np.ndarray], expected: Mapping[str, tuple[tuple[int, ...], np.dtype]]
-) -> None:
-    """Raise UnsupportedError where an input is missing, unknown or of another shape."""
-    if set(given) != set(expected):
-        raise UnsupportedError(
-            f"the model's inputs are {', '.join(sorted(expected))}; given were {', '.join(sorted(given))}"
-        )
-    for name, (shape, _) in expected.items():
-        if given[name].shape != shape:
-            raise UnsupportedError(f"input {name} has shape {given[name].shape}; the session expects {shape}")
-
-
 @contextlib.contextmanager
 def translated(what: str) -> Iterator[None]:
     """ONNX Runtime's exceptions and MemoryError as errors of ours, one sentence about `what`."""
@@ -222,7 +222,8 @@ def translated(what: str) -> Iterator[None]:
         text = _first_line(error)
         if _ran_out(error):
             raise OutOfMemoryError(f"memory did not suffice for {what}: {text}") from error
-        if type(error).__name__ in ("NotImplemented", "InvalidGraph", "InvalidProtobuf"):
+        refused = type(error).__name__ in ("NotImplemented", "InvalidGraph", "InvalidProtobuf")
+        if refused or _NO_SUCH_OPERATOR in text:
             raise UnsupportedError(f"ONNX Runtime refuses {what}: {text}") from error
         raise KernelError(f"ONNX Runtime failed on {what}: {text}") from error
 

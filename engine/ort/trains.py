@@ -16,14 +16,12 @@ from typing import Any
 import numpy as np
 
 from engine.cuda import runtime as cuda_runtime
-from engine.cuda.stirring import TRAIN, CudaStirring, CudaTensor, refusal
-from engine.stirring import Stirring
-from engine.witness import Witness
+from engine.cuda.stirring import TRAIN, CudaStirring, CudaTensor, Stirs, refusal
 
 _HOST_BOUND = 0.9  # of a train that the host's loop takes where it is what the train waits for
 
 
-class OrtTrains:
+class OrtTrains(Stirs):
     """Of passes that `launch` puts on `stream`. bound: the inputs, as they lie on the device; none are zeros.
     refusal: why inputs cannot be stirred, or None."""
 
@@ -77,23 +75,6 @@ class OrtTrains:
             return stirring.own_ns(elapsed, count, 0.0)
         bound_by_host = not queued and host_ns >= _HOST_BOUND * elapsed
         return stirring.own_ns(elapsed, count, self._stir_host_ns if bound_by_host else None)
-
-    def forget(self) -> None:
-        """Other inputs are bound."""
-        if self._stirring is not None:
-            self._stirring.forget()
-
-    @property
-    def stirring(self) -> Stirring | None:
-        return self._stirring.stirring if self._stirring is not None else None
-
-    @property
-    def stirring_ns(self) -> float:
-        """What the device takes for stirring one pass; 0 before the first was timed."""
-        return (self._stirring.cost_ns or 0.0) if self._stirring is not None else 0.0
-
-    def witnesses(self) -> tuple[Witness, ...]:
-        return self._stirring.witnesses(self._staging) if self._stirring is not None else ()
 
     def _elapsed(self, work: Callable[[], None], queued: bool) -> tuple[float, int]:
         """Nanoseconds between two events round what is put on the stream, and of putting it there."""

@@ -1,8 +1,8 @@
 """The passes between a Graph and a Plan: lower and fold node by node, drop what is dead, fuse.
 
-`grouped` is what `engine.graph.groups` starts from, so that a group of nodes means the same to every backend;
-`program` is what a plan is made of. The two differ where a step's work is done by another one than its own
-node's (an activation behind the pool that follows), or where a device is better off with two steps.
+`grouped` is what `engine.planning.groups` starts from, so that a group of nodes means the same to every
+backend; `program` is what a plan is made of. The two differ where a step's work is done by another one than
+its own node's (an activation behind the pool that follows), or where a device is better off with two steps.
 """
 
 from __future__ import annotations

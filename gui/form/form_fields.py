@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gui.base.boxes import filled
 from gui.widgets.labels import Label
 from kernels.errors import KernelscopeError
 
@@ -192,11 +193,7 @@ class CheckedText(QWidget):
         self._wrong.setProperty("role", "failed")
         self._wrong.setWordWrap(True)
         self._wrong.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addWidget(self.box)
-        layout.addWidget(self._wrong)
+        filled(QVBoxLayout(self), self.box, self._wrong, margins=(0, 0, 0, 0), spacing=2)
         self.box.editTextChanged.connect(self._on_edited)
 
     @property

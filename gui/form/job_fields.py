@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
@@ -19,15 +20,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.commands.parsing import integers
+from bench.commands.parsing import inputs, integers
+from bench.kinds.options import batches as batches_text
 from bench.results.records import stem
 from bench.run import bounds
+from gui.base.boxes import filled
 from gui.form.form_fields import CheckColumn, CheckedText, CheckList, heading
+from gui.form.model_note import ModelNote
 from gui.form.rung_choices import RungChoices
 from gui.widgets.labels import Label
 from kernels.errors import InputError
 from kernels.nearest import did_you_mean
-from models import names, preprocessing
+from models import labels, names, preparation
 
 BATCHES = {
     "1..256": "1, 2, 4 … 256",
@@ -37,10 +41,10 @@ BATCHES = {
     "1,16,64": "three sizes",
     "1": "one image at a time",
 }
-PREPROCESS = {
-    "unit": "0 to 1",
-    "raw": "0 to 255, as the images are",
-    "0.5,0.5": "MEAN,STD on 0 to 1",
+LABELS_FILE = "file …"
+LABELS = {
+    labels.ALPHABETICAL: "that of their names, as a model has it that was trained on such folders",
+    LABELS_FILE: "a text file, a class a line, in the model's order",
 }
 FOLDER = "folder:"
 TUNE = (
@@ -98,8 +102,25 @@ class JobFields(QWidget):
         )
         self.images.box.setToolTip("For example 100,1000; for one model only: 100; alexnet-digits: 32")
         self.preprocess = CheckedText(
-            "Preprocessing", preprocess, PREPROCESS, "the model's own; a file: unit"
+            "Preprocessing", preprocess, preparation.TITLES, "the model's own, else unit"
         )
+        self.preprocess.box.setToolTip(
+            "What is done to an image: a name of the list, MEAN,STD, or a .toml file with some of "
+            + ", ".join(preparation.KEYS)
+        )
+        self.labels = CheckedText("Order of classes", labels_file, LABELS, "the model's own; or a file")
+        self.labels.box.setToolTip(
+            "In which order a model's file answers its classes: a text file, a class a line, where "
+            "neither the "
+            "file says it nor folders are named by number"
+        )
+        self.scores = CheckedText("Scores", str, (), "found by its shape")
+        self.scores.box.setToolTip("The output that holds the class scores, where a file has several")
+        self.given = CheckedText("Other inputs", given_inputs, (), "beside images: NAME=NUMBER")
+        self.given.box.setToolTip(
+            "What inputs beside the images are given, the same for each image; several with blanks between"
+        )
+        self.note = ModelNote()
         self.l2 = QComboBox()
         self.l2.setAccessibleName("L2 cache")
         self.l2.addItem("warm: passes follow each other", "warm")
@@ -137,11 +158,10 @@ class JobFields(QWidget):
         column = QVBoxLayout(fields)
         column.setContentsMargins(10, 8, 10, 8)
         column.setSpacing(5)
-        top = QHBoxLayout()
-        top.addWidget(heading("&Models", self.models), 1)
-        top.addWidget(self.open_button)
+        top = filled(QHBoxLayout(), (heading("&Models", self.models), 1), self.open_button)
         column.addLayout(top)
         column.addWidget(self.models)
+        column.addWidget(self.note)
         column.addWidget(heading("&Backends", self.backends))
         column.addWidget(self.backends)
         column.addWidget(heading("Precision"))
@@ -157,6 +177,9 @@ class JobFields(QWidget):
             ("&Data set", self.dataset),
             ("&Images", self.images),
             ("&Prepare", self.preprocess),
+            ("Classes", self.labels),
+            ("Scores", self.scores),
+            ("Inputs", self.given),
             ("&L2 cache", self.l2),
             ("&Time", self.budget),
             ("I&nstances", self.instances),
@@ -179,18 +202,10 @@ class JobFields(QWidget):
         scroll.setMinimumWidth(
             fields.minimumSizeHint().width() + scroll.verticalScrollBar().sizeHint().width()
         )
-        foot = QVBoxLayout()
-        foot.setContentsMargins(10, 6, 10, 8)
-        foot.addWidget(self._summary)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.run_button, 1)
-        buttons.addWidget(self.copy_button)
+        foot = filled(QVBoxLayout(), self._summary, margins=(10, 6, 10, 8))
+        buttons = filled(QHBoxLayout(), (self.run_button, 1), self.copy_button)
         foot.addLayout(buttons)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(scroll, 1)
-        layout.addLayout(foot)
+        filled(QVBoxLayout(self), (scroll, 1), foot, margins=(0, 0, 0, 0), spacing=0)
 
 
 def numbers(text: str, what: str, most: int) -> tuple[int, ...]:
@@ -229,7 +244,34 @@ def sizes(text: str, what: str, most: int, models: Sequence[str], may_be_empty: 
 
 
 def preprocess(text: str) -> str | None:
-    """raw, unit or MEAN,STD; None where empty. Raises InputError."""
+    """As models.preparation understands it; None where empty. Raises InputError."""
     if text:
-        preprocessing.parse(text)
+        preparation.parse(text)
     return text or None
+
+
+def labels_file(text: str) -> str | None:
+    """ "alphabetical" or a file of classes; None where empty. Raises InputError."""
+    if text and text != labels.ALPHABETICAL:
+        labels.read(Path(text).expanduser())
+    return text or None
+
+
+def given_inputs(text: str) -> dict[str, str]:
+    """ "scale=1 mask=mask.npy". Raises InputError."""
+    try:
+        return inputs(text.split())
+    except InputError as error:
+        raise InputError(str(error).removeprefix("--input ")) from None
+
+
+def of_models(models: Sequence[str], own: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """What is said of these models, by path or by stem."""
+    called = {*models, *map(stem, models)}
+    return {model: values for model, values in own.items() if model in called}
+
+
+def sizes_text(general: tuple[int, ...], own: Mapping[str, tuple[int, ...]]) -> str:
+    """As the form's fields take them: "1..256; alexnet-digits: 1,4"."""
+    parts = [batches_text(general), *(f"{model}: {batches_text(values)}" for model, values in own.items())]
+    return "; ".join(filter(None, parts))

@@ -3,7 +3,7 @@ takes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,22 @@ from PySide6.QtCore import QSettings, Qt, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds.options import batches as batches_text
+from bench.questions.asked import Takes
 from bench.results.records import BackendInfo, Job, stem
 from bench.run import bounds, chosen_rungs, defaults
 from bench.words import palette
-from gui.form.job_fields import FOLDER, TUNE, JobFields, preprocess
-from gui.shell.progress_strip import clock
+from bench.words.units import clock
+from gui.form.job_fields import (
+    FOLDER,
+    LABELS_FILE,
+    TUNE,
+    JobFields,
+    given_inputs,
+    labels_file,
+    of_models,
+    preprocess,
+    sizes_text,
+)
 from kernels.errors import InputError
 from models import names
 
@@ -80,11 +90,14 @@ class JobForm(JobFields):
             precisions=self.precisions.checked,
             batches=batches,
             # A model that is not compared may keep its place in the text.
-            own_batches=_of(models, own_batches),
+            own_batches=self._fixed(models, of_models(models, own_batches)),
             images=images,
-            own_images=_of(models, own_images),
+            own_images=of_models(models, own_images),
             dataset=self._dataset_spec(),
             preprocess=preprocess(self.preprocess.text),
+            labels=labels_file(self.labels.text),
+            scores=self.scores.text or None,
+            inputs=given_inputs(self.given.text),
             threads=self.threads.value() or None,
             l2="cold" if self.l2.currentData() == "cold" else "warm",
             budget_s=self.budget.value(),
@@ -112,10 +125,13 @@ class JobForm(JobFields):
         for precision in job.precisions:
             self.precisions.put(precision)
         self.precisions.check(job.precisions)
-        self.batches.text = _sizes_text(job.batches, job.own_batches)
-        self.images.text = _sizes_text(job.images, job.own_images)
+        self.batches.text = sizes_text(job.batches, job.own_batches)
+        self.images.text = sizes_text(job.images, job.own_images)
         self._set_dataset(job.dataset)
         self.preprocess.text = job.preprocess or ""
+        self.labels.text = job.labels or ""
+        self.scores.text = job.scores or ""
+        self.given.text = " ".join(f"{name}={value}" for name, value in job.inputs.items())
         self.threads.setValue(job.threads or 0)
         self.l2.setCurrentIndex(self.l2.findData(job.l2))
         self.budget.setValue(job.budget_s)
@@ -159,6 +175,11 @@ class JobForm(JobFields):
             refused = "" if names_able else "No backend that can run here offers it."
             self.precisions.put(precision, refused=refused, tip=", ".join(names_able))
         self._update()
+
+    def show_takes(self, takes: Takes) -> None:
+        """What a model's file takes and gives, from whoever has looked at it."""
+        if self.note.tell(takes):
+            self._update()
 
     def set_busy(self, busy: bool) -> None:
         """While a run is active, nothing can be started."""
@@ -204,6 +225,9 @@ class JobForm(JobFields):
             self.batches.edited,
             self.images.edited,
             self.preprocess.edited,
+            self.labels.edited,
+            self.scores.edited,
+            self.given.edited,
             self.dataset.currentIndexChanged,
             self.l2.currentIndexChanged,
             self.budget.valueChanged,
@@ -216,6 +240,7 @@ class JobForm(JobFields):
             signal.connect(self._update)
         self.backends.chosen.connect(self._on_backends)
         self.dataset.activated.connect(self._on_dataset)
+        self.labels.box.activated.connect(self._on_labels)
         self.open_button.clicked.connect(self.open_wanted)
         self.run_button.clicked.connect(self.request_run)
         self.copy_button.clicked.connect(self.copy_command)
@@ -229,12 +254,22 @@ class JobForm(JobFields):
             ready = False
         else:
             ready = True
+            self.note.look(job)
             self._summary.setProperty("role", "muted")
             self._summary.setText(self._estimate(job))
         self._summary.style().polish(self._summary)
         self.run_button.setEnabled(ready and not self._busy)
         self.copy_button.setEnabled(ready)
         self.changed.emit()
+
+    def _fixed(self, models: Sequence[str], own: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+        """Batch sizes by model; a file that fixes its batch is offered no other. Raises InputError."""
+        for model, size in self.note.fixed(models).items():
+            asked = own.pop(model, None) or own.pop(stem(model), None) or (size,)
+            if asked != (size,):
+                raise InputError(f"{stem(model)} runs at batch {size} alone: its file fixes it.")
+            own[stem(model)] = (size,)
+        return own
 
     def _estimate(self, job: Job) -> str:
         compared = job.backends or (self.backends.usable if self._infos else ())
@@ -266,6 +301,13 @@ class JobForm(JobFields):
             folder = QFileDialog.getExistingDirectory(self, "A folder of images, one sub-folder per class")
             self._set_dataset(f"{FOLDER}{folder}" if folder else None)
 
+    def _on_labels(self, index: int) -> None:
+        if self.labels.box.itemText(index) == LABELS_FILE:
+            from PySide6.QtWidgets import QFileDialog
+
+            file, _ = QFileDialog.getOpenFileName(self, "The model's classes, a line each, in its order")
+            self.labels.text = file
+
     def _dataset_spec(self) -> str | None:
         spec = self.dataset.currentData()
         if spec == FOLDER:
@@ -292,15 +334,3 @@ class JobForm(JobFields):
             return msgspec.json.decode(text, type=Job) if isinstance(text, str) else None
         except msgspec.DecodeError:
             return None  # of another version: the default is better than a stop
-
-
-def _of(models: Sequence[str], own: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """What is said of these models, by path or by stem."""
-    called = {*models, *map(stem, models)}
-    return {model: values for model, values in own.items() if model in called}
-
-
-def _sizes_text(general: tuple[int, ...], own: Mapping[str, tuple[int, ...]]) -> str:
-    """As the form's fields take them: "1..256; alexnet-digits: 1,4"."""
-    parts = [batches_text(general), *(f"{model}: {batches_text(values)}" for model, values in own.items())]
-    return "; ".join(filter(None, parts))

@@ -8,7 +8,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
 from gui.pages.compare import ComparePage
-from gui.sessions.export_actions import ExportActions
+from gui.shell.export_actions import ExportActions
 
 if TYPE_CHECKING:
     from gui.shell.actions import Actions

@@ -18,7 +18,7 @@ from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
 from gui.sessions.export import Exporter, Order
 from gui.sessions.ladder_session import LadderSession
-from gui.sessions.library import reveal
+from gui.shell.library import reveal
 
 if TYPE_CHECKING:
     from gui.shell.actions import Actions

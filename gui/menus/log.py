@@ -9,6 +9,7 @@ from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QDialog, QPlainTextEdit, QVBoxLayout
 
 from gui.base import faults
+from gui.base.boxes import filled
 from gui.widgets.labels import Label
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ def show(window: MainWindow) -> QDialog:
         text.setPlainText("The log is empty.")
     where = Label(str(path))
     where.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    layout = QVBoxLayout(dialog)
-    layout.addWidget(where)
-    layout.addWidget(text)
+    filled(QVBoxLayout(dialog), where, text)
     dialog.resize(900, 500)
     dialog.show()
     text.verticalScrollBar().setValue(text.verticalScrollBar().maximum())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gui.sessions.library import Library
 from gui.shell.drop_run import RunDrop
+from gui.shell.library import Library
 
 if TYPE_CHECKING:
     from gui.shell.actions import Actions

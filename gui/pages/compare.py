@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSplitter, QVBoxLayout, QW
 from bench.results.messages import Provisional
 from bench.results.records import Measurement
 from bench.results.rows import Row, title
-from gui.shell.page import Page
+from gui.base.boxes import filled
+from gui.pages.page import Page
 from gui.widgets.labels import Label
 
 ORDER = 10
@@ -72,11 +73,7 @@ class ComparePage(Page):
         split.setSizes([700, 170])
         split.setCollapsible(0, False)
         body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.setSpacing(0)
-        layout.addWidget(self._bar)
-        layout.addWidget(split, 1)
+        filled(QVBoxLayout(body), self._bar, (split, 1), margins=(6, 6, 6, 6), spacing=0)
         return body
 
     def ahead(self) -> Sequence[Callable[[], object]]:

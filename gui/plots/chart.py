@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from bench.charts import Chart, Panel
+from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.plots.bars import BarPlot
 from gui.plots.base import PanelPlot
@@ -188,19 +189,11 @@ class ChartView(QFrame):
         self._grid = QGridLayout(self._area)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(4)
-        head = QHBoxLayout()
-        head.setSpacing(2)
-        head.addWidget(self._title, 1)
+        head = filled(QHBoxLayout(), (self._title, 1), spacing=2)
         for widget in (self._scale_x, self._scale_y, self._notes, self._expand):
             head.addWidget(widget)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(8, 5, 6, 4)
-        layout.setSpacing(2)
-        layout.addLayout(head)
-        layout.addWidget(self._finding)
-        under = QHBoxLayout()
-        under.addWidget(self._legend, 1)
-        under.addWidget(self._panels, 0, Qt.AlignmentFlag.AlignTop)
+        layout = filled(QVBoxLayout(self), head, self._finding, margins=(8, 5, 6, 4), spacing=2)
+        under = filled(QHBoxLayout(), (self._legend, 1), (self._panels, 0, Qt.AlignmentFlag.AlignTop))
         layout.addLayout(under)
         layout.addWidget(self._area, 1)
         layout.addWidget(self._nothing, 1)

@@ -11,7 +11,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QWidget
 
-from bench.charts import Mark, Panel, Point, Series
+from bench.charts import Panel, Point, Series
 from gui.base.theme import Theming
 from gui.plots.axes import place
 from gui.plots.base import SYMBOLS, PanelPlot, failure_line, line_of
@@ -302,7 +302,3 @@ def _bounds(points: list[Point], log: bool) -> tuple[np.ndarray, np.ndarray]:
     lows = np.array([place(p.low if p.low is not None else p.y, log) for p in points])
     highs = np.array([place(p.high if p.high is not None else p.y, log) for p in points])
     return lows, highs
-
-
-def mark_words(mark: Mark) -> str:
-    return escape(f"{mark.disposition.replace('_', ' ')}: {mark.reason}")

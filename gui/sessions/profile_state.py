@@ -12,7 +12,7 @@ from bench.profile.event_files import events_in
 from bench.profile.events import Events
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import CaseProfile, Profile
-from gui.pages.timeline.timeline_lanes import LaneGroup, group
+from gui.sessions.timeline_lanes import LaneGroup, group
 
 
 @dataclass(frozen=True)

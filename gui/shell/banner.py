@@ -8,6 +8,7 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
 
+from gui.base.boxes import filled
 from gui.widgets.labels import Label
 
 MOST = 3  # messages shown at once; older ones are in the log
@@ -34,11 +35,13 @@ class Banner(QFrame):
         self.button.clicked.connect(self._agree)
         self.button.hide()
         self._agreed: Callable[[], None] | None = None
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(10, 6, 6, 6)
-        layout.addWidget(self._label, 1)
-        layout.addWidget(self.button, 0, Qt.AlignmentFlag.AlignTop)
-        layout.addWidget(close, 0, Qt.AlignmentFlag.AlignTop)
+        filled(
+            QHBoxLayout(self),
+            (self._label, 1),
+            (self.button, 0, Qt.AlignmentFlag.AlignTop),
+            (close, 0, Qt.AlignmentFlag.AlignTop),
+            margins=(10, 6, 6, 6),
+        )
         self.hide()
 
     @property

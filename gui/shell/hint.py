@@ -8,6 +8,7 @@ from PySide6.QtCore import QSettings, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
+from gui.base.boxes import filled
 from gui.sessions.run_state import RunState
 from gui.widgets.labels import Label
 
@@ -40,18 +41,13 @@ class FirstStart(QFrame):
         close.setAccessibleName("Do not show this again")
         close.clicked.connect(self.dismiss)
         self.close_button = close
-        head = QHBoxLayout()
-        head.addWidget(heading, 1)
-        head.addWidget(close)
+        head = filled(QHBoxLayout(), (heading, 1), close)
         row = QHBoxLayout()
         row.setSpacing(10)
         self.buttons: dict[str, QPushButton] = {}
         for index, (action, purpose) in enumerate(ways):
             row.addLayout(self._way(action, purpose, index == 0), 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(10, 8, 8, 12)
-        layout.addLayout(head)
-        layout.addLayout(row)
+        filled(QVBoxLayout(self), head, row, margins=(10, 8, 8, 12))
         state.changed.connect(self._follow)
         self._follow()
 
@@ -76,10 +72,7 @@ class FirstStart(QFrame):
         words.setProperty("role", "muted")
         words.setWordWrap(True)
         words.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        made = QVBoxLayout()
-        made.setSpacing(4)
-        made.addWidget(button)
-        made.addWidget(words, 1)
+        made = filled(QVBoxLayout(), button, (words, 1), spacing=4)
         return made
 
     def _follow(self) -> None:

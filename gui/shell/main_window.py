@@ -31,21 +31,23 @@ from bench.results.messages import Hello, Log
 from bench.results.naming import RUNS
 from bench.results.records import BackendInfo, Job
 from gui.base import faults, splitters
+from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
+from gui.pages.page import Page, page_types
 from gui.sessions.measuring import Measuring
+from gui.sessions.model_asker import ModelAsker
 from gui.sessions.run_state import RunState
 from gui.sessions.session import Session
 from gui.sessions.standing import Standing
 from gui.shell.actions import Actions
 from gui.shell.banner import Banner
 from gui.shell.docks import Docks
+from gui.shell.inspector import Inspector
 from gui.shell.machine_strip import MachineStrip
-from gui.shell.page import Page, page_types
+from gui.shell.problems import Problems
 from gui.shell.progress_strip import ProgressStrip
 from gui.shell.redraw import Redraw
-from gui.widgets.inspector import Inspector
-from gui.widgets.problems import Problems
 from kernels.errors import KernelscopeError
 
 if TYPE_CHECKING:
@@ -170,6 +172,7 @@ class MainWindow(QMainWindow):
         self._keep()
         self.closing.emit()
         self.session.quit()
+        self.asker.quit()
         self.machine.stop()
         event.accept()
 
@@ -192,14 +195,11 @@ class MainWindow(QMainWindow):
             page.built.connect(functools.partial(splitters.restore, self.settings))
             self.tabs.addTab(page, page.title)
         centre = QWidget()
-        layout = QVBoxLayout(centre)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.banner)
-        layout.addWidget(self.tabs, 1)
+        filled(QVBoxLayout(centre), self.banner, (self.tabs, 1), margins=(0, 0, 0, 0), spacing=4)
         self.setCentralWidget(centre)
 
         self.form = JobForm(self.settings)
+        self.asker = ModelAsker(self)
         self.inspector = Inspector(self.state, self.theming)
         self.problems = Problems(self.state)
         self._docks = docks = Docks(self, self.form, self.inspector, self.problems)
@@ -228,6 +228,8 @@ class MainWindow(QMainWindow):
     def _connect(self, fault_handler: faults.Faults | None) -> None:
         self.form.run_wanted.connect(self.start)
         self.form.open_wanted.connect(self.open_models)
+        self.form.note.asked.connect(self.asker.ask)
+        self.asker.answered.connect(self.form.show_takes)
         self.session.stands.connect(self._on_standing)
         self.session.greeted.connect(self._on_hello)
         self.session.told.connect(self.tell)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
 
+from bench.words.units import clock
+from gui.base.boxes import filled
 from gui.sessions.standing import Ended, Standing
 from gui.widgets.labels import Elided, Label
 
@@ -35,9 +37,7 @@ class ProgressStrip(QWidget):
         self.cancel_button.setToolTip("End the run and keep what was measured (Shift+F5)")
         self.pause_button.clicked.connect(self._on_pause)
         self.cancel_button.clicked.connect(self.cancel)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(8, 2, 8, 2)
-        layout.addWidget(self.words, 1)
+        layout = filled(QHBoxLayout(self), (self.words, 1), margins=(8, 2, 8, 2))
         for widget in (self.bar, self.numbers, self.left, self.pause_button, self.cancel_button):
             layout.addWidget(widget)
         self.show_standing(Standing())
@@ -86,10 +86,3 @@ def outcome(ended: Ended) -> str:
     rest = "".join(f", {count:,} {name.replace('_', ' ')}" for name, count in counts.items())
     words = f"{ok:,} of {ended.total:,} cases ok{rest} in {clock(ended.seconds)}, run kept in {ended.folder}"
     return f"Cancelled: {words}" if ended.cancelled else words
-
-
-def clock(seconds: float) -> str:
-    """Seconds as "1:05", or "2:03:04" from an hour on."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QWidget
 
 from gui.widgets.flow_layout import FlowLayout
-from gui.widgets.labels import Label
+from gui.widgets.labels import labelled
 
 
 class ChoiceBar(QWidget):
@@ -50,14 +50,6 @@ class ChoiceBar(QWidget):
     def _pair(self, key: str, words: str) -> QWidget:
         box = QComboBox()
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        box.setAccessibleName(words.replace("&", ""))
         box.activated.connect(lambda _: self.chosen.emit(key))
         self.boxes[key] = box
-        label = Label(words)
-        label.setBuddy(box)
-        pair = QWidget()
-        line = QHBoxLayout(pair)
-        line.setContentsMargins(0, 0, 10, 0)
-        line.addWidget(label)
-        line.addWidget(box)
-        return pair
+        return labelled(box, words)

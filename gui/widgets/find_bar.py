@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut, QTextCursor, QTextDocument
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QToolButton, QWidget
 
+from gui.base.boxes import filled
 from gui.widgets.labels import Label
 
 
@@ -23,9 +24,7 @@ class FindBar(QWidget):
         self.field.installEventFilter(self)
         self.found = Label()
         self.found.setProperty("role", "muted")
-        line = QHBoxLayout(self)
-        line.setContentsMargins(4, 2, 4, 2)
-        line.addWidget(self.field, 1)
+        line = filled(QHBoxLayout(self), (self.field, 1), margins=(4, 2, 4, 2))
         for sign, words, do in (
             ("↑", "The one before (Shift+Enter)", lambda: self.search(back=True)),
             ("↓", "The next one (Enter)", lambda: self.search()),

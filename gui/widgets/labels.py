@@ -8,7 +8,9 @@ from html import escape
 from PySide6 import QtGui
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent, QTextLayout, QTextOption
-from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+
+from gui.base.boxes import filled
 
 
 def as_tip(text: str) -> str:
@@ -110,3 +112,13 @@ class Lines(Label):
             line = layout.createLine()
         layout.endLayout()
         return found or [""]
+
+
+def labelled(field: QWidget, words: str, gap: int = 10) -> QWidget:
+    """A field behind its label, whose key leads to it; gap: to the next pair."""
+    field.setAccessibleName(words.replace("&", ""))
+    label = Label(words)
+    label.setBuddy(field)
+    pair = QWidget()
+    filled(QHBoxLayout(pair), label, field, margins=(0, 0, gap, 0))
+    return pair

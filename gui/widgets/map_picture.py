@@ -10,6 +10,7 @@ from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
+from gui.base.boxes import filled
 from gui.base.theme import Theme
 from gui.widgets.colour_scale import Scale, ScaleLegend, blend
 from gui.widgets.labels import Label
@@ -129,12 +130,7 @@ class MapPanel(QWidget):
         self.words.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         self.words.setFixedHeight(self.legend.sizeHint().height())
         self.words.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addWidget(self.legend)
-        layout.addWidget(self.words)
-        layout.addWidget(self.picture, 1)
+        filled(QVBoxLayout(self), self.legend, self.words, (self.picture, 1), margins=(0, 0, 0, 0), spacing=2)
 
     def show_array(self, array: np.ndarray, scale: Scale, bad: QColor) -> None:
         """`array` (rows, columns) in the colours of `scale`; what is no number in the colour `bad`."""

@@ -1,7 +1,7 @@
 """The device that the estimates of launch times are fitted to: an NVIDIA H200.
 
 On another they still put the choices in an order, and what an engine takes is timed there
-(engine.graph.choices).
+(engine.planning.choices).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""ONNX's own backend tests that use our operators alone, each with its feed and expected outputs.
+"""ONNX's own backend tests, each with its feeds and expected outputs, as models that the engine may be asked
+to run: the node tests of every operator, and those of PyTorch's converters.
 
 The data ships inside the onnx package; nothing is downloaded.
 """
@@ -6,7 +7,7 @@ The data ships inside the onnx package; nothing is downloaded.
 from __future__ import annotations
 
 import contextlib
-import importlib
+import functools
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,49 +16,70 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper, version_converter
+from onnx import TensorProto, numpy_helper, version_converter
 
 from engine.graph.importer import OPSETS
-from engine.ops import supported
 
 _FOLDERS = ("pytorch-converted", "pytorch-operator", "simple")
-_FILES = {"BatchNormalization": "batchnorm"}  # of onnx.backend.test.case.node, where not the op's name
 
 
 @dataclass(frozen=True)
 class Case:
-    """proto: one input (the others, weights as a rule, are its initializers) of a known shape."""
+    """One test in one form. constants: whether all inputs but the first are initializers, as real models have
+    their weights, else all are fed. op_types: of its nodes. node: whether it is one of an operator alone.
+    float32: whether it takes or gives any."""
 
     name: str
     proto: onnx.ModelProto
-    feed: np.ndarray
+    feeds: tuple[tuple[str, np.ndarray], ...]
     expected: tuple[np.ndarray, ...]
     rtol: float
     atol: float
+    constants: bool
+    op_types: tuple[str, ...]
+    node: bool
+    float32: bool
 
 
-def cases() -> Iterator[Case]:
-    """Every test of the suite whose nodes are all of supported op types, by name, each once."""
+@functools.cache
+def cases() -> tuple[Case, ...]:
+    """Every test of the suite whose ends are tensors, by name, in both forms, or one where they are alike."""
+    return tuple(_cases())
+
+
+def _cases() -> Iterator[Case]:
     from onnx.backend.test.case import node
     from onnx.backend.test.loader import load_model_tests
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the suite overflows on purpose
-        for op_type in supported():
-            with contextlib.suppress(ModuleNotFoundError):
-                importlib.import_module(f"{node.__name__}.{_FILES.get(op_type, op_type.lower())}")
-    made = [*node._NodeTestCases, *(test for kind in _FOLDERS for test in load_model_tests(kind=kind))]
-    known = {*supported(), "Constant"}
-    for test in sorted({test.name: test for test in made}.values(), key=lambda test: test.name):
+        own = node.collect_testcases(None)
+    converted = [test for kind in _FOLDERS for test in load_model_tests(kind=kind)]
+    names = {test.name for test in own}
+    for test in sorted({t.name: t for t in (*own, *converted)}.values(), key=lambda test: test.name):
         proto = onnx.ModelProto()
         proto.CopyFrom(test.model or onnx.load(Path(test.model_dir, "model.onnx")))
-        if {made.op_type for made in proto.graph.node} <= known:
-            feeds, expected = _tensors(test)
-            with contextlib.suppress(TypeError):  # sequences and optionals are no tensors
-                arrays = [_array(value) for value in feeds]
-                results = tuple(_array(value) for value in expected)
-                if arrays:
-                    yield Case(test.name, _adapted(proto, arrays), arrays[0], results, test.rtol, test.atol)
+        given, expected = _tensors(test)
+        with contextlib.suppress(TypeError):  # sequences and optionals are no tensors
+            arrays = [_array(value) for value in given]
+            results = tuple(_array(value) for value in expected)
+            op_types = tuple(sorted({made.op_type for made in proto.graph.node} - {"Constant"}))
+            ends = (*proto.graph.input, *proto.graph.output)
+            float32 = any(value.type.tensor_type.elem_type == TensorProto.FLOAT for value in ends)
+            for constants in (True, False) if len(arrays) > 1 else (True,):
+                adapted, feeds = _adapted(proto, arrays, constants)
+                yield Case(
+                    test.name,
+                    adapted,
+                    feeds,
+                    results,
+                    test.rtol,
+                    test.atol,
+                    constants,
+                    op_types,
+                    test.name in names,
+                    float32,
+                )
 
 
 def _tensors(test: Any) -> tuple[list[Any], list[Any]]:
@@ -81,19 +103,22 @@ def _array(value: Any) -> np.ndarray:
     raise TypeError(f"{type(value)} is not a tensor")
 
 
-def _adapted(proto: onnx.ModelProto, feeds: list[np.ndarray]) -> onnx.ModelProto:
-    """The model in an opset we take, with all inputs but the first as constants, as real models have them."""
-    given = {tensor.name for tensor in proto.graph.initializer}
-    names = [value.name for value in proto.graph.input if value.name not in given]
-    for name, array in list(zip(names, feeds, strict=True))[1:]:
-        proto.graph.initializer.append(numpy_helper.from_array(array, name))
-    for entry in proto.opset_import:
-        if entry.domain == "" and entry.version > OPSETS[-1]:
-            entry.version = OPSETS[-1]  # opsets 24 and 25 give these operators more element types alone
-    if any(entry.domain == "" and entry.version < OPSETS[0] for entry in proto.opset_import):
-        proto = version_converter.convert_version(proto, 13)
-    kept = [value for value in proto.graph.input if value.name == names[0]]
-    del proto.graph.input[:]
-    proto.graph.input.extend(kept)
-    proto.ir_version = max(proto.ir_version, 4)  # from here on constants need not be inputs
-    return proto
+def _adapted(
+    proto: onnx.ModelProto, arrays: list[np.ndarray], constants: bool
+) -> tuple[onnx.ModelProto, tuple[tuple[str, np.ndarray], ...]]:
+    """The model, of an opset that we take, and what it is fed."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    given = {tensor.name for tensor in copy.graph.initializer}
+    names = [value.name for value in copy.graph.input if value.name not in given]
+    named = list(zip(names, arrays, strict=True))
+    fed = named[:1] if constants else named
+    if constants:
+        copy.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in named[1:])
+    if any(entry.domain == "" and entry.version < OPSETS[0] for entry in copy.opset_import):
+        copy = version_converter.convert_version(copy, 13)
+    kept = [value for value in copy.graph.input if value.name in dict(fed)]
+    del copy.graph.input[:]
+    copy.graph.input.extend(kept)
+    copy.ir_version = max(copy.ir_version, 4)  # from here on constants need not be inputs
+    return copy, tuple(fed)

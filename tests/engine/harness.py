@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.graph.plan import Plan
-from engine.graph.planner import Chosen, plan
+from engine.planning.planner import Chosen, plan
 from kernels import registry
 from kernels.cpu import load
 

@@ -19,6 +19,7 @@ from bench.charts import ladder as ladder_charts
 from bench.charts import profile as profile_charts
 from bench.charts.definitions import Chart
 from bench.charts.footer import footer
+from bench.comparison import report
 from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds import folders as bench_folders
 from bench.kinds import summaries, thin
@@ -34,7 +35,7 @@ from bench.profile.show import report as profile_report
 from bench.profile.show.saved import Shown, tables_of
 from bench.results import store
 from bench.results.rows import in_order, rows
-from bench.show import draw, report, tables, terminal_tables
+from bench.show import draw_together, tables, terminal_tables
 from bench.show import table as shown_table
 from bench.show.table import to_csv, to_json, to_markdown
 from tests.bench.kinds import test_folders
@@ -158,7 +159,7 @@ def _report(kind: str, path: Path, target: Path) -> None:
 
 def _draw(made: Sequence[Chart], target: Path, drawn: random.Random) -> None:
     if made:
-        draw.write([drawn.choice(made)], target, ["svg"])
+        draw_together.write([drawn.choice(made)], target, ["svg"])
 
 
 @contextlib.contextmanager

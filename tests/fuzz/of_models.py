@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from engine.graph.groups import groups
 from engine.graph.importer import load
-from engine.graph.planner import plan
+from engine.planning.groups import groups
+from engine.planning.planner import plan
 from tests.engine.backends.nets import small_net
 from tests.engine.graph.test_bad_models import RELU, nested, twice, with_functions
 from tests.engine.harness import make_model

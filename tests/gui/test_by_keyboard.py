@@ -9,8 +9,8 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QWidget
 
 from bench.comparison.kind import KIND as COMPARISON
-from gui.sessions.library import Library
 from gui.shell.hint import FirstStart
+from gui.shell.library import Library
 from tests.gui.pages.test_runs_page import settle
 from tests.gui.recorded import RECORDED
 

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolTip
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.run import nvml
-from gui.sessions.export_actions import FORMATS, ExportActions
-from gui.sessions.library import Library
+from gui.shell.export_actions import FORMATS, ExportActions
+from gui.shell.library import Library
 from gui.shell.machine_strip import gpu_reading
 from tests.gui.mouse import move
 from tests.gui.pages.test_runs_page import settle

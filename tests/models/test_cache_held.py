@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.commands import checks as machine
 from bench.results.store import write_atomically
-from bench.run import doctor
 from engine import tuned_store
 from kernels.cache import atomic_file, clear_leftovers
 from models import catalogue
@@ -100,7 +100,7 @@ def test_doctor_says_that_the_cache_cannot_be_written(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / way / "cache"))
-    (check,) = (c for c in doctor.checks() if (c.topic, c.name) == ("disk", "cache"))
+    (check,) = (c for c in machine.checks() if (c.topic, c.name) == ("disk", "cache"))
     assert check.status == "missing"
     assert "cannot be written" in check.text
     assert "KERNELSCOPE_CACHE" in check.text

@@ -18,6 +18,7 @@ from PIL import Image
 
 from kernels.errors import DataError, InputError
 from models import datasets, download, names
+from models.datasets import preprocess
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -260,22 +261,25 @@ def test_folder_with_a_sub_folder_a_class(tmp_path: Path) -> None:
     (tmp_path / "cat" / "notes.txt").write_text("no image")
     data = datasets.load(f"folder:{tmp_path}")
     assert data.classes == ("cat", "dog")
-    assert data.images.shape == (16, 7, 9)
-    np.testing.assert_array_equal(data.labels, np.where(data.images[:, 0, 0] == 10, 0, 1))
+    images = np.stack(data.first(16))
+    assert images.shape == (16, 7, 9)
+    np.testing.assert_array_equal(data.labels, np.where(images[:, 0, 0] == 10, 0, 1))
+    assert data.numbers == "", "an order of names is the order of no model"
     few = datasets.load(f"folder:{tmp_path}", 8)
     assert few.labels is not None
     assert set(few.labels) == {0, 1}  # the first images are of all classes
     np.testing.assert_array_equal(few.labels, datasets.load(f"folder:{tmp_path}", 8).labels)
 
 
-def test_folder_names_are_the_models_classes(tmp_path: Path) -> None:
+def test_folder_names_are_found_among_the_models_classes(tmp_path: Path) -> None:
     picture(tmp_path / "bag" / "a.png", 1)
     picture(tmp_path / "t-shirt top" / "b.png", 2)
     classes = names.datasets()["fashion-mnist"]["classes"]
-    data = datasets.load(f"folder:{tmp_path}", classes=classes)
-    assert data.classes == tuple(classes)
+    data = datasets.load(f"folder:{tmp_path}")
+    numbers = data.matched(classes, 10, "net").numbers
     assert data.labels is not None
-    assert {int(i[0, 0]): classes[k] for i, k in zip(data.images, data.labels, strict=True)} == {
+    assert numbers is not None
+    assert {int(i[0, 0]): classes[numbers[k]] for i, k in zip(data.first(2), data.labels, strict=True)} == {
         1: "Bag",
         2: "T-shirt/top",
     }
@@ -290,14 +294,48 @@ def test_folder_names_that_are_numbers_are_labels(tmp_path: Path) -> None:
     assert len(data.classes) == 13
 
 
-def test_images_of_several_sizes_and_colours(tmp_path: Path) -> None:
-    picture(tmp_path / "a" / "1.png", 50)
-    picture(tmp_path / "a" / "2.jpg", 250, (30, 40), "RGB")
-    data = datasets.load(f"folder:{tmp_path}", shape=("N", 3, 16, 16))
-    assert data.images.shape == (2, 16, 16, 3)
+def test_images_of_several_kinds_are_fed_counted_and_told(tmp_path: Path) -> None:
+    folder = tmp_path / "0"
+    picture(folder / "1.png", 50)
+    picture(folder / "2.jpg", 250, (30, 40), "RGB")
+    Image.new("CMYK", (8, 8), (0, 255, 255, 0)).save(folder / "3.jpg")
+    turned = Image.new("RGB", (20, 10), (255, 0, 0))
+    turned.getexif()[0x0112] = 6  # held upright: to be turned by a quarter
+    turned.save(folder / "4.jpg", exif=turned.getexif())
+    Image.fromarray(np.full((5, 5), 40_000, np.uint16)).save(folder / "5.png")
+    whole = (folder / "2.jpg").read_bytes()
+    (folder / "6.jpg").write_bytes(whole[: len(whole) // 2])
+    (folder / "7.png").write_bytes(b"no image")
+    data = datasets.load(f"folder:{tmp_path}")
+    images, places = data.read(0, len(data))
+    by_name = {
+        data.images._files[place].name: image  # type: ignore[union-attr]
+        for place, image in zip(places, images, strict=True)
+    }
+    assert sorted(by_name) == ["1.png", "2.jpg", "3.jpg", "4.jpg", "5.png"]
+    assert by_name["4.jpg"].shape == (20, 10, 3)
+    assert by_name["3.jpg"][0, 0, 0] > 200 > 60 > by_name["3.jpg"][0, 0, 1], "red, not its negative"
+    assert by_name["5.png"].max() == 155, "of 16 bits the upper ones"
+    broken, kinds = data.notes()
+    assert broken.startswith("2 of 7 image files cannot be read and are left out: ")
+    assert "6.jpg" in broken
+    assert "7.png" in broken
+    for words in ("of 7 images 2 grey", "1 CMYK", "1 turned upright"):
+        assert words in kinds
+    assert preprocess(images, "imagenet", ("N", 3, 16, 16)).shape == (5, 3, 16, 16)
 
 
-@pytest.mark.parametrize("header", ["file,label\n", ""])
+def test_a_file_of_many_is_decoded_when_it_is_asked_for(tmp_path: Path) -> None:
+    for index in range(5):
+        picture(tmp_path / "0" / f"{index}.png", index)
+    data = datasets.load(f"folder:{tmp_path}")
+    for file in (tmp_path / "0").iterdir():
+        file.write_bytes(b"gone bad")
+    with pytest.raises(DataError, match=r"no image of folder:.* can be read"):
+        data.first(2)
+
+
+@pytest.mark.parametrize("header", ["file,label\n", "Filename,Class\n", ""])
 def test_csv_of_files_and_labels(tmp_path: Path, header: str) -> None:
     picture(tmp_path / "x.png", 5)
     picture(tmp_path / "y.png", 6)
@@ -307,13 +345,19 @@ def test_csv_of_files_and_labels(tmp_path: Path, header: str) -> None:
         data = datasets.load(spec)
         assert data.labels is not None
         assert data.labels.tolist() == [7, 2]
-        assert data.images[:, 0, 0].tolist() == [6, 5]
+        assert [int(image[0, 0]) for image in data.first(2)] == [6, 5]
+
+
+def test_csv_says_which_columns_are_meant(tmp_path: Path) -> None:
+    picture(tmp_path / "x.png", 5)
+    (tmp_path / "list.csv").write_text("id,label,file\n9,cat,x.png\n")
+    assert datasets.load(f"folder:{tmp_path}").classes == ("cat",)
 
 
 def test_what_is_wrong_with_a_folder_is_named(tmp_path: Path) -> None:
     def said(path: Path) -> str:
         with pytest.raises(DataError) as caught:
-            datasets.load(f"folder:{path}")
+            datasets.load(f"folder:{path}").first(1)
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
@@ -321,7 +365,7 @@ def test_what_is_wrong_with_a_folder_is_named(tmp_path: Path) -> None:
     assert "holds no images" in said(tmp_path)
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n cut off")
-    assert "broken.png cannot be read" in said(tmp_path)
+    assert "broken.png" in said(tmp_path)
     table = tmp_path / "list.csv"
     for text, words in (
         ("gone.png,1\n", "gone.png does not exist"),

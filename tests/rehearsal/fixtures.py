@@ -104,7 +104,7 @@ def cut(whole: Path, made: Path) -> None:
 def kernel(name: str, device: str, made: Path) -> None:
     """A rung that is wrong in a known way, with what it includes, in a folder of its own."""
     suffix = {"cuda": ".cu", "cpu": ".py"}[device]
-    folders = (ROOT / "tests" / "ladder" / "planted", ROOT / "tests" / "rehearsal" / "planted")
+    folders = (ROOT / "tests" / "bench" / "ladder" / "planted", ROOT / "tests" / "rehearsal" / "planted")
     [source] = [path for folder in folders for path in folder.glob(f"[0-9][0-9]_{name}{suffix}")]
     made.mkdir()
     shutil.copy(source, made)

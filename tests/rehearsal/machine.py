@@ -61,7 +61,7 @@ def short_name(gpu: str) -> str:
 def look(standin: bool = False) -> Machine:
     """This machine. Whether there is a GPU is asked of the driver alone: where CuPy is missing beside one,
     nothing is skipped, and what fails for it is told."""
-    from engine.cuda import driver as cuda_driver
+    from engine.machine import driver as cuda_driver
 
     reason = "" if standin else cuda_driver.unavailable() or ""
     device = None if standin or reason else cuda_driver.device()

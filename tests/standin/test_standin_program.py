@@ -144,7 +144,7 @@ def test_doctor_sees_the_device(machine: Machine) -> None:
 def test_timed_passes_of_the_device_can_be_looked_at_afterwards(machine: Machine) -> None:
     out, _ = machine.python(
         "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider",
-        str(ROOT / "tests" / "engine" / "test_cuda_stirring.py"),
-        str(ROOT / "tests" / "engine" / "test_cuda_renewing.py"),
+        str(ROOT / "tests" / "engine" / "cuda" / "test_stirring.py"),
+        str(ROOT / "tests" / "engine" / "cuda" / "test_renewing.py"),
     )  # fmt: skip
     assert "10 passed" in out

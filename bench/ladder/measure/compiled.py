@@ -16,8 +16,8 @@ from pathlib import Path
 from bench.ladder import plan as ladder_plan
 from bench.ladder.measure.entrants import params_of
 from bench.ladder.records import LadderJob, RungMeasurement
-from engine.cuda import driver as cuda_driver
 from engine.cuda import rung as rung_cuda
+from engine.machine import driver as cuda_driver
 from kernels import arguments, launch, nvrtc, registry
 from kernels.errors import InputError, KernelError, UnavailableError, UnsupportedError
 from kernels.ops import Params

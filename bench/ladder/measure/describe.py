@@ -21,7 +21,7 @@ from bench.ladder.questions import (
 )
 from bench.ladder.records import Ladder
 from bench.measure import cases as comparison
-from bench.questions import confined, model_questions
+from bench.questions import confined, messages, model_questions
 from bench.results.messages import Done
 from bench.results.records import Job
 from engine import backends
@@ -102,7 +102,7 @@ def _graph(path: Path, mtime_ns: int) -> Graph:
 @lru_cache(maxsize=_KEPT)
 def _looked_at(model: str, mtime_ns: int) -> None:
     """A file from elsewhere is first read by a process that may come to harm. Raises KernelscopeError."""
-    model_questions.facts(model_questions.WhichFacts(model=model))
+    model_questions.facts(messages.WhichFacts(model=model))
 
 
 def _steps(model: str, batch: int, device: str) -> list[Step]:

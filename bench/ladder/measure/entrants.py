@@ -13,8 +13,7 @@ import msgspec
 import numpy as np
 
 from bench import judge
-from bench.judge import Trial
-from bench.judge import trial as trials
+from bench.judge import Trial, comparison, samples
 from bench.judge.suite import small_shapes
 from bench.ladder.records import REFERENCE, LadderJob, RungCase
 from bench.measure import instances
@@ -24,9 +23,9 @@ from bench.measure.timing import Timeable, first_run
 from bench.results.records import Case, ErrorStats, Job
 from engine import backends
 from engine.backend import Options, Session
-from engine.cpu import host
-from engine.cuda import driver as cuda_driver
 from engine.cuda.runtime import import_cupy
+from engine.machine import driver as cuda_driver
+from engine.machine import host
 from kernels import launch, nvrtc, registry
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 from kernels.ops import OPS, Params
@@ -61,7 +60,7 @@ class Reference:
         if precision not in backend.precisions:
             offered = ", ".join(backend.precisions)
             raise UnsupportedError(f"{backend.name} does not offer {precision}; it offers {offered}")
-        sample = trials.draw(params, np.random.default_rng(seed))
+        sample = samples.draw(params, np.random.default_rng(seed))
         inputs = sample.whole_inputs
         made = one_node.graph(params, inputs)
         self._precision = precision
@@ -72,7 +71,7 @@ class Reference:
         self.session = self._prepare()
         self._answer = self._asked(self.session)
         self.pass_s = first_run(self.session) / 1e9  # the very first one chooses algorithms
-        self.error: ErrorStats = trials.compare(self._answer, sample, precision).stats
+        self.error: ErrorStats = comparison.compare(self._answer, sample, precision).stats
         self.checks = 1
         self.notes = [] if self.error.ok else [f"the reference itself is off: {self.error.reason}"]
 
@@ -214,7 +213,7 @@ def _several(
         others, short = instances.further(job.instances, nbytes, job.device, room, another)
         for other in others:
             stack.callback(other.close)
-        return others, short
+        return others, instances.fewer(len(others) + 1, job.instances, short)
 
     return Entrant(case, first, stack.close, started_at, more)
 

@@ -8,8 +8,8 @@ import contextlib
 import importlib.util
 import threading
 
-from engine.cuda import driver as cuda_driver
 from engine.cuda.runtime import import_cupy
+from engine.machine import driver as cuda_driver
 from kernels.errors import KernelscopeError
 from kernels.ops.conv import Conv
 

@@ -127,6 +127,19 @@ def _failure(bound: float, reason: str) -> ErrorStats:
     )
 
 
+def moving(stats: ErrorStats | None, precision: str) -> str:
+    """What is to be known of a model's output that is right only because its bound was widened by how far the
+    right answer itself moves; "" where it was not."""
+    plain = BOUNDS[precision] * PROPAGATED_FACTOR
+    if stats is None or not stats.ok or stats.rel_l2 <= plain or stats.bound <= plain:
+        return ""
+    moved = (stats.bound - plain) / PROPAGATED_FACTOR
+    return (
+        f"the right answer itself moves by {moved:.0e} when what each layer hands on moves by one rounding "
+        f"of float32, so the error of {stats.rel_l2:.0e} says nothing of the kernels; each layer alone does"
+    )
+
+
 def ratio(ours: ErrorStats, reference: ErrorStats | None) -> float | None:
     """Our relative L2 error over the reference backend's own; None where that is unknown or 0."""
     if reference is None or reference.rel_l2 == 0.0 or _WITHOUT_MEASURE in (ours.rel_l2, reference.rel_l2):

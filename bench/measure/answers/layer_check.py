@@ -17,8 +17,8 @@ from bench.measure.outcomes import Incorrect
 from bench.results.records import Case, ErrorStats, Layer
 from engine import backends
 from engine.backend import Backend, Options, Planned, Session, Variant
-from engine.graph import groups
 from engine.graph.plan import Plan
+from engine.planning import groups
 from kernels import registry
 
 

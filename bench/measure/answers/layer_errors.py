@@ -14,10 +14,10 @@ from bench.measure.answers import accuracy, oracle
 from bench.measure.answers.oracle import Golden
 from bench.results.records import ErrorStats
 from engine.backend import Backend, Options, Session
-from engine.graph import groups as grouping
-from engine.graph import submodel
 from engine.graph.graph import Graph
-from engine.graph.groups import Group
+from engine.planning import groups as grouping
+from engine.planning import submodel
+from engine.planning.groups import Group
 from kernels.errors import KernelscopeError, OutOfMemoryError, UnsupportedError
 
 _KEPT = 1024  # errors of single groups, some hundred bytes each

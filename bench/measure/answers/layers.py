@@ -1,6 +1,6 @@
 """A model operator by operator on one backend: errors fed golden inputs, errors carried along, times.
 
-The operators are engine.graph.groups' — the same nodes for every backend — so that errors and times of two
+The operators are engine.planning.groups' — the same nodes for every backend — so that errors and times of two
 backends stand side by side. Errors are taken at the golden images' batch, times at the case's.
 """
 
@@ -18,11 +18,11 @@ from bench.measure.answers.layer_errors import Errors, errors_of, options_of, pr
 from bench.measure.answers.oracle import Golden
 from bench.results.records import ErrorStats, Layer
 from engine.backend import Backend, OpTime, Options, Queued, Session
-from engine.graph import groups as grouping
-from engine.graph import submodel
 from engine.graph.graph import Graph, TensorInfo
-from engine.graph.groups import Group
 from engine.ort.precision import to_fp16
+from engine.planning import groups as grouping
+from engine.planning import submodel
+from engine.planning.groups import Group
 from kernels.errors import KernelscopeError
 
 _LONGEST_TRAIN = 200  # runs: a device's queue holds about a thousand pieces of work

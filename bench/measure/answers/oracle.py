@@ -12,7 +12,7 @@ import hashlib
 import os
 import zipfile
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,16 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from bench.measure.answers import accuracy
+from bench.measure.answers import accuracy, roundings
 from bench.measure.answers.oracle_ops import MENDED
+from bench.measure.answers.roundings import OneRounding, one_rounding
 from bench.results.records import ErrorStats
 from engine import backends, tuned_store
-from engine.graph import groups as grouping
-from engine.graph import submodel
 from engine.graph.graph import Graph
-from engine.graph.groups import Group
 from engine.ort import sessions as ort
+from engine.planning import groups as grouping
+from engine.planning import submodel
+from engine.planning.groups import Group
 from kernels.cache import atomic_file, cache_dir
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnsupportedError
 
@@ -46,9 +47,9 @@ _LONG_FLOPS = 2e8  # of a group's evaluation: some tenths of a second
 class Golden:
     """The oracle's answers for `images` images of a model.
 
-    inputs: what they were computed from, float32 (images, …) by name. tensors: float64 by ONNX name, the
-    inputs among them; the first axis is the batch wherever it is in the model. The answers of groups alone
-    (see `alone`) are kept with it.
+    inputs: what they were computed from, float32 or whole numbers (images, …) by name. tensors: float64, or
+    whole numbers, by ONNX name, the inputs among them; the first axis is the batch wherever it is in the
+    model. The answers of groups alone (see `alone`) are kept with it.
     """
 
     images: int
@@ -62,21 +63,27 @@ _cross_checked: dict[str, str | None] = {}
 
 
 def golden(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str] | None = None) -> Golden:
-    """The oracle's tensors for `inputs` (name → (k, …) float32, k ≤ MAX_IMAGES; more are cut to the first).
+    """The oracle's tensors for `inputs` (name → (k, …) float32 or whole numbers, k ≤ MAX_IMAGES; more are cut
+    to the first).
 
-    names: tensors wanted (None: all that a group of engine.graph.groups reads or writes, and the graph's
+    names: tensors wanted (None: all that a group of engine.planning.groups reads or writes, and the graph's
     outputs; weights are left out). Answers are kept in memory, and on disk if they are small, by the hash of
     model and inputs. Raises UnsupportedError naming a node the oracle cannot run, and OutOfMemoryError.
     """
-    cut = {name: np.ascontiguousarray(array[:MAX_IMAGES], np.float32) for name, array in inputs.items()}
+    cut = {name: _as_fed(array[:MAX_IMAGES]) for name, array in inputs.items()}
     images = next(iter(cut.values())).shape[0]
     if names is None:
         parts = grouping.groups(graph, images)
         names = {name for part in parts for name in (*part.inputs, part.output)}
     wanted = {*names, *(info.name for info in graph.outputs)} - set(graph.initializers) - set(cut)
     tensors = answered(graph, cut, wanted)
-    widened = {name: array.astype(np.float64) for name, array in cut.items()}
+    widened = {name: _widened(array) for name, array in cut.items()}
     return Golden(images, cut, {**widened, **tensors})
+
+
+def _as_fed(array: np.ndarray) -> np.ndarray:
+    """Float32 in one piece; whole numbers and Booleans as they are."""
+    return np.ascontiguousarray(array, np.float32 if array.dtype.kind == "f" else array.dtype)
 
 
 def answered(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -90,24 +97,27 @@ def answered(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str
     return tensors
 
 
-def run(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:
-    """The tensors `names` of one evaluation in float64, nothing kept. Raises as `golden` does."""
+def run(
+    graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str], moved: Collection[str] = ()
+) -> dict[str, np.ndarray]:
+    """The tensors `names` of one evaluation in float64, nothing kept. moved: tensors that move by one
+    rounding of float32 on the way. Raises as `golden` does."""
     wanted = sorted(names)
     feeds = {name: _widened(array) for name, array in (*graph.initializers.items(), *inputs.items())}
     nodes = [node for node in graph.proto.graph.node if not set(node.output) <= set(graph.initializers)]
     unknown = onnx.TensorProto.UNDEFINED
     proto = onnx.helper.make_model(
         onnx.helper.make_graph(
-            nodes,
+            roundings.moving(nodes, moved) if moved else nodes,
             "oracle",
             [onnx.helper.make_tensor_value_info(name, unknown, None) for name in feeds],
             [onnx.helper.make_tensor_value_info(name, unknown, None) for name in wanted],
         ),
-        opset_imports=list(graph.proto.opset_import),
+        opset_imports=[*graph.proto.opset_import, onnx.helper.make_opsetid(roundings.DOMAIN, 1)],
     )
     try:
         with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity, which are judged
-            results = ReferenceEvaluator(proto, new_ops=list(MENDED)).run(wanted, feeds)
+            results = ReferenceEvaluator(proto, new_ops=[*MENDED, OneRounding]).run(wanted, feeds)
     except MemoryError as error:
         raise OutOfMemoryError(f"memory did not suffice for the float64 oracle of {graph.name}") from error
     except Exception as error:  # whatever a reference operator raises
@@ -117,8 +127,8 @@ def run(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) ->
 
 
 def feeds(part_alone: Graph, answers: Golden, precision: str = "fp32") -> dict[str, np.ndarray]:
-    """The golden inputs of a group taken out of its model (engine.graph.submodel.extract), rounded as a layer
-    of `precision` is fed them: that rounding is the format's doing, not the layer's.
+    """The golden inputs of a group taken out of its model (engine.planning.submodel.extract), rounded as a
+    layer of `precision` is fed them: that rounding is the format's doing, not the layer's.
     """
     return {
         info.name: rounded(answers.tensors[info.name], info.dtype, precision) for info in part_alone.inputs
@@ -147,26 +157,22 @@ def moved(
     sub = extracted or submodel.extract(graph, part.nodes, answers.images)
     random = np.random.default_rng(0)
     fed = feeds(sub, answers, precision)
-    off = {name: _one_rounding(array, precision, random) for name, array in fed.items()}
+    off = {name: one_rounding(array, precision, random) for name, array in fed.items()}
     right = alone(graph, part, answers, precision, sub)
     return _distance(run(sub, off, [part.output])[part.output], right)
 
 
 def moved_along(graph: Graph, answers: Golden, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """As `moved`, of a whole model's tensors: the model's inputs move by one rounding of float32. A tensor
-    that is no number there, or that the oracle did not give, is left out."""
+    """As `moved`, of a whole model's tensors: the model's inputs move by one rounding of float32, and so does
+    what each group hands on, which no answer in float32 can do without. A tensor that is no number there, or
+    that the oracle did not give, is left out."""
     random = np.random.default_rng(0)
-    off = {name: _one_rounding(array, "fp32", random) for name, array in answers.inputs.items()}
+    off = {name: one_rounding(array, "fp32", random) for name, array in answers.inputs.items()}
     wanted = [name for name in dict.fromkeys(names) if name in answers.tensors and name not in answers.inputs]
-    found = run(graph, off, wanted)
-    return {name: _distance(found[name], answers.tensors[name]) for name in wanted}
-
-
-def _one_rounding(array: np.ndarray, precision: str, random: np.random.Generator) -> np.ndarray:
-    if array.dtype.kind != "f":
-        return array
-    unit = float(np.finfo(np.float16 if precision == "fp16" else np.float32).eps) / 2
-    return array.astype(np.float64) * (1 + unit * random.choice((-1.0, 1.0), array.shape))
+    handed_on = {part.output for part in grouping.groups(graph, answers.images)}
+    found = run(graph, off, wanted, handed_on)
+    distances = {name: _distance(found[name], answers.tensors[name]) for name in wanted}
+    return {name: distance for name, distance in distances.items() if np.isfinite(distance).all()}
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What is known of the rungs of one step while they are tried, and kept of them (engine.graph.choices).
+"""What is known of the rungs of one step while they are tried, and kept of them (engine.planning.choices).
 
 The name of a rung is on the disk before it runs, and with it all that is known of those before: one that
 takes the process with it is passed over by the next process.
@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 import msgspec
 
 from bench.measure.tuned.reference import ATTEMPTS
-from engine.graph import choices
-from engine.graph.choices import Choice, TriedRung
+from engine.planning import choices
+from engine.planning.choices import Choice, TriedRung
 from kernels.ops import Params
 from kernels.registry import Rung
 

@@ -1,5 +1,5 @@
 """Which of our rungs is the fastest right one for each step of a model on this machine: judged, timed
-together, kept (engine.graph.choices).
+together, kept (engine.planning.choices).
 
 All rungs of a step are fed the same inputs, whose answer is computed once for all batch sizes. They are tried
 in the order in which they were fast at a batch size that is near, else in the ladder's. One whose first pass
@@ -21,13 +21,13 @@ from bench.judge.samples import repeated
 from bench.measure.timing import Rules, time_together, warm_up
 from bench.measure.tuned.reference import DeviceLost
 from bench.measure.tuned.rung_ledger import BROKE, SLOWER, UNTRIED, Ledger
-from engine import rung_session
+from engine import rung_devices
 from engine.backend import Options
-from engine.cuda import driver as cuda_driver
-from engine.graph import choices, planner
-from engine.graph.choices import Choice, TriedRung
 from engine.graph.graph import Graph
-from engine.graph.planner import Chosen
+from engine.machine import driver as cuda_driver
+from engine.planning import choices, planner
+from engine.planning.choices import Choice, TriedRung
+from engine.planning.planner import Chosen
 from engine.rung_rows import Given
 from engine.rung_session import RungSession
 from kernels.errors import KernelscopeError, OutOfMemoryError
@@ -103,7 +103,7 @@ class RungTuner:
     options: Options
     progress: Callable[[str, float | None], None]
     lost: Callable[[], bool] = lambda: False
-    prepare: Callable[..., RungSession] = rung_session.prepare
+    prepare: Callable[..., RungSession] = rung_devices.prepare
     _ready: list[_Ready] = field(default_factory=list)
     _one_ns: dict[str, float] = field(default_factory=dict)  # first passes of those that are right
     _known: set[str] = field(default_factory=set)  # what was tried in this process

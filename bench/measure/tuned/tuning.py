@@ -11,13 +11,13 @@ from bench.measure.tuned.reference import DeviceLost, ReferenceSweep, Subject
 from bench.measure.tuned.rungs import RungTuner, Untimed, wanted
 from bench.results.records import Case, Job
 from engine import backends
+from engine import configuration as ort_configuration
 from engine.backend import Backend, Options, Variant
-from engine.cpu import host
-from engine.cuda import driver as cuda_driver
+from engine.configuration import Configuration
 from engine.graph.graph import Graph
-from engine.ort import configuration as ort_configuration
+from engine.machine import driver as cuda_driver
+from engine.machine import host
 from engine.ort import tuning as ort_tuning
-from engine.ort.configuration import Configuration
 from engine.ort.fused_conv import fused
 from kernels import launch, nvrtc
 from kernels.errors import KernelError, OutOfMemoryError, UnsupportedError

@@ -45,19 +45,19 @@ def one_pass(start: ProfileStart) -> None:
     from bench.measure.loaded_model import LoadedModel
     from bench.measure.timing import first_run
     from bench.measure.tuned import tuning
-    from bench.profile.measure import runner as profile_runner
+    from bench.profile.measure.case_inputs import asked, batch_inputs
     from engine import backends
     from engine.cuda.runtime import import_cupy
 
     job, case = start.job, start.cases[0]
-    wanted = profile_runner.asked(job, case)
+    wanted = asked(job, case)
     loaded = LoadedModel(job.model, wanted, (case.batch,), lambda text, fraction: None)
     backend = backends.get(case.backend)
     options = replace(tuning.options(backend, loaded, wanted), cuda_graph=False)
     runtime = import_cupy().cuda.runtime
     session = backend.prepare(loaded.graph, case.batch, case.precision, options)
     try:
-        session.bind(profile_runner.batch_inputs(loaded, case.batch))
+        session.bind(batch_inputs(loaded, case.batch))
         first_run(session)
         runtime.profilerStart()
         session.run()

@@ -17,10 +17,10 @@ from bench.profile.measure.attribution import Launched
 from bench.profile.records import Clock, DeviceFacts, Operator
 from engine import observe
 from engine.cuda import cupti
-from engine.graph import groups, submodel
 from engine.graph.graph import Graph
 from engine.graph.plan import Step
 from engine.ort import profile as ort_profile
+from engine.planning import groups, submodel
 from kernels.errors import KernelscopeError
 
 

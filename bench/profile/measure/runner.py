@@ -26,13 +26,13 @@ from bench.profile import parts as profile_parts
 from bench.profile.measure import counters as profile_counters
 from bench.profile.measure import counters_run
 from bench.profile.measure import session as profile_session
+from bench.profile.measure.case_inputs import asked, batch_inputs
 from bench.profile.measure.cold import ColdStart
 from bench.profile.measure.merge import Profiling
 from bench.profile.measure.process import GpuPeak, process_use
 from bench.profile.records import (
     CaseProfile,
     Profiled,
-    ProfileJob,
     ProfileLimits,
     ProfileLoaded,
     ProfileMessage,
@@ -40,13 +40,11 @@ from bench.profile.records import (
     ProfileStarted,
 )
 from bench.results.messages import Hello, Log
-from bench.results.records import Case, Job, Telemetry
+from bench.results.records import Case, Telemetry
 from engine import backends, observe
 from engine.backend import Backend, Options, Session
 from kernels.errors import KernelscopeError, UnavailableError
-from models.preprocessing import preprocess
 
-IMAGES = 64  # different ones at the most; a larger batch repeats them
 PASSES, PASS_S, STEADY_S = (5, 200), 0.5, 0.05  # end-to-end passes: at least, at most, for how many seconds
 
 
@@ -228,35 +226,6 @@ class ProfileRunner:
         recorded.events, words, note = profile_counters.attached(recorded.events, counted)
         recorded.facts["counters"] = words
         recorded.notes = (*recorded.notes, *filter(None, [note]))
-
-
-def asked(job: ProfileJob, case: Case) -> Job:
-    """A profile's job as one of comparisons, for one case."""
-    return Job(
-        models=(job.model,),
-        backends=(case.backend,),
-        precisions=(job.precision,),
-        batches=(case.batch,),
-        dataset=job.dataset,
-        preprocess=job.preprocess,
-        threads=job.threads,
-        layers=False,
-        cuda_graph=job.cuda_graph,
-        rungs=dict(job.rungs),
-        kernel_dirs=job.kernel_dirs,
-        seed=job.seed,
-    )
-
-
-def batch_inputs(loaded: LoadedModel, batch: int) -> dict[str, np.ndarray]:
-    """A full batch of the job's images, or of random numbers where the model takes no images."""
-    if not loaded.takes_images:
-        golden = loaded.golden().inputs
-        return {name: array[np.arange(batch) % len(array)] for name, array in golden.items()}
-    info = loaded.graph.inputs[0]
-    images = loaded.dataset(min(batch, IMAGES)).images
-    pixels = preprocess(images[: min(batch, IMAGES)], loaded.spec.preprocess, info.shape)
-    return {info.name: np.ascontiguousarray(pixels[np.arange(batch) % len(pixels)])}
 
 
 def passes(session: Session, inputs: Mapping[str, np.ndarray], seconds: float = PASS_S) -> tuple[float, ...]:

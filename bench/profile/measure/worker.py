@@ -20,7 +20,8 @@ from typing import Any  # noqa: E402
 
 import msgspec  # noqa: E402
 
-from bench.measure.worker import ParentChannel, end_children, read_line, watch_input  # noqa: E402
+from bench.measure.parent_channel import ParentChannel, read_line, watch_input  # noqa: E402
+from bench.measure.worker import end_children  # noqa: E402
 from bench.profile.records import ProfileStart  # noqa: E402
 from bench.results.messages import Done  # noqa: E402
 from bench.run.supervisor import RESTART_STATUS  # noqa: E402

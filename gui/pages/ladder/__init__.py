@@ -13,11 +13,12 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 from bench.charts.ladder import name
 from bench.charts.ladder_live import charts
 from bench.ladder.records import RungCase
+from gui.base.boxes import filled
 from gui.base.theme import Theming
+from gui.pages.page import Page
 from gui.sessions.ladder_session import LadderSession
 from gui.sessions.run_state import RunState
 from gui.sessions.standing import Standing
-from gui.shell.page import Page
 from gui.widgets.labels import Lines
 
 ORDER = 30
@@ -84,11 +85,9 @@ class LadderPage(Page):
         self._progress.setTextVisible(False)
         self._progress.setFixedSize(140, 8)
         self._words = Lines(3)
-        strip = QHBoxLayout()
-        strip.addWidget(self.bar.run_button)
-        strip.addWidget(self.bar.cancel_button)
-        strip.addWidget(self._progress)
-        strip.addWidget(self._words, 1)
+        strip = filled(
+            QHBoxLayout(), self.bar.run_button, self.bar.cancel_button, self._progress, (self._words, 1)
+        )
         self.speed = ChartView(
             self.theming, "Press Run the ladder: a bar grows here for each rung as it is measured."
         )
@@ -107,12 +106,7 @@ class LadderPage(Page):
         self.panes = LadderPanes(self.speed, self.roofline, self.table, self.reader)
         self.table.activated.connect(self.panes.show_source)
         body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.setSpacing(4)
-        layout.addWidget(self.bar)
-        layout.addLayout(strip)
-        layout.addWidget(self.panes, 1)
+        filled(QVBoxLayout(body), self.bar, strip, (self.panes, 1), margins=(6, 6, 6, 6), spacing=4)
         self._on_standing(session.standing)
         for wait_ms, step in enumerate(self.ahead(), start=1):
             QTimer.singleShot(40 * wait_ms, self, step)

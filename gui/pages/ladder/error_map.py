@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QResizeEvent
-from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QGridLayout, QVBoxLayout, QWidget
 
 from bench.ladder.records import Finding
 from bench.words import units
+from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.pages.ladder.error_pictures import ErrorPictures, read
 from gui.widgets.colour_scale import Scale
 from gui.widgets.flow_layout import FlowLayout
-from gui.widgets.labels import Label
+from gui.widgets.labels import Label, labelled
 from gui.widgets.map_picture import Cell, MapPanel
 from kernels.errors import InputError
 
@@ -45,16 +46,8 @@ class ErrorMapView(QWidget):
         line = FlowLayout(self._bar, spacing=6)
         for box, text in ((self.image, "I&mage n"), (self.channel, "&Channel m")):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-            box.setAccessibleName(text.replace("&", ""))
             box.activated.connect(self._on_chosen)
-            label = Label(text)
-            label.setBuddy(box)
-            pair = QWidget()
-            row = QHBoxLayout(pair)
-            row.setContentsMargins(0, 0, 10, 0)
-            row.addWidget(label)
-            row.addWidget(box)
-            line.addWidget(pair)
+            line.addWidget(labelled(box, text))
         self.panels = {name: MapPanel(words) for name, words in PANELS.items()}
         self._pictures = QWidget()
         self._grid = QGridLayout(self._pictures)
@@ -63,14 +56,16 @@ class ErrorMapView(QWidget):
         self._arrange(2)
         for panel in self.panels.values():
             panel.picture.pointed.connect(self._on_pointed)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.words)
-        layout.addWidget(self._bar)
-        layout.addWidget(self._pictures, 1)
-        layout.addWidget(self.readout)
-        layout.addWidget(self.note)
-        layout.addStretch(0)
+        filled(
+            QVBoxLayout(self),
+            self.words,
+            self._bar,
+            (self._pictures, 1),
+            self.readout,
+            self.note,
+            0,
+            margins=(0, 0, 0, 0),
+        )
         theming.changed.connect(self._draw)
 
     def minimumSizeHint(self) -> QSize:

@@ -11,7 +11,6 @@ from PySide6.QtGui import QAction, QStandardItemModel
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QHBoxLayout,
     QMenu,
     QPushButton,
     QSpinBox,
@@ -23,7 +22,7 @@ from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.results.records import stem
 from bench.run import bounds
 from gui.widgets.flow_layout import FlowLayout
-from gui.widgets.labels import Label, as_tip
+from gui.widgets.labels import as_tip, labelled
 
 EVERY = "every"
 LEAST_LETTERS = 5  # that the lists of devices and precisions have room for
@@ -164,15 +163,7 @@ class LadderBar(QWidget):
                 field.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
                 field.setMinimumContentsLength(LEAST_LETTERS)
             field.view().setTextElideMode(Qt.TextElideMode.ElideNone)
-        field.setAccessibleName(words.replace("&", ""))
-        label = Label(words)
-        label.setBuddy(field)
-        pair = QWidget()
-        line = QHBoxLayout(pair)
-        line.setContentsMargins(0, 0, 6, 0)
-        line.addWidget(label)
-        line.addWidget(field)
-        return pair
+        return labelled(field, words, gap=6)
 
     def _fill_rungs(self, question: LadderQuestion, answer: LadderAnswer) -> None:
         menu = self.rungs.menu()

@@ -24,6 +24,7 @@ from bench.ladder.records import RungCase, RungMeasurement
 from bench.ladder.show.tables import WORDS
 from bench.results import doubt
 from bench.words import units
+from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.pages.ladder.ladder_table import Shown
@@ -71,15 +72,9 @@ class LadderReader(QWidget):
         self._against.activated.connect(lambda _: self._fill())
         label = Label("&Against")
         label.setBuddy(self._against)
-        line = QHBoxLayout()
-        line.addWidget(label)
-        line.addWidget(self._against)
-        line.addStretch(1)
+        line = filled(QHBoxLayout(), label, self._against, 1)
         self._beside = QWidget()
-        column = QVBoxLayout(self._beside)
-        column.setContentsMargins(4, 4, 4, 4)
-        column.addLayout(line)
-        column.addWidget(self.diff, 1)
+        filled(QVBoxLayout(self._beside), line, (self.diff, 1), margins=(4, 4, 4, 4))
         self.tabs = QTabWidget()
         self.tabs.setDocumentMode(True)
         self.tabs.addTab(self.source, SOURCE)
@@ -93,14 +88,16 @@ class LadderReader(QWidget):
             head.addWidget(button)
         head.addWidget(self.title, 1)
         head.addWidget(self.use_button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 0, 0, 0)
-        layout.setSpacing(3)
-        layout.addLayout(head)
-        layout.addWidget(self.words)
-        layout.addWidget(self.state)
-        layout.addWidget(self.tabs, 1)
-        layout.addStretch(0)
+        filled(
+            QVBoxLayout(self),
+            head,
+            self.words,
+            self.state,
+            (self.tabs, 1),
+            0,
+            margins=(6, 0, 0, 0),
+            spacing=3,
+        )
 
     def set_compact(self, on: bool) -> None:
         """Whether the words above the tabs keep to a line or two; all of them is their tooltip then."""

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QScrollBar, QSplitter, QToolButton, QVBoxLayout, QWidget
 
+from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.widgets.code_view import CodeLine, CodeView
 from gui.widgets.highlight import highlighted
@@ -35,19 +36,12 @@ class RungDiff(QWidget):
             title.setProperty("role", "heading")
             view.setAccessibleName(f"Source on the {side}")
             half = QWidget()
-            column = QVBoxLayout(half)
-            column.setContentsMargins(0, 0, 0, 0)
-            column.setSpacing(3)
-            column.addWidget(title)
-            column.addWidget(view, 1)
+            filled(QVBoxLayout(half), title, (view, 1), margins=(0, 0, 0, 0), spacing=3)
             split.addWidget(half)
             split.setStretchFactor(split.count() - 1, 1)
         self._join(self.left, self.right)
         self._join(self.right, self.left)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addLayout(self._bar())
-        layout.addWidget(split, 1)
+        filled(QVBoxLayout(self), self._bar(), (split, 1), margins=(0, 0, 0, 0))
 
     def show_pair(
         self, left_title: str, left_text: str, right_title: str, right_text: str, suffix: str

@@ -9,6 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
+from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.widgets.code_view import CodeLine, CodeView
 from gui.widgets.find_bar import FindBar
@@ -41,14 +42,16 @@ class SourceView(QWidget):
         self.errors.itemClicked.connect(self._on_error)
         self.errors.itemActivated.connect(self._on_error)
         self.errors.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(3)
-        layout.addWidget(self.title)
-        layout.addWidget(self.files, 0, Qt.AlignmentFlag.AlignLeft)
-        layout.addWidget(self.code, 1)
-        layout.addWidget(self.find_bar)
-        layout.addWidget(self.errors)
+        filled(
+            QVBoxLayout(self),
+            self.title,
+            (self.files, 0, Qt.AlignmentFlag.AlignLeft),
+            (self.code, 1),
+            self.find_bar,
+            self.errors,
+            margins=(0, 0, 0, 0),
+            spacing=3,
+        )
         self._own: tuple[str, str, str] = ("", "", "")
         self._errors: Mapping[int, str] = {}
         self._shown: tuple[str, str, str] = ("", "", "")

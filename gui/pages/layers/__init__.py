@@ -19,12 +19,13 @@ from PySide6.QtWidgets import (
 from bench.results.records import ErrorStats, Layer, Measurement
 from bench.results.rows import title
 from bench.words import units
+from gui.base.boxes import filled
 from gui.pages.layers import layer_rows
 from gui.pages.layers.graph_items import Box, NodeLook
 from gui.pages.layers.layer_rows import LayerRow, contender, error_text
 from gui.pages.layers.layer_table import LayerTable
 from gui.pages.layers.model_graph import GraphView
-from gui.shell.page import Page
+from gui.pages.page import Page
 from gui.widgets.choice_bar import ChoiceBar
 from gui.widgets.colour_scale import Scale, ScaleLegend
 from gui.widgets.labels import Label
@@ -95,19 +96,13 @@ class LayersPage(Page):
         split.setObjectName("layers-columns")
         split.addWidget(self._graph_side())
         right = QWidget()
-        column = QVBoxLayout(right)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.table, 1)
-        column.addWidget(self._note)
+        filled(QVBoxLayout(right), (self.table, 1), self._note, margins=(0, 0, 0, 0))
         split.addWidget(right)
         split.setStretchFactor(0, 1)
         split.setStretchFactor(1, 2)
         split.setSizes([360, 640])
         body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.addWidget(self._bar)
-        layout.addWidget(split, 1)
+        filled(QVBoxLayout(body), self._bar, (split, 1), margins=(6, 6, 6, 6))
         return body
 
     def _graph_side(self) -> QWidget:

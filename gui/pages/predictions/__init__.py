@@ -15,9 +15,10 @@ from PySide6.QtWidgets import (
 
 from bench.results.records import Case, Measurement
 from bench.results.rows import label, title
-from gui.shell.page import Page
+from gui.base.boxes import filled
+from gui.pages.page import Page
 from gui.widgets.choice_bar import ChoiceBar
-from gui.widgets.labels import Label
+from gui.widgets.labels import Label, as_tip
 
 ORDER = 30
 
@@ -61,6 +62,7 @@ class PredictionsPage(Page):
         theme = self.theming.theme
         self._answered, self._files = NOTHING, Files()
         self._cases: dict[str, Case] = {}
+        self._refused = ""  # why labels say nothing of these answers
         self._cell: tuple[int, int] | None = None
         self._image = -1  # the selected one's index in the data set
         self._confused = (NOTHING, -1)  # what the matrix shows
@@ -96,9 +98,7 @@ class PredictionsPage(Page):
         left = QWidget()
         column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 0, 0)
-        line2 = QHBoxLayout()
-        line2.addWidget(self.count, 1)
-        line2.addWidget(self.reset)
+        line2 = filled(QHBoxLayout(), (self.count, 1), self.reset)
         column.addLayout(line2)
         column.addWidget(self.grid, 1)
         split = QSplitter(Qt.Orientation.Horizontal)
@@ -109,10 +109,7 @@ class PredictionsPage(Page):
         split.setStretchFactor(1, 2)
         split.setSizes([520, 480])
         body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.addWidget(self._bar)
-        layout.addWidget(split, 1)
+        filled(QVBoxLayout(body), self._bar, (split, 1), margins=(6, 6, 6, 6))
         return body
 
     def _side(self) -> QWidget:
@@ -145,6 +142,7 @@ class PredictionsPage(Page):
         batch = self._bar.offer("batch", {b: f"{b:,}" for b in sorted({m.case.batch for m in ours})})
         beside = contenders(ours, int(batch))  # type: ignore[call-overload]
         self._cases = {name: m.case for name, m in beside.items()}
+        self._refused = next((m.accuracy.refused for m in beside.values() if m.accuracy), "")
         self._bar.offer("focus", {name: name for name in beside})
         folder, case = self.state.folder, next(iter(self._cases.values()))
         assert folder is not None
@@ -244,16 +242,15 @@ class PredictionsPage(Page):
         self.confusion.setVisible(labelled)
         self._hint.setVisible(labelled)
         who = answered.names[focus] if answered.names else ""
-        words = (
-            f"Confusion matrix of {who}" if labelled else "These images have no labels: no confusion matrix."
-        )
+        words = f"Confusion matrix of {who}" if labelled else f"{self._unlabelled()}: no confusion matrix."
         self._heading.setText(words)
+        self._heading.setToolTip(as_tip(self._refused))
 
     def _why_none(self, shown: str) -> str:
         if not len(self._answered):
             return " ".join(self._answered.problems) or "Reading the images …"
         if not self._answered.labelled and shown.startswith("wrong"):
-            return "These images have no labels, so none of them is right or wrong."
+            return f"{self._unlabelled()}, so none of them is right or wrong. {self._refused}".strip()
         reasons = {
             "wrong": "No image is answered wrong by any backend.",
             "wrong here": f"{self._answered.names[self._focus()]} answers no image wrong.",
@@ -261,6 +258,9 @@ class PredictionsPage(Page):
         }
         narrowed = self._choices["label"].currentData() is not None or self._cell is not None
         return "No image passes these filters." if narrowed else reasons.get(shown, "")
+
+    def _unlabelled(self) -> str:
+        return "It is not known which answers are right" if self._refused else "These images have no labels"
 
     def _show_image(self) -> None:
         self.detail.show_image(self._answered, self._image, self.theming.theme)

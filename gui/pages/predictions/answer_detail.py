@@ -9,6 +9,7 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from bench.words import palette, units
+from gui.base.boxes import filled
 from gui.base.theme import Theme
 from gui.pages.predictions.answer_grid import picture
 from gui.pages.predictions.answers import Answered
@@ -28,10 +29,12 @@ class AnswerDetail(QWidget):
         self.facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.facts.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         self.facts.setWordWrap(True)
-        line = QHBoxLayout(self)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.addWidget(self.picture, 0, Qt.AlignmentFlag.AlignTop)
-        line.addWidget(self.facts, 1)
+        filled(
+            QHBoxLayout(self),
+            (self.picture, 0, Qt.AlignmentFlag.AlignTop),
+            (self.facts, 1),
+            margins=(0, 0, 0, 0),
+        )
 
     def show_image(self, answered: Answered, index: int, theme: Theme) -> None:
         """Show the image of this index in the data set; hide where there is none such."""

@@ -11,16 +11,17 @@ from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
 from bench.kinds.summaries import Summary
+from gui.base.boxes import filled
 from gui.base.theme import Theming
+from gui.pages.page import Page
 from gui.sessions.run_state import RunState
-from gui.shell.page import Page
 from gui.widgets.labels import Label
 
 ORDER = 90
 
 
 class RunsPage(Page):
-    """Knows what to show and what the user wants; gui.sessions.library does it."""
+    """Knows what to show and what the user wants; gui.shell.library does it."""
 
     title = "Runs"
     list_wanted = Signal()
@@ -75,10 +76,7 @@ class RunsPage(Page):
         self._count.setProperty("role", "muted")
         bar.addWidget(self._count)
         body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.addLayout(bar)
-        layout.addWidget(self.table, 1)
+        filled(QVBoxLayout(body), bar, (self.table, 1), margins=(6, 6, 6, 6))
         self._enable()
         return body
 

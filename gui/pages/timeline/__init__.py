@@ -19,13 +19,14 @@ from PySide6.QtWidgets import (
 from bench.profile.events import Event
 from bench.profile.records import CaseProfile
 from bench.results.records import BackendInfo
+from gui.base.boxes import filled
 from gui.base.theme import Theming
-from gui.pages.timeline.timeline_lanes import FIRST_PASS, PASS, PROCESS, STEADY
+from gui.pages.page import Page
 from gui.sessions.profile_session import ProfileSession
 from gui.sessions.profile_state import Read
 from gui.sessions.run_state import RunState
 from gui.sessions.standing import Standing
-from gui.shell.page import Page
+from gui.sessions.timeline_lanes import FIRST_PASS, PASS, PROCESS, STEADY
 from gui.widgets.labels import Label
 
 ORDER = 40
@@ -88,9 +89,7 @@ class TimelinePage(Page):
         self._progress.setFixedSize(140, 8)
         self._words = Label()
         self._words.setProperty("role", "muted")
-        strip = QHBoxLayout()
-        strip.addWidget(self._progress)
-        strip.addWidget(self._words, 1)
+        strip = filled(QHBoxLayout(), self._progress, (self._words, 1))
         self.view = TimelineView(self.theming)
         self.view.picked.connect(self._on_event)
         self._facts = Label()
@@ -102,13 +101,15 @@ class TimelinePage(Page):
         self.details.tables.picked.connect(self.view.select)
         self.details.parts.picked.connect(self._on_bar)
         top = QWidget()
-        column = QVBoxLayout(top)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(3)
-        column.addWidget(self._bar())
-        column.addWidget(self.view, 1)
-        column.addWidget(self._facts)
-        column.addWidget(self._notes)
+        filled(
+            QVBoxLayout(top),
+            self._bar(),
+            (self.view, 1),
+            self._facts,
+            self._notes,
+            margins=(0, 0, 0, 0),
+            spacing=3,
+        )
         self.split = QSplitter(Qt.Orientation.Vertical)
         self.split.setObjectName("timeline-rows")
         self.split.setChildrenCollapsible(False)
@@ -123,12 +124,7 @@ class TimelinePage(Page):
         self.stack.addWidget(nothing)
         self.stack.addWidget(self.split)
         body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.setSpacing(4)
-        layout.addWidget(self.controls)
-        layout.addLayout(strip)
-        layout.addWidget(self.stack, 1)
+        filled(QVBoxLayout(body), self.controls, strip, (self.stack, 1), margins=(6, 6, 6, 6), spacing=4)
         self._on_standing(session.standing)
         return body
 

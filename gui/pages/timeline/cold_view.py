@@ -14,8 +14,8 @@ from bench.profile.events import Mark
 from bench.profile.records import CaseProfile
 from bench.words import palette, units
 from gui.base.theme import Theming
-from gui.pages.timeline.timeline_lanes import MARK
 from gui.pages.timeline.timeline_words import colour
+from gui.sessions.timeline_lanes import MARK
 
 LINE, HEAD, NAMES = 20, 26, 200
 

@@ -23,6 +23,7 @@ from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import ProfileJob
 from bench.results.records import BackendInfo
 from bench.run import bounds
+from gui.base.boxes import filled
 from gui.form.job_fields import numbers
 from gui.sessions.standing import Standing
 from gui.widgets.flow_layout import FlowLayout
@@ -238,9 +239,5 @@ def pair(words: str, field: QWidget) -> QWidget:
     label = Label(words)
     label.setBuddy(field)
     made = QWidget()
-    line = QHBoxLayout(made)
-    line.setContentsMargins(0, 0, 4, 0)
-    line.setSpacing(5)
-    line.addWidget(label)
-    line.addWidget(field)
+    filled(QHBoxLayout(made), label, field, margins=(0, 0, 4, 0), spacing=5)
     return made

@@ -24,6 +24,7 @@ from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import tables as profile_tables
 from bench.profile.show.columns import ProfileTable
 from gui.base.background import Background
+from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.pages.timeline.cold_view import ColdView
 from gui.pages.timeline.parts_view import PartsView
@@ -121,32 +122,20 @@ class ProfileDetails(QTabWidget):
             bar.addWidget(box)
         bar.addStretch(1)
         tab = QWidget()
-        layout = QVBoxLayout(tab)
-        layout.setContentsMargins(0, 4, 0, 0)
-        layout.addLayout(bar)
+        layout = filled(QVBoxLayout(tab), bar, margins=(0, 4, 0, 0))
         inner = QWidget()
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.parts)
-        column.addWidget(self._remarks)
-        column.addStretch(1)
+        filled(QVBoxLayout(inner), self.parts, self._remarks, 1, margins=(0, 0, 0, 0))
         layout.addWidget(_scrolled(inner), 1)
         return tab
 
     def _diagnosis_tab(self) -> QWidget:
         tab = QWidget()
-        layout = QVBoxLayout(tab)
-        layout.setContentsMargins(0, 4, 0, 0)
-        layout.addWidget(self._note)
-        layout.addWidget(self.findings, 1)
+        filled(QVBoxLayout(tab), self._note, (self.findings, 1), margins=(0, 4, 0, 0))
         return tab
 
     def _cold_tab(self) -> QWidget:
         tab = QWidget()
-        layout = QVBoxLayout(tab)
-        layout.setContentsMargins(0, 4, 0, 0)
-        layout.addWidget(_scrolled(self.cold), 3)
-        layout.addWidget(self.process, 1)
+        filled(QVBoxLayout(tab), (_scrolled(self.cold), 3), (self.process, 1), margins=(0, 4, 0, 0))
         return tab
 
     # ---------------------------------------------------------------------------------------------- showing

@@ -25,6 +25,7 @@ from bench.profile.show import lines as profile_lines
 from bench.profile.show import tables as profile_tables
 from bench.profile.show.columns import ProfileTable
 from gui.base.background import Background
+from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.pages.timeline.profile_table import ProfileView
 from gui.sessions.profile_state import Read
@@ -113,11 +114,7 @@ class ProfileTables(QWidget):
         for side in self._sides.values():
             self._split.addWidget(side)
         self._split.setSizes([600, 500])
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 4, 0, 0)
-        layout.setSpacing(4)
-        layout.addLayout(bar)
-        layout.addWidget(self._split, 1)
+        filled(QVBoxLayout(self), bar, (self._split, 1), margins=(0, 4, 0, 0), spacing=4)
 
     def show_case(self, read: Read | None) -> None:
         """Show a case's tables; they come from a thread."""
@@ -150,13 +147,7 @@ class ProfileTables(QWidget):
         more.setWordWrap(True)
         self._heads[key] = (title, note, more)
         side = QWidget()
-        column = QVBoxLayout(side)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addWidget(title)
-        column.addWidget(note)
-        column.addWidget(more)
-        column.addWidget(table, 1)
+        filled(QVBoxLayout(side), title, note, more, (table, 1), margins=(0, 0, 0, 0), spacing=2)
         return side
 
     def _show(self, found: _Found) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.words import units
-from gui.pages.timeline.timeline_lanes import LaneRow
+from gui.sessions.timeline_lanes import LaneRow
 
 LEAST_NS = 50.0  # shown at least, over the whole width
 MARGIN = 0.02  # of what is fitted, left free at either end

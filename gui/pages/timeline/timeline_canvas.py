@@ -14,9 +14,9 @@ from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 from bench.profile.events import Activity, ApiCall, Event
 from gui.base.theme import Theming
 from gui.pages.timeline.timeline_axis import TimeAxis, at_pixel
-from gui.pages.timeline.timeline_lanes import STEADY, LaneGroup, LaneRow, Span
 from gui.pages.timeline.timeline_paint import TICKS, TITLES, Painter, TimelineLayout, TimelinePlace
 from gui.pages.timeline.timeline_words import facts, full_name
+from gui.sessions.timeline_lanes import STEADY, LaneGroup, LaneRow, Span
 
 MOST_ARROWS = 200  # of a call that started a whole graph
 

@@ -12,8 +12,8 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QPainter, QPen
 from bench.words import palette
 from gui.base.theme import Theme
 from gui.pages.timeline.timeline_axis import TimeAxis, drawn, length_text
-from gui.pages.timeline.timeline_lanes import Lane, LaneGroup, LaneRow
 from gui.pages.timeline.timeline_words import colour, short
+from gui.sessions.timeline_lanes import Lane, LaneGroup, LaneRow
 from gui.widgets.colour_scale import ink_on
 
 TITLES = 176  # pixels of the column on the left

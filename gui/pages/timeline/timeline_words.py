@@ -13,7 +13,7 @@ from bench.profile.events import Activity, ApiCall, Counters, Event, HostSpan, M
 from bench.profile.show import names as profile_names
 from bench.words import palette, units
 from gui.base.theme import Theme
-from gui.pages.timeline.timeline_lanes import CALL, MARK
+from gui.sessions.timeline_lanes import CALL, MARK
 from gui.widgets.colour_scale import blend
 
 # Operators → the categories that every chart has them in; what is not named is "other".
@@ -60,7 +60,7 @@ _PHASES = ("#332288", "#882255", "#CC6677", "#DDCC77", "#999933", "#44AA99", "#8
 
 
 def colour(key: str, theme: Theme) -> QColor:
-    """The colour of a key of gui.pages.timeline.timeline_lanes or bench.profile.parts; lighter where it would
+    """The colour of a key of gui.sessions.timeline_lanes or bench.profile.parts; lighter where it would
     sink into a dark paper.
     """
     found = QColor(_plain(key))

@@ -24,7 +24,7 @@ __constant__ float filters[WEIGHTS];  // a copy of the weights, made before each
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
-    __shared__ float tile[ROWS * COLUMNS];
+    __shared__ float tile[ROWS * COLUMNS];  // what a block's windows cover of one channel: loaded once, read by many
 
     const int channels = p.c / p.group;
     const int image = blockIdx.x, om = blockIdx.y;
@@ -43,14 +43,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             const int ix = first_x * p.stride_w - p.pad_left + e % COLUMNS;
             tile[e] = iy >= 0 && iy < p.h && ix >= 0 && ix < p.w ? in[(index_t)iy * p.w + ix] : 0.0f;
         }
-        __syncthreads();
+        __syncthreads();  // whole before anybody reads what others loaded
         if (mine) {
             const float* corner = tile + dy * p.stride_h * COLUMNS + dx * p.stride_w;
             for (int r = 0; r < p.kh; ++r)
                 for (int s = 0; s < p.kw; ++s)
                     sum += corner[r * p.dilation_h * COLUMNS + s * p.dilation_w] * filter[r * p.kw + s];
         }
-        __syncthreads();
+        __syncthreads();  // read by all before the next channel is written over it
     }
     if (mine)
         y[(((index_t)image * p.m + om) * p.out_h + oy) * p.out_w + ox] =

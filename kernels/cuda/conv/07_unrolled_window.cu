@@ -20,7 +20,7 @@ kernel_max = 16
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
-    __shared__ float tile[ROWS * COLUMNS];
+    __shared__ float tile[ROWS * COLUMNS];  // what a block's windows cover of one channel: loaded once, read by many
 
     const int channels = p.c / p.group;
     const int image = blockIdx.x, om = blockIdx.y;
@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             const int ix = first_x * p.stride_w - p.pad_left + e % COLUMNS;
             tile[e] = iy >= 0 && iy < p.h && ix >= 0 && ix < p.w ? in[(index_t)iy * p.w + ix] : 0.0f;
         }
-        __syncthreads();
+        __syncthreads();  // whole before anybody reads what others loaded
         if (mine) {
             const float* corner = tile + dy * p.stride_h * COLUMNS + dx * p.stride_w;
 #pragma unroll
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 for (int s = 0; s < KW; ++s)
                     sum += corner[r * p.dilation_h * COLUMNS + s * p.dilation_w] * filter[r * KW + s];
         }
-        __syncthreads();
+        __syncthreads();  // read by all before the next channel is written over it
     }
     if (mine)
         y[(((index_t)image * p.m + om) * p.out_h + oy) * p.out_w + ox] =

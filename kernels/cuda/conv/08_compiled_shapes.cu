@@ -33,7 +33,7 @@ kernel_max = 16
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
-    __shared__ float tile[ROWS * COLUMNS];
+    __shared__ float tile[ROWS * COLUMNS];  // what a block's windows cover of one channel: loaded once, read by many
 
     const int channels = C / GROUP;
     const int image = blockIdx.x, om = blockIdx.y;
@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             const int ix = first_x * STRIDE_W - PAD_LEFT + e % COLUMNS;
             tile[e] = iy >= 0 && iy < H && ix >= 0 && ix < W ? in[(index_t)iy * W + ix] : 0.0f;
         }
-        __syncthreads();
+        __syncthreads();  // whole before anybody reads what others loaded
         if (mine) {
             const float* corner = tile + dy * STRIDE_H * COLUMNS + dx * STRIDE_W;
 #pragma unroll
@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 for (int s = 0; s < KW; ++s)
                     sum += corner[r * DILATION_H * COLUMNS + s * DILATION_W] * filter[r * KW + s];
         }
-        __syncthreads();
+        __syncthreads();  // read by all before the next channel is written over it
     }
     if (mine)
         y[(((index_t)image * M + om) * OUT_H + oy) * OUT_W + ox] = activate(bias ? sum + bias[om] : sum, p.activation);

@@ -34,8 +34,8 @@ kernel_max = 16
 extern "C" __global__ void __launch_bounds__(THREADS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
-    __shared__ float tile[ROWS * COLUMNS];
-    __shared__ __align__(16) float filters[KH * KW][MAPS];
+    __shared__ float tile[ROWS * COLUMNS];  // what a block's windows cover of one channel: loaded once, read by many
+    __shared__ __align__(16) float filters[KH * KW][MAPS];  // a tap's maps side by side
 
     const int channels = C / GROUP, outputs = M / GROUP;
     const int image = blockIdx.x;
@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             const int o = e / (KH * KW), tap = e % (KH * KW);
             filters[tap][o] = first_map + o < outputs ? filter[o * channels * KH * KW + tap] : 0.0f;
         }
-        __syncthreads();
+        __syncthreads();  // whole before anybody reads what others loaded
         if (mine) {
             const float* corner = tile + dy * STRIDE_H * COLUMNS + dx * STRIDE_W;
 #pragma unroll
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                     for (int o = 0; o < MAPS; ++o) sum[o] += filters[r * KW + s][o] * v;
                 }
         }
-        __syncthreads();
+        __syncthreads();  // read by all before the next channel is written over them
     }
     if (!mine) return;
 #pragma unroll

@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
     __shared__ float weights[TILE_K][TILE_M];
-    __shared__ float patches[TILE_K][TILE_N];
+    __shared__ float patches[TILE_K][TILE_N];  // tap by tap: a warp reads neighbouring pixels
 
     const int channels = p.c / p.group, outputs = p.m / p.group;
     const int taps = channels * p.kh * p.kw;
@@ -55,14 +55,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             const bool inside = tap < taps && pixel < pixels && iy >= 0 && iy < p.h && ix >= 0 && ix < p.w;
             patches[k][column] = inside ? in[(ci * p.h + iy) * p.w + ix] : 0.0f;
         }
-        __syncthreads();
+        __syncthreads();  // both tiles are whole before anybody multiplies
 #pragma unroll
         for (int k = 0; k < TILE_K; ++k) {
             const float v = patches[k][column];
 #pragma unroll
             for (int i = 0; i < ROWS; ++i) sum[i] += weights[k][row * ROWS + i] * v;
         }
-        __syncthreads();
+        __syncthreads();  // all have multiplied before the next tiles are written over these
     }
     if (pixel >= pixels) return;
 #pragma unroll

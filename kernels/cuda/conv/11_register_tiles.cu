@@ -97,10 +97,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int steps = (taps + TILE_K - 1) / TILE_K;
     for (int k = thread; k < 2 * TILE_K; k += THREADS)
         located[k / TILE_K][k % TILE_K] = locate(k, taps, p);
-    __syncthreads();
+    __syncthreads();  // whole before anybody looks a tap up in it
     fetch(0, 0);
     keep(0);
-    __syncthreads();
+    __syncthreads();  // the first tiles are whole
     for (int step = 0; step < steps; ++step) {
         const int slot = step & 1;
         if (step + 1 < steps) fetch((step + 1) * TILE_K, slot ^ 1);
@@ -120,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 for (int j = 0; j < THREAD_N; ++j) sum[i][j] += a[i] * b[j];
         }
         if (step + 1 < steps) keep(slot ^ 1);
-        __syncthreads();
+        __syncthreads();  // the next tiles are whole, and nobody needs these any more
     }
 
 #pragma unroll

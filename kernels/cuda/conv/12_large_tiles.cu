@@ -19,9 +19,11 @@ static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, const ConvParams p) {
+    // Two of each, so that a step needs one barrier; rows of weights longer than the tile, so that a warp's writes
+    // fall into many banks and 16-byte reads stay aligned.
     __shared__ __align__(16) float weights[2][TILE_K][TILE_M + 4];
     __shared__ __align__(16) float patches[2][TILE_K][TILE_N];
-    __shared__ Tap located[TABLE];
+    __shared__ Tap located[TABLE];  // of many steps, worked out once for all threads
     __shared__ index_t places[TILE_N];  // of each pixel in y, kept here rather than in registers through the sum
 
     const int channels = p.c / p.group, outputs = p.m / p.group;
@@ -54,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     auto fill_table = [&](int k0) {
         for (int e = thread; e < TABLE; e += THREADS)
             located[e] = locate(k0 + e, taps, p);
-        __syncthreads();
+        __syncthreads();  // whole before anybody looks a tap up in it
     };
     auto fetch = [&](int k0) {
         next_weights.fetch(filters + k0, taps, outputs - first_output, taps - k0);
@@ -75,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     fill_table(0);
     fetch(0);
     keep(0);
-    __syncthreads();
+    __syncthreads();  // the first tiles are whole
     for (int k0 = 0, slot = 0; k0 < taps; k0 += TILE_K, slot ^= 1) {
         const int next = k0 + TILE_K;
         if (next < taps) {
@@ -99,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                     sum[i][j] += u[i / ROWS].v[i % ROWS] * v[j / COLUMNS].v[j % COLUMNS];
         }
         if (next < taps) keep(slot ^ 1);
-        __syncthreads();
+        __syncthreads();  // the next tiles are whole, and nobody needs these any more
     }
 
     // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring pixels,
@@ -111,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 #pragma unroll
         for (int j = 0; j < THREAD_N; ++j)
             out[thread / ACROSS][column + j / COLUMNS * (ACROSS * COLUMNS) + j % COLUMNS] = sum[i][j];
-        __syncthreads();
+        __syncthreads();  // the rows are whole before other threads write them out
 #pragma unroll 1
         for (int band = patch_k; band < BANDS; band += THREADS / TILE_N) {
             const int o = first_output + band * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
@@ -119,6 +121,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             const float v = out[band][patch_column];
             y[place + (index_t)o * area] = activate(bias ? v + bias[g * outputs + o] : v, p.activation);
         }
-        __syncthreads();
+        __syncthreads();  // and written out before the next ones take their place
     }
 }

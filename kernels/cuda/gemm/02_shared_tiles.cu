@@ -44,14 +44,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 const index_t c = first_column + i, kk = k0 + j;
                 right[j][i] = c < p.n && kk < p.k ? pb[p.trans_b ? c * p.k + kk : kk * p.n + c] : 0.0f;
             }
-            __syncthreads();
+            __syncthreads();  // both tiles are whole before anybody multiplies
 #pragma unroll
             for (int j = 0; j < TILE_K; ++j) {
                 const float v = right[j][column];
 #pragma unroll
                 for (int i = 0; i < ROWS; ++i) sum[i] += left[j][row + i] * v;
             }
-            __syncthreads();
+            __syncthreads();  // all have multiplied before the next tiles are written over these
         }
         const int c = first_column + column;
         if (c >= p.n) continue;

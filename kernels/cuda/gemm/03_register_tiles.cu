@@ -86,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
         fetch(0);
         keep(0);
-        __syncthreads();
+        __syncthreads();  // the first tiles are whole
         for (int step = 0; step < steps; ++step) {
             const int slot = step & 1;
             if (step + 1 < steps) fetch((step + 1) * TILE_K);
@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                     for (int l = 0; l < THREAD_N; ++l) sum[i][l] += u[i] * v[l];
             }
             if (step + 1 < steps) keep(slot ^ 1);
-            __syncthreads();
+            __syncthreads();  // the next tiles are whole, and nobody needs these any more
         }
 #pragma unroll
         for (int i = 0; i < THREAD_M; ++i) {

@@ -24,6 +24,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, const __grid_constant__ GemmParams given) {
     const GemmParams p = given;  // costs fewer registers than a parameter that is no constant of the grid
+    // Two of each, so that a step needs one barrier; rows longer than the tile, so that a warp's writes fall into
+    // many banks and 16-byte reads stay aligned.
     __shared__ __align__(16) float left[2][TILE_K][TILE_M + 4];
     __shared__ __align__(16) float right[2][TILE_K][TILE_N + 4];
 
@@ -50,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
         fetch(0);
         next_left.keep(left[0]);
         next_right.keep(right[0]);
-        __syncthreads();
+        __syncthreads();  // the first tiles are whole
         for (int k0 = 0, slot = 0; k0 < p.k; k0 += TILE_K, slot ^= 1) {
             const bool more = k0 + TILE_K < p.k;
             if (more) fetch(k0 + TILE_K);
@@ -74,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 next_left.keep(left[slot ^ 1]);
                 next_right.keep(right[slot ^ 1]);
             }
-            __syncthreads();
+            __syncthreads();  // the next tiles are whole, and nobody needs these any more
         }
         // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring
         // elements, and no thread works out 64 places.
@@ -84,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 #pragma unroll
             for (int l = 0; l < THREAD_N; ++l)
                 out[threadIdx.x / ACROSS][column + l / COLUMNS * (ACROSS * COLUMNS) + l % COLUMNS] = sum[i][l];
-            __syncthreads();
+            __syncthreads();  // the rows are whole before other threads write them out
 #pragma unroll 1
             for (int e = threadIdx.x; e < BANDS * TILE_N; e += THREADS) {
                 const int r = first_row + e / TILE_N * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
@@ -94,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 if (bias) v += p.beta * bias[r * p.bias_stride_m + c * p.bias_stride_n];
                 y[((index_t)matrix * p.m + r) * p.n + c] = activate(v, p.activation);
             }
-            __syncthreads();
+            __syncthreads();  // and written out before the next ones take their place
         }
     }
 }

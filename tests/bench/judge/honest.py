@@ -21,7 +21,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from bench import judge
-from engine.cuda import driver as cuda_driver
+from engine.machine import driver as cuda_driver
 from kernels import launch, registry
 from kernels.errors import KernelError, UnsupportedError
 from kernels.ops import OPS, Params, sized

@@ -28,7 +28,7 @@ from engine.apart import pool
 from engine.apart.client import rest
 from engine.backend import Options, Witnessed
 from engine.graph import importer
-from engine.rung_session import prepare
+from engine.rung_devices import prepare
 from kernels import registry
 from kernels.errors import CrashedError, KernelError
 from kernels.ops.softmax import Softmax

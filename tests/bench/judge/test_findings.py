@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.judge import diagnosis, suite
+from bench.judge import suite, tried_shape
 from bench.judge.mistakes import common, of
 from bench.judge.samples import draw
 from kernels import registry
@@ -59,7 +59,7 @@ def test_no_mistake_explains_a_right_answer(op: str) -> None:
     every: set[str] = set()
     for shape in suite.small_shapes(rung, TIMED[op]):
         sample = draw(shape.params, random)
-        case = diagnosis.case(shape.params, sample, None, "fp32")
+        case = tried_shape.case(shape.params, sample, None, "fp32")
         for fault, words, answer in case.mistakes():
             every.add(words)
             with np.errstate(all="ignore"):

@@ -14,7 +14,8 @@ from bench.judge.batch_check import BatchCheck
 from bench.judge.samples import looked_at, repeated
 from bench.measure.answers import oracle
 from engine.cpu import rung as rung_cpu
-from engine.rung_session import RungSession, prepare
+from engine.rung_devices import prepare
+from engine.rung_session import RungSession
 from kernels import registry
 from kernels.ops import Params
 from kernels.ops.binary import Binary

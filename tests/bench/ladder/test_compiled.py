@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import main
-from bench.commands import ladder_compile
+from bench.ladder import compiling
 from bench.ladder import plan as ladder_plan
 from bench.ladder.measure import compiled
 from bench.ladder.records import LadderJob, RungMeasurement
 from engine import backends
-from engine.cuda import driver as cuda_driver
+from engine.machine import driver as cuda_driver
 from kernels import nvrtc, registry
 
 needs_nvrtc = pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
@@ -184,8 +184,8 @@ def test_a_file_that_is_saved_is_compiled_again(
             raise KeyboardInterrupt
         path.write_text(content)
 
-    monkeypatch.setattr(ladder_compile, "show", show)
-    monkeypatch.setattr(ladder_compile.time, "sleep", save_another)
+    monkeypatch.setattr(compiling, "show", show)
+    monkeypatch.setattr(compiling.time, "sleep", save_another)
     assert command("--kernels", str(path.parent), "--rung", "mine", "--watch", "--arch", "sm_80") == 130
     assert shown == ["failed", "ok", "failed"]
     out, err = capsys.readouterr()
@@ -216,9 +216,9 @@ def test_without_a_gpu_the_ladder_says_what_would_do(
     assert main.main(["ladder", "conv", "--device", "cuda"]) == 2
     assert "there is no GPU; --compile compiles its rungs here all the same" in capsys.readouterr().err
     own(tmp_path / "own")
-    told = ladder_compile.hint("conv", [str(tmp_path / "own")])
+    told = compiling.hint("conv", [str(tmp_path / "own")])
     assert told.startswith("90_mine.cu: left out, for CUDA cannot run here (there is no GPU); --compile")
-    assert ladder_compile.hint("gemm", [str(tmp_path / "own")]) == ""
+    assert compiling.hint("gemm", [str(tmp_path / "own")]) == ""
     (tmp_path / "own" / "my_kernel.py").write_text("# no rung by its name\n")
     line = ["ladder", "conv", "--device", "cpu", "--rung", "nosuch", "--kernels", str(tmp_path / "own")]
     assert main.main(line) == 2

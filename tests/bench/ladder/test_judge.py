@@ -140,7 +140,7 @@ def test_all_images_of_a_large_batch_are_judged() -> None:
         got = sample.whole(sample.expected).astype(np.float32)
         assert got.shape[0] == 40
         got[37, 1, 2, 3] += 1
-        from bench.judge.trial import compare
+        from bench.judge.comparison import compare
 
         found = compare(got, sample, "fp32")
         assert found.index == (37, 1, 2, 3)

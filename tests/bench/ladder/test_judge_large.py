@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.judge import comparison
-from bench.judge import trial as trials
+from bench.judge import comparison, judged_session
 from bench.judge.trial import Trial
 from kernels import registry
 from kernels.ops.conv import Conv
@@ -45,8 +44,8 @@ def bind(p, inputs, output, workspace):
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials, "LARGE_NBYTES", 100 * A_ROW)
-    monkeypatch.setattr(trials, "PART_NBYTES", 3 * PART * A_ROW)
+    monkeypatch.setattr(judged_session, "LARGE_NBYTES", 100 * A_ROW)
+    monkeypatch.setattr(judged_session, "PART_NBYTES", 3 * PART * A_ROW)
     monkeypatch.setattr(comparison, "CHUNK_NBYTES", 8 * A_ROW)  # several pieces a part
 
 

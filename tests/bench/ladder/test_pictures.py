@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bench import judge
-from bench.judge import Wrong, pictures
+from bench.judge import Wrong
+from bench.judge.pictures import pictures
 from kernels import registry
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
@@ -52,7 +53,8 @@ def test_of_a_large_answer_a_part_about_the_place_is_kept(monkeypatch):
     [((5,), (3,)), ((4, 6), (2, 5)), ((2, 3, 4), (1, 2, 3)), ((2, 3, 2, 4, 5), (1, 2, 1, 3, 4))],
 )
 def test_answers_of_any_number_of_axes(shape, index):
-    from bench.judge.trial import Failure, Sample
+    from bench.judge.failure import Failure
+    from bench.judge.samples import Sample
     from bench.ladder.records import Finding
 
     expected = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
@@ -66,7 +68,8 @@ def test_answers_of_any_number_of_axes(shape, index):
 
 
 def test_the_right_image_of_a_repeated_batch():
-    from bench.judge.trial import Failure, Sample
+    from bench.judge.failure import Failure
+    from bench.judge.samples import Sample
     from bench.ladder.records import Finding
 
     few = np.stack([np.full((2, 3, 3), value, np.float64) for value in (1, 2)])

@@ -1,6 +1,7 @@
 """Job → cases: what is asked for, small batches first; whatever is wrong is one sentence."""
 
 import msgspec
+import onnx
 import pytest
 
 from bench.measure import cases
@@ -8,6 +9,7 @@ from bench.results.records import Case, Job
 from engine import backends
 from engine.backend import Variant
 from kernels.errors import InputError
+from models import catalogue
 
 JOB = Job(models=("lenet5-digits",), backends=("engine-cpu", "ort-cpu"), batches=(16, 1), images=(20,))
 
@@ -81,6 +83,8 @@ def test_random_images_are_few():
         ({"dataset": "fashion"}, r"did you mean 'fashion-mnist'\?"),
         ({"dataset": "folder:/no/such"}, "does not exist"),
         ({"preprocess": "half"}, "preprocessing 'half' is not known"),
+        ({"preprocess": "imagnet"}, "did you mean 'imagenet'"),
+        ({"labels": "/no/such.txt"}, r"labels /no/such\.txt cannot be read"),
         ({"kernel_dirs": ("/no/such",)}, "kernel folder /no/such does not exist"),
     ],
 )
@@ -99,6 +103,20 @@ def test_a_broken_model_file_is_told_before_anything_runs(tmp_path):
         cases.plan(changed(models=(str(tmp_path / "cat.onnx"),)))
     with pytest.raises(InputError, match="is a folder"):
         cases.plan(changed(models=(f"{tmp_path}/",)))
+
+
+def test_a_file_that_fixes_its_batch_runs_at_that_alone(tmp_path):
+    proto = onnx.load(catalogue.path("lenet5-digits"))
+    for info in (*proto.graph.input, *proto.graph.output):
+        info.type.tensor_type.shape.dim[0].dim_value = 8
+    path = str(tmp_path / "fixed.onnx")
+    onnx.save(proto, path)
+    found = cases.plan(changed(models=("lenet5-digits", path)))
+    assert {(case.model, case.batch) for case in found} == {
+        ("lenet5-digits", 1),
+        ("lenet5-digits", 16),
+        (path, 8),
+    }
 
 
 def test_a_backend_that_cannot_run_keeps_its_cases_as_long_as_another_can(monkeypatch):

@@ -22,7 +22,7 @@ from tests.bench.measure.test_worker import Fake, changed, fakes, go
 __all__ = ["fakes"]
 
 # Of samples, that each instance may have a round on a machine that does something else meanwhile.
-ENOUGH_S = 0.6
+ENOUGH_S = 1.5
 
 
 @pytest.fixture(autouse=True)
@@ -179,13 +179,26 @@ def test_one_instance_is_one_session_as_ever(fakes):
 )
 def test_a_second_instance_that_answers_wrongly_is_a_wrong_case(fakes, wrong, when):
     other = Numbered("other", wrong)
-    found, _ = go(changed(backends=fakes(other), batches=(32,), instances=2))
+    found, _ = go(changed(backends=fakes(other), batches=(32,), instances=2, budget_s=ENOUGH_S))
     assert found["other"].disposition == "incorrect"
     assert "in instance 2" in found["other"].reason
     assert when in found["other"].reason
     assert found["other"].samples_ns == ()
     assert found["ort-cpu"].disposition == "ok"
     assert other.open == 0
+
+
+def test_an_instance_that_the_budget_had_no_round_for_counts_for_nothing(fakes):
+    """One that would be wrong as soon as it is timed, and is not: no sample is of it."""
+    other = Numbered(
+        "other",
+        lambda session, outputs: {n: a + 0.1 for n, a in outputs.items()} if session.timed else outputs,
+    )
+    other.on_time = lambda: time.sleep(0.1)  # more than the budget, in the first's only round
+    found, _ = go(changed(backends=fakes(other), instances=2, budget_s=0.05))
+    assert found["other"].disposition == "ok"
+    assert set(found["other"].instances) == {0}
+    assert other.made[1].timed == 0
 
 
 def _spoilt(array):
@@ -206,33 +219,65 @@ def test_an_instance_that_keeps_an_answer_from_other_inputs_is_found(fakes):
     assert "in instance 2" in found["other"].reason
 
 
-@pytest.mark.parametrize(
-    ("error", "fits", "told"),
-    [
-        (OutOfMemoryError("no room"), 1, "timed in 1 instance: memory did not suffice for 3"),
-        (MemoryError(), 2, "timed in 2 instances: memory did not suffice for 3"),
-    ],
-)
-def test_where_memory_ends_there_are_fewer_and_the_case_says_so(fakes, error, fits, told):
+IN_TURN = "3 instances were timed one after another: memory holds not all of them"
+
+
+@pytest.mark.parametrize(("error", "fits"), [(OutOfMemoryError("no room"), 1), (MemoryError(), 2)])
+def test_where_memory_holds_not_all_they_are_timed_one_after_another(fakes, error, fits):
+    most = []
+
     def prepare(made):
-        if made >= fits:
+        if other.open >= fits:
             raise error
+        most.append(other.open)
 
     other = Numbered("other", on_prepare=prepare)
     found, _ = go(changed(backends=fakes(other), instances=3, budget_s=ENOUGH_S))
     assert found["other"].disposition == "ok"
-    assert told in found["other"].validity.warnings
-    assert len(set(found["other"].instances) | {0}) == fits
+    assert IN_TURN in found["other"].validity.warnings
+    labels = found["other"].instances
+    assert set(labels) == {0, 1, 2}
+    assert list(labels) == sorted(labels), "each takes its rounds in a row"
     assert set(found["ort-cpu"].instances) == {0, 1, 2}
+    assert max(most) < fits
     assert other.open == 0
 
 
-def test_an_instance_that_would_take_most_of_what_is_free_is_not_tried(fakes, monkeypatch):
-    other = Numbered("other")
+def test_an_instance_that_would_take_most_of_what_is_free_is_made_where_the_last_one_was(fakes, monkeypatch):
+    open_then = []
+    other = Numbered("other", on_prepare=lambda made: open_then.append(other.open))
     monkeypatch.setattr(instances, "_free_nbytes", lambda device: 1000)
-    found, _ = go(changed(backends=fakes(other), instances=3))
-    assert "timed in 1 instance: memory did not suffice for 3" in found["other"].validity.warnings
-    assert len(other.made) == 1
+    found, _ = go(changed(backends=fakes(other), instances=3, budget_s=ENOUGH_S))
+    assert IN_TURN in found["other"].validity.warnings
+    assert open_then == [0, 0, 0]
+    assert len(found["other"].rounds) == len(found["other"].instances)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "number", "when"),
+    [
+        (lambda session, outputs: {n: a[:, ::-1] for n, a in outputs.items()}, 1, "before timing"),
+        (
+            lambda session, outputs: {n: a + 0.1 for n, a in outputs.items()} if session.timed else outputs,
+            1,
+            "",
+        ),
+        (
+            lambda session, outputs: {n: a + 0.1 for n, a in outputs.items()} if session.timed else outputs,
+            2,
+            "",
+        ),
+    ],
+)
+def test_one_after_another_is_checked_as_all_are(fakes, monkeypatch, wrong, number, when):
+    """Also the one that is gone when the timing ends."""
+    other = Numbered("other", wrong, number)
+    monkeypatch.setattr(instances, "_free_nbytes", lambda device: 1000)
+    found, _ = go(changed(backends=fakes(other), instances=3, budget_s=ENOUGH_S))
+    assert found["other"].disposition == "incorrect"
+    assert when in found["other"].reason
+    assert found["ort-cpu"].disposition == "ok"
+    assert other.open == 0
 
 
 def test_an_instance_that_cannot_be_prepared_for_another_reason_ends_its_case_alone(fakes):

@@ -468,7 +468,7 @@ def test_what_is_no_job_is_said_and_not_thrown():
 def test_whatever_is_printed_stays_out_of_the_protocol():
     code = (
         "import os, subprocess, sys\n"
-        "from bench.measure.worker import ParentChannel\n"
+        "from bench.measure.parent_channel import ParentChannel\n"
         "from bench.results.messages import Done\n"
         "channel = ParentChannel()\n"
         "print('from Python', flush=True)\n"

@@ -26,7 +26,8 @@ from engine.backend import Options
 from engine.cuda import runtime as cuda_runtime
 from engine.cuda.cupti import Recording
 from engine.cuda.session import EngineCudaSession
-from engine.graph import importer, planner
+from engine.graph import importer
+from engine.planning import planner
 from kernels import launch, registry
 from kernels.errors import UnavailableError
 from models import catalogue

@@ -25,7 +25,7 @@ from bench.profile.show import report as profile_report
 from bench.profile.show import sentences as profile_sentences
 from bench.profile.show import tables as profile_tables
 from bench.profile.show.findings import OpFinding
-from bench.show import draw
+from bench.show import draw_together
 from bench.show.table import FORMATS, to_csv, with_headings
 from kernels.errors import InputError
 from tests.bench.profile import profile_cases
@@ -389,7 +389,7 @@ def test_charts_show_the_parts_the_cold_start_and_the_roofline(tmp_path):
     waterfall = made[1].panels[0].bars
     ends = [sum(part.value for part in bar.parts) for bar in waterfall]
     assert [bar.parts[0].value for bar in waterfall[1:]] == pytest.approx(ends[:-1])
-    written = draw.write(made[:3], tmp_path, ["svg"])
+    written = draw_together.write(made[:3], tmp_path, ["svg"])
     assert len(written) == 3
 
 
@@ -412,7 +412,7 @@ def test_a_whole_pass_over_batch_sizes_says_how_it_grows(tmp_path):
     assert "first" not in chart.notes[0]
     cold = msgspec.structs.replace(HEADER, job=msgspec.structs.replace(HEADER.job, warm_up=0))
     assert "first" in profile_charts.times(cold, cases).notes[0]
-    assert draw.write([chart], tmp_path, ["svg"])
+    assert draw_together.write([chart], tmp_path, ["svg"])
 
 
 def test_a_report_of_a_cpu_tells_nothing_of_a_gpu(tmp_path):

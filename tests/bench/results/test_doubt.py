@@ -15,13 +15,14 @@ from rich.console import Console
 from bench.charts import breakdown, charts, findings, lay_over
 from bench.charts.definitions import Bar, Chart, Point
 from bench.charts.doubts import LEGEND
+from bench.comparison import report
 from bench.measure import selfcheck
 from bench.results import doubt, stats
 from bench.results.records import PREPARE_PHASES, Case, Measurement, Run, Validity
 from bench.results.row_cache import RowCache
 from bench.results.rows import Row, rows
 from bench.results.stats import Interval, Verdict
-from bench.show import draw, overview, report, tables, terminal_tables
+from bench.show import draw, overview, tables, terminal_tables
 from bench.show.table import records, to_csv, to_markdown
 from tests.bench import synthetic
 

@@ -52,10 +52,20 @@ def test_only_the_first_images_of_a_huge_set_are_kept(
     assert path == gallery.images_path(tmp_path, "mnist", CASE)
 
 
-def test_a_named_set_is_shared_by_models_and_others_are_not() -> None:
+def test_a_named_set_is_shared_by_models_of_the_catalogue_and_others_are_not(tmp_path: Path) -> None:
     other = Case(model="other", backend="ort-cpu", precision="fp32", batch=1, images=20)
     path = gallery.images_path
-    assert path(Path(), "digits", CASE) == path(Path(), "digits", other)
+    third = Case(model="third", backend="ort-cpu", precision="fp32", batch=1, images=20)
+    assert path(Path(), "digits", third) == path(Path(), "digits", other)
+    assert path(Path(), "digits", CASE) != path(Path(), "digits", other), (
+        "its classes have an order of its own"
+    )
+    shared = path(tmp_path, "digits", other)
+    shared.parent.mkdir()
+    shared.touch()
+    assert path(tmp_path, "digits", CASE) == shared, "as a run left it before"
+    path(tmp_path, "digits", CASE, written=False).touch()
+    assert path(tmp_path, "digits", CASE) != shared
     for dataset in ("random", "folder:/some/where"):
         assert path(Path(), dataset, CASE) != path(Path(), dataset, other)
         assert path(Path(), dataset, CASE).name.count("/") == 0

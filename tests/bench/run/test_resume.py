@@ -100,7 +100,7 @@ def test_a_worker_killed_in_a_case_costs_that_case_alone(planned):
         measured = sum(isinstance(e, Measurement) for e in events)
         if measured == 1 and isinstance(event, CaseStarted) and event.stage == "time":
             for child in psutil.Process().children():
-                if "bench.measure.worker" in child.cmdline():
+                if "bench.measure.worker" in command_of(child):
                     child.kill()
 
     client.run(JOB, folder.missing(), folder, show)

@@ -43,7 +43,7 @@ def drawn(name: str) -> Iterator[Chart]:
 
 def test_files_of_each_kind_open(tmp_path: Path) -> None:
     chart = next(drawn("full"))
-    paths = draw.write([chart], tmp_path / "charts")
+    paths = draw_together.write([chart], tmp_path / "charts")
     assert [path.name for path in paths] == [f"{chart.name}.{kind}" for kind in draw.FORMATS]
     with Image.open(paths[0]) as image:
         image.verify()
@@ -87,13 +87,13 @@ def test_what_is_expected_is_drawn_by_processes_that_were_loaded_ahead(
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="gif"):
-        draw.write([], tmp_path, ["gif"])
+        draw_together.write([], tmp_path, ["gif"])
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write"):
-        draw.write([next(drawn("one"))], tmp_path / "file" / "charts", ["png"])
+        draw_together.write([next(drawn("one"))], tmp_path / "file" / "charts", ["png"])
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -7,12 +7,13 @@ import io
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from bench.results.records import Disposition, Validity
+from bench.results.records import Accuracy, Disposition, Validity
 from bench.results.rows import rows
 from bench.show import tables, terminal_tables
 from bench.show.table import records, to_csv, to_json, to_markdown
@@ -118,6 +119,31 @@ def test_layers_have_shares_that_sum_to_one() -> None:
 def test_layers_of_nothing_say_so() -> None:
     _, measured = synthetic.run(backends=("ort-cpu",), batches=(1,), layers=False)
     assert "No case has its layers measured" in text_of(terminal_tables.layers(measured))
+
+
+def test_an_accuracy_has_its_interval_and_where_there_is_none_its_reason() -> None:
+    measured = synthetic.run(batches=(2,))[1]
+    told = {
+        "refused": "nothing says in which order",
+        "hint": "another order would",
+        "notes": ("2 of 9 broken",),
+    }
+
+    def answered(**fields: Any) -> list[Any]:
+        accuracy = Accuracy(images=1000, labelled=fields.get("top1") is not None, **fields)
+        return rows([msgspec.structs.replace(m, accuracy=accuracy) for m in measured])
+
+    found = answered(top1=0.907, top5=0.99)
+    text = " ".join(text_of(terminal_tables.terminal(found)).split())
+    assert "top-1 90.70 % (88.74 % to 92.35 %), top-5 99.00 %" in text
+    assert text.count("on 1,000 images (95 % interval)") == 1, "once for all that agree"
+    assert records(tables.table(found))[0]["top1_low"] == pytest.approx(0.8874, abs=1e-4)
+    refused = answered(**told)
+    text = " ".join(text_of(terminal_tables.terminal(refused)).split())
+    for words in ("no accuracy: nothing says in which order", "another order would", "2 of 9 broken"):
+        assert words in text
+    first = records(tables.table(refused))[0]
+    assert (first["top1"], first["no_accuracy"]) == (None, "nothing says in which order")
 
 
 @settings(max_examples=30, deadline=None)

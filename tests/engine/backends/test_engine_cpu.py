@@ -24,7 +24,7 @@ from engine.cpu.team import Team
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.graph.plan import Step
-from engine.graph.planner import plan
+from engine.planning.planner import plan
 from kernels import registry
 from kernels.cpu import load
 from kernels.errors import InputError, KernelError, OutOfMemoryError, UnsupportedError

@@ -14,9 +14,10 @@ from bench.measure.answers.accuracy import BOUNDS, PROPAGATED_FACTOR
 from engine.backend import Options
 from engine.backends import engine_cuda
 from engine.backends.engine_cuda import BACKEND
-from engine.cuda import driver as cuda_driver
-from engine.graph import importer, planner
+from engine.graph import importer
 from engine.graph.graph import Graph
+from engine.machine import driver as cuda_driver
+from engine.planning import planner
 from kernels import launch, nvrtc, registry
 from kernels.errors import InputError, OutOfMemoryError, UnavailableError
 from kernels.ops import PRECISIONS

@@ -11,8 +11,8 @@ from onnx import helper
 from bench.measure.answers import accuracy, oracle
 from engine.backend import Options
 from engine.backends import get
-from engine.cpu import host
 from engine.graph.importer import from_proto
+from engine.machine import host
 from engine.ort import profile as ort_profile
 from engine.ort import sessions as ort
 from kernels.errors import KernelError, OutOfMemoryError, UnavailableError, UnsupportedError

@@ -12,7 +12,7 @@ import pytest
 from bench.measure.answers import accuracy, oracle
 from engine.backend import Options
 from engine.backends import get, ort_cuda
-from engine.cuda import driver as cuda_driver
+from engine.machine import driver as cuda_driver
 from engine.ort import sessions as ort
 from kernels.errors import UnavailableError, UnsupportedError
 from tests.engine.backends.nets import small_net

@@ -14,7 +14,7 @@ from engine.cuda import renewing as cuda_renewing
 from engine.cuda import rung as rung_cuda
 from engine.cuda.renewing import CudaRenewing
 from engine.cuda.runtime import import_cupy
-from engine.rung_session import prepare
+from engine.rung_devices import prepare
 from engine.stirring import POISONED, places
 from engine.witness import SAME, Renewable
 from kernels import nvrtc, registry

@@ -18,7 +18,7 @@ from engine.backend import Options, Queued, Witnessed
 from engine.cuda import stirring as cuda_stirring
 from engine.cuda.runtime import Staging, import_cupy
 from engine.cuda.stirring import RING, CudaStirring, CudaTensor, refusal
-from engine.rung_session import prepare
+from engine.rung_devices import prepare
 from engine.stirring import LOOKED_AT, POISONED
 from kernels import nvrtc, registry
 from kernels.ops.cast import Cast

@@ -12,13 +12,13 @@ from onnx import TensorProto, helper
 
 from engine.graph import inference, proto_checks
 from engine.graph.graph import Graph, Node
-from engine.graph.groups import groups
 from engine.graph.importer import from_proto
 from engine.graph.memory import Life, place
 from engine.graph.plan import TensorSpec
-from engine.graph.submodel import with_outputs
 from engine.ops import Scope, lower
 from engine.passes.pools import _sees
+from engine.planning.groups import groups
+from engine.planning.submodel import with_outputs
 from kernels.errors import ModelError, UnsupportedError
 from tests.engine.harness import bare, make_model
 
@@ -132,6 +132,15 @@ TAKES = {
     "Gemm": 2,
     "BatchNormalization": 4,
     "Conv": 2,
+    "Clip": 2,
+    "Expand": 1,
+    "ReduceMax": 1,
+    "ReduceMean": 1,
+    "ReduceSum": 1,
+    "Slice": 4,
+    "Split": 1,
+    "Sum": 1,
+    "Concat": 1,
 }
 
 
@@ -144,7 +153,7 @@ def test_hostile_constants(op_type: str, kind: str) -> None:
         inputs = PAD if op_type == "Pad" else [first.get(op_type, ONES), *[ONES] * 3][: TAKES[op_type]]
         inputs = [*inputs[:index], HOSTILE[kind], *inputs[index + 1 :]]
         names = [f"c{i}" for i in range(len(inputs))]
-        node = Node("it", op_type, ("x", *names), ("y",), {})
+        node = Node("it", op_type, ("x", *names), ("y",), {"axis": 0} if op_type == "Concat" else {})
         constants = dict(zip(names, inputs, strict=True))
         shape = (2, 3) if op_type == "Gemm" else (2, 3, 4, 4)
         specs = {name: TensorSpec(a.shape, a.dtype.name) for name, a in constants.items()}

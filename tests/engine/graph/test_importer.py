@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.graph.importer import from_proto, load
+from engine import backends
+from engine.graph.importer import OPSETS, from_proto, load
+from engine.ort.earlier import declared_earlier
 from kernels.errors import InputError, ModelError, UnsupportedError
 from tests.engine.harness import bare, make_model, random, run_plan
 
@@ -62,15 +65,154 @@ def test_constant_nodes_are_initializers() -> None:
     np.testing.assert_allclose(run_plan(graph, 3, {"x": x})["y"], x * [3, 5], rtol=1e-6)
 
 
-@pytest.mark.parametrize("opset", [7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23])
+@pytest.mark.parametrize("opset", OPSETS)
 def test_opsets(opset: int) -> None:
-    assert from_proto(convolution(opset)).opset == opset
+    model = convolution(opset)
+    assert from_proto(model).opset == opset
+    answers = {}
+    for name in ("engine-cpu", "ort-cpu"):  # which knows some opsets fewer than ONNX does
+        session = backends.get(name).prepare(from_proto(model), 2)
+        session.bind({"x": random((2, 3, 8, 8))})
+        session.run()
+        answers[name] = session.fetch()["y"]
+        session.close()
+    np.testing.assert_allclose(answers["engine-cpu"], answers["ort-cpu"], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("opset", [6, 24])
+@pytest.mark.parametrize("opset", [6, 29])
 def test_other_opsets_are_refused(opset: int) -> None:
-    with pytest.raises(ModelError, match=rf"of opset {opset}, and opsets 7 to 23 are supported"):
+    with pytest.raises(ModelError, match=rf"of opset {opset}, and opsets 7 to 28 are supported"):
         from_proto(convolution(opset))
+
+
+def test_an_opset_is_told_of_earlier_only_where_it_means_the_same() -> None:
+    model = convolution(28)
+    model.ir_version = 14
+    earlier = declared_earlier(model)
+    assert earlier is not None
+    told = (earlier.opset_import[0].version, earlier.ir_version, earlier.graph.node)
+    assert told == (22, 10, model.graph.node), "Conv is of version 22, Relu of 14, Tanh of 13"
+    softmax = make_model([helper.make_node("Softmax", ["x"], ["y"])], {"x": ("N", 3)}, ["y"], opset=13)
+    same = declared_earlier(softmax)
+    assert same is None or same.opset_import[0].version == 13, "before 13 it was another"
+    model.graph.node.append(helper.make_node("New", ["y"], ["z"]))
+    assert declared_earlier(model) is None
+
+
+def same_answer(model: onnx.ModelProto) -> None:
+    """The model is the plain one, however it is written."""
+    x = random((2, 3, 8, 8))
+    np.testing.assert_array_equal(
+        run_plan(from_proto(model), 2, {"x": x})["y"],
+        run_plan(from_proto(convolution()), 2, {"x": x})["y"],
+    )
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
+def test_nodes_in_any_order(order: tuple[int, ...]) -> None:
+    model = convolution()
+    nodes = [model.graph.node[index] for index in order]
+    model.graph.ClearField("node")
+    model.graph.node.extend(nodes)
+    assert [node.op_type for node in from_proto(model).nodes] == ["Conv", "Relu", "Tanh"]
+    same_answer(model)
+
+
+def test_a_node_comes_behind_what_its_graphs_read() -> None:
+    inner = helper.make_graph(
+        [helper.make_node("Relu", ["late"], ["z"])],
+        "inner",
+        [],
+        [helper.make_tensor_value_info("z", 1, None)],
+    )
+    nodes = [
+        helper.make_node("If", ["c"], ["y"], "if", then_branch=inner, else_branch=inner),
+        helper.make_node("Tanh", ["x"], ["late"], "tanh"),
+    ]
+    graph = from_proto(make_model(nodes, {"x": ("N", 2)}, ["y"], {"c": np.array(True)}))
+    assert [node.name for node in graph.nodes] == ["tanh", "if"]
+
+
+def test_nodes_in_a_circle_are_refused() -> None:
+    nodes = [
+        helper.make_node("Add", ["x", "b"], ["a"], "first"),
+        helper.make_node("Relu", ["a"], ["b"], "second"),
+        helper.make_node("Tanh", ["b"], ["y"], "third"),
+    ]
+    with pytest.raises(ModelError, match="node 'first': it reads what is made from its own output"):
+        from_proto(make_model(nodes, {"x": ("N", 2)}, ["y"]))
+    with pytest.raises(ModelError, match="in a circle"):
+        from_proto(make_model([helper.make_node("Add", ["x", "y"], ["y"])], {"x": ("N", 2)}, ["y"]))
+
+
+def test_thousands_of_nodes_in_the_worst_order_are_sorted_at_once() -> None:
+    names = ["x", *(f"t{i}" for i in range(5000)), "y"]
+    nodes = [helper.make_node("Relu", [a], [b]) for a, b in itertools.pairwise(names)]
+    graph = from_proto(make_model(nodes[::-1], {"x": ("N", 2)}, ["y"]))
+    assert graph.nodes[0].inputs == ("x",)
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_the_standard_domain_by_its_long_name(both: bool) -> None:
+    model = convolution()
+    for node in model.graph.node[: 2 if both else 3]:
+        node.domain = "ai.onnx"
+    if both:
+        model.opset_import.append(helper.make_opsetid("ai.onnx", 17))
+    else:
+        model.opset_import[0].domain = "ai.onnx"
+    graph = from_proto(model)
+    assert {node.domain for node in graph.nodes} == {""}
+    assert [(entry.domain, entry.version) for entry in graph.proto.opset_import] == [("", 17)]
+    same_answer(model)
+
+
+@pytest.mark.parametrize("field", ["shape", "type"])
+def test_an_output_without_a_shape(field: str) -> None:
+    model = convolution()
+    if field == "shape":
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+    else:
+        model.graph.output[0].ClearField("type")
+    assert len(from_proto(model).outputs[0].shape) == 4
+    same_answer(model)
+    backends.get("ort-cpu").prepare(from_proto(model), 2).close()
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN])
+def test_weights_of_fewer_bits_are_widened_before_a_run(kind: int) -> None:
+    weight = helper.make_tensor("w", kind, [2, 3], [1.0, 2.0, -0.5, 0.25, 4.0, 8.0])
+    nodes = [
+        helper.make_node("Cast", ["w"], ["wide"], to=TensorProto.FLOAT),
+        helper.make_node("MatMul", ["x", "wide"], ["y"]),
+    ]
+    model = make_model(nodes, {"x": ("N", 2)}, ["y"], opset=19)
+    model.ir_version = 9
+    model.graph.initializer.append(weight)
+    x = random((4, 2))
+    graph = from_proto(model)
+    expected = x @ np.array([[1.0, 2.0, -0.5], [0.25, 4.0, 8.0]], np.float32)
+    np.testing.assert_allclose(run_plan(graph, 4, {"x": x})["y"], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.BFLOAT16, TensorProto.UINT16])
+def test_elements_that_no_kernel_knows_are_refused_by_the_node(kind: int) -> None:
+    node = helper.make_node("Identity", ["x"], ["m"], "same")
+    add = helper.make_node("Add", ["m", "m"], ["y"], "add")
+    types = {"x": kind, "y": kind}
+    graph = from_proto(make_model([node, add], {"x": ("N", 2)}, ["y"], opset=17, types=types))
+    with pytest.raises(UnsupportedError, match=r"node 'add' \(Add\): it computes in (bfloat16|uint16)"):
+        bare(graph, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("m.ort", b"\x10\0\0\0ORTM"), ("m.onnx", b"\x10\0\0\0ORTM" * 9), ("m.ort", b"x")]
+)
+def test_onnx_runtimes_own_format_is_named(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match=r"in ONNX Runtime's own format \(\.ort\); name the \.onnx file"):
+        load(path)
 
 
 @pytest.mark.parametrize("ir_version", [3, 4, 7, 10])
@@ -80,6 +222,13 @@ def test_ir_versions(ir_version: int) -> None:
     if ir_version < 4:  # initializers are inputs too
         model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, (64, 3, 3, 3)))
     assert [info.name for info in from_proto(model).inputs] == ["x"]
+
+
+def test_initializers_that_ir_3_wants_among_the_inputs_need_not_be() -> None:
+    model = convolution(9)
+    model.ir_version = 3
+    graph = from_proto(model)
+    assert ([info.name for info in graph.inputs], graph.proto.ir_version) == (["x"], 4)
 
 
 def test_a_missing_file() -> None:

@@ -13,15 +13,15 @@ from onnx import helper
 from bench.measure.answers import accuracy, oracle
 from engine.backend import Options
 from engine.backends import get
+from engine.configuration import Configuration
 from engine.graph import initializers
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto, load
-from engine.graph.submodel import extract, with_outputs
 from engine.ort import sessions as ort
-from engine.ort.configuration import Configuration
 from engine.ort.fused_conv import fused
 from engine.ort.precision import to_fp16
-from kernels.errors import KernelError, ModelError, OutOfMemoryError
+from engine.planning.submodel import extract, with_outputs
+from kernels.errors import ModelError, OutOfMemoryError, UnsupportedError
 from tests.engine.backends.nets import small_net
 from tests.engine.backends.shared import answers
 from tests.engine.harness import make_model, random
@@ -128,7 +128,7 @@ def test_what_is_wrong_with_the_model_or_the_memory_is_still_told() -> None:
     node = helper.make_node("Florp", ["x", "w"], ["y"], "florp", domain="elsewhere")
     proto = make_model([node], {"x": ("N", 2)}, ["y"], {"w": random((64, 64))})
     proto.opset_import.append(helper.make_opsetid("elsewhere", 1))
-    with pytest.raises(KernelError, match="Florp"):
+    with pytest.raises(UnsupportedError, match="Florp"):
         made(ort.import_onnxruntime(), from_proto(proto))
 
 

@@ -276,7 +276,6 @@ def test_dropout_and_identity_move_nothing() -> None:
         (one_node("Dropout", (1, 4), [None, np.array(True)]), "training mode"),
         (one_node("Pad", (1, 4), [np.zeros(4, np.int64)], 19, mode="wrap"), "mode is 'wrap'"),
         (one_node("Exp", (1, 4)), r"does not support Exp on data .* it supports Add, AveragePool"),
-        (one_node("Concat", (1, 4), [random((1, 4))], axis=1), "does not support Concat"),
     ],
 )
 def test_a_refusal_names_node_op_and_reason(graph: Any, reason: str) -> None:

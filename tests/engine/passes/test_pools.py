@@ -11,10 +11,10 @@ from onnx import helper
 
 from engine.backend import Options
 from engine.graph.graph import Graph
-from engine.graph.groups import groups
 from engine.graph.importer import from_proto
 from engine.graph.plan import Plan
-from engine.graph.planner import plan
+from engine.planning.groups import groups
+from engine.planning.planner import plan
 from kernels import registry
 from kernels.ops.conv_pool import ConvPool
 from tests.engine.harness import agree, make_model, random, run_ort, run_plan

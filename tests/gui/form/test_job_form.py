@@ -13,6 +13,7 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import BackendInfo, Job
 from bench.run import defaults
 from kernels.errors import InputError
+from models import imported
 
 
 def test_it_is_ready_on_the_default_comparison(make_window):
@@ -25,6 +26,16 @@ def test_it_is_ready_on_the_default_comparison(make_window):
     form.models.check(["lenet5-digits"])
     assert (form.job().own_batches, form.job().own_images) == ({}, {}), "and no error though it is typed"
     assert form.summary.startswith("6 cases")
+
+
+def test_a_model_that_was_imported_is_offered(make_window, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELSCOPE_MODELS", str(tmp_path / "own"))
+    facts = {"input": [3, 227, 227], "preprocess": "raw", "dataset": "random", "images": 2, "classes": []}
+    imported.add("mine", b"", {"title": "AlexNet of mine", "net": imported.NET, "origin": "a file", **facts})
+    form = make_window("ok", begin=False).form
+    form.models.check(["mine"])
+    assert form.job().models == ("mine",)
+    assert form.models.item(form.models.keys.index("mine")).toolTip() == "AlexNet of mine"
 
 
 def test_unavailable_backends_are_greyed_with_their_reason(make_window):
@@ -93,6 +104,9 @@ FULL = Job(
     own_batches={"alexnet": (1, 4)},
     own_images={"alexnet": (32,)},
     instances=4,
+    labels="alphabetical",
+    scores="prob",
+    inputs={"scale": "1", "mask": "/some/mask.npy"},
 )
 
 
@@ -178,3 +192,69 @@ def test_a_click_beside_the_box_turns_an_item(make_window, qtbot):
     models.setCurrentItem(item)
     qtbot.keyClick(models, Qt.Key.Key_Space)
     assert "alexnet" in models.checked
+
+
+@pytest.fixture
+def fixed_model(tmp_path):
+    """LeNet's shape with a batch of 8 and an order of its own."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    entry = [helper.make_tensor_value_info("image", TensorProto.FLOAT, [8, 1, 4, 4])]
+    out = [helper.make_tensor_value_info("answer", TensorProto.FLOAT, [8, 16])]
+    proto = helper.make_model(
+        helper.make_graph([helper.make_node("Flatten", ["image"], ["answer"])], "net", entry, out),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    helper.set_model_props(proto, {"kernelscope.labels": "\n".join(f"class {i}" for i in range(16))})
+    path = tmp_path / "fixed.onnx"
+    onnx.save(proto, path)
+    return str(path)
+
+
+def test_a_models_file_says_what_it_takes_before_anything_runs(make_window, qtbot, fixed_model):
+    window = make_window("ok")
+    form = window.form
+    form.models.check([])
+    window.open_models([fixed_model])
+    qtbot.waitUntil(lambda: "image is" in form.note.text())
+    for words in (
+        "input: image: float32, 8×1×4×4",
+        "output: answer: float32, 8×16",
+        "batch: 8 alone: the file fixes it",
+        "resized to 4×4; grey; pixels divided by 255",
+        "scores: answer",
+        "in the order of the model's file: class 0, class 1, class 2, class 3, … (16)",
+    ):
+        assert words in form.note.text()
+    assert form.job().own_batches == {"fixed": (8,)}, "whatever the field says of all"
+    form.preprocess.text = "raw"
+    qtbot.waitUntil(lambda: "pixels 0 to 255" in form.note.text())
+    form.scores.text = "anser"
+    qtbot.waitUntil(lambda: "did you mean 'answer'?" in form.note.text())
+    form.batches.text = "1; fixed: 1,8"
+    assert form.summary == "fixed runs at batch 8 alone: its file fixes it."
+    form.models.check(["lenet5-digits"])
+    form.batches.text = "1"
+    assert form.note.isHidden()
+
+
+def test_a_file_that_is_no_model_says_so(make_window, qtbot, tmp_path):
+    window = make_window("ok")
+    model = tmp_path / "broken.onnx"
+    model.write_bytes(b"\x08\x07\x12")
+    window.form.models.check([])
+    window.open_models([str(model)])
+    qtbot.waitUntil(lambda: "truncated or is not an ONNX model" in window.form.note.text())
+
+
+def test_a_file_of_classes_is_read_while_it_is_named(make_window, tmp_path):
+    form = make_window("ok").form
+    form.labels.text = str(tmp_path / "classes.txt")
+    assert "cannot be read" in form.labels.problem
+    (tmp_path / "classes.txt").write_text("cat\ndog\n")
+    assert form.labels.problem == ""
+    assert form.job().labels == str(tmp_path / "classes.txt")
+    form.given.text = "scale"
+    assert "is not NAME=NUMBER" in form.given.problem

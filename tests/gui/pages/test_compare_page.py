@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication
 
 from bench.charts import charts
 from bench.results.records import StopReason
-from gui.shell.page import page_types
-from gui.widgets import inspector
+from gui.pages.page import page_types
+from gui.shell import inspector
 from tests.bench import synthetic
 
 FAILURES = {

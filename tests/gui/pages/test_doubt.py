@@ -14,7 +14,7 @@ from gui.base.theme import Theming
 from gui.pages.ladder.ladder_reader import standing
 from gui.pages.ladder.ladder_table import LadderTable, shown_rows
 from gui.pages.layers.layer_rows import table
-from gui.widgets.inspector import page as inspector_page
+from gui.shell.inspector import page as inspector_page
 from tests.bench import synthetic
 from tests.bench.ladder.test_ladder import example, measured
 

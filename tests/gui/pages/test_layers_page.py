@@ -16,7 +16,7 @@ from gui.base.theme import DARK, LIGHT
 from gui.pages.layers import LayersPage, layer_rows
 from gui.pages.layers.graph_items import Box
 from gui.pages.layers.model_graph import GraphView
-from gui.widgets.inspector import layer_facts
+from gui.shell.inspector import layer_facts
 from tests.gui.mouse import move
 from tests.gui.recorded import Shown
 

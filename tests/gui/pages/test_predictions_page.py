@@ -223,6 +223,21 @@ def test_unlabelled_images_have_no_matrix_and_none_is_wrong(qtbot, tmp_path):
     assert "no labels" in made.page.grid.nothing
 
 
+def test_why_labels_say_nothing_of_the_answers_is_told(qtbot, tmp_path):
+    path = copied(tmp_path)
+    for backend in ("engine-cpu", "ort-cpu"):
+        rewritten(path, backend, label=np.full(40, -1))
+    file = path / "results.jsonl"
+    text = file.read_text().replace('"accuracy":{', '"accuracy":{"refused":"give --labels FILE",')
+    file.write_text(text)
+    made = Answers_(qtbot, PredictionsPage)
+    made.open(path)
+    made.choose("model", "ece408-low")
+    made.choose("shown", "Wrong on any backend")
+    assert "not known which answers are right" in made.page.grid.nothing
+    assert "give --labels FILE" in made.page.grid.nothing
+
+
 def test_a_backend_kept_at_another_batch_size_stands_beside_and_says_so(qtbot, tmp_path):
     path = copied(tmp_path)
     here = gallery.answers_path(path, case("ort-cpu", "lenet5-digits"))

@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from bench.kinds.summaries import SAMPLE
 from bench.ladder.kind import KIND as LADDER
-from gui.sessions import library
-from gui.sessions.library import Library
+from gui.shell import library
 from gui.shell.hint import FirstStart
+from gui.shell.library import Library
 from tests.bench import synthetic
 from tests.bench.kinds.test_thin import saved
 from tests.bench.ladder import test_ladder_folders

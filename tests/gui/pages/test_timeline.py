@@ -12,12 +12,13 @@ from PySide6.QtWidgets import QApplication
 from bench.charts.profile_common import PARTS
 from bench.profile.events import ApiCall, HostSpan, Mark
 from gui.base.theme import Theming
-from gui.pages.timeline import timeline_axis, timeline_lanes
+from gui.pages.timeline import timeline_axis
 from gui.pages.timeline.timeline_axis import TimeAxis
-from gui.pages.timeline.timeline_lanes import FIRST_PASS, PROCESS, STEADY
 from gui.pages.timeline.timeline_paint import TICKS, TITLES
 from gui.pages.timeline.timeline_view import TimelineView
 from gui.pages.timeline.timeline_words import colour, facts
+from gui.sessions import timeline_lanes
+from gui.sessions.timeline_lanes import FIRST_PASS, PROCESS, STEADY
 from tests.gui.pages import profiled
 
 US = 1_000

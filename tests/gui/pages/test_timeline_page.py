@@ -16,8 +16,8 @@ from bench.profile.records import ProfileJob
 from bench.profile.show import trace as profile_trace
 from bench.results.records import BackendInfo
 from gui.pages.timeline import TimelinePage, parts_view
-from gui.pages.timeline.timeline_lanes import PROCESS
 from gui.sessions.profile_session import ProfileSession
+from gui.sessions.timeline_lanes import PROCESS
 from tests.gui.pages import profiled
 from tests.gui.pages.test_runs_page import drop
 from tests.gui.recorded import Shown

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from bench.comparison.kind import KIND as COMPARISON
 from gui.sessions.export import Exporter, Order
-from gui.sessions.export_actions import ExportActions
-from gui.sessions.library import Library
+from gui.shell.export_actions import ExportActions
+from gui.shell.library import Library
 from tests.bench import synthetic
 from tests.bench.kinds.test_thin import saved
 from tests.gui.pages.test_runs_page import settle

@@ -3,8 +3,8 @@ told."""
 
 import pytest
 
-from gui.sessions.library import Library, found
 from gui.sessions.measuring import Measuring
+from gui.shell.library import Library, found
 from tests.bench.kinds import fourth
 
 

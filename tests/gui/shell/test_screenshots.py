@@ -8,8 +8,8 @@ from PIL import Image
 from PySide6.QtGui import QColor, QImage
 
 from gui.pages.ladder import LadderPage
+from gui.pages.page import page_types
 from gui.shell import screenshots
-from gui.shell.page import page_types
 from tests.gui.recorded import RECORDED
 
 

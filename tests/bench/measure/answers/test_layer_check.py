@@ -17,7 +17,8 @@ from bench.results.messages import Measured
 from bench.results.records import Case, ErrorStats
 from engine import backends
 from engine.backend import Options
-from engine.graph import groups, importer
+from engine.graph import importer
+from engine.planning import groups
 from tests.bench.measure.test_worker import JOB, Fake, changed, fakes, go  # noqa: F401
 
 HEADER = '# op = "conv"\n# rung = 77\n# name = "{name}"\n# idea = "Planted."\n'
@@ -235,6 +236,92 @@ def test_a_bound_is_widened_by_what_the_inputs_last_bit_moves():
     assert widened.bound > 1e-3
     assert not oracle.judged_alone((right * 3).astype(np.float32), graph, part, golden, "fp32").ok
     assert not oracle.judged_alone(np.full_like(right, np.nan), graph, part, golden, "fp32").ok
+
+
+def with_equal_weights(path):
+    """Scores near 1e12, all alike, then a softmax: as the light models of the onnx package have them."""
+    helper, numpy_helper = onnx.helper, onnx.numpy_helper
+    weights = {
+        "w1": np.full((4, 3, 3, 3), 1e5, np.float32),
+        "b1": np.full(4, 1.0, np.float32),
+        "w2": np.full((256, 37), 1e4, np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w1", "b1"], ["c"], "conv1", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"], "relu"),
+        helper.make_node("Flatten", ["r"], ["f"], "flatten"),
+        helper.make_node("MatMul", ["f", "w2"], ["m"], "fc"),
+        helper.make_node("Softmax", ["m"], ["y"], "softmax"),
+    ]
+    ends = [
+        [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)]
+        for name, shape in (("x", ["N", 3, 8, 8]), ("y", ["N", 37]))
+    ]
+    initializers = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    made = helper.make_graph(nodes, "alike", *ends, initializers)
+    proto = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(proto, path)
+    return importer.load(path)
+
+
+def test_scores_that_one_rounding_decides_are_judged_by_how_far_it_moves_them(tmp_path):
+    graph = with_equal_weights(tmp_path / "alike.onnx")
+    inputs = {"x": np.random.default_rng(0).random((2, 3, 8, 8), np.float32)}
+    golden = oracle.golden(graph, inputs)
+    np.testing.assert_allclose(golden.tensors["y"], 1 / 37)
+    assert golden.tensors["m"].max() > 1e12
+    decided = np.zeros((2, 37), np.float32)
+    decided[:, 5] = 1  # as any float32 sums may have it
+    moved = oracle.moved_along(graph, golden, ["y"])["y"]
+    placed = accuracy.Placement(inputs, (0, 1), (0, 1))
+    expected = {"y": golden.tensors["y"]}
+    assert not accuracy.check({"y": decided}, expected, placed, "fp32").ok
+    stats = accuracy.check({"y": decided}, expected, placed, "fp32", {"y": moved})
+    assert stats.ok, stats.reason
+    told = accuracy.moving(stats, "fp32")
+    assert "the right answer itself moves by" in told
+    assert "says nothing of the kernels" in told
+    assert not accuracy.check({"y": decided * np.nan}, expected, placed, "fp32", {"y": moved}).ok
+    assert accuracy.moving(accuracy.check(expected, expected, placed, "fp32", {"y": moved}), "fp32") == ""
+
+
+def test_a_net_that_is_well_conditioned_gains_next_to_nothing():
+    loaded = LoadedModel("lenet5-digits", JOB, (2,), lambda *_: None)
+    golden = loaded.golden()
+    (name,) = [info.name for info in loaded.graph.outputs]
+    right = golden.tensors[name]
+    moved = oracle.moved_along(loaded.graph, golden, [name])[name]
+    assert 0 < np.linalg.norm(moved) / np.linalg.norm(right) < 1e-5
+    off = (right * (1 + 1e-3)).astype(np.float32)
+    assert not accuracy.judged(off, right, "fp32", accuracy.PROPAGATED_FACTOR, moved).ok
+
+
+def test_what_is_no_number_widens_no_bound(monkeypatch):
+    graph, golden = ill_conditioned()
+    monkeypatch.setattr(oracle, "run", lambda *_: {"y": np.full((4, 1), np.nan)})
+    assert oracle.moved_along(graph, golden, ["y"]) == {}
+
+
+def test_a_wrong_kernel_before_such_scores_is_found_all_the_same(tmp_path):
+    path = tmp_path / "alike.onnx"
+    with_equal_weights(path)
+    job = changed(
+        models=(str(path),),
+        dataset="random",
+        backends=("engine-cpu", "ort-cpu"),
+        layers=False,
+        rungs={"conv1": "off"},
+        kernel_dirs=kernels(tmp_path, "bias", "off"),
+    )
+    found, _ = go(job)
+    assert found["engine-cpu"].disposition == "ok", found["engine-cpu"].reason
+    told = " ".join(found["engine-cpu"].validity.warnings)
+    assert "moves by one rounding of float32" in told or found["engine-cpu"].accuracy.output.rel_l2 < 1e-4
+    planted = KERNEL.replace("finish(p, output)", "y[:, 1] *= 1.001\n        finish(p, output)")
+    (tmp_path / "77_off.py").write_text(HEADER.format(name="off") + planted.format(bias="bias"))
+    found, _ = go(job)
+    assert found["engine-cpu"].disposition == "incorrect"
+    assert found["engine-cpu"].reason.startswith("layer conv1 (off) alone, fed right inputs")
 
 
 def test_whole_numbers_are_exact_but_at_ties():

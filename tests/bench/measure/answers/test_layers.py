@@ -18,8 +18,8 @@ from bench.measure.loaded_model import LoadedModel
 from bench.results.records import Job
 from engine.backend import OpTime, Options
 from engine.backends import get
-from engine.graph import groups as grouping
 from engine.graph.graph import Graph, TensorInfo
+from engine.planning import groups as grouping
 from kernels.errors import DataError, UnsupportedError
 from models.datasets import Dataset
 from tests.engine.backends.nets import small_net

@@ -23,10 +23,10 @@ from bench.results.records import Job
 from engine import tuned_store
 from engine.backend import Options
 from engine.backends import get
-from engine.cuda import driver as cuda_driver
-from engine.cuda.driver import CudaDevice
-from engine.graph import choices
-from engine.graph.planner import plan
+from engine.machine import driver as cuda_driver
+from engine.machine.driver import CudaDevice
+from engine.planning import choices
+from engine.planning.planner import plan
 from engine.rung_session import Stray
 from kernels import registry
 from kernels.errors import KernelError, OutOfMemoryError

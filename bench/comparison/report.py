@@ -1,0 +1,260 @@
+"""A Markdown report of saved runs: every number in it is derived from their records, and none is typed.
+
+Several runs may be pieces of one comparison (the GPU's part and the CPU's, or cases taken again): of each
+case the latest measurement counts. A case is compared with its reference in its own run, where the two took
+turns; only where that run has no such reference, with the one of another run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.charts import model_charts
+from bench.charts.definitions import Chart
+from bench.charts.footer import machine, settings, versions
+from bench.comparison.kind import KIND as COMPARISON
+from bench.results.records import Case, Measurement, ModelInfo, Run
+from bench.results.rows import Row, by_model, derive, in_order, reference_of, rows, title
+from bench.results.store import write_atomically
+from bench.show import draw, overview, tables, terminal_tables
+from bench.show.report_files import link, small, templates
+from bench.show.table import Column, Table, pick, to_markdown
+from bench.words import units
+from kernels.errors import InputError
+
+RunData = tuple[Run, Sequence[Measurement]]
+
+TEMPLATE = "report.md.j2"
+CHARTS = ("op-time", "speed", "breakdown", "accuracy")  # of bench.charts, by the end of their names
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One run as the report tells of it; measured: how many of its cases it holds."""
+
+    machine: str
+    versions: str
+    settings: str
+    command: str
+    cases: int
+    measured: int
+
+
+@dataclass(frozen=True)
+class Section:
+    """One model. facts: what it is, in words; table: Markdown; charts: (title, link from the report)."""
+
+    title: str
+    facts: str
+    table: str
+    charts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Several runs as one: rows with the latest measurement of each case, in the order the runs mean them."""
+
+    runs: tuple[Run, ...]
+    rows: tuple[Row, ...]
+    missing: tuple[Case, ...]
+    apart: tuple[Row, ...]  # compared with a reference that was measured in another run
+
+
+def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading: str = "") -> list[Path]:
+    """Write the report of the runs in `paths` to `out` and its charts, PNG, into `charts` (without it, a
+    folder beside the report, named after it). Returns what was written, the report first.
+
+    Raises InputError where a run cannot be read or holds nothing, and where a file cannot be written.
+    """
+    found: list[RunData] = []
+    for path in paths:
+        folder = COMPARISON.open(path)
+        found.append((folder.header, in_order(folder.header, folder.measurements())))
+    merged = merge(found)
+    if not merged.rows:
+        names = ", ".join(map(str, paths))
+        raise InputError(f"there is no measurement in {names}; `python main.py compare --resume` takes them")
+    target = charts or out.parent / out.stem
+    sections, written = [], []
+    for model, items in by_model(merged.rows).items():
+        runs = [run for run in merged.runs if any(case.model == model for case in run.cases)]
+        drawn = _draw(model_charts(model, items, runs or merged.runs), target)
+        written += [path for _, path in drawn]
+        links = tuple((name, link(path, out)) for name, path in drawn)
+        sections.append(section(model, items, merged.runs, links))
+    text = render(merged, found, sections, heading)
+    write_atomically(out, text.encode())
+    return [out, *written]
+
+
+def merge(found: Sequence[RunData]) -> Merged:
+    """Runs as one. What was measured later wins; of what has no time, what was named later."""
+    latest: dict[str, tuple[str, int, Row]] = {}
+    for place, (_, measurements) in enumerate(found):
+        for row in rows(measurements):
+            stamp = (row.measurement.started_at, place)
+            held = latest.get(row.case.key)
+            if held is None or stamp >= held[:2]:
+                latest[row.case.key] = (*stamp, row)
+    everywhere = {
+        row.case: row.measurement for _, _, row in latest.values() if row.sound and row.measurement.samples_ns
+    }
+    order = dict.fromkeys(case.key for run, _ in found for case in run.cases) | dict.fromkeys(latest)
+    chosen, apart = [], []
+    for key in order:
+        if key not in latest:
+            continue
+        row = latest[key][2]
+        if row.median_ns is not None and row.speedup is None:
+            row = derive(row.measurement, reference_of(row.measurement, everywhere))
+            if row.speedup is not None:
+                apart.append(row)
+        chosen.append(row)
+    planned = {case.key: case for run, _ in found for case in run.cases}
+    missing = tuple(case for key, case in planned.items() if key not in latest)
+    chosen.sort(key=lambda row: row.case.batch)  # stable: within a batch size the runs' own order
+    return Merged(tuple(run for run, _ in found), tuple(chosen), missing, tuple(apart))
+
+
+def render(merged: Merged, found: Sequence[RunData], sections: Sequence[Section], heading: str = "") -> str:
+    """The report as Markdown."""
+    pieces = [piece(run, measurements) for run, measurements in found]
+    env = merged.runs[-1].environment
+    return (
+        templates()
+        .get_template(TEMPLATE)
+        .render(
+            heading=heading or f"Comparison on {env.gpu or env.cpu or 'an unknown machine'}",
+            overview=overview.paragraph(merged.rows, title_of(merged.runs)),
+            machines=list(dict.fromkeys((piece.machine, piece.versions) for piece in pieces)),
+            pieces=pieces,
+            sections=sections,
+            shortfalls=shortfalls(merged),
+        )
+    )
+
+
+def piece(run: Run, measurements: Sequence[Measurement]) -> Piece:
+    return Piece(
+        machine(run),
+        versions(run),
+        settings(run, measurements),
+        run.command,
+        len(run.cases),
+        len(measurements),
+    )
+
+
+def section(
+    model: str, items: Sequence[Row], runs: Iterable[Run], charts: tuple[tuple[str, str], ...] = ()
+) -> Section:
+    """One model's heading, facts and table; `charts` as they are to be embedded."""
+    info = next((i for run in runs for i in run.models if i.name == model), ModelInfo(name=model))
+    name = title(model)
+    counts = ", ".join(
+        f"{count:,}" for count in sorted({row.case.images for row in items if row.case.images})
+    )
+    facts = [
+        f"{info.parameters:,} parameters" if info.parameters else "",
+        f"{units.si(info.flops_per_image, 'FLOP')} an image" if info.flops_per_image else "",
+        f"data set {info.dataset}" if info.dataset else "",
+        f"preprocessing {info.preprocess}" if info.preprocess else "",
+        f"an image is {info.image}" if info.image else "",
+        f"classes in the order of {info.labels}" if info.labels else "",
+        f"accuracy on {counts} images" if counts else "",
+    ]
+    shown = f"{info.title} ({name})" if info.title and info.title != name else name
+    return Section(shown, " · ".join(filter(None, facts)), summary(items), charts)
+
+
+def title_of(runs: Iterable[Run]) -> dict[str, str]:
+    """How each model is named in sentences."""
+    return {case.model: title(case.model) for run in runs for case in run.cases}
+
+
+# ------------------------------------------------------------------------------------------------ the table
+
+
+def _interval(name: str, low: str, high: str) -> Column[Row]:
+    """A figure with its interval behind it."""
+    value, *ends = pick(tables.COLUMNS, name, low, high)
+
+    def cell(row: Row) -> str:
+        bounds = [end.words(row) for end in ends]
+        return f"{value.shown(row)} ({' to '.join(bounds)})" if all(bounds) else value.shown(row)
+
+    return replace(value, cell=cell, doubts=None, title=f"{value.heading} (95 % interval)")
+
+
+def _within(row: Row) -> str:
+    """How many layers stayed within their bounds, of those that were judged."""
+    judged = [good for layer in row.measurement.layers if (good := overview.within(layer)) is not None]
+    if not judged:
+        return ""
+    return f"all {len(judged)}" if all(judged) else f"**{sum(judged)} of {len(judged)}**"
+
+
+_SUMMARY = pick(
+    tables.COLUMNS,
+    "batch",
+    tables.CONTENDER,
+    "images",
+    "disposition",
+    _interval("median_s", "low_s", "high_s"),
+    "images_per_s",
+    _interval("speedup", "speedup_low", "speedup_high"),
+    "verdict",
+    _interval("top1", "top1_low", "top1_high"),
+    _interval("top5", "top5_low", "top5_high"),
+    tables.AGREED,
+    "rel_l2_error",
+    Column("within", cell=_within, title="layers in bound", left=True),
+    "first_run_s",
+    "peak_nbytes",
+    rel_l2_error="error vs float64",
+    peak_nbytes="peak memory",
+)
+
+
+def summary(items: Sequence[Row]) -> str:
+    """The Markdown table of one model over its batch sizes. A column that nothing is known for is left
+    out."""
+    alike = len({row.case.images for row in items}) == 1
+    return to_markdown(Table([c for c in _SUMMARY if c.name != "images" or not alike], items))
+
+
+# ------------------------------------------------------------------------------------------ what falls short
+
+
+def shortfalls(merged: Merged) -> list[str]:
+    """Every case that is not ok and why, every warning, every layer beyond its bound, every comparison that
+    was not timed together, every case not measured; cases that share a sentence share a line."""
+    lines = terminal_tables.remarks(merged.rows)
+    lines += overview.beyond(merged.rows)
+    for where in overview.places(merged.apart):
+        lines.append(f"{where}: not timed together with the reference, which another run measured")
+    counts = Counter((title(case.model), case.backend) for case in merged.missing)
+    lines += [
+        f"{model}, {backend}: {count} case{'s' if count > 1 else ''} not measured"
+        for (model, backend), count in counts.items()
+    ]
+    return lines
+
+
+# --------------------------------------------------------------------------------------------------- files
+
+
+def _draw(charts: Sequence[Chart], folder: Path) -> list[tuple[str, Path]]:
+    """The charts a report shows, in its order: title and file."""
+    by_kind = {chart.name.removeprefix(f"{title(chart.model)}-"): chart for chart in charts}
+    made = []
+    for kind in CHARTS:
+        if kind in by_kind:
+            chart = by_kind[kind]
+            path = folder / f"{chart.name}.png"
+            write_atomically(path, small(draw.render(chart, ("png",))["png"]))
+            made.append((chart.title, path))
+    return made

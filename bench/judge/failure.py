@@ -1,0 +1,33 @@
+"""What was found wrong of a rung's answer, and what it was found on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.judge.samples import Sample
+from bench.ladder.records import Finding
+from kernels.ops import Params
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A finding with what it was found on, for a diagnosis; got is the whole batch's answer."""
+
+    finding: Finding
+    params: Params
+    sample: Sample
+    got: np.ndarray
+    error_map: np.ndarray | None = None
+
+    @property
+    def where(self) -> str:
+        """How many elements are wrong and which is the first, or what was seen to be wrong."""
+        if self.finding.fault != "stale":
+            return self.finding.reason
+        found = self.finding
+        return (
+            f"{found.wrong:,} of {found.elements:,} elements are wrong, first {found.index}: {found.got} "
+            f"instead of {found.expected}"
+        )

@@ -1,0 +1,81 @@
+"""What is asked of a model that may be anybody's, and what is answered: the lines between a process of ours
+and the one that reads the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bench.profile.records import ProfileJob
+from bench.questions.asked import Answer, Failed, Looking, Question, Takes, WhichTakes
+from bench.results.messages import Progress
+from bench.results.records import Case, Job
+
+
+class WhichCases(Question, frozen=True, tag="cases"):
+    """The cases of a comparison (bench.measure.cases.plan). unread: models not to be looked at."""
+
+    job: Job
+    unread: tuple[str, ...] = ()
+
+
+class WhichProfile(Question, frozen=True, tag="profile"):
+    """A profile's job, filled in, and its cases (bench.profile.plan.plan)."""
+
+    job: ProfileJob
+
+
+class WhichNode(Question, frozen=True, tag="node"):
+    """A node of a ladder (bench.ladder.plan.node_of)."""
+
+    model: str
+    op: str
+    node: str
+    batch: int
+    device: str
+
+
+class WhichFacts(Question, frozen=True, tag="facts"):
+    """What `models show` shows (bench.questions.model_facts). device: of the plan; "" for no plan."""
+
+    model: str
+    batch: int = 1
+    device: str = ""
+    precision: str = "fp32"
+
+
+AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts | WhichTakes
+
+
+class Cases(Answer, frozen=True, tag="cases"):
+    cases: tuple[Case, ...]
+
+
+class ProfileCases(Answer, frozen=True, tag="profile"):
+    job: ProfileJob
+    cases: tuple[Case, ...]
+
+
+class NodeFound(Answer, frozen=True, tag="node"):
+    """params: as bench.ladder.records.LadderJob has them; node: the name of the step's first."""
+
+    params: dict[str, Any]
+    node: str
+
+
+class Column(msgspec.Struct, frozen=True):
+    name: str
+    right: bool = False
+
+
+class ModelFacts(Answer, frozen=True, tag="facts"):
+    """lines: what is to be known, and what it is called; then a table, and what stands below it."""
+
+    lines: tuple[tuple[str, str], ...]
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    below: str = ""
+
+
+AnyAnswer = Cases | ProfileCases | NodeFound | ModelFacts | Takes | Failed | Looking | Progress

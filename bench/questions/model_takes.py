@@ -1,0 +1,67 @@
+"""What a model takes and gives, and what will be done to an image for it: told before anything runs."""
+
+from __future__ import annotations
+
+from bench.measure.cases import model_spec
+from bench.measure.image_feed import ImageFeed, shape_words
+from bench.measure.other_inputs import folded
+from bench.questions.asked import Takes
+from bench.results.records import Job
+from engine.graph import importer
+from engine.graph.graph import Graph
+from kernels.errors import InputError
+from models import labels
+
+
+def takes(job: Job) -> Takes:
+    """Of the first model of a job. Raises KernelscopeError where its file cannot be read."""
+    spec = model_spec(job.models[0], job)
+    graph = importer.load(spec.file())
+    try:
+        graph = folded(graph, job.inputs)
+        feed = ImageFeed(graph, job, spec.preprocess, spec.classes, spec.dataset)
+    except InputError as error:
+        return Takes(
+            model=spec.name, lines=tuple(ends(graph)), fixed_batch=graph.fixed_batch, refused=str(error)
+        )
+    refused = "" if feed.image or spec.dataset == "random" else feed.takes_none(spec.dataset)
+    return Takes(model=spec.name, lines=tuple(lines(feed)), fixed_batch=graph.fixed_batch, refused=refused)
+
+
+def ends(graph: Graph) -> list[tuple[str, str]]:
+    """The inputs and outputs, and the batch."""
+    found = [
+        (kind, f"{info.name}: {info.dtype}, {shape_words(info)}")
+        for kind, infos in (("input", graph.inputs), ("output", graph.outputs))
+        for info in infos
+    ]
+    return [
+        *found,
+        ("batch", f"{graph.fixed_batch} alone: the file fixes it" if graph.fixed_batch else "any"),
+    ]
+
+
+def lines(feed: ImageFeed) -> list[tuple[str, str]]:
+    """The same, what is done to an image, and where the order of the classes is from."""
+    found = ends(feed.graph)
+    if words := feed.words():
+        found.append(
+            ("an image is", words + (f" (as {feed.preprocess_from} says)" if feed.preprocess_from else ""))
+        )
+    else:
+        found.append(("an image is", "not taken: random numbers are fed"))
+    scores = feed.scores({info.name: _known(info.shape) for info in feed.graph.outputs}, None)
+    found.append(("scores", scores.output or "none: no accuracy"))
+    found.append(("classes", _order(feed)))
+    return found
+
+
+def _known(shape: tuple[int | str | None, ...]) -> tuple[int, ...]:
+    """An open axis behind the batch may be of any size but one."""
+    return tuple(dim if isinstance(dim, int) else 2 for dim in shape)
+
+
+def _order(feed: ImageFeed) -> str:
+    if feed.order_from:
+        return f"in the order of {feed.order_from}" + (f": {labels.named(feed.order)}" if feed.order else "")
+    return "in an order that the file does not say: folders named by number or a file of labels give it"

@@ -1,0 +1,84 @@
+"""Slice and Split: parts of a tensor, cut out by pads that are negative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.graph.graph import Node
+from engine.graph.plan import TensorSpec
+from engine.ops._base import Kernel, Lowered, Refused, Scope, View, normal_axis, optional_input
+from engine.ops.pad import merge_axes
+from kernels.ops.pad import Pad
+
+OP_TYPES = ("Slice", "Split")
+
+
+def lower(node: Node, scope: Scope) -> Lowered:
+    """x → y, or the parts of x along an axis in order."""
+    return _split(node, scope) if node.op_type == "Split" else _slice(node, scope)
+
+
+def cut(
+    source: str, shape: tuple[int, ...], begin: Sequence[int], size: Sequence[int], output: str, dtype: str
+) -> Kernel | View:
+    """`size` elements from `begin` on along each axis."""
+    end = [b + s - d for b, s, d in zip(begin, size, shape, strict=True)]
+    if not any(begin) and not any(end):
+        return View(source, output)
+    sizes, begins, ends = merge_axes(shape, [-b for b in begin], end)
+    return Kernel(Pad(shape=sizes, begin=begins, end=ends, dtype=dtype), (source,), output)
+
+
+def _slice(node: Node, scope: Scope) -> Lowered:
+    x, output = node.inputs[0], node.outputs[0]
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    if scope.opset < 10:
+        starts, ends = list(node.attributes["starts"]), list(node.attributes["ends"])
+        axes = list(node.attributes.get("axes", range(len(starts))))
+        steps = [1] * len(starts)
+    else:
+        starts, ends = scope.integers(node, 1, "starts") or [], scope.integers(node, 2, "ends") or []
+        axes = scope.integers(node, 3, "axes") or list(range(len(starts)))
+        steps = scope.integers(node, 4, "steps") or [1] * len(starts)
+    axes = [normal_axis(int(axis), len(shape)) for axis in axes]
+    if not len(starts) == len(ends) == len(axes) == len(steps) == len(set(axes)):
+        raise Refused(f"its starts {starts}, ends {ends}, axes {axes} and steps {steps} do not fit together")
+    begin, size = [0] * len(shape), list(shape)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        taken = range(shape[axis])[slice(start, end, step)] if step else range(0)
+        if len(taken) > 1 and step != 1:
+            raise Refused(f"its step along axis {axis} is {step}, and only 1 is supported")
+        begin[axis], size[axis] = (taken[0] if taken else 0), len(taken)
+    out = tuple(size)
+    if 0 in out:
+        raise Refused(f"it leaves nothing of a tensor of shape {shape}")
+    return Lowered((cut(x, shape, begin, size, output, dtype),), {output: TensorSpec(out, dtype)})
+
+
+def _split(node: Node, scope: Scope) -> Lowered:
+    x = node.inputs[0]
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    axis = normal_axis(int(node.attributes.get("axis", 0)), len(shape))
+    given = node.attributes.get("split")
+    if optional_input(node, 1):
+        given = scope.integers(node, 1, "split")
+    count = len(node.outputs)
+    if given is None:
+        # All alike; from opset 18 on the last is what is left.
+        each = -(-shape[axis] // count)
+        if shape[axis] % count and scope.opset < 18:
+            raise Refused(f"{shape[axis]} along axis {axis} do not divide into {count} equal parts")
+        given = [max(0, min(each, shape[axis] - i * each)) for i in range(count)]
+    parts = [int(part) for part in given]
+    if len(parts) != count or sum(parts) != shape[axis] or min(parts) < 1:
+        raise Refused(f"its parts {parts} do not make up the {shape[axis]} along axis {axis}")
+    items, specs = [], {}
+    for output, first, part in zip(node.outputs, np.cumsum([0, *parts[:-1]]), parts, strict=True):
+        if output:
+            begin, size = [0] * len(shape), list(shape)
+            begin[axis], size[axis] = int(first), part
+            items.append(cut(x, shape, begin, size, output, dtype))
+            specs[output] = TensorSpec(tuple(size), dtype)
+    return Lowered(tuple(items), specs)

@@ -1,0 +1,34 @@
+"""What a caller may ask of a session, whichever backend's it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.configuration import Configuration
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller may ask of a session beyond model, batch and precision.
+
+    threads: CPU threads for ONNX Runtime and BLAS alike (None: one a physical core).
+    cuda_graph: replay the forward pass as one CUDA graph where the backend can.
+    early: let kernels begin before the one in front has ended, where a backend can and it is faster; their
+    times then overlap.
+    rungs: chosen rung (its name) by node name; others get the backend's default.
+    tuned: the default is the rung that was timed to be the fastest on this machine, where one was.
+    kernel_dirs: folders of the user's own rungs.
+    provider_options: passed to ONNX Runtime's execution provider.
+    ort: how ONNX Runtime is configured (None: its backend's own way).
+    """
+
+    threads: int | None = None
+    cuda_graph: bool = True
+    early: bool = True
+    rungs: Mapping[str, str] = field(default_factory=dict)
+    tuned: bool = True
+    kernel_dirs: tuple[Path, ...] = ()
+    provider_options: Mapping[str, str] = field(default_factory=dict)
+    ort: Configuration | None = None

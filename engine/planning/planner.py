@@ -1,0 +1,257 @@
+"""Graph → Plan for one batch size, device and precision: passes, a rung a step, a place for each tensor."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.graph.graph import Graph
+from engine.graph.memory import lives, place
+from engine.graph.plan import Plan, Step, TensorSpec
+from engine.ops import Kernel, View
+from engine.options import Options
+from engine.passes import Program, program
+from engine.planning import choices
+from engine.planning.step_fusion import better_fused
+from kernels import launch, registry
+from kernels.errors import InputError, UnsupportedError
+from kernels.nearest import did_you_mean
+from kernels.ops import PRECISIONS, Params
+from kernels.ops.unary import Unary
+
+
+class Chosen(NamedTuple):
+    """A rung by name, and what chose it: "named" in the options, "timed" as the fastest on this machine, or
+    the "ladder" by its order."""
+
+    rung: str
+    by: str = "ladder"
+
+
+Choose = Callable[[str, Params, str, bool], Chosen]
+"""(device, params, ONNX node name, whether its weights are constants) → the rung. Raises UnsupportedError
+with the reason."""
+
+Workspace = Callable[[str, Params, str], int]
+"""(device, params, rung name) → bytes of scratch memory that a launch needs."""
+
+
+def plan(
+    graph: Graph,
+    batch: int,
+    device: str = "cpu",
+    precision: str = "fp32",
+    options: Options | None = None,
+    *,
+    choose: Choose | None = None,
+    workspace: Workspace | None = None,
+    joined: bool | None = None,
+) -> Plan:
+    """The plan of a model at one batch size.
+
+    choose: picks the rung of a step (default: `ladder_choice`). workspace: bytes of scratch a step needs
+    (default: none); the plan keeps the largest, which the steps share. joined: whether operators that have
+    ladders of their own become one step of a joint one (kernels.ops: LrnPool, ConvPool): None, where the
+    device is better off so (engine.planning.step_fusion); True, wherever they can; False, never.
+    Raises InputError (batch size, precision or a node of options.rungs unknown) and UnsupportedError (a node,
+    a batch size or a precision that is refused, with the reason).
+    """
+    options = options or Options()
+    check_precision(precision, device)
+    joins = better_fused(device, options, precision) if joined is None else lambda made, known: joined
+    lowered = program(graph, batch, joins)
+    _check_rungs(options, graph)
+    choose = choose or ladder_choice(options, precision=precision)
+    kernels, specs, weights, aliases = _with_outputs_placed(lowered)
+    used = Counter[str]()
+    steps = []
+    ops: dict[str, set[str]] = {}
+    for item in kernels:
+        for node in item.nodes:
+            ops.setdefault(node, set()).add(item.params.op)
+    for item in kernels:
+        name = item.nodes[0]
+        used[name] += 1
+        named = (node for node in item.nodes if node in options.rungs)
+        chosen_for = next((node for node in named if _is_meant(item, ops[node], node, device, options)), "")
+        if not chosen_for:
+            # Of a node whose rung is for another of its kernels: this one has no name to be asked for by.
+            chosen_for = f"{name}:{item.params.op}" if name in options.rungs else name
+        chosen = choose(device, item.params, chosen_for, _weights_known(item, weights, aliases))
+        steps.append(
+            Step(
+                name=name if used[name] == 1 else f"{name}:{used[name]}",
+                nodes=item.nodes,
+                params=item.params,
+                inputs=item.inputs,
+                output=item.output,
+                rung=chosen.rung,
+                chosen=chosen.by,
+            )
+        )
+    held = {name: spec.nbytes for name, spec in specs.items() if name not in weights and name not in aliases}
+    placements, arena = place(
+        lives(
+            [([aliases.get(name, name) for name in step.inputs], step.output) for step in steps],
+            held,
+            lowered.inputs,
+            [aliases.get(name, name) for name in lowered.outputs],
+        )
+    )
+    scratch = (
+        max((workspace(device, step.params, step.rung) for step in steps), default=0) if workspace else 0
+    )
+    return Plan(
+        batch=batch,
+        device=device,
+        precision=precision,
+        steps=tuple(steps),
+        tensors=specs,
+        weights=weights,
+        placements=placements,
+        aliases=aliases,
+        inputs=lowered.inputs,
+        outputs=lowered.outputs,
+        arena_nbytes=arena,
+        workspace_nbytes=scratch,
+    )
+
+
+def _is_meant(item: Kernel, ops: set[str], node: str, device: str, options: Options) -> bool:
+    """Whether the rung that is named for a node is for this kernel of it: of a node that is several kernels
+    (Concat is pads and sums), those that have such a rung; where none has, all, so that it is told."""
+    wanted = options.rungs[node]
+
+    def has(op: str) -> bool:
+        ladder = registry.rungs(device, op, options.kernel_dirs)
+        return any(wanted in (rung.name, str(rung.number)) for rung in ladder)
+
+    return has(item.params.op) or not any(map(has, ops))
+
+
+def check_precision(precision: str, device: str) -> None:
+    """Raises InputError for an unknown precision, UnsupportedError for one the engine's kernels lack."""
+    if precision not in PRECISIONS:
+        raise InputError(f"precision {precision!r} is unknown: there are {', '.join(PRECISIONS)}")
+    offered = registry.precisions(device)
+    if precision not in offered:
+        raise UnsupportedError(
+            f"precision {precision} is not offered by the engine on {device}: it computes in "
+            f"{', '.join(offered)}"
+        )
+
+
+def ladder_choice(
+    options: Options, capability: tuple[int, int] | None = None, precision: str = PRECISIONS[0]
+) -> Choose:
+    """The rung that `options.rungs` names for a node, else (with options.tuned) the one that was timed to be
+    the fastest on this machine, else the first of `registry.candidates` that takes the params. A library's
+    rungs and the user's own run only where they are named, others beside the ladder also where they were
+    timed.
+
+    capability: compute capability of the device, which some rungs depend on. precision: what the session
+    computes in, or fp32, which is as good as any.
+    """
+
+    def choose(device: str, wanted: Params, node: str, weights_known: bool) -> Chosen:
+        extra = options.kernel_dirs
+        if node in options.rungs:
+            rung = registry.find(device, wanted.op, options.rungs[node], extra)
+            reason = rung.refusal(wanted, capability)
+            if rung.precision not in (PRECISIONS[0], precision):
+                reason = f"it computes in {rung.precision}, and {precision} was asked for"
+            if rung.packs and not weights_known:
+                reason = "it lays its weights out anew, and here they are no constants"
+            if reason is not None:
+                raise UnsupportedError(
+                    f"node {node!r}: rung {rung.name!r} of {wanted.op} on {device} refuses: {reason}"
+                )
+            return Chosen(rung.name, "named")
+        if options.tuned:
+            able = choices.candidates(device, wanted, precision, weights_known, capability)
+            timed = choices.chosen(device, wanted, precision, able, options.threads)
+            if timed is not None:
+                return Chosen(timed, "timed")
+        reasons = []
+        for rung in registry.candidates(device, wanted.op, precision, weights_known):
+            reason = rung.refusal(wanted, capability)
+            if reason is None and device == "cuda":
+                reason = launch.refusal(wanted, rung)
+            if reason is None:
+                return Chosen(rung.name)
+            reasons.append(f"{rung.name}: {reason}")
+        why = "; ".join(reasons) or "there is no rung"
+        raise UnsupportedError(f"node {node!r}: no {wanted.op} kernel for {device} takes it ({why})")
+
+    return choose
+
+
+def _weights_known(item: Kernel, weights: Mapping[str, np.ndarray], aliases: Mapping[str, str]) -> bool:
+    """Whether a product's weights, its second and later inputs, are constants of the model."""
+    return all(aliases.get(name, name) in weights for name in item.inputs[1:])
+
+
+def _check_rungs(options: Options, graph: Graph) -> None:
+    names = [node.name for node in graph.nodes]
+    for name in options.rungs:
+        if name not in names:
+            few = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+            hint = did_you_mean(name, names, otherwise=f"; its nodes are {few}")
+            raise InputError(
+                f"a rung was chosen for node {name!r}, and model {graph.name!r} has no such node{hint}"
+            )
+
+
+def _with_outputs_placed(
+    lowered: Program,
+) -> tuple[list[Kernel], dict[str, TensorSpec], dict[str, np.ndarray], dict[str, str]]:
+    """Kernels, specs, weights (as the steps read them) and aliases (to the tensor that holds the bytes).
+
+    A graph output that would be a view of a graph input or of a constant gets a copy, so that it has a place
+    of its own.
+    """
+    kernels = [item for item in lowered.items if isinstance(item, Kernel)]
+    constants = dict(lowered.constants)
+    specs = dict(lowered.specs)
+    aliases: dict[str, str] = {}
+    covers: dict[str, tuple[str, ...]] = {}
+    for item in lowered.items:
+        if isinstance(item, View):
+            aliases[item.output] = aliases.get(item.source, item.source)
+            covers[item.output] = covers.get(item.source, ()) + item.nodes
+    copies: list[Kernel] = []
+    for name in dict.fromkeys(lowered.outputs):
+        source = aliases.pop(name, name)
+        if source in constants:
+            held = f"{name}:constant"
+            constants[held], specs[held] = constants[source], specs[source]
+            constants.pop(name, None)
+        elif source in lowered.inputs and source != name:
+            held = source
+        else:
+            if source != name:
+                aliases[name] = source
+            continue
+        spec = specs[name]
+        copy = Unary(kind="identity", size=math.prod(spec.shape), dtype=spec.dtype)
+        copies.append(Kernel(copy, (held,), name, covers.get(name, (name,))))
+    # First, because other steps may read the copy.
+    kernels = copies + kernels
+    read = {name for kernel in kernels for name in kernel.inputs}
+    weights: dict[str, np.ndarray] = {}
+    for name in sorted(read):
+        held = aliases.get(name, name)
+        if held in constants:
+            weights[held] = np.asarray(constants[held], np.dtype(specs[held].dtype), order="C")
+    live = read | {kernel.output for kernel in kernels} | set(lowered.inputs) | set(lowered.outputs)
+    live |= {aliases[name] for name in live if name in aliases}
+    return (
+        kernels,
+        {name: spec for name, spec in specs.items() if name in live},
+        weights,
+        {name: held for name, held in aliases.items() if name in live},
+    )

@@ -1,0 +1,278 @@
+"""Everything known of the selected measurement, in words and figures, ready to be copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
+
+from bench.results import doubt, rates
+from bench.results.records import PREPARE_PHASES, RUN_PHASES, ErrorStats, Layer, Measurement, StopReason
+from bench.results.rows import Row, label
+from bench.show.tables import WORDS
+from bench.words import palette, units
+from gui.base.boxes import filled
+from gui.base.theme import Theme, Theming
+from gui.sessions.run_state import RunState
+
+Fact = tuple[str, str]
+CHOSEN = {
+    "timed": " (the fastest of ours, as timed on this machine)",
+    "named": " (chosen by name)",
+    "ladder": " (the ladder's highest)",
+}
+STOPS: dict[StopReason, str] = {
+    "verdict": "the verdict was clear",
+    "interval": "the interval was within 1 %",
+    "exhausted": "more rounds would not have made the interval narrower",
+    "budget": "the time budget was spent",
+    "max_samples": "there were enough samples",
+}
+EMPTY = "Select a point in a chart, a row of a table or a problem to see its details."
+
+
+class Inspector(QWidget):
+    """A view for gui.shell.redraw: dirty when the state or the selection has changed since it drew.
+    `ladder_wanted` carries the Case and the Layer whose ladder is wanted.
+    """
+
+    ladder_wanted = Signal(object, object)
+
+    def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._state = state
+        self._theming = theming
+        self._drawn: object = None
+        self._text = QTextBrowser()
+        self._text.setOpenLinks(False)
+        self._text.anchorClicked.connect(self._on_link)
+        self._text.setFrameShape(QTextBrowser.Shape.NoFrame)
+        self._text.setAccessibleName("Details of the selected measurement")
+        filled(QVBoxLayout(self), self._text, margins=(0, 0, 0, 0))
+        state.selection_changed.connect(state.changed)
+        theming.changed.connect(self._restyle)
+
+    @property
+    def text(self) -> str:
+        """What is shown, without its form."""
+        return self._text.toPlainText()
+
+    @property
+    def dirty(self) -> bool:
+        return self._drawn != self._shown()
+
+    def redraw(self) -> None:
+        self._drawn = self._shown()
+        html = page(self._state.measurement(self._state.case), self._state, self._theming.theme)
+        if html != self._text.property("html"):
+            at = self._text.verticalScrollBar().value()
+            self._text.setProperty("html", html)
+            self._text.setHtml(html)
+            self._text.verticalScrollBar().setValue(at)
+
+    def _shown(self) -> object:
+        case = self._state.case
+        return id(self._state.measurement(case)), id(self._state.row(case)), case, self._state.layer
+
+    def _on_link(self) -> None:
+        measurement = self._state.measurement(self._state.case)
+        layer = _layer_of(measurement, self._state.layer) if measurement is not None else None
+        if measurement is not None and layer is not None:
+            self.ladder_wanted.emit(measurement.case, layer)
+
+    def _restyle(self) -> None:
+        self._drawn = None
+        self._state.changed.emit()
+
+
+def page(measurement: Measurement | None, state: RunState, theme: Theme) -> str:
+    """The inspector's page as HTML."""
+    case = state.case
+    if case is None:
+        return f'<p style="color:{theme.muted}">{EMPTY}</p>'
+    swatch = palette.backend(case.backend)
+    head = (
+        f'<h3 style="margin-bottom:0"><span style="color:{swatch}">■</span> '
+        f"{escape(label(case.backend, case.precision))}</h3>"
+        f'<div style="color:{theme.muted}">{escape(case.words)}</div>'
+    )
+    if measurement is None:
+        return head + "<p>Not measured yet.</p>"
+    row = state.row(case) or Row(measurement, case.model)
+    parts = [head, _disposition(measurement, theme)]
+    if row.doubts:
+        told = "<br>".join(escape(f"{doubt.MARK.strip()} {text}") for text in row.doubts)
+        parts.append(f'<p style="color:{theme.warning}">{told}</p>')
+    if state.layer and (layer := _layer_of(measurement, state.layer)) is not None:
+        parts.append('<p><a href="ladder">Open in ladder</a></p>' if layer.nodes else "")
+        parts.append(_section(f"Layer {layer.output}", layer_facts(layer), theme))
+    parts += [_section(title, facts, theme) for title, facts in sections(row) if facts]
+    return "".join(parts)
+
+
+def sections(row: Row) -> list[tuple[str, list[Fact]]]:
+    """Titles with their facts (name, value), in the order shown; a section may be empty."""
+    m = row.measurement
+    return [
+        ("Time of a forward pass", _times(row)),
+        ("Phases, once", _phases(m, PREPARE_PHASES)),
+        ("Phases of one end-to-end pass", _phases(m, RUN_PHASES) + _wall(m)),
+        ("Accuracy", _accuracy(m)),
+        ("Output against the float64 oracle", error_facts(m.accuracy.output if m.accuracy else None)),
+        ("Session", [(name.replace("_", " "), value) for name, value in m.facts.items()]),
+        ("Memory", [(kind.replace("_", " "), units.nbytes(size)) for kind, size in m.memory.items()]),
+        ("Device meanwhile", _telemetry(m)),
+        ("Validity", _validity(m)),
+    ]
+
+
+def layer_facts(layer: Layer) -> list[Fact]:
+    facts = [
+        ("nodes", ", ".join(layer.nodes)),
+        ("operator", layer.op_type),
+        ("shape", " × ".join(map(str, layer.shape))),
+        ("parameters", f"{layer.parameters:,}"),
+        ("work", units.si(layer.flops, "FLOP")),
+        ("data", units.nbytes(layer.nbytes)),
+    ]
+    if layer.rung:
+        facts.append(("kernel", layer.rung + CHOSEN.get(layer.chosen, "")))
+    if layer.time_ns is not None:
+        facts.append(("time", f"{units.duration(layer.time_ns)} ({layer.clock} clock)"))
+        facts.append(("rate", units.si(layer.flops / layer.time_ns * 1e9, "FLOP/s")))
+    for words, error in (("isolated", layer.isolated), ("propagated", layer.propagated)):
+        facts += [(f"{words}: {name}", value) for name, value in error_facts(error)]
+    return facts
+
+
+def error_facts(error: ErrorStats | None) -> list[Fact]:
+    if error is None:
+        return []
+    facts = [
+        ("relative L2 error", f"{error.rel_l2:.2e} (bound {error.bound:.0e})"),
+        ("largest error", f"{error.max_abs:.2e}"),
+        ("mean error", f"{error.mean_abs:.2e}"),
+        ("largest, relative", f"{error.max_rel:.2e}"),
+    ]
+    if error.ratio is not None:
+        facts.append(("relative to the reference's error", units.times(error.ratio)))
+    facts.append(("verdict", "within bounds" if error.ok else error.reason or "out of bounds"))
+    return facts
+
+
+def _times(row: Row) -> list[Fact]:
+    m = row.measurement
+    facts: list[Fact] = []
+
+    def own(text: str) -> str:
+        return doubt.marked(text, row.own_doubts)
+
+    if row.median_ns is not None:
+        interval = "not known from one sample"
+        if row.low_ns is not None and row.high_ns is not None:
+            interval = f"{units.duration(row.low_ns)} to {units.duration(row.high_ns)}"
+        facts.append(("median", own(units.duration(row.median_ns))))
+        facts.append(("95 % interval", interval))
+        facts.append(("an image", own(units.duration(row.median_ns / row.case.batch))))
+        facts.append(("throughput", own(f"{units.si(row.images_per_s or 0)} images/s")))
+    if row.speedup is not None:
+        interval = "interval not known"
+        if row.speedup_low is not None and row.speedup_high is not None:
+            interval = f"{units.times(row.speedup_low)} to {units.times(row.speedup_high)}"
+        speedup = doubt.marked(units.times(row.speedup), row.speedup_doubts)
+        facts.append((f"against {m.reference}", f"{speedup} ({interval}), {row.verdict.lower()}"))
+    if m.first_run_ns is not None:
+        facts.append(("first run, once", own(units.duration(m.first_run_ns))))
+    return facts
+
+
+def _phases(m: Measurement, names: Sequence[str]) -> list[Fact]:
+    return [(name, units.duration(m.phases[name])) for name in names if name in m.phases]
+
+
+def _wall(m: Measurement) -> list[Fact]:
+    facts = []
+    if m.wall_ns is not None:
+        rest = m.wall_ns - sum(m.phases.get(name, 0.0) for name in RUN_PHASES)
+        facts += [("rest", units.duration(max(0.0, rest))), ("end to end", units.duration(m.wall_ns))]
+    facts += [(f"data set, {name}", units.duration(ns)) for name, ns in m.dataset_ns.items()]
+    return facts
+
+
+def _accuracy(m: Measurement) -> list[Fact]:
+    found = m.accuracy
+    if found is None:
+        return []
+    facts = [("images", f"{found.images:,}" + ("" if found.labelled else ", without labels"))]
+    for name, value in (("top-1", found.top1), ("top-5", found.top5)):
+        if value is not None:
+            low, high = rates.interval(value, found.images)
+            facts.append((name, f"{units.percent(value)} ({units.percent(low)} to {units.percent(high)})"))
+    facts += [(name, text) for name, text in (("none", found.refused), ("but", found.hint)) if text]
+    facts += [("images", note) for note in found.notes]
+    if found.agreement is not None:
+        facts.append(
+            (f"as {found.reference}" if found.reference else "agreement", units.percent(found.agreement))
+        )
+    return facts
+
+
+def _telemetry(m: Measurement) -> list[Fact]:
+    seen = m.telemetry
+    facts = [("device", seen.device)] if seen.device else []
+    for name, values, unit in (
+        ("SM clock", seen.sm_clock_mhz, "MHz"),
+        ("power", seen.power_w, "W"),
+        ("temperature", seen.temperature_c, "°C"),
+    ):
+        if values:
+            low, high = min(values), max(values)
+            span = f"{low:.0f}" if round(low) == round(high) else f"{low:.0f} to {high:.0f}"
+            facts.append((name, f"{span} {unit}"))
+    if seen.throttle:
+        facts.append(("held back by", ", ".join(seen.throttle)))
+    if seen.cpu_percent is not None:
+        facts.append(("CPU load", f"{seen.cpu_percent:.0f} %"))
+    if seen.memory_used_nbytes is not None:
+        facts.append(("memory in use", units.nbytes(seen.memory_used_nbytes)))
+    return facts
+
+
+def _validity(m: Measurement) -> list[Fact]:
+    facts = []
+    if m.samples_ns:
+        each = f", each of {m.runs_per_sample:,} passes" if m.runs_per_sample > 1 else ""
+        several = f" of {count} instances" if (count := len(set(m.instances))) > 1 else ""
+        rounds = max(1, len(m.rounds))
+        facts.append(("samples", f"{len(m.samples_ns):,} in {rounds} rounds{several}{each}"))
+    if m.validity.stop_reason:
+        facts.append(("stopped because", STOPS[m.validity.stop_reason]))
+    if m.validity.retries:
+        facts.append(("retries", str(m.validity.retries)))
+    facts += [("warning", text) for text in m.validity.warnings]
+    if m.started_at:
+        facts.append(("measured", m.started_at.replace("T", " ")[:19]))
+    return facts
+
+
+def _layer_of(m: Measurement, output: str) -> Layer | None:
+    return next((layer for layer in m.layers if layer.output == output), None)
+
+
+def _disposition(m: Measurement, theme: Theme) -> str:
+    good = m.disposition == "ok"
+    words = WORDS.get(m.disposition, m.disposition)
+    reason = f": {escape(m.reason)}" if m.reason else ""
+    mark, colour = ("✓", theme.good) if good else ("✕", theme.failed)
+    return f'<p style="color:{colour}"><b>{mark} {words}</b>{reason}</p>'
+
+
+def _section(title: str, facts: Sequence[Fact], theme: Theme) -> str:
+    rows = "".join(
+        f'<tr><td style="color:{theme.muted};padding-right:10px">{escape(name)}</td>'
+        f"<td>{escape(value)}</td></tr>"
+        for name, value in facts
+    )
+    return f'<p style="margin-bottom:2px;margin-top:10px"><b>{escape(title)}</b></p><table>{rows}</table>'

@@ -1,0 +1,175 @@
+"""In which order a model answers its classes, and how the labels of a data set are brought into that order.
+
+An order comes from the model's metadata, from a file of the user's, or from names that are numbers. Where it
+and a data set's names cannot be brought together, there is no accuracy: a wrong order makes a wrong one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kernels.errors import InputError
+
+MOST_NBYTES = 4 << 20
+MOST_CLASSES = 100_000
+ALPHABETICAL = "alphabetical"  # --labels: as a model that was trained on folders in the order of their names
+GIVE = (
+    "give --labels FILE, a class a line in the model's order, or --labels alphabetical where it was "
+    "trained on "
+    "folders in the order of their names, or name the folders by number"
+)
+WORDNET = re.compile(r"(n\d{8})\b[\s,:]*")
+FAR_BETTER, LEAST = (
+    0.3,
+    20,
+)  # by how much of all answers another order is worth a word, and on how many images
+SOME = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """numbers: the model's class of each of the data set's classes; None where the orders cannot be brought
+    together, and then `refused` says why and what would help."""
+
+    numbers: np.ndarray | None
+    refused: str = ""
+
+
+def read(path: Path) -> tuple[str, ...]:
+    """The classes that a file names, one a line, in the model's order. Raises InputError."""
+    try:
+        if (size := path.stat().st_size) > MOST_NBYTES:
+            raise InputError(f"labels {path} has {size:,} bytes, and at most {MOST_NBYTES:,} are read")
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"labels {path} cannot be read ({reason}): give a text file, a class a line"
+        ) from None
+    return of_text(text, f"labels {path}")
+
+
+def of_text(text: str, where: str) -> tuple[str, ...]:
+    """Classes, a line each; blank lines at the end are none. Raises InputError for lines that mean the
+    same."""
+    names = tuple(line.strip() for line in text.rstrip().splitlines())
+    if len(names) < 2 or len(names) > MOST_CLASSES:
+        raise InputError(f"{where}: {len(names):,} lines; a class a line, 2 to {MOST_CLASSES:,}, works")
+    if (blank := next((i for i, name in enumerate(names, 1) if not plain(name)), 0)) != 0:
+        raise InputError(f"{where}: line {blank} names no class")
+    return names
+
+
+def of_metadata(text: str) -> tuple[str, ...]:
+    """Class names as exporters write them: a line each, or a Python dictionary {0: 'tench', …}; () where it
+    is neither."""
+    if len(text) > MOST_NBYTES:
+        return ()
+    if text.lstrip().startswith("{"):
+        try:
+            table = ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return ()
+        if not isinstance(table, dict) or sorted(table, key=str) != sorted(range(len(table)), key=str):
+            return ()
+        return tuple(str(table[index]) for index in range(len(table)))
+    try:
+        return of_text(text, "metadata")
+    except InputError:
+        return ()
+
+
+def plain(word: str) -> str:
+    """A name without what spelling differs in: case, blanks and punctuation."""
+    return "".join(c for c in word.casefold() if c.isalnum())
+
+
+def called(name: str) -> list[str]:
+    """All that a class of one line may be called: the line, its WordNet number, what stands behind that, and
+    each of several names between commas."""
+    found = [name]
+    rest = name
+    if number := WORDNET.match(name):
+        rest = name[number.end() :]
+        found.append(number[1])
+    found += [rest, *rest.split(",")]
+    return list(dict.fromkeys(filter(None, map(plain, found))))
+
+
+def matched(classes: Sequence[str], order: Sequence[str], model: str) -> Matched:
+    """The place of each of `classes` (a data set's) in `order` (a model's), by name: the whole line first,
+    then by any of its names that is no other line's."""
+    whole: dict[str, int | None] = {}
+    parts: dict[str, int | None] = {}
+    for place, name in enumerate(order):
+        for known, words in ((whole, [plain(name)]), (parts, called(name))):
+            for word in words:
+                known[word] = place if known.get(word, place) == place else None  # None: of two classes
+    numbers: list[int] = []
+    missing: list[str] = []
+    for name in classes:
+        places = (parts.get(word) for word in called(name))
+        found = {place for place in places if place is not None}
+        exact = whole.get(plain(name))
+        if exact is not None:
+            numbers.append(exact)
+        elif len(found) == 1:
+            numbers.append(found.pop())
+        else:
+            missing.append(name)
+    if not missing and len(set(numbers)) == len(classes):
+        return Matched(np.array(numbers, np.int64))
+    what = (
+        f"{named(missing)} of the data set {'is' if len(missing) == 1 else 'are'} not among"
+        if missing else "two classes of the data set are one among"
+    )  # fmt: skip
+    return Matched(
+        None,
+        f"{what} the {len(order):,} classes of model {model} ({named(order)}), so it is not known which "
+        f"answer is "
+        f"right: {GIVE}",
+    )
+
+
+def named(names: Sequence[str]) -> str:
+    """A few of many names."""
+    shown = ", ".join(name[:40] for name in names[:SOME])
+    return shown if len(names) <= SOME else f"{shown}, … ({len(names):,})"
+
+
+@dataclass(frozen=True)
+class Hint:
+    """An order that explains answers far better. right: the fraction it would make right; order: which of the
+    data set's classes the model seems to mean by each of its own."""
+
+    right: float
+    order: dict[int, int]
+
+
+def explained(truth: np.ndarray, predicted: np.ndarray, shown: float | None) -> Hint | None:
+    """Another order of the classes that would explain the answers far better than that which is shown (its
+    top-1; None: none is), or None. truth: the data set's own numbers, or the model's, of each image. Each
+    class is given the answer that is commonest for it, the surest first, and no answer to two."""
+    if len(truth) < LEAST:
+        return None
+    pairs, counts = np.unique(np.stack([truth, predicted]), axis=1, return_counts=True)
+    taken: dict[int, int] = {}
+    given: set[int] = set()
+    right = 0
+    for place in np.argsort(-counts, kind="stable"):
+        mine, answer = (int(number) for number in pairs[:, place])
+        if mine not in given and answer not in taken:
+            taken[answer] = mine
+            given.add(mine)
+            right += int(counts[place])
+    fraction = right / len(truth)
+    chance = 1 / max(2, len(np.unique(truth)))
+    # Few images a class can be explained by any order: what counts is beyond that.
+    worth = fraction - max(shown or 0.0, chance) >= FAR_BETTER and len(truth) >= 3 * len(np.unique(truth))
+    return Hint(fraction, taken) if worth else None

@@ -1,0 +1,120 @@
+"""The doctor says what is there, what is not, and what would help, and never stops halfway."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.commands import checks as machine
+from bench.measure import environment
+from bench.results.records import BackendInfo
+from gui.base import display
+
+
+def by_name(found: list[machine.Check]) -> dict[str, machine.Check]:
+    return {check.name: check for check in found}
+
+
+def test_every_topic_has_its_line() -> None:
+    found = machine.checks("no window can open: no display")
+    topics = {check.topic for check in found}
+    assert {
+        "python",
+        "packages",
+        "gpu",
+        "backends",
+        "providers",
+        "nvrtc",
+        "window",
+        "models",
+        "data sets",
+        "disk",
+    } <= topics
+    assert all(check.text for check in found)
+    checks = by_name(found)
+    assert {"numpy", "onnx", "msgspec"} <= checks.keys()
+    assert checks["engine-cpu"].status == "ok"
+    assert checks["display"].text == "no window can open: no display"
+    assert checks["display"].status == "note"
+    assert machine.runs_anything(found)
+
+
+def test_both_runtimes_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "of_package", lambda name: "1.0")
+    sentence = machine.both_runtimes()
+    assert sentence is not None
+    assert "pip uninstall" in sentence
+    assert any(c.status == "missing" and c.text == sentence for c in machine._packages())
+
+
+def test_a_missing_package_names_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "of_package", lambda name: "")
+    assert machine.both_runtimes() is None
+    checks = by_name(list(machine._packages()))
+    assert checks["numpy"].status == "missing"
+    assert "pip install numpy" in checks["numpy"].text
+
+
+def test_a_check_that_breaks_is_a_line_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> list[machine.Check]:
+        raise RuntimeError("half an installation")
+
+    monkeypatch.setattr(machine, "_backends", broken)
+    found = machine.checks()
+    check = by_name(found)["backends"]
+    assert check.status == "missing"
+    assert "half an installation" in check.text
+    assert not machine.runs_anything(found)
+
+
+def test_a_machine_where_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    info = BackendInfo(
+        name="b", device="cpu", precisions=("fp32",), reference="b", unavailable="no such thing"
+    )
+    monkeypatch.setattr(environment, "backend_infos", lambda: (info,))
+    found = machine.checks()
+    assert not machine.runs_anything(found)
+    assert by_name(found)["b"].text == "no such thing"
+
+
+def test_a_cache_that_does_not_exist_yet_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "not" / "there"))
+    checks = [c for c in machine.checks() if c.name == "cache"]
+    assert {c.topic for c in checks} == {"models", "disk"}
+    assert all(c.status != "missing" for c in checks)
+    assert not (tmp_path / "not").exists()
+
+
+# ------------------------------------------------------------------------------------------- the display
+
+
+def test_no_display_is_said() -> None:
+    assert "neither DISPLAY nor WAYLAND_DISPLAY" in (display.problem({}, "linux") or "")
+
+
+def test_an_offscreen_platform_is_no_display() -> None:
+    assert "QT_QPA_PLATFORM=offscreen" in (display.problem({"QT_QPA_PLATFORM": "offscreen"}, "linux") or "")
+
+
+def test_missing_libraries_are_named_by_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = {"libxcb-cursor.so.0", "libxcb-icccm.so.4"}
+    monkeypatch.setattr(display, "_loads", lambda library: library not in gone)
+    text = display.problem({"DISPLAY": ":0"}, "linux") or ""
+    assert "apt-get install libxcb-cursor0 libxcb-icccm4`" in text
+
+
+def test_wayland_needs_no_xcb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(display, "_loads", lambda library: "xcb" not in library)
+    assert display.problem({"WAYLAND_DISPLAY": "wayland-0"}, "linux") is None
+
+
+def test_a_display_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(display, "_loads", lambda library: True)
+    if not Path("/usr/lib/x86_64-linux-gnu/libxcb.so.1").exists():
+        pytest.skip("libxcb is not installed")
+    assert "does not answer" in (display.problem({"DISPLAY": ":4711"}, "linux") or "")
+
+
+def test_other_systems_have_their_own_windows() -> None:
+    assert display.problem({}, "win32") is None

@@ -1,0 +1,233 @@
+"""The report of saved runs: the latest of each case, what falls short named, charts that are there and small,
+and sentences that count right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+import msgspec
+import numpy as np
+import pytest
+from PIL import Image
+
+import main
+from bench.comparison import report
+from bench.comparison.kind import KIND as COMPARISON
+from bench.results.records import ErrorStats, Measurement, Run, Validity
+from bench.results.rows import rows
+from bench.show import overview, report_files
+from bench.show.draw import render
+from tests.bench import synthetic
+
+Data = tuple[Run, list[Measurement]]
+CPU = ("engine-cpu", "ort-cpu")
+CUDA = ("engine-cuda", "ort-cuda")
+
+
+def kept(path: Path, data: Data) -> Path:
+    run, measurements = data
+    with COMPARISON.create(path, run) as folder:
+        for measurement in measurements:
+            folder.append(measurement)
+    return path
+
+
+def changed(data: Data, change: Callable[[Measurement], Measurement]) -> Data:
+    return data[0], [change(m) for m in data[1]]
+
+
+def dated(stamp: str) -> Callable[[Measurement], Measurement]:
+    return lambda m: msgspec.structs.replace(m, started_at=stamp)
+
+
+def slowed(factor: float) -> Callable[[Measurement], Measurement]:
+    return lambda m: msgspec.structs.replace(m, samples_ns=tuple(s * factor for s in m.samples_ns))
+
+
+def tables_of(text: str) -> list[list[list[str]]]:
+    """Every pipe table: header, rule, rows, each a list of cells."""
+    found: list[list[list[str]]] = []
+    before = False
+    for line in text.splitlines():
+        if line.startswith("|"):
+            if not before:
+                found.append([])
+            found[-1].append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+        before = line.startswith("|")
+    return found
+
+
+def test_a_report_has_every_case_and_charts_that_are_there_and_small(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpu = kept(tmp_path / "gpu", synthetic.run(backends=CUDA, models=("lenet5-digits", "dir/b.onnx")))
+    cpu = kept(tmp_path / "cpu", synthetic.run(backends=CPU, batches=(1, 16, 64)))
+    out = tmp_path / "docs" / "h200.md"
+    line = ["runs", "report", str(gpu), str(cpu), "--out", str(out), "--charts", str(tmp_path / "docs/a b")]
+    assert main.main(line) == 0
+    assert capsys.readouterr().out.splitlines()[0] == str(out)
+    text = out.read_text("utf-8")
+    lenet, other = tables_of(text)
+    assert len(lenet) == 2 + 2 * len(synthetic.DOUBLING) + 6
+    assert len(other) == 2 + 2 * len(synthetic.DOUBLING)
+    assert all(len({len(line) for line in table}) == 1 for table in (lenet, other))
+    assert [int(line[0].replace(",", "")) for line in lenet[2:]] == sorted(
+        [*synthetic.DOUBLING, *synthetic.DOUBLING, *(1, 16, 64) * 2]
+    )
+    links = re.findall(r"!\[.+\]\((\S+)\)", text)
+    assert [link.rpartition("-")[2] for link in links] == 2 * [
+        "time.png",
+        "speed.png",
+        "breakdown.png",
+        "accuracy.png",
+    ]
+    for link in links:
+        path = out.parent / unquote(link)
+        assert path.stat().st_size < 61_000
+        with Image.open(path) as image:
+            assert image.mode == "P"
+            assert image.width > 1000
+    commands = [line[4:] for line in text.splitlines() if line.startswith("    ")]
+    assert commands == [COMPARISON.open(path).header.command for path in (gpu, cpu)]
+    assert "## What falls short\n\nNothing: every case is ok" in text
+    assert "\n\n\n\n" not in text
+
+
+def test_the_same_runs_give_the_same_report(tmp_path: Path) -> None:
+    run = kept(tmp_path / "run", synthetic.run(batches=(1, 4)))
+    first = [path.read_bytes() for path in report.write([run], tmp_path / "r.md")]
+    assert first == [path.read_bytes() for path in report.write([run], tmp_path / "r.md")]
+
+
+def test_the_latest_of_a_case_counts_with_the_reference_of_its_own_run() -> None:
+    old = changed(synthetic.run(backends=CPU, batches=(1, 4)), dated("2026-01-02T00:00:00+00:00"))
+    new = changed(synthetic.run(backends=CPU, batches=(4,)), dated("2026-01-03T00:00:00+00:00"))
+    new = changed(new, slowed(3.0))  # both sides: the speed-up stays
+    for order in ((old, new), (new, old)):
+        merged = report.merge(order)
+        by_case = {(row.case.backend, row.case.batch): row for row in merged.rows}
+        assert list(by_case) == [(b, n) for n in (1, 4) for b in CPU]
+        once, again = rows(old[1]), rows(new[1])
+        assert by_case["engine-cpu", 1].median_ns == once[0].median_ns
+        assert by_case["engine-cpu", 4].median_ns == again[0].median_ns
+        assert by_case["engine-cpu", 4].speedup == pytest.approx(again[0].speedup)
+        assert merged.apart == merged.missing == ()
+
+
+def test_a_reference_of_another_run_is_used_and_said_so() -> None:
+    merged = report.merge([synthetic.run(backends=(name,), batches=(1, 2)) for name in CPU])
+    assert [row.case.batch for row in merged.apart] == [1, 2]
+    assert all(row.speedup for row in merged.apart)
+    assert report.shortfalls(merged) == [
+        "lenet5-digits, engine-cpu at batch 1–2: "
+        "not timed together with the reference, which another run measured"
+    ]
+
+
+def test_what_falls_short_is_named_with_its_reason(tmp_path: Path) -> None:
+    failures = {
+        ("engine-cuda", 16): ("out_of_memory", "9 GiB | were *wanted*"),
+        ("engine-cpu", 4): ("incorrect", "output off by 3.4e-02"),
+    }
+    run, measured = synthetic.run(batches=(1, 4, 16), failures=failures)  # type: ignore[arg-type]
+    unquiet = Validity(warnings=("the machine was unquiet: between rounds the median moved by up to 7%",))
+    measured[0] = msgspec.structs.replace(measured[0], validity=unquiet)
+    lost = measured.pop()
+    text = report.write([kept(tmp_path / "run", (run, measured))], tmp_path / "r.md")[0].read_text("utf-8")
+    short = text.partition("## What falls short")[2]
+    assert "- lenet5-digits, engine-cuda at batch 16: out of memory: 9 GiB \\| were \\*wanted\\*" in short
+    assert "- lenet5-digits, engine-cpu at batch 4: incorrect: output off by 3.4e-02" in short
+    assert "- lenet5-digits, engine-cuda at batch 1: ! the machine was unquiet" in short
+    assert f"- lenet5-digits, {lost.case.backend}: 1 case not measured" in short
+    assert short.count("\n- ") == 4
+    assert "11 of 12 cases measured" in text
+    results = {(line[0], line[1]): line[2] for line in tables_of(text)[0][2:]}
+    assert results["1", "engine-cuda"] == "ok !"
+    assert results["16", "engine-cuda"] == "out of memory"
+
+
+def with_layer_error(measurement: Measurement, index: int, rel_l2: float) -> Measurement:
+    layers = list(measurement.layers)
+    ok = rel_l2 <= 1e-5
+    error = ErrorStats(
+        rel_l2=rel_l2, max_abs=1, mean_abs=1, max_rel=1, bound=1e-5, ok=ok, reason="" if ok else "too far off"
+    )
+    layers[index] = msgspec.structs.replace(layers[index], isolated=error)
+    return msgspec.structs.replace(measurement, layers=tuple(layers))
+
+
+@pytest.mark.parametrize(("rel_l2", "within"), [(9e-6, True), (3e-4, False)])
+def test_the_worst_layer_is_found_and_one_beyond_its_bound_falls_short(rel_l2: float, within: bool) -> None:
+    run, measured = synthetic.run(backends=CPU, batches=(1, 8))
+    measured[2] = with_layer_error(measured[2], 3, rel_l2)
+    merged = report.merge([(run, measured)])
+    text = overview.paragraph(merged.rows, report.title_of(merged.runs))
+    assert ("every layer is within its bound" in text) == within
+    assert ("1 layer is beyond its bound" in text) != within
+    assert "the worst is node3 (MaxPool), by itself, of lenet5-digits on engine-cpu, batch 8" in text
+    assert (report.shortfalls(merged) == []) == within
+    if not within:
+        assert report.shortfalls(merged) == [
+            "lenet5-digits, engine-cpu at batch 8: layer node3 (MaxPool), by itself: too far off"
+        ]
+    table = report.summary(merged.rows)
+    assert ("**5 of 6**" in table) != within
+
+
+def test_the_overview_counts_verdicts_and_tells_the_ends() -> None:
+    measured = synthetic.run(backends=CUDA, batches=(1, 1024))[1]
+    items = rows(measured)
+    text = overview.paragraph(items, {"lenet5-digits": "LeNet"})
+    own = [row for row in items if not row.is_reference]
+    for verdict in ("FASTER", "SLOWER", "SAME", "UNCLEAR"):
+        count = sum(row.verdict == verdict for row in own)
+        assert f"{verdict.lower()} at {count}" in text
+    assert re.search(r"from 0\.\d+× \(LeNet, batch 1,024\) to 3\.\d+× \(LeNet, batch 1\)", text)
+    assert "4 cases of 1 model measured: 4 ok." in text
+    assert "to every image in all 2" in text
+    low = [
+        msgspec.structs.replace(m, accuracy=msgspec.structs.replace(m.accuracy, agreement=0.999))
+        for m in measured
+    ]  # type: ignore[type-var]
+    assert "to 99.90 % of 1,000 images at least" in overview.paragraph(rows(low), {})
+
+
+def test_a_run_of_nothing_is_refused_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, _ = synthetic.run(batches=(1,))
+    path = kept(tmp_path / "run", (run, []))
+    assert main.main(["runs", "report", str(path), "--out", str(tmp_path / "r.md")]) == 2
+    assert "there is no measurement in" in capsys.readouterr().err
+    assert not (tmp_path / "r.md").exists()
+    assert main.main(["runs", "report", str(path)]) == 2
+    assert "--out" in capsys.readouterr().err
+
+
+def noise(shape: Sequence[int]) -> Image.Image:
+    return Image.fromarray(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
+
+
+def test_a_chart_too_full_for_its_palette_loses_pixels_and_not_the_report(tmp_path: Path) -> None:
+    noise((300, 400, 3)).save(tmp_path / "full.png")
+    small = report_files.small((tmp_path / "full.png").read_bytes(), most=20_000)
+    assert len(small) <= 20_000
+    (tmp_path / "small.png").write_bytes(small)
+    with Image.open(tmp_path / "small.png") as image:
+        assert image.width / image.height == pytest.approx(4 / 3, rel=0.02)
+
+
+def test_series_keep_their_colours_in_the_palette(tmp_path: Path) -> None:
+    from bench.charts import charts
+    from bench.words import palette
+
+    chart = next(c for c in charts([synthetic.run()]) if c.name.endswith("op-time"))
+    (tmp_path / "c.png").write_bytes(report_files.small(render(chart, ("png",))["png"]))
+    with Image.open(tmp_path / "c.png") as image:
+        pixels = np.asarray(image.convert("RGB")).reshape(-1, 3).astype(int)
+    for name in synthetic.BACKENDS:
+        wanted = [int(palette.BACKENDS[name][i : i + 2], 16) for i in (1, 3, 5)]
+        assert np.abs(pixels - wanted).max(axis=1).min() <= 12

@@ -1,0 +1,58 @@
+"""What came of one of ONNX's tests on an engine of ours: right, refused with the reason, or wrong."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine import backends
+from engine.backend import Options
+from engine.graph.importer import from_proto
+from kernels.errors import KernelscopeError
+from tests.conformance.onnx_suite import Case, cases
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """kind: "right", "refused" or "wrong"; why: of the last two."""
+
+    kind: str
+    why: str = ""
+
+
+@functools.cache
+def outcome(backend: str, index: int) -> Outcome:
+    """Of one of `cases()`."""
+    return came_of(backend, cases()[index])
+
+
+def came_of(backend: str, case: Case) -> Outcome:
+    """Run a test and look at the answers."""
+    try:
+        answers = _answers(backend, case)
+    except KernelscopeError as error:
+        return Outcome("refused", str(error))
+    try:
+        for actual, expected in zip(answers.values(), case.expected, strict=True):
+            assert actual.shape == expected.shape, f"shape {actual.shape} instead of {expected.shape}"
+            np.testing.assert_allclose(actual, expected, case.rtol, case.atol)
+    except AssertionError as error:
+        return Outcome("wrong", str(error))
+    return Outcome("right")
+
+
+def _answers(name: str, case: Case) -> dict[str, np.ndarray]:
+    backend = backends.get(name)
+    graph = from_proto(case.proto, case.name)
+    # The tests are one node each: what a process apart keeps apart is tested elsewhere.
+    prepare = getattr(backend, "prepare_here", backend.prepare)
+    session = prepare(graph, graph.fixed_batch or 1, "fp32", Options(threads=1))
+    try:
+        session.bind(dict(case.feeds))
+        session.run()
+        session.synchronize()
+        return session.fetch()
+    finally:
+        session.close()
