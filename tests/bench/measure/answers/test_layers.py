@@ -304,7 +304,7 @@ def test_predictions_survive_their_file(dataset: Dataset, tmp_path: Path) -> Non
 def test_an_output_that_is_no_class_scores_is_refused(dataset: Dataset) -> None:
     session = Echo(2)
     session.fetch = lambda: {"y": np.zeros((2, 1), np.float32)}  # type: ignore[method-assign]
-    with pytest.raises(UnsupportedError, match="no output .* is a row of class scores"):
+    with pytest.raises(UnsupportedError, match=r"no output .* is a row of class scores"):
         predictions.run(session, fed(one_node("Relu", (1, 1, 2, 2))), dataset)  # type: ignore[arg-type]
 
 
