@@ -20,8 +20,8 @@
   (`bench.measure.answers.oracle_ops`); golden tensors kept by content hash.
 - `bench.measure.answers.accuracy`: tensor errors and verdicts, top-k, agreement, layer-by-layer errors.
 - `bench.measure.answers.layers`: a model operator by operator: errors fed golden inputs, errors carried
-  along (`bench.measure.answers.layer_errors`), times. `bench.measure.predictions`: a session over a data
-  set's images.
+  along (`bench.measure.answers.layer_errors`), times. `bench.measure.images.predictions`: a session over a
+  data set's images.
 - `bench.results.rows`: measurements with what is derived of them (medians, ratios, verdicts), for charts
   and tables. `bench.results.row_cache` derives them one at a time while a table grows. `bench/commands/`:
   one module a command of `main.py`; `bench.run.progress` tells on

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -75,16 +76,14 @@ def _table(file: Path, size: int, mtime_ns: int, inode: int) -> dict[str, Any] |
     return {key: table[key] for key in _KINDS}
 
 
-def checked_name(name: str) -> str:
+def checked_name(name: str, taken: Collection[str]) -> str:
     """A name that is free to be given. Raises InputError."""
-    from models import names
-
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{name[:80]!r} cannot be a model's name: up to {MOST_NAME} small letters, digits, dots, hyphens "
             "and underscores can"
         )
-    if name in names.models():
+    if name in taken:
         kept = "" if name not in tables() else f", or remove it first: models remove {name}"
         raise InputError(f"a model {name} is in the catalogue already: choose another name{kept}")
     return name

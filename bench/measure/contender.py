@@ -10,12 +10,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench.measure import instances, predictions, timing, unrest
+from bench.measure import instances, timing, unrest
 from bench.measure.answers import accuracy, timed_pass
 from bench.measure.answers.layer_check import LayerCheck
+from bench.measure.images import predictions
+from bench.measure.images.predictions import Predictions
 from bench.measure.loaded_model import ORACLE, LoadedModel
 from bench.measure.outcomes import Incorrect, outcome
-from bench.measure.predictions import Predictions
 from bench.measure.timing import Timing
 from bench.measure.tuned import tuning
 from bench.results import artifacts, gallery
@@ -223,7 +224,7 @@ class Contender:
         self._keep(folder, "predictions", lambda path: predictions.save(path, ours))
         self._keep_images(folder, ours)
         if theirs is not None:
-            self._held_against(ours, theirs, name)
+            predictions.hold(ours, theirs, self._bound_of(), name)
 
     def measure_layers(self, folder: str) -> None:
         """Times of every operator at this batch, and their errors."""
@@ -353,20 +354,6 @@ class Contender:
     def _bound_of(self) -> str:
         lenient = isinstance(self.backend, Variant) and self.backend.lenient
         return accuracy.LOOSEST if lenient else self.case.precision
-
-    def _held_against(self, ours: Predictions, theirs: Predictions, name: str) -> None:
-        """Raises Incorrect where the answers differ on an image that the reference was sure of."""
-        found = predictions.conflicts(ours, theirs, self._bound_of())
-        if found.size:
-            first = int(found[0])
-            raise Incorrect(
-                None,
-                "over the data set",
-                f"{found.size:,} of {len(ours):,} images are answered otherwise than by {name}, which was "
-                f"sure of them, first image {int(ours.places[first])}: class {int(ours.predicted[first])} "
-                f"instead of "
-                f"{int(theirs.predicted[first])}",
-            )
 
     def _keep(self, folder: str, kind: str, write: Callable[..., None]) -> None:
         """Write a file beside the results; where that fails the measurement says so and is kept."""

@@ -14,11 +14,12 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from bench.measure import cases, other_inputs, predictions, rung_check
+from bench.measure import cases, rung_check
 from bench.measure.answers import accuracy, oracle
 from bench.measure.answers.oracle import Golden
-from bench.measure.image_feed import ImageFeed
-from bench.measure.predictions import Predictions
+from bench.measure.images import other_inputs, predictions
+from bench.measure.images.image_feed import ImageFeed
+from bench.measure.images.predictions import Predictions
 from bench.questions import confined
 from bench.results.records import ErrorStats, Job, ModelInfo
 from bench.run import chosen_rungs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.measure.cases import model_spec
-from bench.measure.image_feed import ImageFeed
+from bench.measure.images.image_feed import ImageFeed
 from bench.questions import model_takes
 from bench.questions.messages import Column, ModelFacts, WhichFacts
 from bench.results.records import Job

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bench.measure.cases import model_spec
-from bench.measure.image_feed import ImageFeed, shape_words
-from bench.measure.other_inputs import folded
+from bench.measure.images.image_feed import ImageFeed, shape_words
+from bench.measure.images.other_inputs import folded
 from bench.questions.asked import Takes
 from bench.results.records import Job
 from engine.graph import importer

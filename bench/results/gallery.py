@@ -69,7 +69,7 @@ def images_path(folder: Path, dataset: str, case: Case, written: bool = True) ->
 
 
 def answers_path(folder: Path, case: Case) -> Path:
-    """Where a case's answers lie (written by bench.measure.predictions.save)."""
+    """Where a case's answers lie (written by bench.measure.images.predictions.save)."""
     return folder / FOLDER / f"{case.key}.npz"
 
 

@@ -58,7 +58,7 @@ def import_file(
     say = progress or (lambda text, fraction: None)
     try:
         path = _one_file(path)
-        name = imported.checked_name(name) if name is not None else _name_of(path)
+        name = imported.checked_name(name, names.models()) if name is not None else _name_of(path)
         reader = _known_reader(path)
         say(f"reading {path.name}", 0.0)
         found = _read(reader, path)

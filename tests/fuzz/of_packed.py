@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.measure import predictions
+from bench.measure.images import predictions
 from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
 from bench.results import gallery, npz, reading

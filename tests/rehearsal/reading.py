@@ -23,6 +23,8 @@ LEFT_OUT = {
     r"uvx? |pip3? |python3 -m venv|\S+/bin/pip ": "it installs",
     r"\S+/bin/python -m models\.train": "it trains for hours",
     r"git ": "it fetches",
+    r"models import ": "it reads weights of the user's; tests/models/imports makes and imports such files",
+    r"models remove ": "it removes what the user imported",
     r"python -m (bench\.\S*worker|bench\.profile\.measure\.counters_pass)": "the program starts it by itself",
 }
 # A mention of a command whose sense is in its options, with what it lacks to be one.
@@ -33,7 +35,7 @@ LACKS = {
     "compare --resume": "compare --resume RUN",
 }
 # What a placeholder in capitals stands for, where it is no folder of a run.
-STANDS_FOR = {"MODEL": "lenet5-digits", "N": "1", "DIR": "pictures"}
+STANDS_FOR = {"MODEL": "lenet5-digits", "NAME": "lenet5-digits", "N": "1", "DIR": "pictures"}
 RUN_WORDS = ("RUN", "FOLDER")
 ONLY_GPU = ("calls", "counters")  # tables of a profile
 OUTPUTS = ("--out", "--trace", "--file")

@@ -10,7 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from bench.measure import image_feed, runner, timing
+from bench.measure import runner, timing
+from bench.measure.images import image_feed
 from bench.measure.runner import Runner
 from bench.results import gallery
 from bench.results.messages import Measured, ModelLoaded, Start

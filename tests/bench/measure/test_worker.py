@@ -15,7 +15,8 @@ import pytest
 
 import engine.backends
 from bench.comparison.kind import KIND as COMPARISON
-from bench.measure import predictions, runner, timing
+from bench.measure import runner, timing
+from bench.measure.images import predictions
 from bench.measure.outcomes import Restart
 from bench.measure.runner import Runner
 from bench.results.messages import (

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.measure import predictions
-from bench.measure.predictions import Predictions
+from bench.measure.images import predictions
+from bench.measure.images.predictions import Predictions
 from bench.results import gallery
 from bench.results.records import Case
 from kernels.errors import DataError

@@ -18,7 +18,7 @@ import pytest
 import main
 from bench.comparison.kind import KIND as COMPARISON
 from bench.ladder.kind import KIND as LADDER
-from bench.measure import predictions
+from bench.measure.images import predictions
 from bench.profile.event_files import read_events
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.show import trace

@@ -8,11 +8,12 @@ import numpy as np
 import onnx
 import pytest
 
-from bench.measure import predictions, runner, timing
+from bench.measure import runner, timing
 from bench.measure.answers import accuracy, layer_errors, oracle
 from bench.measure.answers.layer_check import LayerCheck
+from bench.measure.images import predictions
+from bench.measure.images.predictions import Predictions
 from bench.measure.loaded_model import LoadedModel
-from bench.measure.predictions import Predictions
 from bench.results.messages import Measured
 from bench.results.records import Case, ErrorStats
 from engine import backends

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.measure import predictions
 from bench.measure.answers import accuracy, layer_errors, layers, oracle
 from bench.measure.answers.oracle import Golden
+from bench.measure.images import predictions
+from bench.measure.images.image_feed import ImageFeed
 from bench.measure.loaded_model import LoadedModel
 from bench.results.records import Job
 from engine.backend import OpTime, Options
@@ -245,10 +246,14 @@ def dataset() -> Dataset:
     return Dataset("made", images, np.array([0, 1, 2, 3, 4, 9, 9]), tuple("0123456789"))
 
 
+def fed(graph: Graph) -> ImageFeed:
+    return ImageFeed(graph, Job(models=("m",), backends=()), "raw", tuple("0123456789"), "made")
+
+
 @pytest.mark.parametrize("batch", [1, 2, 7, 20])
 def test_the_last_batch_is_filled_and_its_extra_answers_dropped(dataset: Dataset, batch: int) -> None:
     graph, session = one_node("Relu", (1, 1, 2, 2)), Echo(batch)
-    found = predictions.run(session, graph, dataset, "raw")  # type: ignore[arg-type]
+    found = predictions.run(session, fed(graph), dataset)  # type: ignore[arg-type]
     np.testing.assert_array_equal(found.predicted, range(7))
     assert len(session.bound) == -(-7 // batch)
     np.testing.assert_array_equal(np.concatenate(session.bound)[:7], range(7))
@@ -261,7 +266,7 @@ def test_the_last_batch_is_filled_and_its_extra_answers_dropped(dataset: Dataset
 
 def test_fewer_images_and_no_labels(dataset: Dataset) -> None:
     unlabelled = Dataset("random", dataset.images, None, ())
-    found = predictions.run(Echo(2), one_node("Relu", (1, 1, 2, 2)), unlabelled, "raw", images=3)  # type: ignore[arg-type]
+    found = predictions.run(Echo(2), fed(one_node("Relu", (1, 1, 2, 2))), unlabelled, images=3)  # type: ignore[arg-type]
     record = predictions.summary(found, found, "ort-cpu")
     assert (record.images, record.labelled, record.top1, record.top5) == (3, False, None, None)
     assert (record.agreement, record.reference) == (1.0, "ort-cpu")
@@ -269,8 +274,8 @@ def test_fewer_images_and_no_labels(dataset: Dataset) -> None:
 
 def test_agreement_needs_the_same_images(dataset: Dataset) -> None:
     graph = one_node("Relu", (1, 1, 2, 2))
-    all_of_them = predictions.run(Echo(2), graph, dataset, "raw")  # type: ignore[arg-type]
-    few = predictions.run(Echo(2), graph, dataset, "raw", images=3)  # type: ignore[arg-type]
+    all_of_them = predictions.run(Echo(2), fed(graph), dataset)  # type: ignore[arg-type]
+    few = predictions.run(Echo(2), fed(graph), dataset, images=3)  # type: ignore[arg-type]
     assert predictions.summary(all_of_them, few, "ort-cpu").agreement is None
     other = replace(all_of_them, predicted=np.array([0, 1, 2, 3, 4, 5, 0]))
     assert predictions.summary(all_of_them, other, "ort-cpu").agreement == pytest.approx(6 / 7)
@@ -284,7 +289,7 @@ def test_probabilities_are_left_alone_and_scores_are_not() -> None:
 
 
 def test_predictions_survive_their_file(dataset: Dataset, tmp_path: Path) -> None:
-    found = predictions.run(Echo(2), one_node("Relu", (1, 1, 2, 2)), dataset, "raw")  # type: ignore[arg-type]
+    found = predictions.run(Echo(2), fed(one_node("Relu", (1, 1, 2, 2))), dataset)  # type: ignore[arg-type]
     file = tmp_path / "predictions" / "case.npz"
     predictions.save(file, found)
     again = predictions.load(file)
@@ -299,8 +304,8 @@ def test_predictions_survive_their_file(dataset: Dataset, tmp_path: Path) -> Non
 def test_an_output_that_is_no_class_scores_is_refused(dataset: Dataset) -> None:
     session = Echo(2)
     session.fetch = lambda: {"y": np.zeros((2, 1), np.float32)}  # type: ignore[method-assign]
-    with pytest.raises(UnsupportedError, match=r"not \(batch, classes\)"):
-        predictions.run(session, one_node("Relu", (1, 1, 2, 2)), dataset, "raw")  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedError, match=r"no output .* is a row of class scores"):
+        predictions.run(session, fed(one_node("Relu", (1, 1, 2, 2))), dataset)  # type: ignore[arg-type]
 
 
 def test_layers_name_the_layers_they_read(graph: Graph, golden: Golden) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from bench.measure.answers import accuracy
-from bench.measure.image_feed import ImageFeed, Scores, classes_of
+from bench.measure.images.image_feed import ImageFeed, Scores, classes_of
+from bench.measure.outcomes import Incorrect
 from bench.results import npz
 from bench.results.records import Accuracy, ErrorStats
 from engine.backend import Session
@@ -192,6 +193,20 @@ def margins(scores: np.ndarray) -> np.ndarray:
         two = np.partition(rows, -2, axis=1)[:, -2:]
         found = (two[:, 1] - two[:, 0]) / np.linalg.norm(rows, axis=1)
     return np.where(np.isfinite(rows).all(axis=1), np.nan_to_num(found), np.nan)
+
+
+def hold(ours: Predictions, theirs: Predictions, precision: str, name: str) -> None:
+    """Raises Incorrect where the answers differ from those of `name` on an image that it was sure of."""
+    found = conflicts(ours, theirs, precision)
+    if found.size:
+        first = int(found[0])
+        raise Incorrect(
+            None,
+            "over the data set",
+            f"{found.size:,} of {len(ours):,} images are answered otherwise than by {name}, which was sure "
+            f"of them, first image {int(ours.places[first])}: class {int(ours.predicted[first])} instead of "
+            f"{int(theirs.predicted[first])}",
+        )
 
 
 def conflicts(ours: Predictions, reference: Predictions, precision: str) -> np.ndarray:

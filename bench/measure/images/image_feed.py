@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.measure import other_inputs
+from bench.measure.images import other_inputs
 from bench.results.records import Job
 from engine.graph.graph import Graph, TensorInfo
 from kernels.errors import InputError
