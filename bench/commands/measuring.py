@@ -43,7 +43,7 @@ def command_line() -> str:
 def begin(kind: Kind[H, M], header: H, out: Path | None) -> Folder[H, M]:
     """A new folder, `out` or a dated one."""
     from bench.kinds import folders
-    from bench.results.naming import RUNS
+    from bench.kinds.naming import RUNS
 
     return folders.begin(kind, header, out, RUNS, command_line())
 

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from bench.kinds.folder import Folder
+from bench.kinds.naming import new_folder
 from bench.kinds.registry import Kind, any_kind, kinds, meant
 from bench.results import trust
 from bench.results.inside import files
-from bench.results.naming import new_folder
 from kernels.errors import InputError
 
 H = TypeVar("H")

@@ -16,12 +16,12 @@ import msgspec
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
 from bench.kinds import folders
+from bench.kinds.naming import RUNS
 from bench.ladder import again
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
 from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.ladder.records import Ladder, RungCase, RungMeasurement, RungProvisional
-from bench.results.naming import RUNS
 from gui.sessions.kernel_watch import KernelWatch
 from gui.sessions.ladder_describer import LadderDescriber
 from gui.sessions.ladder_state import LadderState

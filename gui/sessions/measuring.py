@@ -17,9 +17,9 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from bench.kinds.folder import Folder
+from bench.kinds.naming import RUNS
 from bench.kinds.registry import Kind
 from bench.results.messages import Hello, Log, Progress
-from bench.results.naming import RUNS
 from bench.run.client import worker_command
 from bench.run.supervisor import Supervisor
 from gui.base.background import Background

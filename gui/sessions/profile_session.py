@@ -13,10 +13,10 @@ from typing import Any
 from PySide6.QtCore import QObject
 
 from bench.kinds import folders
+from bench.kinds.naming import RUNS
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.kind import ProfileFolder
 from bench.profile.records import CaseProfile, Profile, ProfileJob, planned
-from bench.results.naming import RUNS
 from gui.sessions.export import Exporter, Order
 from gui.sessions.measuring import Measuring
 from gui.sessions.profile_state import ProfileState, Read, read_cases

@@ -13,9 +13,9 @@ from PySide6.QtCore import QObject, Signal
 from bench.comparison.kind import KIND as COMPARISON
 from bench.comparison.kind import RunFolder
 from bench.kinds import folders
+from bench.kinds.naming import RUNS
 from bench.results import trust
 from bench.results.messages import Hello, Provisional
-from bench.results.naming import RUNS
 from bench.results.records import Case, Disposition, Job, Measurement, Run
 from gui.sessions.measuring import Measuring
 from gui.sessions.run_state import RunState

@@ -16,9 +16,9 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from bench.comparison.kind import KIND as COMPARISON
+from bench.kinds.naming import RUNS
 from bench.kinds.registry import kind_of
 from bench.kinds.summaries import SAMPLE, Summary, listed, summaries
-from bench.results.naming import RUNS
 from bench.results.records import Measurement, Run
 from gui.pages.runs import RunsPage, same
 from gui.sessions.overlay import Overlay

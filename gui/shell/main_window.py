@@ -26,9 +26,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from bench.kinds.naming import RUNS
 from bench.results import rows
 from bench.results.messages import Hello, Log
-from bench.results.naming import RUNS
 from bench.results.records import BackendInfo, Job
 from gui.base import faults, splitters
 from gui.base.boxes import filled

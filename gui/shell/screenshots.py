@@ -25,8 +25,8 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QWidget
 
 from bench.comparison.kind import KIND as COMPARISON
+from bench.kinds.naming import RUNS
 from bench.kinds.summaries import SAMPLE
-from bench.results.naming import RUNS
 from bench.results.records import Measurement
 from bench.results.rows import title
 from gui.base import faults

@@ -6,6 +6,7 @@ that it was to write; and of each run, ladder and profile that it left, every ca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,14 +103,19 @@ def _is_json(path: Path) -> bool:
         return False
 
 
-def _pictures(folder: Path) -> Iterator[str]:
-    """Every page of the window that there is, in both themes, and something on it."""
-    import pkgutil
-
+def pages() -> list[str]:
+    """The modules in gui/pages that are a page, without Qt."""
     import gui.pages
 
-    pages = [info.name for info in pkgutil.iter_modules(gui.pages.__path__)]
-    for name in (f"{page}-{theme}" for page in pages for theme in ("light", "dark")):
+    [folder] = map(Path, gui.pages.__path__)
+    files = [*folder.glob("*.py"), *folder.glob("*/__init__.py")]
+    found = [path for path in files if re.search(r"^PAGE\b", path.read_text(encoding="utf-8"), re.MULTILINE)]
+    return sorted(path.parent.name if path.name == "__init__.py" else path.stem for path in found)
+
+
+def _pictures(folder: Path) -> Iterator[str]:
+    """Every page of the window that there is, in both themes, and something on it."""
+    for name in (f"{page}-{theme}" for page in pages() for theme in ("light", "dark")):
         path = folder / f"{name}.png"
         if not path.is_file():
             yield f"there is no picture of the page {name}"

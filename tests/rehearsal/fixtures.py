@@ -38,7 +38,7 @@ KERNEL, CUDA_KERNEL, WRONG, CRASHING = (
     "a kernel that forgets the bias",
     "a kernel that faults",
 )
-MODEL, PHOTOS = "a model file", "a folder of images"
+MODEL, PHOTOS, CLASSES = "a model file", "a folder of images", "a file of classes"
 RUNS = (COMPARISON, BEGUN, LADDER, BEGUN_LADDER, PROFILE)
 
 
@@ -59,6 +59,7 @@ def steps(machine: Machine) -> list[Step]:
         CRASHING: (*_OWN, "kernel", "illegal", machine.device),
         MODEL: (*_OWN, "model"),
         PHOTOS: (*_OWN, "photos"),
+        CLASSES: (*_OWN, "classes"),
     }
     used = {BEGUN: COMPARISON, BEGUN_LADDER: LADDER}
     return [
@@ -134,6 +135,13 @@ def photos(made: Path, images: int = 40) -> None:
         folder = made / str(digits.classes[label])
         folder.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(folder / f"{number:03d}.png")
+
+
+def classes(made: Path) -> None:
+    """The digits' names, in the order in which the default model has them."""
+    from models import datasets
+
+    made.write_text("\n".join(datasets.load("digits", 1).classes) + "\n", encoding="utf-8")
 
 
 def operator(op: str, device: str, made: Path) -> None:
@@ -213,6 +221,8 @@ def main(arguments: list[str]) -> None:
             model(made)
         case ["photos"]:
             photos(made)
+        case ["classes"]:
+            classes(made)
         case ["operator", op, device]:
             operator(op, device, made)
         case _:

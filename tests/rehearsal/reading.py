@@ -23,8 +23,10 @@ LEFT_OUT = {
     r"uvx? |pip3? |python3 -m venv|\S+/bin/pip ": "it installs",
     r"\S+/bin/python -m models\.train": "it trains for hours",
     r"git ": "it fetches",
-    r"models import ": "it reads weights of the user's; tests/models/imports makes and imports such files",
-    r"models remove ": "it removes what the user imported",
+    r"(python main\.py )?models import\b": (
+        "it reads weights of the user's; tests/models/imports makes and imports such files"
+    ),
+    r"(python main\.py )?models remove\b": "it removes what the user imported",
     r"python -m (bench\.\S*worker|bench\.profile\.measure\.counters_pass)": "the program starts it by itself",
 }
 # A mention of a command whose sense is in its options, with what it lacks to be one.
@@ -145,6 +147,9 @@ def _filled(words: list[str], index: int, uses: list[Use]) -> str:
         return "copied" if word == "TO" else word
     if before == "--kernels":
         uses.append(Use(fixtures.CUDA_KERNEL if "--compile" in words else fixtures.KERNEL, word))
+        return word
+    if before == "--labels":
+        uses.append(Use(fixtures.CLASSES, word))
         return word
     if word.startswith("folder:"):
         uses.append(Use(fixtures.PHOTOS, word.removeprefix("folder:")))

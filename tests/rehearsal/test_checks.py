@@ -78,14 +78,13 @@ def test_a_process_or_a_file_that_is_not_as_it_must_be(tmp_path, expect, code, o
 
 
 def test_every_page_must_be_seen(tmp_path: Path):
-    import pkgutil
+    from gui.pages.page import page_types
 
-    import gui.pages
-
+    assert len(checks.pages()) == len(page_types())
     image = Image.effect_noise((60, 40), 80)
-    for info in pkgutil.iter_modules(gui.pages.__path__):
+    for name in checks.pages():
         for theme in ("light", "dark"):
-            image.save(tmp_path / f"{info.name}-{theme}.png")
+            image.save(tmp_path / f"{name}-{theme}.png")
     expect = Expect(pictures=".")
     assert wrong(tmp_path, expect) == ""
     Image.new("RGB", (60, 40), "white").save(tmp_path / "compare-light.png")
