@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
 from bench.judge import diagnosis, places, tried_shape
 from bench.judge.failure import Failure
@@ -19,6 +20,7 @@ from bench.judge.samples import Sample
 from bench.judge.suite import small_shapes
 from bench.judge.trial import Trial
 from bench.judge.wrong import Wrong
+from engine.rung_rows import same
 from kernels.ops import Params, Shape
 from kernels.registry import Rung
 
@@ -79,11 +81,8 @@ def _named(
         if seen := [failure for failure in found if failure.finding.fault == fault]:
             return Wrong(seen[0].finding, seen[0].error_map, seen[0])
     first = next((f for f in found if f.finding.fault == "wrong" and f.got.size >= TELLING), found[0])
-    if (
-        all(failure.finding.fault == "stale" for failure in found)
-        and max(f.got.size for f in found) >= TELLING
-    ):
-        return Wrong(first.finding, first.error_map, first)
+    if stale := _remembered(found):
+        return Wrong(stale.finding, stale.error_map, stale)
     right = [(shape.params, sample) for shape, sample in passed]
     if told := diagnosis.explain(found, right, precision):
         return _with(first, *told)
@@ -97,6 +96,25 @@ def _named(
     if told := places.where(cases, [shape.params for shape, _ in passed]):
         return _with(first, told[0], f"{told[1]}; {extent}")
     return _with(first, "wrong", extent)
+
+
+def _remembered(found: Sequence[Failure]) -> Failure | None:
+    """The failure to show where all answers are of inputs that came before: of the pass before, as was seen,
+    or, on a device, which keeps what a kernel remembers from one shape to the next, of a shape before."""
+    stale = [failure for failure in found if failure.finding.fault == "stale"]
+    if max((failure.got.size for failure in stale), default=0) < TELLING:
+        return None
+    held = [failure.got.reshape(-1) for failure in stale]
+
+    def known(got: np.ndarray) -> bool:
+        return any(
+            (size := min(len(before), got.size)) >= TELLING and same(before[:size], got.reshape(-1)[:size])
+            for before in held
+        )
+
+    if all(failure.finding.fault == "stale" or known(failure.got) for failure in found):
+        return max(stale, key=lambda failure: failure.got.size)
+    return None
 
 
 def _with(failure: Failure, fault: str, words: str) -> Wrong:

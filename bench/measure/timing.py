@@ -40,6 +40,9 @@ LATER = 40
 # No pass of ours or of ONNX Runtime's is shorter. Where what is taken off a train (its trigger) was nearly
 # all of it in the warm-up, samples would be of minutes.
 LEAST_NS = 200.0
+# Of a warm-up's seconds, on a device: whoever had the turn before kept its clock up, and it has no threads to
+# wake.
+ON_DEVICE = 0.4
 # A throttled device is given this long to cool before a turn is taken again.
 COOL_S = 2.0
 
@@ -225,14 +228,15 @@ class _Sampler:
         else:
             instance = turn % len(instances)
             session = instances[instance]
+        scale = 1.0 if self._on_host(key) else ON_DEVICE
         if turn == 0:
-            per_run = warm_up(session, rules.warmup_runs, rules.warmup_s, self._clock)
+            per_run = warm_up(session, rules.warmup_runs, scale * rules.warmup_s, self._clock)
             timing.runs_per_sample = self._train(key, per_run)
             timing.sample_s = timing.runs_per_sample * per_run / 1e9
         else:
             # Three passes, but of a net that takes longer than the whole warm-up and has run before just one.
             slow = timing.sample_s > rules.warmup_s and turn >= len(instances)
-            warm_up(session, 1 if slow else rules.warmup_runs, rules.rewarm_s, self._clock)
+            warm_up(session, 1 if slow else rules.warmup_runs, scale * rules.rewarm_s, self._clock)
         share = self._share(timing, turn)
         samples, spent = self._take(session, timing, share)
         while reason := self._throttled(key):
@@ -249,12 +253,14 @@ class _Sampler:
             timing.instances.append(instance)
         timing.samples_ns += samples
 
+    def _on_host(self, key: str) -> bool:
+        return self._devices.get(key, "cpu") == "cpu"
+
     def _train(self, key: str, per_run_ns: float) -> int:
         rules = self._rules
         if rules.cold:
             return 1
-        on_host = self._devices.get(key, "cpu") == "cpu"
-        target = rules.sample_ns_host if on_host else rules.sample_ns_device
+        target = rules.sample_ns_host if self._on_host(key) else rules.sample_ns_device
         # 20 % more: the warm-up's passes may have been slower than those to come.
         return max(1, math.ceil(1.2 * target / max(per_run_ns, LEAST_NS)))
 

@@ -21,7 +21,8 @@ from kernels.registry import Rung
 ENDED = "the process ended while it was tried"
 BROKE = "it broke the device's context"
 SLOWER = "far slower than the best, and not judged"
-UNTRIED = "not tried: those above it are far slower"
+UNTRIED = "not tried: those above it, or it at a batch size near this one, are far slower"
+FADES = 0.6  # of a pace at each batch size where its rung is not tried, so that it is again before long
 WORTH_IT = 0.02  # a rung that gains less on the ladder's own is not taken: that is noise
 
 
@@ -74,7 +75,10 @@ class Ledger:
         self._put(rung=self.best(), done=True, timed_at=now, trying="", attempts=0)
         times = {t.rung: _ns(t) for t in self.choice.tried if t.first_ns and t.refused in ("", SLOWER)}
         if best := min(times.values(), default=0.0):
-            paces = {name: round(ns / best, 3) for name, ns in times.items()}
+            left = {t.rung for t in self.choice.tried if t.refused == UNTRIED}
+            faded = {name: pace * FADES for name, pace in self.paces.items() if name in left}
+            taken = {name: ns / best for name, ns in times.items()}
+            paces = {name: round(pace, 3) for name, pace in {**faded, **taken}.items()}
             choices.remember(self.device, self.params, self.precision, self.rungs, self.threads, paces)
         return self.choice
 

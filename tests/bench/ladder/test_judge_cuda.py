@@ -14,9 +14,11 @@ from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import RungMeasurement
 from bench.run import client
 from engine import backends
+from engine.cuda import rung as rung_cuda
 from kernels import nvrtc, registry
 from kernels.ops import Params
 from kernels.ops.gemm import Gemm
+from tests.bench.judge import on_the_host
 from tests.bench.ladder.test_judge import CONV, NAMES, PLANTED
 
 DEADLY = {"illegal": "crashed", "endless": "timed_out"}
@@ -41,6 +43,22 @@ def test_the_planted_cuda_faults_are_those_of_the_cpu_and_two_deadly_ones() -> N
 def test_planted_faults_compile(rung: registry.Rung) -> None:
     """A compile error would be caught too, and would prove nothing."""
     assert nvrtc.compile_rung(rung, "sm_90").stat().st_size > 0
+
+
+@pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
+def test_what_a_kernel_remembers_from_shape_to_shape_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device keeps a module's memory from one session to the next."""
+    hosted = on_the_host.Hosted(tmp_path)
+    monkeypatch.setattr(rung_cuda, "import_cupy", lambda: hosted)
+    monkeypatch.setattr(nvrtc, "compile_rung", hosted.compiled)
+    monkeypatch.setattr(nvrtc, "resources", lambda *_: None)
+    with pytest.raises(Wrong) as caught:
+        judge.examine(registry.find("cuda", "conv", "stale", [PLANTED]), CONV)
+    fault, words = NAMES["stale"]
+    assert caught.value.finding.fault == fault
+    assert words in caught.value.finding.reason
 
 
 @pytest.mark.gpu
