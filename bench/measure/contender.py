@@ -36,8 +36,8 @@ from engine.backend import Backend, Session, Variant, Witnessed
 from engine.graph.graph import Graph
 from kernels.errors import OutOfMemoryError, UnavailableError, UnsupportedError, system_words
 
-LAYERS_S = 0.25
-END_TO_END_S = 0.3
+LAYERS_S = 0.2
+END_TO_END_S = 0.15
 # A timed pass that is looked at takes a batch to be rebuilt and given once more: of large ones fewer are.
 LARGE_NBYTES = 64 << 20
 

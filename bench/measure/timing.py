@@ -40,9 +40,9 @@ LATER = 40
 # No pass of ours or of ONNX Runtime's is shorter. Where what is taken off a train (its trigger) was nearly
 # all of it in the warm-up, samples would be of minutes.
 LEAST_NS = 200.0
-# Of a warm-up's seconds, on a device: whoever had the turn before kept its clock up, and it has no threads to
-# wake.
-ON_DEVICE = 0.4
+# Of the seconds of a warm-up and of the first rounds, on a device: whoever had the turn before kept its clock
+# up, it has no threads to wake, and its samples take a quarter of the host's.
+ON_DEVICE = 0.5
 # A throttled device is given this long to cool before a turn is taken again.
 COOL_S = 2.0
 
@@ -237,7 +237,7 @@ class _Sampler:
             # Three passes, but of a net that takes longer than the whole warm-up and has run before just one.
             slow = timing.sample_s > rules.warmup_s and turn >= len(instances)
             warm_up(session, 1 if slow else rules.warmup_runs, scale * rules.rewarm_s, self._clock)
-        share = self._share(timing, turn)
+        share = self._share(timing, turn, scale * rules.min_s)
         samples, spent = self._take(session, timing, share)
         while reason := self._throttled(key):
             if timing.retries >= rules.retries:
@@ -264,9 +264,10 @@ class _Sampler:
         # 20 % more: the warm-up's passes may have been slower than those to come.
         return max(1, math.ceil(1.2 * target / max(per_run_ns, LEAST_NS)))
 
-    def _share(self, timing: Timing, turn: int) -> _Share:
+    def _share(self, timing: Timing, turn: int, first_s: float) -> _Share:
+        """first_s: of the first rounds together."""
         rules = self._rules
-        seconds = min(rules.min_s, rules.budget_s) / self._least
+        seconds = min(first_s, rules.budget_s) / self._least
         least = math.ceil(rules.min_samples / self._least)
         turns = self._least
         if timing.sample_s * rules.min_samples > rules.budget_s:
@@ -336,7 +337,7 @@ def end_to_end(
             fetched = time.perf_counter_ns()
             laps.append((bound - start, ran - bound, waited - ran, fetched - waited, fetched - start))
             if laps[-1][4] > 1e9 * seconds and len(laps) >= 3:
-                break  # passes of a second and more: three tell enough
+                break  # of passes that take longer than that three tell enough
     h2d, compute, sync, d2h, wall = (float(statistics.median(column)) for column in zip(*laps, strict=True))
     if device_ns is not None:
         both = compute + sync

@@ -7,6 +7,12 @@ Three kernels, some images at a time: `conv` transforms tiles of the image, (pro
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
 import numpy as np
 
 from kernels.errors import KernelError
@@ -26,6 +32,7 @@ _TILES = {8: 64, 16: 32, 32: 8}
 _LEAST_COLUMNS = 64  # a product of fewer takes as long
 _MOST_WEIGHTS_NBYTES = 256 << 20
 _TOGETHER = 1 << 14  # kernels that are transformed at once, in float64
+_KEPT_NBYTES = 256 << 20  # of transforms, which every session of a model and each batch size would make again
 
 
 @shape
@@ -63,6 +70,31 @@ def conv_fft(params: Conv, rung: Rung) -> Launch:
     )
 
 
+P = ParamSpec("P")
+_transforms: OrderedDict[tuple[object, ...], np.ndarray] = OrderedDict()
+
+
+def _kept(function: Callable[Concatenate[np.ndarray, P], np.ndarray]) -> Callable[..., np.ndarray]:
+    """By the weights' content: the last that were asked for, not to be written to."""
+
+    @wraps(function)
+    def known(weight: np.ndarray, *args: P.args, **kwargs: P.kwargs) -> np.ndarray:
+        content = hashlib.blake2b(np.ascontiguousarray(weight).tobytes(), digest_size=16).digest()
+        key = (function, weight.shape, weight.dtype.str, content, args, *sorted(kwargs.items()))
+        made = _transforms.get(key)
+        if made is None:
+            made = function(weight, *args, **kwargs)
+            made.flags.writeable = False
+            _transforms[key] = made
+        _transforms.move_to_end(key)
+        while len(_transforms) > 1 and sum(array.nbytes for array in _transforms.values()) > _KEPT_NBYTES:
+            _transforms.popitem(last=False)
+        return made
+
+    return known
+
+
+@_kept
 def winograd_weights(weight: np.ndarray, group: int) -> np.ndarray:
     """G w Gᵀ of weights (m, c / group, 3, 3) as (16, group, m / group, c / group)."""
     g = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
@@ -70,6 +102,7 @@ def winograd_weights(weight: np.ndarray, group: int) -> np.ndarray:
     return _transformed(np.kron(g, g), weight).reshape(16, group, m // group, channels)
 
 
+@_kept
 def fft_weights(weight: np.ndarray, group: int, length: int) -> np.ndarray:
     """The conjugate spectrum u + iv of weights (m, c / group, kh, kw) over length², as (3, length,
     length / 2 + 1, group, m / group, c / group): u, v − u, u + v. Of a value a + ib the product is then
