@@ -216,7 +216,7 @@ def test_code_for_another_device_is_not_loaded_and_what_it_lacks_not_compiled(lo
         load(RELU, arch="sm_80")
     tensor = registry.find("cuda", "gemm", "tensor_tf32")
     compiled(tensor, "sm_80")
-    with pytest.raises(RuntimeError, match=r"12_tensor_tf32\.cu\(1\): error: .*sm_80"):
+    with pytest.raises(RuntimeError, match=r"11_tensor_tf32\.cu\(1\): error: .*sm_80"):
         compiled(tensor, "sm_75")
 
 

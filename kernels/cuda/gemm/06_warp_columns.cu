@@ -23,7 +23,7 @@ batch = 1
 extern "C" __global__ void __launch_bounds__(BLOCK)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, const GemmParams p) {
-    __shared__ float shares[BLOCK / LANES][ROWS];
+    __shared__ float shares[BLOCK / LANES][ROWS];  // a warp's sums, for the first of those that share its column
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const int share = warp % WARPS * LANES + lane;  // where this thread begins along k
     const index_t column = first_element() / (LANES * WARPS);
@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         const float total = sum_of_lanes(sum[r]);
         if (lane == 0) shares[warp][r] = total;
     }
-    if (WARPS > 1) __syncthreads();
+    if (WARPS > 1) __syncthreads();  // the other warps' shares are there; of its own lane 0 knows
     if (lane != 0 || warp % WARPS != 0 || column >= p.n) return;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {

@@ -44,6 +44,7 @@ static_assert((SLICES & (SLICES - 1)) == 0, "slices are added in pairs");
 extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
+    // Tiles of a and, behind their rows, of b, STAGES of them in turn; at the end the sums, first of half the slices.
     __shared__ __align__(16) float tiles[STAGES * ROWS * PITCH];
 
     const int across = (p.n + TILE_N - 1) / TILE_N;
@@ -118,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
     const int thread = threadIdx.x % GROUP;
 #pragma unroll
     for (int half = SLICES / 2; half > 0; half /= 2) {
-        __syncthreads();
+        __syncthreads();  // nobody needs the tiles, or the sums of the round before, any more
         float* held = tiles + slice % half * (TILE_M * TILE_N) + thread;
         if (slice >= half && slice < 2 * half) {
 #pragma unroll
@@ -126,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
 #pragma unroll
                 for (int j = 0; j < THREAD_N; ++j) held[(i * THREAD_N + j) * GROUP] = sum[i][j];
         }
-        __syncthreads();
+        __syncthreads();  // the upper half's sums are there
         if (slice < half) {
 #pragma unroll
             for (int i = 0; i < THREAD_M; ++i)
@@ -135,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
         }
     }
     // Out through shared memory, so that all threads write, neighbours beside each other.
-    __syncthreads();
+    __syncthreads();  // the last of the slices' sums are read
     if (slice == 0) {
 #pragma unroll
         for (int i = 0; i < THREAD_M; ++i)
@@ -143,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
             for (int j = 0; j < THREAD_N; ++j)
                 tiles[(down + i * ACROSS) * TILE_N + right + j * ACROSS] = sum[i][j];
     }
-    __syncthreads();
+    __syncthreads();  // the tile's sums are whole before other threads write them out
 #pragma unroll 4
     for (int e = threadIdx.x; e < TILE_M * TILE_N; e += THREADS) {
         const int r = first_row + e / TILE_N, c = first_column + e % TILE_N;
@@ -163,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS)
 extern "C" __global__ void __launch_bounds__(SHARERS * LANES)
     gemm_reduce(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
                 float* __restrict__ y, float* __restrict__ workspace, const GemmParams p) {
-    __shared__ float shares[SHARERS][LANES];
+    __shared__ float shares[SHARERS][LANES];  // of an output a column: a warp reads neighbours
     const index_t total = (index_t)p.m * p.n;
     const int share = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const index_t i = (index_t)blockIdx.x * LANES + lane;
@@ -173,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(SHARERS * LANES)
     for (int part = share; part < PARTS && i < total; part += SHARERS) sum += workspace[part * total + i];
     let_next_begin();
     shares[share][lane] = sum;
-    __syncthreads();
+    __syncthreads();  // all shares are there before the first warp adds them
     if (share > 0 || i >= total) return;
 #pragma unroll
     for (int s = 1; s < SHARERS; ++s) sum += shares[s][lane];  // in the same order each time

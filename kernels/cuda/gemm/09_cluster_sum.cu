@@ -56,7 +56,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
          float* __restrict__ y, const GemmParams p) {
     __shared__ float of_warps[THREADS / LANES][SHARED];
-    __shared__ float of_all[SUMS];
+    __shared__ float of_all[SUMS];  // of this block, read by the others of the cluster
 
     const int part = blockIdx.x % PARTS, lane = threadIdx.x % LANES;
     const int row = blockIdx.y * ROWS, column = blockIdx.x / PARTS * COLUMNS;
@@ -105,7 +105,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
     add_lanes<SHARED / 2, LANES / 2>(sum, lane);
 #pragma unroll
     for (int i = 0; i < OF_A_LANE; ++i) of_warps[threadIdx.x / LANES][lane * OF_A_LANE + i] = sum[i];
-    __syncthreads();
+    __syncthreads();  // every warp's sums are there
     for (int e = threadIdx.x; e < SUMS; e += THREADS) {
         float total = 0.0f;
 #pragma unroll
@@ -113,9 +113,9 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
         of_all[e] = total;
     }
 #if PARTS > 1
-    wait_for_cluster();
+    wait_for_cluster();  // the sums of every block are there
 #else
-    __syncthreads();
+    __syncthreads();  // other threads write them out
 #endif
     for (int e = part * OF_A_BLOCK + threadIdx.x; e < min(SUMS, (part + 1) * OF_A_BLOCK); e += THREADS) {
         float total = 0.0f;

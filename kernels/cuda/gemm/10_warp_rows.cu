@@ -1,6 +1,7 @@
 /*
 op = "gemm"
-rung = 16
+rung = 10
+priority = 20
 name = "warp_rows"
 idea = "Small weights stay in the caches, so that reading them once for every eight rows costs little: a warp takes eight rows and two columns, so that even a small layer of many images fills the device at once, with no tile to wait for."
 launch = "gemm_warp_a_few"

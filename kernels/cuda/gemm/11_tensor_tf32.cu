@@ -1,6 +1,6 @@
 /*
 op = "gemm"
-rung = 12
+rung = 11
 name = "tensor_tf32"
 idea = "The products of a tile are done by the tensor cores, 1,024 multiply-adds an instruction: a is rounded to TF32 (10 bits) on its way to shared memory, b once when the model is loaded, sums stay float32."
 launch = "gemm_tensor"

@@ -1,6 +1,7 @@
 /*
 op = "conv"
-rung = 23
+rung = 10
+priority = 30
 name = "whole_image"
 idea = "A small image fits into shared memory with its border and all its channels, and so do the weights: a block reads both once, waits once, and then only multiplies. Where images are few, their rows, their maps and the channels of a sum are shared among more blocks and threads."
 launch = "conv_whole_image"

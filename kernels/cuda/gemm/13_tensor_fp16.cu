@@ -1,6 +1,6 @@
 /*
 op = "gemm"
-rung = 14
+rung = 13
 name = "tensor_fp16"
 idea = "a and b are rounded to float16, so that an instruction does twice as many multiply-adds and b takes half the memory; sums stay float32."
 launch = "gemm_tensor"

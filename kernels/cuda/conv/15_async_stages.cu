@@ -1,30 +1,33 @@
 /*
 op = "conv"
-rung = 13
-name = "split_sum"
-idea = "Where the tiles of y are too few to fill the device, as with few images, the taps too are cut into parts, a block each; a second kernel adds the parts, always in the same order."
+rung = 15
+name = "async_stages"
+idea = "Tiles are copied to shared memory without passing through registers, several steps ahead of the one that is multiplied, so that memory has the time of several steps to bring them."
 launch = "conv_split"
+side = true
 [defines]
 TILE_M = 128
 TILE_N = 128
 THREAD_M = 8
 THREAD_N = 8
 TILE_K = 8
-VECTOR_W = 4  # weights at once: 4 where every filter begins on 16 bytes, else 1
 PARTS = 1     # of the taps; with one there is no second kernel
+STAGES = 4    # tiles in shared memory at once
+[needs]
+compute_capability = "8.0"
 */
+#include "async.cuh"
 #include "taps.cuh"
 
-static_assert(BANDS <= 2 * TILE_K, "a row of every band must fit where a tile of patches was");
+#define WEIGHT_LOADS ((TILE_M * TILE_K + THREADS - 1) / THREADS)
+static_assert(BANDS <= STAGES * TILE_K, "a row of every band must fit where a tile of patches was");
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     conv(const float* __restrict__ x, const float* __restrict__ weight, const float* __restrict__ bias,
          float* __restrict__ y, float* __restrict__ workspace, const ConvParams p) {
-    // Two of each, so that a step needs one barrier; rows of weights longer than the tile, so that a warp's writes
-    // fall into many banks and 16-byte reads stay aligned.
-    __shared__ __align__(16) float weights[2][TILE_K][TILE_M + 4];
-    __shared__ __align__(16) float patches[2][TILE_K][TILE_N];
-    __shared__ Tap located[TABLE];  // of many steps, worked out once for all threads
+    __shared__ __align__(16) float weights[STAGES][TILE_K][TILE_M + 4];
+    __shared__ __align__(16) float patches[STAGES][TILE_K][TILE_N];
+    __shared__ Tap located[TABLE];
     __shared__ index_t places[TILE_N];  // of each pixel in y, kept here rather than in registers through the sum
 
     const int channels = p.c / p.group, outputs = p.m / p.group;
@@ -54,41 +57,46 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
     const int row = thread / ACROSS * ROWS;
     const int column = thread % ACROSS * COLUMNS;
 
-    Operand<TILE_M, TILE_K, true, VECTOR_W, THREADS> next_weights;
-    float next_patches[PATCH_LOADS];
     float sum[THREAD_M][THREAD_N] = {};
 
     auto fill_table = [&](int k0) {
         for (int e = thread; e < TABLE; e += THREADS)
             located[e] = locate(k0 + e, taps, p);
-        __syncthreads();  // whole before anybody looks a tap up in it
+        __syncthreads();
     };
-    auto fetch = [&](int k0) {
-        next_weights.fetch(filters + k0, taps, outputs - first_output, end - k0);
+    // Starts the copies of the tile at k0; a group is closed even when nothing is left, so that their number tells
+    // which have arrived.
+    auto fetch = [&](int k0, int slot) {
+        if (k0 < end) {
+            if (k0 > begin && (k0 - begin) % TABLE == 0) fill_table(k0);
 #pragma unroll
-        for (int i = 0; i < PATCH_LOADS; ++i) {
-            const Tap t = located[(k0 - begin) % TABLE + patch_k + i * (THREADS / TILE_N)];
-            const bool inside = (unsigned)(top + t.down) < (unsigned)p.h && (unsigned)(left + t.right) < (unsigned)p.w;
-            next_patches[i] = inside ? corner[t.offset] : 0.0f;
+            for (int l = 0; l < WEIGHT_LOADS; ++l) {
+                const int e = thread + l * THREADS, o = e / TILE_K, k = e % TILE_K;
+                if (TILE_M * TILE_K % THREADS != 0 && e >= TILE_M * TILE_K) break;
+                const bool inside = first_output + o < outputs && k0 + k < end;
+                copy_async(&weights[slot][k][o], inside ? filters + (index_t)o * taps + k0 + k : weight, inside);
+            }
+#pragma unroll
+            for (int i = 0; i < PATCH_LOADS; ++i) {
+                const int k = patch_k + i * (THREADS / TILE_N);
+                const Tap t = located[(k0 - begin) % TABLE + k];
+                const bool inside =
+                    (unsigned)(top + t.down) < (unsigned)p.h && (unsigned)(left + t.right) < (unsigned)p.w;
+                copy_async(&patches[slot][k][patch_column], inside ? corner + t.offset : x, inside);
+            }
         }
-    };
-    auto keep = [&](int slot) {
-        next_weights.keep(weights[slot]);
-#pragma unroll
-        for (int i = 0; i < PATCH_LOADS; ++i)
-            patches[slot][patch_k + i * (THREADS / TILE_N)][patch_column] = next_patches[i];
+        close_group();
     };
 
     fill_table(begin);
-    fetch(begin);
-    keep(0);
-    __syncthreads();  // the first tiles are whole
-    for (int k0 = begin, slot = 0; k0 < end; k0 += TILE_K, slot ^= 1) {
-        const int next = k0 + TILE_K;
-        if (next < end) {
-            if ((next - begin) % TABLE == 0) fill_table(next);  // everybody read the old one before the last barrier
-            fetch(next);
-        }
+#pragma unroll
+    for (int ahead = 0; ahead < STAGES - 1; ++ahead) fetch(begin + ahead * TILE_K, ahead);
+    for (int k0 = begin, slot = 0; k0 < end; k0 += TILE_K, slot = slot + 1 == STAGES ? 0 : slot + 1) {
+        // Of each thread's copies this step's have arrived; after the barrier everybody's, and the tile of the step
+        // before has been multiplied by all, so that its place is free.
+        wait_for_all_but<STAGES - 2>();
+        __syncthreads();
+        fetch(k0 + (STAGES - 1) * TILE_K, slot == 0 ? STAGES - 1 : slot - 1);
 #pragma unroll
         for (int k = 0; k < TILE_K; ++k) {
             Pack<ROWS> u[THREAD_M / ROWS];
@@ -105,9 +113,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
                 for (int j = 0; j < THREAD_N; ++j)
                     sum[i][j] += u[i / ROWS].v[i % ROWS] * v[j / COLUMNS].v[j % COLUMNS];
         }
-        if (next < end) keep(slot ^ 1);
-        __syncthreads();  // the next tiles are whole, and nobody needs these any more
     }
+    __syncthreads();
 
     // Out through shared memory, a row of every band at a time: neighbouring threads then write neighbouring pixels,
     // and each thread the one pixel whose place it knows.
@@ -118,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
 #pragma unroll
         for (int j = 0; j < THREAD_N; ++j)
             out[thread / ACROSS][column + j / COLUMNS * (ACROSS * COLUMNS) + j % COLUMNS] = sum[i][j];
-        __syncthreads();  // the rows are whole before other threads write them out
+        __syncthreads();
 #pragma unroll 1
         for (int band = patch_k; band < BANDS; band += THREADS / TILE_N) {
             const int o = first_output + band * ROWS + i / ROWS * (BANDS * ROWS) + i % ROWS;
@@ -129,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE)
             else
                 y[place + (index_t)o * area] = activate(bias ? v + bias[g * outputs + o] : v, p.activation);
         }
-        __syncthreads();  // and written out before the next ones take their place
+        __syncthreads();
     }
 }
 

@@ -1,6 +1,6 @@
 /*
 op = "gemm"
-rung = 15
+rung = 14
 name = "half_columns"
 idea = "For a few rows the time is that of reading b, and in float16 it has half the bytes: a warp streams the weights of a few columns at once, so that what it reads of a serves all of them."
 launch = "gemm_half_columns"
