@@ -95,7 +95,7 @@ class RungSession(Protocol):
 
 
 @dataclass(frozen=True)
-class Layout:
+class ArenaLayout:
     """Where the buffers lie in one arena: offset and size in bytes by name, guards between them."""
 
     places: Mapping[str, tuple[int, int]]
@@ -123,7 +123,7 @@ class Layout:
         return Stray(name, position - offset, nbytes, size)
 
 
-def layout(p: Params, inputs: Sequence[Given], workspace_nbytes: int) -> Layout:
+def layout(p: Params, inputs: Sequence[Given], workspace_nbytes: int) -> ArenaLayout:
     """An arena for inputs, output and workspace, every buffer on 256 bytes with guards at both sides. The
     end of a buffer is exact: the first byte behind it is a sentinel."""
     sizes = {f"input {i}": array.nbytes for i, array in enumerate(inputs)}
@@ -135,4 +135,4 @@ def layout(p: Params, inputs: Sequence[Given], workspace_nbytes: int) -> Layout:
     for name, size in sizes.items():
         places[name] = (end, size)
         end = -(-(end + size + GUARD_NBYTES) // 256) * 256
-    return Layout(places, end)
+    return ArenaLayout(places, end)

@@ -20,7 +20,7 @@ LABEL_NAMES = frozenset({"label", "class", "labels", "target", "category", "wnid
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FolderLabels:
     """labels int64 (N,), numbers of `classes`; numbered: whether the names are numbers, which are then the
     labels themselves."""
 
@@ -30,7 +30,7 @@ class Found:
     numbered: bool
 
 
-def load(path: Path, images: int | None) -> Found:
+def load(path: Path, images: int | None) -> FolderLabels:
     """At most `images` of the folder or CSV at `path`, decoded when they are asked for.
 
     Sub-folders are mixed by a fixed draw, so that the first images are of all classes; a CSV keeps its order.
@@ -39,7 +39,7 @@ def load(path: Path, images: int | None) -> Found:
     """
     files, words = _listed(path)
     labels, names, numbered = _number(words, path)
-    return Found(Pictures(files[:images]), np.array(labels[:images], np.int64), names, numbered)
+    return FolderLabels(Pictures(files[:images]), np.array(labels[:images], np.int64), names, numbered)
 
 
 def _listed(path: Path) -> tuple[list[Path], list[str]]:

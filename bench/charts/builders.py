@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.charts import breakdown, findings, series
-from bench.charts.definitions import Axis, Bar, Chart, Panel, Part, Point, Series
+from bench.charts.definitions import Axis, Bar, BarPart, Chart, Panel, Point, Series
 from bench.results.records import PREPARE_PHASES
 from bench.results.rows import Row, title
 from bench.words import palette, units
@@ -93,7 +93,7 @@ def timing_breakdown(shown: str, model: str, items: Sequence[Row]) -> Chart | No
         if split is None:
             return None
         parts = tuple(
-            Part(category=key, value=ns / split.total_ns, text=units.duration(ns))
+            BarPart(category=key, value=ns / split.total_ns, text=units.duration(ns))
             for key, ns in split.parts_ns.items()
         )
         return series.stack(row, parts, split.total_ns)
@@ -127,7 +127,7 @@ def total_time(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         if not stages:
             return None
         parts = tuple(
-            Part(category=key, value=ns / 1e9, text=units.duration(ns)) for key, ns in stages.items()
+            BarPart(category=key, value=ns / 1e9, text=units.duration(ns)) for key, ns in stages.items()
         )
         return series.stack(row, parts, sum(stages.values()))
 

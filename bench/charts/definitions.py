@@ -51,7 +51,7 @@ class Point(Definition, frozen=True):
         return max(low, self.y / FOLLOWED), min(high, self.y * FOLLOWED)
 
 
-class Mark(Definition, frozen=True):
+class MissingPoint(Definition, frozen=True):
     """A case that has no value, at its place on the x axis, with the reason in words."""
 
     x: float
@@ -72,14 +72,14 @@ class Series(Definition, frozen=True):
     dashed: bool
     marker: str
     points: tuple[Point, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[MissingPoint, ...] = ()
     overlay: bool = False
     provisional: tuple[Point, ...] = ()
     named: bool = False
     leading: bool = False
 
 
-class Part(Definition, frozen=True):
+class BarPart(Definition, frozen=True):
     """One slice of a bar, in the y axis' unit; category is a key of the panel's categories."""
 
     category: str
@@ -92,9 +92,9 @@ class Bar(Definition, frozen=True):
     doubts: what speaks against it, in sentences; its total then ends in bench.results.doubt.MARK."""
 
     x: float
-    parts: tuple[Part, ...] = ()
+    parts: tuple[BarPart, ...] = ()
     total: str = ""
-    mark: Mark | None = None
+    mark: MissingPoint | None = None
     doubts: tuple[str, ...] = ()
 
 

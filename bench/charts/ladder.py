@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from bench.charts.definitions import (
     Axis,
     Bar,
+    BarPart,
     Baseline,
     Category,
     Chart,
-    Mark,
+    MissingPoint,
     Panel,
-    Part,
     Point,
     Series,
 )
 from bench.charts.doubts import with_doubts
 from bench.charts.footer import machine, versions
-from bench.ladder.records import Ladder, Limits, RungCase
+from bench.ladder.records import Ladder, MachineLimits, RungCase
 from bench.ladder.show.rows import RungRow, reference_of
 from bench.results import doubt
 from bench.words import palette, units
@@ -78,12 +78,12 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
         m = row.measurement
         if row.time is None:
             refused = m.disposition == "unsupported"
-            mark = None if refused else Mark(x=place, disposition=m.disposition, reason=m.reason)
+            mark = None if refused else MissingPoint(x=place, disposition=m.disposition, reason=m.reason)
             bars.append(Bar(x=place, mark=mark, total="refused" if refused else ""))
             continue
         time = units.duration(row.time.value)
         text = f"{row.name}{_in(row.case.precision)}: {time}"
-        part = Part(category=kind(row.case), value=rate(row), text=text)
+        part = BarPart(category=kind(row.case), value=rate(row), text=text)
         bars.append(Bar(x=place, parts=(part,), total=doubt.marked(time, row.doubts), doubts=row.doubts))
     used = {part.category for bar in bars for part in bar.parts}
     references = [row for row in rows if row.case.is_reference and row.time]
@@ -179,14 +179,14 @@ def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
     return with_doubts(chart)
 
 
-def _rates(limits: Limits, shown: Sequence[RungRow]) -> dict[str, float]:
+def _rates(limits: MachineLimits, shown: Sequence[RungRow]) -> dict[str, float]:
     """The arithmetic limits by the precision of the factors: fp32's, and those that a row here computes in;
     3xTF32's is a third of TF32's."""
     used = {row.case.precision for row in shown} | {"fp32"}
     return {p: rate for p in ("fp32", "fp32-tc", "tf32", "fp16") if p in used and (rate := limits.rate(p))}
 
 
-def _roof(precision: str, rate: float, limits: Limits, across: tuple[float, float, float]) -> Series:
+def _roof(precision: str, rate: float, limits: MachineLimits, across: tuple[float, float, float]) -> Series:
     """A limit over operations a byte; across: where it begins, where the rungs stand (to be read out there)
     and where it ends."""
     corner = rate / limits.bytes_per_s
@@ -228,7 +228,7 @@ def _standing(ladder: Ladder, row: RungRow, intensity: float, best: bool) -> Ser
     )
 
 
-def _standing_best(ladder: Ladder, shown: Sequence[RungRow], limits: Limits, intensity: float) -> str:
+def _standing_best(ladder: Ladder, shown: Sequence[RungRow], limits: MachineLimits, intensity: float) -> str:
     """What the work is bound by, and how near the best rung of each precision comes."""
     words: dict[str, list[str]] = {}
     for best in _best_of_each(shown):
@@ -250,7 +250,7 @@ def _best_of_each(shown: Sequence[RungRow]) -> list[RungRow]:
     return list(best.values())
 
 
-def _measured_by(limits: Limits) -> str:
+def _measured_by(limits: MachineLimits) -> str:
     by = [limits.multiplied_by, limits.matrix_by if limits.matrix_flops_per_s else "", limits.copied_by]
     words = "; ".join(filter(None, by))
     if limits.matrix_missing:

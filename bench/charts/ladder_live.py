@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bench.charts.definitions import Axis, Bar, Category, Chart, Part
+from bench.charts.definitions import Axis, Bar, BarPart, Category, Chart
 from bench.charts.ladder import roofline, speed
 from bench.ladder.records import Ladder, RungMeasurement
 from bench.ladder.show.rows import RungRow
@@ -82,6 +82,6 @@ def _bar(x: float, row: RungRow, ladder: Ladder, now: Going) -> Bar:
     text = f"{row.name}: {units.duration(now.median_ns)} so far"
     return Bar(
         x=x,
-        parts=(Part(category=SO_FAR, value=rate, text=text),),
+        parts=(BarPart(category=SO_FAR, value=rate, text=text),),
         total=units.duration(now.median_ns),
     )

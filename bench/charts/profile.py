@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 
-from bench.charts.definitions import Axis, Bar, Category, Chart, Mark, Panel, Part, Point, Series
+from bench.charts.definitions import Axis, Bar, BarPart, Category, Chart, MissingPoint, Panel, Point, Series
 from bench.charts.profile_common import IN_WORDS, colours, footer, keys_of
 from bench.charts.profile_roofline import roofline
 from bench.profile import parts as profile_parts
@@ -71,10 +71,10 @@ def _bar(batch: int, made: CaseProfile | None, keys: Sequence[str], window: str)
         return None
     found = made.breakdown(window)
     if found is None or not found.wall_ns:
-        mark = Mark(x=batch, disposition=made.disposition, reason=made.reason)
+        mark = MissingPoint(x=batch, disposition=made.disposition, reason=made.reason)
         return Bar(x=batch, mark=mark) if made.disposition != "ok" else None
     parts = tuple(
-        Part(
+        BarPart(
             category=key,
             value=found.part(key) / found.wall,
             text=f"{profile_parts.label(key)}: {units.duration(found.part(key))}, "
@@ -115,7 +115,7 @@ def times(profile: Profile, profiles: Sequence[CaseProfile]) -> Chart | None:
         fine = [made for made in own if made.disposition == "ok" and made.pass_ns]
         medians = sorted((made.case.batch, statistics.median(made.pass_ns)) for made in fine)
         marks = tuple(
-            Mark(x=made.case.batch, disposition=made.disposition, reason=made.reason)
+            MissingPoint(x=made.case.batch, disposition=made.disposition, reason=made.reason)
             for made in own
             if made.disposition != "ok"
         )
@@ -174,8 +174,8 @@ def cold(profile: Profile, profiles: Sequence[CaseProfile]) -> Chart | None:
             Bar(
                 x=place,
                 parts=(
-                    Part(category="before", value=mark.start_ns * 1e-9),
-                    Part(
+                    BarPart(category="before", value=mark.start_ns * 1e-9),
+                    BarPart(
                         category="phase",
                         value=mark.time_ns * 1e-9,
                         text=f"{mark.name}: {units.duration(mark.time_ns)}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bench.charts.definitions import Axis, Chart, Panel, Point, Series
 from bench.charts.profile_common import colours, footer, keys_of
-from bench.ladder.records import Limits
+from bench.ladder.records import MachineLimits
 from bench.profile import parts as profile_parts
 from bench.profile.events import Events
 from bench.profile.records import CaseProfile, Profile
@@ -25,7 +25,7 @@ def roofline(
     profile: Profile,
     made: CaseProfile,
     events: Events,
-    limits: Limits | None,
+    limits: MachineLimits | None,
     among: Sequence[CaseProfile] = (),
 ) -> Chart | None:
     """Each operator at its operations a byte, under what the machine was measured to reach; where the

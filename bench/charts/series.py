@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from bench.charts.definitions import Axis, Bar, Category, Mark, Panel, Part, Point, Series
+from bench.charts.definitions import Axis, Bar, BarPart, Category, MissingPoint, Panel, Point, Series
 from bench.results import doubt
 from bench.results.rows import Row, contenders, label
 from bench.words import palette, units
@@ -43,7 +43,7 @@ def point(
     return Point(x=row.case.batch, y=y, low=low, high=high, text=doubt.told(text, doubts), doubts=doubts)
 
 
-def stack(row: Row, parts: tuple[Part, ...], total_ns: float) -> Bar:
+def stack(row: Row, parts: tuple[BarPart, ...], total_ns: float) -> Bar:
     """A row's times as a bar with their sum above it."""
     doubts = row.own_doubts
     return Bar(
@@ -54,11 +54,11 @@ def stack(row: Row, parts: tuple[Part, ...], total_ns: float) -> Bar:
     )
 
 
-def mark(row: Row) -> Mark | None:
+def mark(row: Row) -> MissingPoint | None:
     measurement = row.measurement
     if measurement.disposition == "ok":
         return None
-    return Mark(x=row.case.batch, disposition=measurement.disposition, reason=measurement.reason)
+    return MissingPoint(x=row.case.batch, disposition=measurement.disposition, reason=measurement.reason)
 
 
 def lines(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.charts.definitions import Chart, Mark, Panel
+from bench.charts.definitions import Chart, MissingPoint, Panel
 
 COLUMNS = ("panel", "series", "batch", "value", "low", "high", "unit", "words", "disposition", "reason")
 
@@ -40,5 +40,5 @@ def _record(panel: Panel, series: str, batch: float, **values: Any) -> dict[str,
     return {name: known.get(name) for name in COLUMNS}
 
 
-def _failure(panel: Panel, series: str, mark: Mark) -> dict[str, Any]:
+def _failure(panel: Panel, series: str, mark: MissingPoint) -> dict[str, Any]:
     return _record(panel, series, mark.x, disposition=mark.disposition, reason=mark.reason)

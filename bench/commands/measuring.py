@@ -22,7 +22,7 @@ M = TypeVar("M")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Ending:
     """Whether the user cancelled, and why workers gave up."""
 
     cancelled: bool = False
@@ -63,7 +63,7 @@ def gone_on(
         yield folder
 
 
-def measure(folders: Sequence[Folder[H, M]], retry: bool = False) -> Outcome:
+def measure(folders: Sequence[Folder[H, M]], retry: bool = False) -> Ending:
     """Run what is missing of each."""
     from bench.run import client
     from bench.run.progress import RunProgress
@@ -72,14 +72,14 @@ def measure(folders: Sequence[Folder[H, M]], retry: bool = False) -> Outcome:
     missing = [folder.missing(retry) for folder in folders]
     cancelled, reasons = False, []
     if not any(missing):
-        return Outcome()
+        return Ending()
     with RunProgress(folders[0].kind, total, total - sum(map(len, missing))) as shown:
         for folder, cases in zip(folders, missing, strict=True):
             if cases and not cancelled:
                 outcome = client.run(folder.job, cases, folder, shown)
                 cancelled = outcome.cancelled
                 reasons += [outcome.reason] if outcome.reason else []
-    return Outcome(cancelled, tuple(reasons))
+    return Ending(cancelled, tuple(reasons))
 
 
 def tell_left(folder: Folder[Any, Any]) -> None:

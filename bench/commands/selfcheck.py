@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from bench.measure.selfcheck import Comparison, Selfcheck, SelfcheckSummary
+    from bench.measure.selfcheck import Selfcheck, SelfcheckSummary, SelfComparison
     from bench.results.stats import Verdict
     from bench.show.table import Column, Table
 
@@ -253,7 +253,7 @@ def _command(held: Selfcheck) -> str:
     return shlex.join([*words, *options.arguments(job, options.MEASURING)])
 
 
-def table(found: Sequence[Comparison]) -> RenderableType:
+def table(found: Sequence[SelfComparison]) -> RenderableType:
     """Verdicts by case, and all of them."""
     from bench.show.grid import Grid
 
@@ -265,7 +265,7 @@ def _verdicts(verdict: Verdict, came_to: SelfcheckSummary) -> int:
     return came_to.verdicts.get(verdict, 0)
 
 
-def _table(found: Sequence[Comparison]) -> Table[_Line]:
+def _table(found: Sequence[SelfComparison]) -> Table[_Line]:
     """A case a row; the last is of all."""
     from bench.measure.selfcheck import summary
     from bench.results.rows import label, title
@@ -291,7 +291,7 @@ def _table(found: Sequence[Comparison]) -> Table[_Line]:
             title="interval ±",
         ),
     ]
-    by_case: dict[tuple[str, str, str], list[Comparison]] = {}
+    by_case: dict[tuple[str, str, str], list[SelfComparison]] = {}
     for comparison in found:
         case = comparison.case
         names = (title(case.model), label(case.backend, case.precision), f"{case.batch:,}")

@@ -44,7 +44,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Section:
+class ModelSection:
     """One model. facts: what it is, in words; table: Markdown; charts: (title, link from the report)."""
 
     title: str
@@ -119,7 +119,9 @@ def merge(found: Sequence[RunData]) -> Merged:
     return Merged(tuple(run for run, _ in found), tuple(chosen), missing, tuple(apart))
 
 
-def render(merged: Merged, found: Sequence[RunData], sections: Sequence[Section], heading: str = "") -> str:
+def render(
+    merged: Merged, found: Sequence[RunData], sections: Sequence[ModelSection], heading: str = ""
+) -> str:
     """The report as Markdown."""
     pieces = [piece(run, measurements) for run, measurements in found]
     env = merged.runs[-1].environment
@@ -150,7 +152,7 @@ def piece(run: Run, measurements: Sequence[Measurement]) -> Piece:
 
 def section(
     model: str, items: Sequence[Row], runs: Iterable[Run], charts: tuple[tuple[str, str], ...] = ()
-) -> Section:
+) -> ModelSection:
     """One model's heading, facts and table; `charts` as they are to be embedded."""
     info = next((i for run in runs for i in run.models if i.name == model), ModelInfo(name=model))
     name = title(model)
@@ -167,7 +169,7 @@ def section(
         f"accuracy on {counts} images" if counts else "",
     ]
     shown = f"{info.title} ({name})" if info.title and info.title != name else name
-    return Section(shown, " · ".join(filter(None, facts)), summary(items), charts)
+    return ModelSection(shown, " · ".join(filter(None, facts)), summary(items), charts)
 
 
 def title_of(runs: Iterable[Run]) -> dict[str, str]:

@@ -25,7 +25,7 @@ _GREYS = 15  # of a kept image, above black
 
 
 @dataclass(frozen=True)
-class Grade:
+class ComparisonGrade:
     """How much goes. samples: kept of a measurement; shapes: whether every case keeps its layers' sizes, or
     only the times by which a pass is divided; images: kept of a data set, the first ones."""
 
@@ -35,12 +35,12 @@ class Grade:
 
 
 GRADES = (
-    Grade(48, True, 400),
-    Grade(48, False, 400),
-    Grade(24, False, 400),
-    Grade(24, False, 200),
-    Grade(24, False, 100),
-    Grade(12, False, 50),
+    ComparisonGrade(48, True, 400),
+    ComparisonGrade(48, False, 400),
+    ComparisonGrade(24, False, 400),
+    ComparisonGrade(24, False, 200),
+    ComparisonGrade(24, False, 100),
+    ComparisonGrade(12, False, 50),
 )
 
 
@@ -90,7 +90,9 @@ def _accuracy(accuracy: Accuracy | None) -> Accuracy | None:
 # ---------------------------------------------------------------------------------------------- files
 
 
-def write(folder: RunFolder, measurements: Sequence[Measurement], target: Path, grade: Grade) -> None:
+def write(
+    folder: RunFolder, measurements: Sequence[Measurement], target: Path, grade: ComparisonGrade
+) -> None:
     """The run of `folder`, thinned, into `target`."""
     whole = _whole(measurements)
     lines = [line_of(thin_measurement(m, grade.samples, m.case in whole, grade.shapes)) for m in measurements]

@@ -42,7 +42,7 @@ class RenewedVerdict:
     remembers: bool
 
 
-class _Taken:
+class _TrainTimes:
     """Nanoseconds a pass by kind of train, one a round."""
 
     def __init__(self, session: Renewable, clock: Callable[[], float]) -> None:
@@ -79,7 +79,7 @@ class _Taken:
 def asked(session: Renewable, clock: Callable[[], float] = time.monotonic) -> RenewedVerdict | None:
     """None where it is not clearly faster. That takes a dozen short trains; who is suspected, some
     seconds."""
-    taken = _Taken(session, clock)
+    taken = _TrainTimes(session, clock)
     taken.rounds((NEW, SAME), FIRST)
     if min(taken.ns[NEW]) < ALIKE * min(taken.ns[SAME]):
         return None

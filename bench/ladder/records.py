@@ -173,7 +173,7 @@ class RungMeasurement(Record, frozen=True):
     schema: int = SCHEMA
 
 
-class Limits(Record, frozen=True):
+class MachineLimits(Record, frozen=True):
     """What a machine was measured to reach: bytes and float32 operations a second, by which means, when.
     matrix_flops_per_s: of the matrix units, by the precision of the factors; matrix_missing: why that is not
     known ("" where it is, and for a device that has none). cache_nbytes: of the caches together;
@@ -213,7 +213,7 @@ class Ladder(Record, frozen=True):
     flops: int = 0
     nbytes: int = 0
     reference: str = ""
-    limits: Limits | None = None
+    limits: MachineLimits | None = None
     command: str = ""
     created_at: str = ""
     environment: Environment = Environment()
@@ -253,7 +253,7 @@ class RungMeasured(Message, frozen=True, tag="rung_measured"):
 class LimitsMeasured(Message, frozen=True, tag="limits_measured"):
     """What this machine reaches, measured now or read from the cache."""
 
-    limits: Limits
+    limits: MachineLimits
 
 
 LadderMessage = Hello | RungStarted | Progress | RungProvisional | RungMeasured | LimitsMeasured | Log | Done

@@ -13,7 +13,7 @@ import msgspec
 from bench.kinds.samples import keep, public, public_dirs, rounded_all, telemetry, told
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
-from bench.ladder.records import Finding, Ladder, Limits, RungMeasurement
+from bench.ladder.records import Finding, Ladder, MachineLimits, RungMeasurement
 from bench.results.inside import inside
 from bench.results.records import Environment
 from bench.results.results_file import line_of
@@ -23,17 +23,25 @@ LESS = "climb it with fewer rungs (--rung)"
 
 
 @dataclass(frozen=True)
-class Grade:
+class LadderGrade:
     """How much goes. samples: kept of a rung; maps: whether a wrong answer keeps its error map."""
 
     samples: int
     maps: bool
 
 
-GRADES = (Grade(48, True), Grade(24, True), Grade(48, False), Grade(24, False), Grade(12, False))
+GRADES = (
+    LadderGrade(48, True),
+    LadderGrade(24, True),
+    LadderGrade(48, False),
+    LadderGrade(24, False),
+    LadderGrade(12, False),
+)
 
 
-def write(folder: LadderFolder, measurements: Sequence[RungMeasurement], target: Path, grade: Grade) -> None:
+def write(
+    folder: LadderFolder, measurements: Sequence[RungMeasurement], target: Path, grade: LadderGrade
+) -> None:
     """The ladder of `folder`, thinned, into `target`."""
     lines = []
     for m in measurements:
@@ -64,7 +72,7 @@ def _public(ladder: Ladder) -> Ladder:
     return msgspec.structs.replace(ladder, job=job, limits=limits, environment=public(ladder.environment))
 
 
-def public_limits(limits: Limits, environment: Environment) -> Limits:
+def public_limits(limits: MachineLimits, environment: Environment) -> MachineLimits:
     """What a machine was measured to reach, without its GPU's serial number."""
     measured_on = limits.measured_on
     if environment.gpu_uuid:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.ladder.records import Limits
+from bench.ladder.records import MachineLimits
 from bench.measure import environment
 from engine import probe
 from engine.machine import host
@@ -18,7 +18,7 @@ from kernels.cache import atomic_file, cache_dir
 VERSION = 5  # of the probes
 
 
-def limits(device: str, threads: int | None = None, again: bool = True) -> Limits:
+def limits(device: str, threads: int | None = None, again: bool = True) -> MachineLimits:
     """What "cpu" or "cuda" reaches on this machine, as far as was ever seen: measured now (half a second),
     and what is in the cache where that is more. again: also where the cache has it. Raises UnavailableError
     and KernelError where a GPU cannot be probed."""
@@ -27,7 +27,7 @@ def limits(device: str, threads: int | None = None, again: bool = True) -> Limit
     if held is not None and not again:
         return held
     reached = probe.cpu(threads or host.physical_cores()) if device == "cpu" else probe.cuda()
-    made = Limits(
+    made = MachineLimits(
         device=device,
         bytes_per_s=reached.bytes_per_s,
         flops_per_s=reached.flops_per_s,
@@ -58,11 +58,11 @@ def limits(device: str, threads: int | None = None, again: bool = True) -> Limit
     return made
 
 
-def known(device: str, threads: int | None = None) -> Limits | None:
+def known(device: str, threads: int | None = None) -> MachineLimits | None:
     """What the cache has of this machine; None where it was never measured."""
     path, _ = _kept_in(device, threads or host.physical_cores())
     with contextlib.suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(path.read_bytes(), type=Limits)
+        return msgspec.json.decode(path.read_bytes(), type=MachineLimits)
     return None
 
 

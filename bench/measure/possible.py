@@ -17,7 +17,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from bench.ladder.records import Limits, RungMeasurement
+from bench.ladder.records import MachineLimits, RungMeasurement
 from bench.results.records import Measurement
 from bench.words import units
 from engine.graph.graph import Graph
@@ -75,7 +75,7 @@ def of_model(graph: Graph, batch: int, precision: str) -> Work:
     return Work(read + elements * each, 0, 0, precision, surely=False)
 
 
-def least_s(work: Work, limits: Limits, cold: bool = False) -> tuple[float, str]:
+def least_s(work: Work, limits: MachineLimits, cold: bool = False) -> tuple[float, str]:
     """Seconds that the machine takes at least, and what for; 0.0 where nothing is known."""
     found = [(0.0, "")]
     if limits.cache_nbytes:
@@ -97,7 +97,7 @@ def least_s(work: Work, limits: Limits, cold: bool = False) -> tuple[float, str]
     return max(found)
 
 
-def held(measured: Measured, work: Work, limits: Limits | None, cold: bool = False) -> Measured:
+def held(measured: Measured, work: Work, limits: MachineLimits | None, cold: bool = False) -> Measured:
     """The measurement; where it says what cannot be, it is "invalid", with the reason and without its
     samples: nothing is compared with it, and it is the best of nothing."""
     if limits is None or measured.disposition != "ok" or not measured.samples_ns:
@@ -115,7 +115,7 @@ def held(measured: Measured, work: Work, limits: Limits | None, cold: bool = Fal
     )
 
 
-def _product_rate(limits: Limits, precision: str) -> float:
+def _product_rate(limits: MachineLimits, precision: str) -> float:
     """Operations a second that products of this precision are not faster than; 0.0 where not known."""
     plain = limits.flops_per_s * MORE_FLOPS[limits.device]
     if limits.device == "cpu":

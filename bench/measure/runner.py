@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import onnx
 
-from bench.ladder.records import Limits
+from bench.ladder.records import MachineLimits
 from bench.measure import cases, environment, limits, possible, timing
 from bench.measure.answers import oracle
 from bench.measure.contender import Contender
@@ -87,7 +87,7 @@ class Runner:
         self._say = say
         self._stopped = stopped
         self._settled: set[str] = set()
-        self._known: dict[str, Limits | None] = {}
+        self._known: dict[str, MachineLimits | None] = {}
         reporter = Reporter(say, stopped)
         self._progress, self._go_on = reporter.progress, reporter.go_on
         self._loaded: LoadedModel | None = None
@@ -268,7 +268,7 @@ class Runner:
         known = self._limits(entrant.backend.device)
         self._settle(possible.held(measured, work, known, self._job.l2 == "cold"))
 
-    def _limits(self, device: str) -> Limits | None:
+    def _limits(self, device: str) -> MachineLimits | None:
         """What this machine reaches, where a ladder has measured it before."""
         if device not in self._known:
             self._known[device] = limits.known(device, self._job.threads)

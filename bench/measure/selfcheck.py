@@ -44,7 +44,7 @@ Pair = Callable[[Case], contextlib.AbstractContextManager[Mapping[str, Session |
 Progress = Callable[[str, float | None], None]
 
 
-class Comparison(Record, frozen=True):
+class SelfComparison(Record, frozen=True):
     """One case against itself. ratio: time of the one over that of the other, with its interval;
     round_ratios: what it was in each round."""
 
@@ -72,7 +72,7 @@ class Selfcheck(Record, frozen=True):
     times: int
     instances: int = 1
     environment: Environment = Environment()
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[SelfComparison, ...] = ()
     schema: int = SCHEMA
 
 
@@ -99,7 +99,7 @@ class SelfcheckSummary:
         return rates.at_least(self.missed, self.comparisons) <= ALLOWED
 
 
-def summary(found: Sequence[Comparison]) -> SelfcheckSummary:
+def summary(found: Sequence[SelfComparison]) -> SelfcheckSummary:
     """Of at least one comparison. ValueError without any."""
     if not found:
         raise ValueError("nothing was compared")
@@ -118,9 +118,9 @@ def run(
     rules: Rules,
     pair: Pair,
     seed: int = 0,
-    done: Sequence[Comparison] = (),
+    done: Sequence[SelfComparison] = (),
     refused: Callable[[str], None] = lambda why: None,
-) -> Iterator[Comparison]:
+) -> Iterator[SelfComparison]:
     """Comparisons until there are `times` with those `done` before, the cases taking turns, so that no case
     has a quieter hour than another. Each has sessions of its own, as where memory comes to lie makes a
     difference too. A case that its backend does not support is told to `refused` and left out.
@@ -144,7 +144,7 @@ def run(
         yield found
 
 
-def compare(case: Case, rules: Rules, pair: Pair, seed: int = 0) -> Comparison:
+def compare(case: Case, rules: Rules, pair: Pair, seed: int = 0) -> SelfComparison:
     """One case against itself; `seed` draws the order of turns. Raises as `run` does."""
     with pair(case) as sessions:
         devices = dict.fromkeys(sessions, _device(case))
@@ -165,7 +165,7 @@ def compare(case: Case, rules: Rules, pair: Pair, seed: int = 0) -> Comparison:
             raise _failure(case, timing_.error)
     one, other = (timed[side] for side in SIDES)
     ratio, verdict = stats.compare(one, other)
-    return Comparison(
+    return SelfComparison(
         case=case,
         ratio=ratio,
         verdict=verdict,

@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from bench.profile.kind import ProfileFolder
     from bench.profile.records import CaseProfile, ProfileJob
-    from bench.profile.show.saved import Shown
+    from bench.profile.show.saved import ShownProfile
 
 TABLES = ("all", "activities", "calls", "breakdown", "cold", "process", "findings", "counters", "report")
 GROUPS = ("name", "operator", "node")
@@ -74,11 +74,11 @@ def profile(
     """
     from bench.commands import parsing
     from bench.profile.records import ProfileJob
-    from bench.profile.show.saved import Shown
+    from bench.profile.show.saved import ShownProfile
     from bench.show.table import FORMATS
     from kernels.errors import InputError
 
-    shown = Shown(
+    shown = ShownProfile(
         format=parsing.one_of(output, FORMATS, "format"),
         table=parsing.one_of("report" if report and table == "all" else table, TABLES, "table"),
         by=parsing.one_of(by, GROUPS, "grouping"),
@@ -111,7 +111,9 @@ def profile(
     raise typer.Exit(run(job, out, shown, formats, trace))
 
 
-def run(job: ProfileJob, out: Path | None, shown: Shown, formats: Sequence[str], trace: Path | None) -> int:
+def run(
+    job: ProfileJob, out: Path | None, shown: ShownProfile, formats: Sequence[str], trace: Path | None
+) -> int:
     """Profile a job's cases into a folder and show them. The exit code."""
     from bench.commands import measuring
     from bench.profile.kind import KIND as PROFILE
@@ -131,7 +133,7 @@ def run(job: ProfileJob, out: Path | None, shown: Shown, formats: Sequence[str],
     )
 
 
-def again(path: Path, shown: Shown, trace: Path | None) -> int:
+def again(path: Path, shown: ShownProfile, trace: Path | None) -> int:
     """Show a profile that was saved before."""
     from bench.profile.kind import KIND as PROFILE
     from bench.profile.show import saved

@@ -40,7 +40,7 @@ def read_events(file: Path) -> Events:
     """Raises InputError, in a sentence, where the file is missing, cut short or no list of events."""
     try:
         data = io.BytesIO(reading.unpacked(file))
-    except reading.Refused as error:
+    except reading.Unreadable as error:
         raise InputError(f"{file} is broken or cut short ({error}): profile the case again") from error
     except OSError as error:
         raise InputError(f"{file} cannot be read ({reading.words(error)})") from error
@@ -51,7 +51,7 @@ def read_events(file: Path) -> Events:
         for number, line in reading.lines(data):
             at = number
             found.append(reading.decoded(line or b"", decoder))
-    except reading.Refused as error:
+    except reading.Unreadable as error:
         raise InputError(
             f"{file}, line {at} is no event of a profile ({error}): profile the case again"
         ) from error

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bench.ladder.records import Limits
+from bench.ladder.records import MachineLimits
 from bench.profile.events import Mark
 from bench.results.messages import Done, Hello, Log, Message, Progress
 from bench.results.records import Case, Disposition, Environment, ModelInfo, Record, Telemetry
@@ -167,7 +167,7 @@ class Profile(Record, frozen=True):
     command: str = ""
     created_at: str = ""
     environment: Environment = Environment()
-    limits: dict[str, Limits] = msgspec.field(default_factory=dict)
+    limits: dict[str, MachineLimits] = msgspec.field(default_factory=dict)
     model: ModelInfo | None = None
     schema: int = SCHEMA
 
@@ -201,7 +201,7 @@ class Profiled(Message, frozen=True, tag="profiled"):
 class ProfileLimits(Message, frozen=True, tag="profile_limits"):
     """What this machine reaches, measured now or read from the cache."""
 
-    limits: Limits
+    limits: MachineLimits
 
 
 class ProfileLoaded(Message, frozen=True, tag="profile_model"):

@@ -24,7 +24,7 @@ WITHOUT = "its events were left out to make the profile small: it has no timelin
 
 
 @dataclass(frozen=True)
-class Grade:
+class ProfileGrade:
     """How much goes. samples: kept of a case; batches: of how many batch sizes the events are kept, the
     largest and then the smallest ones (None: of all)."""
 
@@ -32,10 +32,19 @@ class Grade:
     batches: int | None
 
 
-GRADES = (Grade(48, None), Grade(24, None), Grade(24, 3), Grade(24, 2), Grade(24, 1), Grade(12, 0))
+GRADES = (
+    ProfileGrade(48, None),
+    ProfileGrade(24, None),
+    ProfileGrade(24, 3),
+    ProfileGrade(24, 2),
+    ProfileGrade(24, 1),
+    ProfileGrade(12, 0),
+)
 
 
-def write(folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Path, grade: Grade) -> None:
+def write(
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], target: Path, grade: ProfileGrade
+) -> None:
     """The profile of `folder`, thinned, into `target`."""
     with_events = _batches(measurements, grade.batches)
     lines = []

@@ -64,7 +64,7 @@ class NodeFound(Answer, frozen=True, tag="node"):
     node: str
 
 
-class Column(msgspec.Struct, frozen=True):
+class ColumnTitle(msgspec.Struct, frozen=True):
     name: str
     right: bool = False
 
@@ -73,7 +73,7 @@ class ModelFacts(Answer, frozen=True, tag="facts"):
     """lines: what is to be known, and what it is called; then a table, and what stands below it."""
 
     lines: tuple[tuple[str, str], ...]
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnTitle, ...]
     rows: tuple[tuple[str, ...], ...]
     below: str = ""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bench.measure.cases import model_spec
 from bench.measure.images.image_feed import ImageFeed
 from bench.questions import model_takes
-from bench.questions.messages import Column, ModelFacts, WhichFacts
+from bench.questions.messages import ColumnTitle, ModelFacts, WhichFacts
 from bench.results.records import Job
 from bench.words import units
 from engine.graph import importer
@@ -43,10 +43,10 @@ def facts(asked: WhichFacts, progress: Callable[[str, float | None], None] | Non
     return ModelFacts(lines=tuple(lines), columns=_NODES, rows=_nodes(graph))
 
 
-_NODES = tuple(map(Column, ("node", "op", "inputs", "output")))
+_NODES = tuple(map(ColumnTitle, ("node", "op", "inputs", "output")))
 _STEPS = (
-    *map(Column, ("step", "nodes", "kernel", "chosen", "output")),
-    *(Column(name, right=True) for name in ("FLOPs", "bytes")),
+    *map(ColumnTitle, ("step", "nodes", "kernel", "chosen", "output")),
+    *(ColumnTitle(name, right=True) for name in ("FLOPs", "bytes")),
 )
 
 

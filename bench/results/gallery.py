@@ -132,10 +132,10 @@ def load_images(path: Path) -> Images:
         pixels, classes = npz.arrays(_own(path), ("pixels", "classes")).values()
         grey = pixels.ndim == 3
         if pixels.dtype != np.uint8 or not (grey or (pixels.ndim == 4 and pixels.shape[3] == 3)):
-            raise reading.Refused(f"pixels are {pixels.dtype} of shape {pixels.shape}")
+            raise reading.Unreadable(f"pixels are {pixels.dtype} of shape {pixels.shape}")
         if classes.dtype.kind != "U" or classes.ndim != 1 or len(classes) > MOST_CLASSES:
-            raise reading.Refused(f"classes are {classes.dtype} of shape {classes.shape}")
-    except (reading.Refused, OSError) as error:
+            raise reading.Unreadable(f"classes are {classes.dtype} of shape {classes.shape}")
+    except (reading.Unreadable, OSError) as error:
         words = reading.words(error)
         raise DataError(f"images {path} cannot be read ({words}): run the comparison again") from error
     return Images(pixels, tuple(str(name) for name in classes))
@@ -147,10 +147,10 @@ def load_answers(path: Path) -> Answers:
         columns = npz.arrays(_own(path), tuple(_COLUMNS))
         for name, array in columns.items():
             if array.dtype.kind not in _COLUMNS[name] or array.ndim != 1:
-                raise reading.Refused(f"{name} is {array.dtype} of shape {array.shape}")
+                raise reading.Unreadable(f"{name} is {array.dtype} of shape {array.shape}")
         if len({len(array) for array in columns.values()}) != 1:
-            raise reading.Refused("its columns differ in length")
-    except (reading.Refused, OSError) as error:
+            raise reading.Unreadable("its columns differ in length")
+    except (reading.Unreadable, OSError) as error:
         words = reading.words(error)
         raise DataError(f"predictions {path} cannot be read ({words}): run the comparison again") from error
     return Answers(**columns)

@@ -13,7 +13,7 @@ from tokenize import TokenError
 
 import numpy as np
 
-from bench.results.reading import MIB, Refused, opened
+from bench.results.reading import MIB, Unreadable, opened
 
 MOST_NBYTES = 1024 * MIB  # unpacked, all together
 MOST_ARRAYS = 64
@@ -36,7 +36,7 @@ def arrays(
             *(NotImplementedError, RuntimeError, MemoryError, OverflowError),
             *(TokenError, OSError),  # of a header that ends in the middle; of a place before the file's start
         ) as error:
-            raise Refused(next(iter(str(error).splitlines()), type(error).__name__)) from error
+            raise Unreadable(next(iter(str(error).splitlines()), type(error).__name__)) from error
 
 
 def _arrays(
@@ -44,37 +44,37 @@ def _arrays(
 ) -> dict[str, np.ndarray]:
     held = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     if len(archive.infolist()) > MOST_ARRAYS:
-        raise Refused(f"it holds {len(archive.infolist()):,} arrays, and at most {MOST_ARRAYS} are read")
+        raise Unreadable(f"it holds {len(archive.infolist()):,} arrays, and at most {MOST_ARRAYS} are read")
     if missing := [name for name in names if name not in held]:
-        raise Refused(f"it has no {' and no '.join(missing)}")
+        raise Unreadable(f"it has no {' and no '.join(missing)}")
     wanted = (*names, *(name for name in optional if name in held)) if names else tuple(held)
     if (nbytes := sum(held[name].file_size for name in wanted)) > most:
-        raise Refused(f"it unpacks to {nbytes:,} bytes, and at most {most:,} are read")
+        raise Unreadable(f"it unpacks to {nbytes:,} bytes, and at most {most:,} are read")
     return {name: _array(archive, held[name]) for name in wanted}
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise Refused(f"{info.filename} is packed in a way that NumPy does not")
+        raise Unreadable(f"{info.filename} is packed in a way that NumPy does not")
     form = np.lib.format
     with archive.open(info) as member:
         version = form.read_magic(member)
         if version not in ((1, 0), (2, 0)):
-            raise Refused(f"{info.filename} is of a format {version} that is not known")
+            raise Unreadable(f"{info.filename} is of a format {version} that is not known")
         read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
         shape, fortran, dtype = read(member, max_header_size=_HEADER_NBYTES)
         if dtype.hasobject:
-            raise Refused(f"{info.filename} holds objects, which are not read")
+            raise Unreadable(f"{info.filename} holds objects, which are not read")
         nbytes = math.prod(shape) * dtype.itemsize
         if not 0 <= nbytes <= info.file_size or min(shape, default=0) < 0:
-            raise Refused(f"{info.filename} says that it has {nbytes:,} bytes, and has {info.file_size:,}")
+            raise Unreadable(f"{info.filename} says that it has {nbytes:,} bytes, and has {info.file_size:,}")
         data = bytearray(nbytes)
         view, filled = memoryview(data), 0
         while filled < nbytes:
             if not (part := member.read(min(_PIECE_NBYTES, nbytes - filled))):
-                raise Refused(f"{info.filename} is cut short")
+                raise Unreadable(f"{info.filename} is cut short")
             view[filled : filled + len(part)] = part
             filled += len(part)
         if member.read(1):  # which also has the checksum looked at
-            raise Refused(f"{info.filename} is longer than it says")
+            raise Unreadable(f"{info.filename} is longer than it says")
     return np.ndarray(shape, dtype, buffer=data, order="F" if fortran else "C")

@@ -37,7 +37,7 @@ _LONG = re.compile(rb"[0-9]{19}")  # no whole number of 64 bits is longer; few l
 R = TypeVar("R")
 
 
-class Refused(ValueError):
+class Unreadable(ValueError):
     """A file that is broken, no file, or more than is read; the text says why, without the file's name."""
 
 
@@ -51,13 +51,13 @@ def opened(path: Path, most: int) -> Iterator[IO[bytes]]:
     try:
         descriptor = os.open(path, flags)
     except ValueError as error:  # a name with a null byte
-        raise Refused(str(error)) from error
+        raise Unreadable(str(error)) from error
     with os.fdopen(descriptor, "rb") as stream:
         held = os.fstat(descriptor)
         if not stat.S_ISREG(held.st_mode):
-            raise Refused(f"it is {kind(held.st_mode)} and no file")
+            raise Unreadable(f"it is {kind(held.st_mode)} and no file")
         if held.st_size > most:
-            raise Refused(f"it has {held.st_size:,} bytes, and at most {most:,} are read")
+            raise Unreadable(f"it has {held.st_size:,} bytes, and at most {most:,} are read")
         yield stream
 
 
@@ -66,7 +66,7 @@ def whole(path: Path, most: int = RECORD_NBYTES) -> bytes:
     with opened(path, most) as stream:
         data = stream.read(most + 1)
     if len(data) > most:
-        raise Refused(f"it grew beyond {most:,} bytes while it was read")
+        raise Unreadable(f"it grew beyond {most:,} bytes while it was read")
     return data
 
 
@@ -80,9 +80,9 @@ def decoded(data: bytes, of: type[R] | msgspec.json.Decoder[R]) -> R:
             _check_numbers(json.loads(data))  # msgspec would have it as a float
         return of.decode(data) if isinstance(of, msgspec.json.Decoder) else msgspec.json.decode(data, type=of)
     except RecursionError as error:
-        raise Refused("it is nested deeper than any record is") from error
+        raise Unreadable("it is nested deeper than any record is") from error
     except (msgspec.DecodeError, ValueError, OverflowError) as error:  # also text that is not UTF-8
-        raise Refused(" ".join(str(error).split())) from error  # it may quote what stands there
+        raise Unreadable(" ".join(str(error).split())) from error  # it may quote what stands there
 
 
 def _check_numbers(held: Any) -> None:
@@ -95,7 +95,7 @@ def _check_numbers(held: Any) -> None:
             case list() as items:
                 waiting += items
             case int() as number if not -(1 << 63) <= number < 1 << 63:
-                raise Refused("it holds a number of more than 64 bits")
+                raise Unreadable("it holds a number of more than 64 bits")
 
 
 def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
@@ -105,7 +105,7 @@ def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
     while line := stream.readline(LINE_NBYTES + 1):
         number += 1
         if number > LINES:
-            raise Refused(f"it has more than {LINES:,} lines")
+            raise Unreadable(f"it has more than {LINES:,} lines")
         if line.endswith(b"\n"):
             yield number, line[:-1]
             continue
@@ -125,12 +125,12 @@ def unpacked(path: Path) -> bytes:
             with GzipFile(fileobj=stream, mode="rb") as packed:
                 data = packed.read(EVENTS_NBYTES + 1)
         except (EOFError, zlib.error, BadGzipFile) as error:
-            raise Refused(str(error)) from error
+            raise Unreadable(str(error)) from error
     if len(data) > EVENTS_NBYTES:
-        raise Refused(f"it unpacks to more than {EVENTS_NBYTES:,} bytes")
+        raise Unreadable(f"it unpacks to more than {EVENTS_NBYTES:,} bytes")
     return data if data.endswith(b"\n") or not data else data + b"\n"
 
 
-def words(error: Refused | OSError) -> str:
+def words(error: Unreadable | OSError) -> str:
     """Why something cannot be read."""
     return system_words(error) if isinstance(error, OSError) else str(error)

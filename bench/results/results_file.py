@@ -102,7 +102,7 @@ class ResultsFile(Generic[M]):
                         continue
                     try:
                         measurement, checked = self._read(line)
-                    except reading.Refused as error:
+                    except reading.Unreadable as error:
                         damaged.append(number)
                         reason = reason or str(error)
                         continue
@@ -112,7 +112,7 @@ class ResultsFile(Generic[M]):
                     found[key] = measurement
         except FileNotFoundError:
             return {}
-        except (reading.Refused, OSError) as error:
+        except (reading.Unreadable, OSError) as error:
             raise InputError(f"cannot read {self.path}: {reading.words(error)}") from error
         self.damaged = tuple(damaged)
         if tell and damaged and self._told != self.damaged:
@@ -122,13 +122,13 @@ class ResultsFile(Generic[M]):
 
     def _read(self, line: bytes | None) -> tuple[M, bool]:
         if line is None:
-            raise reading.Refused("it is longer than any measurement")
+            raise reading.Unreadable("it is longer than any measurement")
         checked = sound(line)
         if checked is False:
-            raise reading.Refused("its checksum does not fit")
+            raise reading.Unreadable("its checksum does not fit")
         measurement = reading.decoded(line, self._decoder)
         if min(getattr(measurement, "samples_ns", ()), default=1) <= 0:
-            raise reading.Refused("a sample in it is no time")
+            raise reading.Unreadable("a sample in it is no time")
         return measurement, checked is True
 
 

@@ -59,7 +59,7 @@ def read_file(file: Path, record: type[R], schema: int, of: Path | None = None) 
         if held.schema > schema:
             raise NewerError(of or file, held.schema, schema, held.created_at)
         return reading.decoded(data, record)
-    except reading.Refused as error:
+    except reading.Unreadable as error:
         raise InputError(f"{file} is broken ({error})") from error
 
 

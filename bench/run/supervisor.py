@@ -254,7 +254,7 @@ class Supervisor:
     def _line(self, watch: _Watch, line: bytes, now: float) -> list[Action]:
         try:
             message = reading.decoded(line, self._decoder)
-        except reading.Refused:
+        except reading.Unreadable:
             return self._noise(line)
         match message:
             case Hello():

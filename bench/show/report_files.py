@@ -23,7 +23,7 @@ NEAR = 24  # colours whose channels differ by less in all count as one
 
 
 @dataclass
-class Pictures:
+class ReportPictures:
     """The charts of one report, files of a folder: two that would have one name are told apart by a
     number."""
 

@@ -15,7 +15,7 @@ from engine.apart import slots
 from engine.apart.slots import Copies
 from engine.cpu.steps import Blas, divided, in_order
 from engine.graph.plan import Step
-from engine.rung_session import Layout
+from engine.rung_session import ArenaLayout
 from kernels.cpu import Bound, line_in, load
 from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError
 from kernels.ops import Params
@@ -54,7 +54,7 @@ class RungHere:
 
     def place(
         self,
-        layout: Layout,
+        layout: ArenaLayout,
         inputs: Sequence[tuple[tuple[int, ...], str]],
         data: Sequence[int],
         arena: np.ndarray,

@@ -27,7 +27,7 @@ RING = "ring"  # a marker: a ring and no line, which explains one and hides noth
 
 
 @dataclass(frozen=True)
-class Entry:
+class LegendEntry:
     """key: what is hidden; dashed, marker, overlay: as its line is drawn (marker "": a filled square). short:
     what stands on the button, where the entries before say the rest of the label."""
 
@@ -40,24 +40,26 @@ class Entry:
     short: str = ""
 
 
-def entries(chart: Chart) -> tuple[Entry, ...]:
+def entries(chart: Chart) -> tuple[LegendEntry, ...]:
     """One a category of bars and a level they are held to, or one a series that has something to show."""
     if chart.categories or any(panel.baselines for panel in chart.panels):
         levels = {line.label: line for panel in chart.panels for line in panel.baselines}
         return (
-            *(Entry(c.key, c.label, c.colour) for c in chart.categories),
+            *(LegendEntry(c.key, c.label, c.colour) for c in chart.categories),
             *(
-                Entry(b.label, b.label, b.colour, dashed=True, marker=LINE, short=short)
+                LegendEntry(b.label, b.label, b.colour, dashed=True, marker=LINE, short=short)
                 for b, short in zip(levels.values(), _shortened(list(levels)), strict=True)
             ),
         )
-    found: dict[str, Entry] = {}
+    found: dict[str, LegendEntry] = {}
     for panel in chart.panels:
         for s in panel.series:
             if not s.named and (s.points or s.marks or s.provisional):
-                found.setdefault(s.label, Entry(s.label, s.label, s.colour, s.dashed, s.marker, s.overlay))
+                found.setdefault(
+                    s.label, LegendEntry(s.label, s.label, s.colour, s.dashed, s.marker, s.overlay)
+                )
     if has_rings(chart):
-        found[LEGEND] = Entry(LEGEND, LEGEND, "", marker=RING)
+        found[LEGEND] = LegendEntry(LEGEND, LEGEND, "", marker=RING)
     return tuple(found.values())
 
 
@@ -87,7 +89,7 @@ class Legend(QWidget):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theming = theming
-        self._entries: tuple[Entry, ...] = ()
+        self._entries: tuple[LegendEntry, ...] = ()
         self._compact = False
         self._buttons: dict[str, QToolButton] = {}
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
@@ -104,7 +106,7 @@ class Legend(QWidget):
     def buttons(self) -> dict[str, QToolButton]:
         return self._buttons
 
-    def show_entries(self, wanted: tuple[Entry, ...]) -> None:
+    def show_entries(self, wanted: tuple[LegendEntry, ...]) -> None:
         if wanted == self._entries:
             return
         self._entries = wanted
@@ -176,7 +178,7 @@ class Legend(QWidget):
             line = max(line, size.height())
         return made, y + line
 
-    def _size(self, entry: Entry) -> QSize:
+    def _size(self, entry: LegendEntry) -> QSize:
         button = self._buttons[entry.key]
         if not self._compact:
             return button.sizeHint()
@@ -188,7 +190,7 @@ class Legend(QWidget):
         for entry in self._entries:
             self._buttons[entry.key].setIcon(self._icon(entry))
 
-    def _make(self, entry: Entry) -> QToolButton:
+    def _make(self, entry: LegendEntry) -> QToolButton:
         button = QToolButton(self)
         button.setText(entry.short or entry.label)
         button.setAccessibleName(entry.label)
@@ -207,7 +209,7 @@ class Legend(QWidget):
         self.restyle()
         self.toggled.emit(self.hidden)
 
-    def _icon(self, entry: Entry) -> QIcon:
+    def _icon(self, entry: LegendEntry) -> QIcon:
         ratio = self.devicePixelRatioF()
         size = self._buttons[entry.key].iconSize()
         picture = QPixmap(size * ratio)

@@ -14,7 +14,7 @@ NOT_STARTED = 127  # as a shell reports a command that there is not
 END_MS = 1500  # how long one that is killed may take
 
 
-class Child(QObject):
+class ChildProcess(QObject):
     """Signals: `wrote` when there is something to be read, `ended` with its exit status (negative: by that
     signal); what it wrote before can still be read then. refused: why it could not be started ("": it
     was)."""

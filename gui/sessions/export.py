@@ -13,7 +13,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from gui.sessions.child import Child
+from gui.sessions.child import ChildProcess
 
 MAIN = Path(__file__).parents[2] / "main.py"
 
@@ -30,7 +30,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ExportStanding:
     """What goes on: the order in the making, files written so far, orders waiting."""
 
     order: Order
@@ -52,7 +52,7 @@ class Exporter(QObject):
         self._command = list(command) if command else [sys.executable, str(MAIN)]
         self._orders: deque[Order] = deque()
         self._order: Order | None = None
-        self._process: Child | None = None
+        self._process: ChildProcess | None = None
         self._output = b""
 
     @property
@@ -78,7 +78,7 @@ class Exporter(QObject):
     def _next(self) -> None:
         self._order = self._orders.popleft()
         self._output = b""
-        process = self._process = Child([*self._command, *self._order.arguments], self)
+        process = self._process = ChildProcess([*self._command, *self._order.arguments], self)
         process.wrote.connect(self._on_output)
         process.ended.connect(self._on_ended)
         process.start()
@@ -87,7 +87,7 @@ class Exporter(QObject):
 
     def _tell(self) -> None:
         if self._order is not None:
-            self.stands.emit(Standing(self._order, self._output.count(b"\n"), len(self._orders)))
+            self.stands.emit(ExportStanding(self._order, self._output.count(b"\n"), len(self._orders)))
 
     def _on_output(self) -> None:
         if self._process is not None:

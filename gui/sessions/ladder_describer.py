@@ -12,7 +12,7 @@ from bench.ladder.questions import DESCRIBE, LadderAnswer, LadderQuestion
 from bench.results.messages import Done
 from bench.run.client import worker_command
 from bench.run.exits import exit_words, last_line
-from gui.sessions.child import Child
+from gui.sessions.child import ChildProcess
 
 _Said = LadderAnswer | Done
 
@@ -26,7 +26,7 @@ class LadderDescriber(QObject):
     def __init__(self, parent: QObject | None = None, command: Sequence[str] | None = None) -> None:
         super().__init__(parent)
         self._command = list(command) if command else [*worker_command(LADDER.worker[:1]), DESCRIBE]
-        self._process: Child | None = None
+        self._process: ChildProcess | None = None
         self._buffer = bytearray()
         self._number = 0
         self._asked: LadderQuestion | None = None  # of whom the worker owes an answer
@@ -65,7 +65,7 @@ class LadderDescriber(QObject):
 
     def _spawn(self) -> None:
         self._buffer.clear()
-        process = Child(self._command, self)
+        process = ChildProcess(self._command, self)
         process.wrote.connect(self._on_output)
         process.ended.connect(lambda code: self._on_ended(process, code))
         self._process = process
@@ -97,7 +97,7 @@ class LadderDescriber(QObject):
             if waiting is None or said.created:
                 self.answered.emit(said)
 
-    def _on_ended(self, process: Child, code: int) -> None:
+    def _on_ended(self, process: ChildProcess, code: int) -> None:
         if process is not self._process:
             return
         if process.refused:

@@ -27,7 +27,7 @@ from kernels.errors import InputError
 
 
 @dataclass
-class _Shelf:
+class _KnownLadder:
     """What is known of one piece of work on one device. folders: where the error map of a case lies."""
 
     measured: dict[str, RungMeasurement] = field(default_factory=dict)
@@ -52,8 +52,8 @@ class LadderState(QObject):
         self.going: dict[str, Going] = {}
         self._environment = Environment()
         self._limits: dict[str, LimitsMeasured] = {}  # by device
-        self._shelves: dict[str, _Shelf] = {}
-        self._shelf = _Shelf()
+        self._shelves: dict[str, _KnownLadder] = {}
+        self._shelf = _KnownLadder()
         self._deriver = Background(lambda sentence: None, self)
         self._again = False
 
@@ -132,7 +132,7 @@ class LadderState(QObject):
             whole_model=job.whole_model,
         )
         measured = {m.case.key: m for m in measurements if m.disposition != "cancelled"}
-        self._shelf = _Shelf(measured, dict.fromkeys(measured, folder), kept=folder)
+        self._shelf = _KnownLadder(measured, dict.fromkeys(measured, folder), kept=folder)
         self._derive()
         self.changed.emit()
 
@@ -154,7 +154,7 @@ class LadderState(QObject):
             self.question = msgspec.structs.replace(
                 self.question, op=job.op, node=job.node, nodes=(), device=job.device, precision=job.precision
             )
-            self._shelf = self._shelves.setdefault(identity(job), _Shelf())
+            self._shelf = self._shelves.setdefault(identity(job), _KnownLadder())
             limits = self._limits.get(job.device)
             self.ladder = msgspec.structs.replace(
                 answer.ladder, environment=self._environment, limits=limits.limits if limits else None
@@ -165,7 +165,7 @@ class LadderState(QObject):
                     del self._shelf.measured[key]
             self._derive()
         else:
-            self._shelf = _Shelf()
+            self._shelf = _KnownLadder()
         self.changed.emit()
 
     def fail(self, reason: str) -> None:

@@ -10,7 +10,7 @@ from bench.questions.asked import Failed, Looking, Takes, WhichTakes, reader_com
 from bench.results.messages import Progress
 from bench.results.records import Job
 from bench.run.exits import exit_words
-from gui.sessions.child import Child
+from gui.sessions.child import ChildProcess
 
 WAIT_MS = 250  # after the last change: whoever types is not asked for at each letter
 LIMIT_S = 60
@@ -25,7 +25,7 @@ class ModelAsker(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._wanted: Job | None = None
-        self._process: Child | None = None
+        self._process: ChildProcess | None = None
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(WAIT_MS)
@@ -49,7 +49,7 @@ class ModelAsker(QObject):
         self._end()
         job = self._wanted
         assert job is not None
-        process = Child([*reader_command(), str(LIMIT_S)], self)
+        process = ChildProcess([*reader_command(), str(LIMIT_S)], self)
         said = bytearray()
         process.wrote.connect(lambda: said.extend(process.read()))
         process.ended.connect(lambda code: self._on_ended(process, job, said, code))
@@ -57,7 +57,7 @@ class ModelAsker(QObject):
         process.start()
         process.write(msgspec.json.encode(WhichTakes(job=job)) + b"\n")
 
-    def _on_ended(self, process: Child, job: Job, said: bytearray, code: int) -> None:
+    def _on_ended(self, process: ChildProcess, job: Job, said: bytearray, code: int) -> None:
         if process is not self._process:
             return
         said.extend(process.read())

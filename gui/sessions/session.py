@@ -23,7 +23,7 @@ from gui.sessions.standing import Ended
 from kernels.errors import InputError
 
 
-class Session(Measuring):
+class ComparisonSession(Measuring):
     """Signals beside Measuring's: `doubted` with why a run's kernels are not run unasked and what runs them,
     `opened` with the folder of one that is shown."""
 

@@ -17,7 +17,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from bench.results.messages import Hello
 from bench.run.supervisor import WARM, Action, Kill, LaunchWorker, Result, Say, Stop, Supervisor
-from gui.sessions.child import Child
+from gui.sessions.child import ChildProcess
 
 BATCH_MS = 20  # how long words may lie before they are taken
 BUDGET_S = 0.008  # how long one batch may take
@@ -45,7 +45,7 @@ class WorkerProcess(QObject):
         super().__init__(parent)
         self._command = list(command)
         self._clock = clock
-        self._process: Child | None = None
+        self._process: ChildProcess | None = None
         self._warm = False  # the process has no job yet
         self._greeting = bytearray()
         self._exit_code: int | None = None
@@ -140,7 +140,7 @@ class WorkerProcess(QObject):
     def _spawn(self) -> None:
         self._exit_code = None
         self._greeting.clear()
-        process = Child([*self._command, WARM], self)
+        process = ChildProcess([*self._command, WARM], self)
         process.wrote.connect(self._batch_soon)
         process.ended.connect(lambda code: self._ended(process, code))
         self._process = process
@@ -156,7 +156,7 @@ class WorkerProcess(QObject):
         if not self._batch.isActive():
             self._batch.start(BATCH_MS)
 
-    def _ended(self, process: Child, code: int) -> None:
+    def _ended(self, process: ChildProcess, code: int) -> None:
         if process is self._process:
             self._exit_code = code
             self._batch_soon()

@@ -8,7 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QToolButton, QWidget
 
-from gui.sessions.export import Order, Standing
+from gui.sessions.export import ExportStanding, Order
 from gui.widgets.labels import Label
 
 
@@ -41,7 +41,7 @@ class ExportStrip(QWidget):
             layout.addWidget(widget)
         self.hide()
 
-    def show_standing(self, standing: Standing) -> None:
+    def show_standing(self, standing: ExportStanding) -> None:
         files = f", {_files(standing.files)}" if standing.files else ""
         more = f"; {standing.waiting} more to come" if standing.waiting else ""
         self.words.setText(f"Exporting {standing.order.what}{files}{more}")

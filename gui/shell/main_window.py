@@ -38,7 +38,7 @@ from gui.pages.page import Page, page_types
 from gui.sessions.measuring import Measuring
 from gui.sessions.model_asker import ModelAsker
 from gui.sessions.run_state import RunState
-from gui.sessions.session import Session
+from gui.sessions.session import ComparisonSession
 from gui.sessions.standing import Standing
 from gui.shell.actions import Actions
 from gui.shell.banner import Banner
@@ -80,7 +80,7 @@ class MainWindow(QMainWindow):
         self.theming = theming
         self.backends: tuple[BackendInfo, ...] = ()
         self.state = RunState(self)
-        self.session = Session(self.state, self, command, runs)
+        self.session = ComparisonSession(self.state, self, command, runs)
         self.redraw = Redraw(self.state, self)
         self._ended = False
         self._opened_problems = False  # the list of problems came up by itself

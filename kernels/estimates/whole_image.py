@@ -31,7 +31,7 @@ class Cell(NamedTuple):
     w: int
 
 
-class Share(NamedTuple):
+class BlockShare(NamedTuple):
     """What a block does of an image: `maps` maps of a group, `band` rows of y, `down` outputs a thread, one
     below the other; `shares` threads share the channels of a sum."""
 
@@ -67,12 +67,12 @@ _PUT, _CURVE, _ADD = 33, 81, 11  # instructions: to write an output, for a tanh 
 
 
 @functools.lru_cache(maxsize=4096)
-def fit(p: Conv, cell: Cell, curves: Curves = _NO_CURVES) -> Share | None:
+def fit(p: Conv, cell: Cell, curves: Curves = _NO_CURVES) -> BlockShare | None:
     """What should take least time; None where nothing fits into shared memory."""
     return min(ways(p, cell), key=lambda share: clocks(p, cell, share, curves), default=None)
 
 
-def ways(p: Conv, cell: Cell) -> Iterator[Share]:
+def ways(p: Conv, cell: Cell) -> Iterator[BlockShare]:
     """The shares that are looked at."""
     channels, outputs, out_h, out_w = p.c // p.group, p.m // p.group, p.out_h // cell.h, p.out_w // cell.w
     all_maps = [maps for maps in _MAPS if maps < outputs + FOUR]
@@ -85,11 +85,11 @@ def ways(p: Conv, cell: Cell) -> Iterator[Share]:
             work = ceil(band, down) * out_w * (maps // FOUR) * shares
             for rounds in _ROUNDS:
                 threads = min(max(ceil(ceil(work, rounds), WARP) * WARP, _THREADS[0]), _THREADS[1])
-                found.add(Share(maps, band, down, shares, threads))
+                found.add(BlockShare(maps, band, down, shares, threads))
     return (share for share in sorted(found) if nbytes(p, cell, share) <= SHARED_NBYTES)
 
 
-def clocks(p: Conv, cell: Cell, share: Share, curves: Curves = _NO_CURVES) -> float:
+def clocks(p: Conv, cell: Cell, share: BlockShare, curves: Curves = _NO_CURVES) -> float:
     """The estimate: a multiprocessor works for its blocks in turn once the first has begun, and no round of
     blocks that lie on it together is shorter than one block by itself."""
     channels, outputs, out_h, out_w = p.c // p.group, p.m // p.group, p.out_h // cell.h, p.out_w // cell.w
@@ -130,7 +130,7 @@ def clocks(p: Conv, cell: Cell, share: Share, curves: Curves = _NO_CURVES) -> fl
 
 
 @functools.lru_cache(maxsize=16384)
-def _accesses(p: Conv, cell: Cell, share: Share) -> tuple[float, float]:
+def _accesses(p: Conv, cell: Cell, share: BlockShare) -> tuple[float, float]:
     """How often, in the mean of a block's warps, a load of pixels takes its turn at a bank of shared memory,
     and how many quarters of the maps a warp's threads have."""
     channels, out_w = p.c // p.group, p.out_w // cell.w
@@ -149,7 +149,7 @@ def _accesses(p: Conv, cell: Cell, share: Share) -> tuple[float, float]:
     return float(turns.max(1).mean()), quads.shape[1] / len(turns)
 
 
-def nbytes(p: Conv, cell: Cell, share: Share) -> int:
+def nbytes(p: Conv, cell: Cell, share: BlockShare) -> int:
     """Shared memory of a block: the image, the weights, and what is shared of the sums."""
     channels, out_w = p.c // p.group, p.out_w // cell.w
     pitch = ceil(columns(p, cell), cell.w * p.stride_w) * cell.w * p.stride_w
@@ -164,7 +164,7 @@ def _seen(p: Conv, cell: Cell, down: int) -> int:
     return (down * cell.h - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
 
 
-def rows(p: Conv, cell: Cell, share: Share) -> int:
+def rows(p: Conv, cell: Cell, share: BlockShare) -> int:
     """Of the padded image, as far down as the last thread of a band looks."""
     return _seen(p, cell, ceil(share.band, share.down) * share.down)
 

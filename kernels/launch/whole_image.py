@@ -7,7 +7,17 @@ import numpy as np
 
 from kernels.errors import UnsupportedError
 from kernels.estimates.fitted_device import MULTIPROCESSORS
-from kernels.estimates.whole_image import FOUR, MOST_SUMS, Cell, Curves, Share, columns, fit, nbytes, rows
+from kernels.estimates.whole_image import (
+    FOUR,
+    MOST_SUMS,
+    BlockShare,
+    Cell,
+    Curves,
+    columns,
+    fit,
+    nbytes,
+    rows,
+)
 from kernels.launch.core import MAX_X, Launch, Pack, shape
 from kernels.launch.direct import shapes
 from kernels.nvrtc import Define
@@ -68,7 +78,7 @@ def _launch(
     out_h, outputs = p.out_h // cell.h, p.m // p.group
     share = fit(p, cell, curves)
     if share is None:
-        least = nbytes(p, cell, Share(FOUR, 1, 1, 1, 0))
+        least = nbytes(p, cell, BlockShare(FOUR, 1, 1, 1, 0))
         raise UnsupportedError(
             f"{rung.label} keeps an image and the weights of {FOUR} maps in 48 KB of shared memory, and "
             f"here a row of outputs alone takes {ceil(least, 1 << 10)} KB"

@@ -18,14 +18,14 @@ TOLD = 3  # names that a sentence lists
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """A tensor of a file: its shape, and what reads it."""
 
     shape: tuple[int, ...]
     read: Callable[[], np.ndarray]
 
     @classmethod
-    def of(cls, array: np.ndarray) -> Part:
+    def of(cls, array: np.ndarray) -> FilePart:
         return cls(array.shape, lambda: array)
 
 
@@ -44,7 +44,7 @@ class Found:
         return self.net.tensor
 
 
-def fitted(net: Net, parts: Mapping[str, Part], title: str) -> dict[str, np.ndarray]:
+def fitted(net: Net, parts: Mapping[str, FilePart], title: str) -> dict[str, np.ndarray]:
     """The values of a net's parameters, float32. Raises ModelError, in words that fit behind the file's name
     and a colon, where one is missing, too many, of another shape or not finite."""
     for what, names in (

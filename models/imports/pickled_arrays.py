@@ -16,7 +16,7 @@ MOST_AXES = 32
 _TYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
 
 
-class Refused(ModelError):
+class RefusedPickle(ModelError):
     """A pickle that is damaged, or holds what is not data."""
 
 
@@ -41,35 +41,37 @@ def finished(value: Any) -> Any:
     if not isinstance(value, ArrayInMaking):
         return value
     if value.value is None:
-        raise Refused("its pickle holds an array without values")
+        raise RefusedPickle("its pickle holds an array without values")
     return value.value
 
 
 def sizes(shape: Any, least: int = 0) -> tuple[int, ...]:
     """A shape as a file gives it. Raises Refused where it is none."""
     if not isinstance(shape, tuple | list) or len(shape) > MOST_AXES:
-        raise Refused("it holds an array of a shape that is none")
+        raise RefusedPickle("it holds an array of a shape that is none")
     for size in shape:  # told only where it is a number: what is nested has no end of text
         if type(size) is not int:
-            raise Refused("it holds an array with a size that is no whole number")
+            raise RefusedPickle("it holds an array with a size that is no whole number")
         if not least <= size < 1 << 40:
-            raise Refused(f"it holds an array with a size of {str(size)[:20]}")
+            raise RefusedPickle(f"it holds an array with a size of {str(size)[:20]}")
     return tuple(shape)
 
 
 def array_of(shape: Any, kind: Any, by_columns: Any, data: Any) -> Any:
     shape = sizes(shape)
     if not isinstance(kind, TypeInMaking):
-        raise Refused("it holds an array of no type")
+        raise RefusedPickle("it holds an array of no type")
     if kind.code == "O":
         if type(data) is not list or len(data) != math.prod(shape):
-            raise Refused(f"it holds an array of {math.prod(shape):,} objects with another number of them")
+            raise RefusedPickle(
+                f"it holds an array of {math.prod(shape):,} objects with another number of them"
+            )
         # One object in an array of no axes is how NumPy saves a dict.
         return data[0] if shape == () else data
     dtype = kind.dtype()
     needed = math.prod(shape) * dtype.itemsize
     if not isinstance(data, bytes | bytearray) or len(data) != needed:
-        raise Refused(f"it holds an array of shape {shape} whose values are not {needed:,} bytes")
+        raise RefusedPickle(f"it holds an array of shape {shape} whose values are not {needed:,} bytes")
     return np.frombuffer(data, dtype).reshape(shape, order="F" if by_columns else "C")
 
 
@@ -77,10 +79,12 @@ def _type(code: Any, *_: Any) -> TypeInMaking:
     if isinstance(code, bytes):
         code = code.decode("latin-1")
     if type(code) is not str:
-        raise Refused("it holds an array of a type that is none")
+        raise RefusedPickle("it holds an array of a type that is none")
     plain = "O" if code in ("O8", "|O8") else code.lstrip("<|=>")
     if plain not in (*_TYPES, "O"):
-        raise Refused(f"it holds an array of type {code[:20]!r}; floats and whole numbers are understood")
+        raise RefusedPickle(
+            f"it holds an array of type {code[:20]!r}; floats and whole numbers are understood"
+        )
     made = TypeInMaking(plain)
     if code.startswith(">"):
         made.order = ">"

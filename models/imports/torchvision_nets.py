@@ -8,7 +8,7 @@ from functools import partial
 
 from kernels.errors import ModelError
 from models.builders import Net
-from models.imports.parts import Found, Part, divided, fitted
+from models.imports.parts import FilePart, Found, divided, fitted
 
 SIDE = 224
 _VGG = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
@@ -55,7 +55,7 @@ NETS: dict[str, Callable[..., Net]] = {"AlexNet": alexnet} | {
 }
 
 
-def recognised(parts: Mapping[str, Part]) -> Found:
+def recognised(parts: Mapping[str, FilePart]) -> Found:
     """The net whose weights these are. Raises ModelError, in words that fit behind the file's name."""
     parts = {
         name.removeprefix("module."): part  # as of nets that were trained on several GPUs

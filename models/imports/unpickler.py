@@ -12,7 +12,14 @@ import pickletools
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, cast
 
-from models.imports.pickled_arrays import NUMPY, ArrayInMaking, Refused, TypeInMaking, array_of, finished
+from models.imports.pickled_arrays import (
+    NUMPY,
+    ArrayInMaking,
+    RefusedPickle,
+    TypeInMaking,
+    array_of,
+    finished,
+)
 
 MOST_STEPS = 200_000  # of a file of weights there are some thousands
 WHAT_WORKS = "arrays, dicts, lists, strings and numbers are understood"
@@ -30,7 +37,7 @@ class Bounded:
 
     def read(self, size: int) -> bytes:
         if not 0 <= size <= self.left:
-            raise Refused(f"it says that {size:,} bytes follow where there are {self.left:,}")
+            raise RefusedPickle(f"it says that {size:,} bytes follow where there are {self.left:,}")
         self.left -= size
         return self.stream.read(size)
 
@@ -54,12 +61,12 @@ def load(stream: BinaryIO, names: Names | None = None, persistent: Callable[[Any
     machine = _Machine(Bounded(stream), names or {}, persistent)
     try:
         return machine.run()
-    except Refused:
+    except RefusedPickle:
         raise
     except (
         ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, MemoryError,
     ) as error:  # fmt: skip
-        raise Refused(f"its pickle is damaged ({type(error).__name__})") from None
+        raise RefusedPickle(f"its pickle is damaged ({type(error).__name__})") from None
 
 
 class _Machine:
@@ -74,7 +81,7 @@ class _Machine:
     def run(self) -> Any:
         for step, (opcode, argument, _) in enumerate(pickletools.genops(cast(Any, self.source))):
             if step > MOST_STEPS:
-                raise Refused(f"its pickle has more than {MOST_STEPS:,} steps, which no weights need")
+                raise RefusedPickle(f"its pickle has more than {MOST_STEPS:,} steps, which no weights need")
             if opcode.name == "STOP":
                 (result,) = self.stack
                 return finished(result)
@@ -85,20 +92,20 @@ class _Machine:
             else:
                 act = getattr(self, f"on_{opcode.name.lower()}", None)
                 if act is None:
-                    raise Refused(f"its pickle uses {opcode.name}, which no data needs; {WHAT_WORKS}")
+                    raise RefusedPickle(f"its pickle uses {opcode.name}, which no data needs; {WHAT_WORKS}")
                 act(argument)
-        raise Refused("its pickle is cut off")
+        raise RefusedPickle("its pickle is cut off")
 
     def encoded(self, text: str, coding: str) -> bytes:
         """Bytes as Python 3 writes them for Python 2: a text of Latin-1."""
         if coding not in ("latin1", "latin-1") or not isinstance(text, str):
-            raise Refused("it encodes text as no array has it")
+            raise RefusedPickle("it encodes text as no array has it")
         return self.copied(text)
 
     def copied(self, text: str) -> bytes:
         self.copies -= len(text)
         if self.copies < 0:
-            raise Refused("it copies its bytes again and again")
+            raise RefusedPickle("it copies its bytes again and again")
         return text.encode("latin-1")
 
     # ------------------------------------------------------------------------------------------ the stack
@@ -109,14 +116,14 @@ class _Machine:
         while not isinstance(self.stack[place], _Mark):
             place -= 1
             if place < 0:
-                raise Refused("its pickle is damaged (no mark)")
+                raise RefusedPickle("its pickle is damaged (no mark)")
         items = self.stack[place + 1 :]
         del self.stack[place:]
         return [finished(item) for item in items]
 
     def on_proto(self, argument: int) -> None:
         if argument > 5:
-            raise Refused(f"its pickle is of protocol {argument}; up to 5 is understood")
+            raise RefusedPickle(f"its pickle is of protocol {argument}; up to 5 is understood")
 
     def on_frame(self, argument: int) -> None:
         """How many bytes follow in one piece: of no use here."""
@@ -138,7 +145,7 @@ class _Machine:
 
     def _tuple(self, size: int) -> None:
         if len(self.stack) < size:
-            raise Refused("its pickle is damaged (nothing to take)")
+            raise RefusedPickle("its pickle is damaged (nothing to take)")
         self.stack[-size:] = [tuple(map(finished, self.stack[-size:]))]
 
     def on_tuple(self, argument: None) -> None:
@@ -155,7 +162,7 @@ class _Machine:
 
     def _appended(self, items: list[Any]) -> None:
         if type(self.stack[-1]) is not list:
-            raise Refused("its pickle appends to what is no list")
+            raise RefusedPickle("its pickle appends to what is no list")
         self.stack[-1].extend(items)
 
     def on_dict(self, argument: None) -> None:
@@ -173,7 +180,7 @@ class _Machine:
     def _set(self, items: list[Any]) -> None:
         keys = items[::2]
         if type(self.stack[-1]) is not dict or not all(type(key) in (str, int, bytes) for key in keys):
-            raise Refused("its pickle has a dict whose keys are no texts or numbers")
+            raise RefusedPickle("its pickle has a dict whose keys are no texts or numbers")
         self.stack[-1].update(zip(keys, items[1::2], strict=True))
 
     # ---------------------------------------------------------------------------------------------- the memo
@@ -198,19 +205,19 @@ class _Machine:
     def on_stack_global(self, argument: None) -> None:
         name, module = self.stack.pop(), self.stack.pop()
         if not (isinstance(module, str) and isinstance(name, str)):
-            raise Refused("its pickle names something by what is no text")
+            raise RefusedPickle("its pickle names something by what is no text")
         self._named(f"{module} {name}")
 
     def _named(self, name: str) -> None:
         if name not in self.names:
             told = name.replace(" ", ".")[:80]
-            raise Refused(f"it holds more than data: {told}, which is never run; {WHAT_WORKS}")
+            raise RefusedPickle(f"it holds more than data: {told}, which is never run; {WHAT_WORKS}")
         self.stack.append(self.names[name])
 
     def on_reduce(self, argument: None) -> None:
         arguments, called = self.stack.pop(), self.stack.pop()
         if not callable(called) or not isinstance(arguments, tuple):
-            raise Refused("its pickle calls what is no function")
+            raise RefusedPickle("its pickle calls what is no function")
         self.stack.append(called(*arguments))
 
     def on_build(self, argument: None) -> None:
@@ -221,11 +228,11 @@ class _Machine:
             _, shape, kind, by_columns, data = state
             owner.value = array_of(shape, kind, by_columns, self.copied(data) if type(data) is str else data)
         elif type(owner) is not dict:  # an ordered dict's state is what torch notes of versions
-            raise Refused("its pickle gives a state to what has none")
+            raise RefusedPickle("its pickle gives a state to what has none")
 
     def on_binpersid(self, argument: None) -> None:
         if self.persistent is None:
-            raise Refused("its pickle names data outside of it")
+            raise RefusedPickle("its pickle names data outside of it")
         self.stack.append(self.persistent(self.stack.pop()))
 
 

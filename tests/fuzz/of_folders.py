@@ -32,7 +32,7 @@ from bench.profile.event_files import events_in
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.show import remarks as profile_remarks
 from bench.profile.show import report as profile_report
-from bench.profile.show.saved import Shown, tables_of
+from bench.profile.show.saved import ShownProfile, tables_of
 from bench.results import store
 from bench.results.rows import in_order, rows
 from bench.show import draw_together, tables, terminal_tables
@@ -219,7 +219,7 @@ def _show_ladder(path: Path) -> list[Chart]:
 def _show_profile(path: Path) -> list[Chart]:
     folder = PROFILE.open(path)
     measurements = folder.measurements()
-    for table in tables_of(folder, measurements, Shown()):
+    for table in tables_of(folder, measurements, ShownProfile()):
         to_csv(table)
     fine = [made for made in measurements if made.disposition == "ok"]
     for made in measurements:

@@ -44,9 +44,9 @@ def packed(folder: Path, drawn: random.Random) -> int:
     path.write_bytes(
         changes.turned(_arrays(), drawn, len(_arrays())) if drawn.random() < 0.4 else _headers(drawn)
     )
-    with ours(reading.Refused):
+    with ours(reading.Unreadable):
         npz.arrays(path, most=64 << 20)
-    with ours(reading.Refused):
+    with ours(reading.Unreadable):
         predictions.load(path)
     with ours():
         gallery.load_images(path)

@@ -18,8 +18,8 @@ from bench.ladder.records import (
     Finding,
     LadderMessage,
     LadderStart,
-    Limits,
     LimitsMeasured,
+    MachineLimits,
     RungCase,
     RungMeasured,
     RungMeasurement,
@@ -54,7 +54,7 @@ class LadderRunner:
         self._say = say
         self._stopped = stopped
         self._settled: set[str] = set()
-        self._limits: Limits | None = None
+        self._limits: MachineLimits | None = None
         reporter = Reporter(say, stopped)
         self._progress, self._go_on = reporter.progress, reporter.go_on
 

@@ -23,7 +23,7 @@ from bench.ladder.show.rows import RungRow, rows
 from bench.results.rows import title
 from bench.results.store import write_atomically
 from bench.show import draw
-from bench.show.report_files import Pictures, link, templates
+from bench.show.report_files import ReportPictures, link, templates
 from bench.words import units
 from kernels.errors import InputError
 
@@ -55,7 +55,7 @@ class Climbed:
 
 
 @dataclass(frozen=True)
-class Part:
+class LadderPart:
     """One ladder as the report shows it. sentences: (label, sentence) a rung; charts: (title, link)."""
 
     batch: int
@@ -69,12 +69,12 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Section:
+class NodeSection:
     """One node. overview: rungs × batch sizes, Markdown ("" for one batch size)."""
 
     title: str
     overview: str
-    parts: tuple[Part, ...]
+    parts: tuple[LadderPart, ...]
 
 
 def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading: str = "") -> list[Path]:
@@ -84,7 +84,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
     Raises InputError where a ladder cannot be read or holds nothing, and where a file cannot be written.
     """
     found = [read(path) for path in paths]
-    pictures = Pictures(charts or out.parent / out.stem, MAX_CHART_NBYTES)
+    pictures = ReportPictures(charts or out.parent / out.stem, MAX_CHART_NBYTES)
     nodes: dict[str, list[Climbed]] = {}
     for climbed in found:
         nodes.setdefault(climbed.node, []).append(climbed)
@@ -98,7 +98,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
             written += [path for _, path in drawn]
             parts.append(part(climbed, tuple((name, link(path, out)) for name, path in drawn)))
         sections.append(
-            Section(
+            NodeSection(
                 node,
                 tables.overview([(one.ladder.job.batch, one.rows) for one in ladders])
                 if len(ladders) > 1
@@ -121,7 +121,7 @@ def read(path: Path) -> Climbed:
     return Climbed(folder.header, measurements, tuple(rows(folder.header, measurements)))
 
 
-def render(found: Sequence[Climbed], sections: Sequence[Section], heading: str = "") -> str:
+def render(found: Sequence[Climbed], sections: Sequence[NodeSection], heading: str = "") -> str:
     """The report as Markdown."""
     env = found[-1].ladder.environment
     course = course_times.load()
@@ -170,10 +170,10 @@ def piece(one: Climbed) -> tuple[str, str]:
     return "; ".join(filter(None, words)), one.ladder.command
 
 
-def part(one: Climbed, charts: tuple[tuple[str, str], ...] = ()) -> Part:
+def part(one: Climbed, charts: tuple[tuple[str, str], ...] = ()) -> LadderPart:
     """One ladder; `charts` as they are to be embedded."""
     references = [row for row in one.rows if row.case.is_reference]
-    return Part(
+    return LadderPart(
         batch=one.ladder.job.batch,
         title=one.ladder.job.title,
         finding=ladder_charts.speed(one.ladder, one.rows).finding,
@@ -193,7 +193,7 @@ def part(one: Climbed, charts: tuple[tuple[str, str], ...] = ()) -> Part:
     )
 
 
-def _draw(one: Climbed, pictures: Pictures) -> list[tuple[str, Path]]:
+def _draw(one: Climbed, pictures: ReportPictures) -> list[tuple[str, Path]]:
     """Title and file of each chart."""
     made = []
     for chart in ladder_charts.charts(one.ladder, one.rows):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.measure.answers import accuracy, oracle
+from bench.measure.answers import accuracy, kept_errors, oracle
 from bench.measure.answers.oracle import Golden
 from bench.results.records import ErrorStats
 from engine.backend import Backend, Options, Session
@@ -67,25 +67,30 @@ def isolated(
     """
     content = _content(golden)
     found: dict[str, ErrorStats] = {}
-    for part, outputs in _units(graph, grouping.groups(graph, golden.images), steps):
-        if not set(part.inputs) <= set(golden.tensors):
-            continue
-        of = options_of(part.nodes, options)
-        key = None
-        if not options.kernel_dirs:
-            at = (graph.sha256, graph.devices, backend.name, precision, golden.images, content)
-            key = (*at, part.nodes, _asked(of))
-        if key is None or key not in _known:
-            progress(f"checking {part.nodes[0]} alone")
-            stats, fits = _alone(graph, backend, precision, of, golden, part)
-            if key is not None:
-                _keep(key, (stats, fits))
-        else:
-            stats, fits = _known[key]
-        if not fits and refused is not None:
-            refused += part.nodes
-        if stats is not None:
-            found |= dict.fromkeys(outputs, stats)
+    with kept_errors.kept("isolated", graph, backend, precision, options, golden) as kept:
+        for part, outputs in _units(graph, grouping.groups(graph, golden.images), steps):
+            if not set(part.inputs) <= set(golden.tensors):
+                continue
+            of = options_of(part.nodes, options)
+            key = None
+            if not options.kernel_dirs:
+                at = (graph.sha256, graph.devices, backend.name, precision, golden.images, content)
+                key = (*at, part.nodes, _asked(of))
+            if key is not None and key in _known:
+                stats, fits = _known[key]
+            elif part.output in kept:
+                stats, fits = kept[part.output], True
+            else:
+                progress(f"checking {part.nodes[0]} alone")
+                stats, fits = _alone(graph, backend, precision, of, golden, part)
+                if key is not None:
+                    _keep(key, (stats, fits))
+                if stats is not None and stats.ok:
+                    kept[part.output] = stats
+            if not fits and refused is not None:
+                refused += part.nodes
+            if stats is not None:
+                found |= dict.fromkeys(outputs, stats)
     return found
 
 
@@ -100,6 +105,18 @@ def propagated(
         key = (*at, _asked(options))
         if key in _known:
             return dict(_known[key])
+    with kept_errors.kept("propagated", graph, backend, precision, options, golden) as kept:
+        found = dict(kept) or _along(graph, backend, precision, options, golden)
+        if all(stats.ok for stats in found.values()):
+            kept |= found
+    if key is not None:
+        _keep(key, found)
+    return found
+
+
+def _along(
+    graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden
+) -> dict[str, ErrorStats]:
     names = [part.output for part in grouping.groups(graph, golden.images) if part.output in golden.tensors]
     told = submodel.with_outputs(graph, names)
     try:
@@ -123,8 +140,6 @@ def propagated(
         moved = oracle.moved_along(graph, golden, [name for name, stats in found.items() if not stats.ok])
         for name, distance in moved.items():
             found[name] = accuracy.judged(actual[name], golden.tensors[name], precision, factor, distance)
-    if key is not None:
-        _keep(key, found)
     return found
 
 

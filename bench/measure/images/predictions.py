@@ -81,7 +81,7 @@ def run(
     if count == 0:
         raise DataError(f"data set {dataset.name} holds no image")
     batch = session.batch
-    taken = _Taken(feed, dataset)
+    taken = _Answers(feed, dataset)
     wall_ns = compute_ns = 0
     ahead = batch * max(1, -(-AHEAD // batch))
     for first in range(0, count, ahead):
@@ -106,7 +106,7 @@ def run(
     return taken.predictions(wall_ns, compute_ns)
 
 
-class _Taken:
+class _Answers:
     """Answers as they come; which output holds the scores is seen in the first batch."""
 
     def __init__(self, feed: ImageFeed, dataset: Dataset) -> None:

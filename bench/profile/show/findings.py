@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench.ladder.records import Limits
+from bench.ladder.records import MachineLimits
 from bench.profile.events import Activity, Counters, Events, HostSpan
 from bench.profile.measure import counters as profile_counters
 from bench.profile.records import CaseProfile, Operator
@@ -80,7 +80,7 @@ class OpFinding:
         return self.nodes[0] if len(self.nodes) == 1 else f"{self.nodes[0]} … {self.nodes[-1]}"
 
 
-def findings(made: CaseProfile, events: Events, limits: Limits | None) -> list[OpFinding]:
+def findings(made: CaseProfile, events: Events, limits: MachineLimits | None) -> list[OpFinding]:
     """One an operator that took time in the profiled passes, the longest first."""
     costs = {operator.nodes: operator for operator in made.operators}
     passes = len({m.run for m in events.marks if m.kind == "window" and m.run is not None}) or 1
@@ -121,7 +121,9 @@ def _blocks(kernels: Sequence[Activity]) -> int | None:
     return min((math.prod(k.grid) for k in kernels if k.grid and k.name == main), default=None)
 
 
-def _judged(base: OpFinding, cost: Operator | None, limits: Limits | None, made: CaseProfile) -> OpFinding:
+def _judged(
+    base: OpFinding, cost: Operator | None, limits: MachineLimits | None, made: CaseProfile
+) -> OpFinding:
     if cost is not None and base.time_ns > 0 and cost.nbytes:
         seconds = base.time_ns * 1e-9
         intensity = cost.flops / cost.nbytes
@@ -141,7 +143,7 @@ def _judged(base: OpFinding, cost: Operator | None, limits: Limits | None, made:
     return replace(base, sentence=profile_sentences.sentence(base, made.gpu))
 
 
-def rate_of(limits: Limits, made: CaseProfile) -> float:
+def rate_of(limits: MachineLimits, made: CaseProfile) -> float:
     """Operations a second of the units that compute in the case's precision, as far as that is known."""
     return limits.rate(made.case.precision) or limits.flops_per_s
 
@@ -169,7 +171,7 @@ COUNTED = (
 )
 
 
-def table(made: CaseProfile, events: Events, limits: Limits | None) -> ProfileTable:
+def table(made: CaseProfile, events: Events, limits: MachineLimits | None) -> ProfileTable:
     """The findings of a case."""
     rows: list[dict[str, Any]] = []
     found = findings(made, events, limits)

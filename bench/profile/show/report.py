@@ -33,7 +33,7 @@ from bench.profile.show.names import short
 from bench.results.rows import title
 from bench.results.store import write_atomically
 from bench.show import draw
-from bench.show.report_files import Pictures, link, templates
+from bench.show.report_files import ReportPictures, link, templates
 from bench.show.table import with_headings
 from bench.words import units
 from kernels.errors import InputError
@@ -44,7 +44,7 @@ SHOWN = 12  # lines of a table of kernels or calls, where 90 % of the time takes
 
 
 @dataclass(frozen=True)
-class Part:
+class ProfileCasePart:
     """One case. summary: its times in a sentence; tables: Markdown; remarks: sentences."""
 
     title: str
@@ -54,7 +54,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Section:
+class ProfileSection:
     """One profile. tables: of all its cases, Markdown; charts: (title, link); failed: cases and reasons, and
     what passes wait for; devices: "cpu", "cuda"."""
 
@@ -63,7 +63,7 @@ class Section:
     taken: str
     tables: tuple[str, ...]
     charts: tuple[tuple[str, str], ...]
-    parts: tuple[Part, ...]
+    parts: tuple[ProfileCasePart, ...]
     failed: tuple[str, ...]
     devices: tuple[str, ...] = ()
 
@@ -75,7 +75,7 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
     Raises InputError where a profile cannot be read or holds nothing, and where a file cannot be written.
     """
     folders = [PROFILE.open(path) for path in paths]
-    pictures = Pictures(charts or out.parent / out.stem, MAX_CHART_NBYTES)
+    pictures = ReportPictures(charts or out.parent / out.stem, MAX_CHART_NBYTES)
     written: list[Path] = []
     sections = []
     for folder in folders:
@@ -98,14 +98,14 @@ def is_table(profile: Profile) -> bool:
 
 def section(
     folder: ProfileFolder, measurements: Sequence[CaseProfile], charts: tuple[tuple[str, str], ...]
-) -> Section:
+) -> ProfileSection:
     """One profile as the report shows it."""
     profile = folder.header
     fine = [made for made in measurements if made.disposition == "ok"]
     events = {made.case.key: events_in(folder.path, made) for made in fine}
     name = _subject(profile)
     found: list[ProfileTable] = []
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ProfileCasePart, ...] = ()
     if is_table(profile):
         rows = [profile_course.row(made, events[made.case.key]) for made in fine]
         found.append(profile_course.table(rows, profile.job.runs))
@@ -116,7 +116,7 @@ def section(
     found.append(profile_tables.breakdown(fine))
     found += [] if is_table(profile) else [profile_tables.cold(fine, all_batches=False)]
     found.append(profile_tables.process(fine))
-    return Section(
+    return ProfileSection(
         title=heading,
         command=profile.command,
         taken=taken(profile, fine),
@@ -133,7 +133,7 @@ def section(
     )
 
 
-def part(profile: Profile, made: CaseProfile, events: Events) -> Part:
+def part(profile: Profile, made: CaseProfile, events: Events) -> ProfileCasePart:
     """One case: kernels by name, by node with a diagnosis, and calls."""
     limits = profile.limits.get(made.device)
     found = [
@@ -147,7 +147,7 @@ def part(profile: Profile, made: CaseProfile, events: Events) -> Part:
             _first(profile_tables.calls(made, events)),
             _first(profile_tables.calls(made, events, "all")),
         ]
-    return Part(
+    return ProfileCasePart(
         title=made.case.words,
         summary=summary(made),
         tables=tuple(with_headings([named(table, _short)], 4) for table in found),
@@ -190,7 +190,7 @@ def _before(job: ProfileJob) -> str:
     return "the first of its session" if job.runs == 1 else "the first of their session"
 
 
-def render(profiles: Sequence[Profile], sections: Sequence[Section], heading: str = "") -> str:
+def render(profiles: Sequence[Profile], sections: Sequence[ProfileSection], heading: str = "") -> str:
     """The report as Markdown."""
     env = profiles[-1].environment
     machines = dict.fromkeys(line for profile in profiles for line in profile_common.footer(profile)[:1])
@@ -231,7 +231,7 @@ def _first(table: ProfileTable) -> ProfileTable:
 
 
 def _draw(
-    folder: ProfileFolder, measurements: Sequence[CaseProfile], pictures: Pictures
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], pictures: ReportPictures
 ) -> list[tuple[str, Path]]:
     """Title and file of each chart, the timelines of a batch size together."""
     profile = folder.header
@@ -254,7 +254,7 @@ def _draw(
 
 
 def _draw_parts(
-    folder: ProfileFolder, measurements: Sequence[CaseProfile], pictures: Pictures
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], pictures: ReportPictures
 ) -> list[tuple[str, Path]]:
     profile = folder.header
     made = (profile_charts.times(profile, measurements), profile_charts.breakdown(profile, measurements))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownProfile:
     """What goes to standard output."""
 
     format: str = "table"
@@ -35,11 +35,13 @@ def show(folder: ProfileFolder, format: str, layers: bool = False) -> tuple[str,
     """Its tables on standard output; what stands below them."""
     from bench.charts.footer import machine
 
-    print_tables(folder, folder.measurements(), Shown(format=format))
+    print_tables(folder, folder.measurements(), ShownProfile(format=format))
     return (machine(folder.header),)
 
 
-def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> list[ProfileTable]:
+def tables_of(
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: ShownProfile
+) -> list[ProfileTable]:
     """The tables that were asked for, case by case those of events; none where no case went well."""
     from bench.profile.measure import counters as profile_counters
     from bench.profile.show import course as profile_course
@@ -75,7 +77,7 @@ def tables_of(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown:
     return found
 
 
-def print_tables(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: Shown) -> None:
+def print_tables(folder: ProfileFolder, measurements: Sequence[CaseProfile], shown: ShownProfile) -> None:
     """The tables on standard output, and nothing else there; what went wrong, on standard error."""
     from bench.commands.terminal import console
     from bench.profile.show import output as profile_output
@@ -116,10 +118,12 @@ def export(
     def numbers() -> dict[str, str]:
         found: dict[str, str] = {}
         for name in ("breakdown", "cold", "process"):  # one of all cases; the others, one a case
-            found |= {f"{name}.csv": to_csv(table) for table in tables_of(folder, fine, Shown(table=name))}
+            found |= {
+                f"{name}.csv": to_csv(table) for table in tables_of(folder, fine, ShownProfile(table=name))
+            }
         for made in fine:
             for name in ("activities", "calls", "findings", "counters"):
-                for table in tables_of(folder, [made], Shown(table=name)):
+                for table in tables_of(folder, [made], ShownProfile(table=name)):
                     found[f"{made.case.key}-{name}.csv"] = to_csv(table)
         return found
 

@@ -27,7 +27,7 @@ from bench.words import units
 from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.pages.ladder.error_map import ErrorMapView
-from gui.pages.ladder.ladder_table import Shown
+from gui.pages.ladder.ladder_table import LadderRow
 from gui.pages.ladder.rung_diff import RungDiff
 from gui.pages.ladder.rung_source import SourceView
 from gui.widgets.labels import Label, Lines
@@ -111,7 +111,7 @@ class LadderReader(QWidget):
         self,
         info: RungInfo | None,
         rungs: Sequence[RungInfo],
-        shown: Shown,
+        shown: LadderRow,
         map_path: Path | None,
         used: bool,
     ) -> None:
@@ -265,7 +265,7 @@ def heading(case: RungCase) -> str:
     return f"{case.number:02d} {case.rung}" + (f" ({', '.join(marks)})" if marks else "")
 
 
-def standing(shown: Shown) -> tuple[str, str]:
+def standing(shown: LadderRow) -> tuple[str, str]:
     """How a rung stands in words, and the role they are written in."""
     m = shown.row.measurement
     if shown.going is not None:

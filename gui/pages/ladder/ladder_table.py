@@ -27,7 +27,7 @@ LATE = {*COMPILED, "model_s", "model_speedup", "reason"}
 
 
 @dataclass(frozen=True)
-class Shown:
+class LadderRow:
     """A row of the table. refused: why it will be refused, known before it is run; going: None where nothing
     is being measured of it. model, model_going: the same of the whole model with this rung in it."""
 
@@ -82,14 +82,14 @@ class Shown:
         )
 
 
-def _name(shown: Shown) -> str:
+def _name(shown: LadderRow) -> str:
     case = shown.row.case
     marks = [word for word, on in (("yours", case.user), ("side", case.side)) if on]
     of = f" in {case.precision}" if case.is_reference and case.precision != "fp32" else ""
     return case.rung + of + (f" ({', '.join(marks)})" if marks else "")
 
 
-_TOLD: dict[str, Callable[[Shown], str]] = {
+_TOLD: dict[str, Callable[[LadderRow], str]] = {
     "number": lambda shown: f"{number:02d}" if (number := shown.row.case.number) else "",
     "rung": _name,
     "disposition": lambda shown: shown.result,
@@ -97,7 +97,7 @@ _TOLD: dict[str, Callable[[Shown], str]] = {
 }
 
 
-def _columns(names: Sequence[str]) -> Iterator[Column[Shown]]:
+def _columns(names: Sequence[str]) -> Iterator[Column[LadderRow]]:
     """The ladder's own columns, told of what goes on too."""
     known = {column.name: column for column in (*ladder_tables.COLUMNS, ladder_tables.RELATIVE)}
     for name in names:
@@ -109,11 +109,11 @@ def _columns(names: Sequence[str]) -> Iterator[Column[Shown]]:
         yield column
 
 
-def _row(shown: Shown) -> RungRow:
+def _row(shown: LadderRow) -> RungRow:
     return shown.row
 
 
-COLUMNS: tuple[Column[Shown], ...] = (
+COLUMNS: tuple[Column[LadderRow], ...] = (
     *_columns(BEFORE),
     Column(
         "model_s",
@@ -143,12 +143,12 @@ class LadderTable(TableView):
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__("Rungs", parent)
         self._theming = theming
-        self._shown: Sequence[Shown] = ()
+        self._shown: Sequence[LadderRow] = ()
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.horizontalHeader().setMinimumSectionSize(30)
         self.show_rows([])
 
-    def show_rows(self, rows: Sequence[Shown]) -> None:
+    def show_rows(self, rows: Sequence[LadderRow]) -> None:
         if list(rows) != self._shown:
             self._shown = list(rows)
             self.show_table(Table(COLUMNS, self._shown))
@@ -159,16 +159,16 @@ class LadderTable(TableView):
         if 0 <= row < len(self.source.rows):
             self.setCurrentIndex(self.source.index(row, max(0, self.currentIndex().column())))
 
-    def key(self, row: Shown) -> Hashable:
+    def key(self, row: LadderRow) -> Hashable:
         return row.row.case.key
 
-    def target(self, row: Shown) -> str:
+    def target(self, row: LadderRow) -> str:
         return row.row.case.key
 
-    def tip(self, row: Shown, column: Column[Shown]) -> str:
+    def tip(self, row: LadderRow, column: Column[LadderRow]) -> str:
         return super().tip(row, column) or row.why or row.row.case.idea
 
-    def ink(self, row: Shown, column: Column[Shown]) -> QColor | None:
+    def ink(self, row: LadderRow, column: Column[LadderRow]) -> QColor | None:
         theme = self._theming.theme
         if row.failed and column.name == "disposition":
             return QColor(theme.failed)
@@ -177,10 +177,10 @@ class LadderTable(TableView):
         refused = (row.refused and row.waits) or row.row.measurement.disposition == "unsupported"
         return QColor(theme.muted) if refused else None
 
-    def bold(self, row: Shown, column: Column[Shown]) -> bool:
+    def bold(self, row: LadderRow, column: Column[LadderRow]) -> bool:
         return column.name == "rung" and (row.row.case.is_reference or row.row.case.user)
 
-    def hides(self, column: Column[Shown]) -> bool:
+    def hides(self, column: Column[LadderRow]) -> bool:
         return column.name in LATE and super().hides(column)
 
     def heading_width(self, place: int) -> int:
@@ -200,14 +200,14 @@ def shown_rows(
     refused: Mapping[str, str],
     going: Mapping[str, Going],
     models: Sequence[RungRow] = (),
-) -> list[Shown]:
+) -> list[LadderRow]:
     """refused: by rung, why it cannot run; going: by case key; models: the rows of the whole models."""
     whole = {row.case.key: row for row in models}
     shown = []
     for row in rows:
         key = msgspec.structs.replace(row.case, scope="model").key
         shown.append(
-            Shown(
+            LadderRow(
                 row,
                 refused.get(row.case.rung, ""),
                 going.get(row.case.key),

@@ -9,7 +9,7 @@ import numpy as np
 from kernels.errors import ModelError
 from models.imports.caffe_text import net_of, parsed
 from models.imports.caffe_wire import blobs
-from models.imports.parts import Found, Part, fitted
+from models.imports.parts import FilePart, Found, fitted
 
 UNDERSTOOD = "deploy.prototxt with its .caffemodel"
 WEIGHTS, TEXT = ".caffemodel", ".prototxt"
@@ -37,7 +37,7 @@ def read(path: Path) -> Found:
             )
         for kind, array in zip(("weight", "bias"), held, strict=False):
             key = f"{layer}.{kind}"
-            parts[key] = Part.of(_without_ones(array, net.parameters.get(key, ())))
+            parts[key] = FilePart.of(_without_ones(array, net.parameters.get(key, ())))
     net_has = {key.rpartition(".")[0] for key in net.parameters}
     known = {key: part for key, part in parts.items() if key.rpartition(".")[0] in net_has}
     return Found(title, net, fitted(net, known, title), "caffe" if net.input_shape[0] == 3 else "unit")

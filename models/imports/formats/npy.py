@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels.errors import ModelError
 from models.builders_alexnet import LRN_OF_CAFFE, alexnet
-from models.imports.parts import Found, Part, divided, fitted
+from models.imports.parts import FilePart, Found, divided, fitted
 from models.imports.unpickler import load
 
 UNDERSTOOD = "bvlc_alexnet.npy (a dict of layers)"
@@ -68,7 +68,7 @@ def _pair(name: str, layer: Any) -> list[tuple[str, np.ndarray]]:
     raise ModelError(f"its layer {name[:60]} is not [weights, biases]")
 
 
-def _as_onnx(name: str, array: np.ndarray) -> Part:
+def _as_onnx(name: str, array: np.ndarray) -> FilePart:
     """The same weights with the outputs in front; what has other axes than it should keeps them."""
     if array.ndim == 4:
         array = array.transpose(3, 2, 0, 1)
@@ -77,4 +77,4 @@ def _as_onnx(name: str, array: np.ndarray) -> Part:
         array = array.reshape(SIDE, SIDE, -1, outputs).transpose(3, 2, 0, 1).reshape(outputs, -1)
     elif array.ndim == 2:
         array = array.T
-    return Part.of(array)
+    return FilePart.of(array)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernels.errors import ModelError
-from models.imports.parts import Found, Part, widened
+from models.imports.parts import FilePart, Found, widened
 from models.imports.pickled_arrays import sizes
 from models.imports.torchvision_nets import recognised
 
@@ -43,7 +43,7 @@ def read(path: Path) -> Found:
     return recognised({name: _part(path, name, told, 8 + length, size) for name, told in header.items()})
 
 
-def _part(path: Path, name: str, told: Any, start: int, size: int) -> Part:
+def _part(path: Path, name: str, told: Any, start: int, size: int) -> FilePart:
     try:
         dtype, width = _TYPES[told["dtype"]]
         shape, (begin, end) = sizes(told["shape"]), sizes(told["data_offsets"])
@@ -52,7 +52,7 @@ def _part(path: Path, name: str, told: Any, start: int, size: int) -> Part:
         raise ModelError(f"{name[:60]} is described in a way that is not understood ({known} are)") from None
     if end - begin != math.prod(shape) * width or start + end > size:
         raise ModelError(f"it is cut off or damaged: {name[:60]} does not lie where its header says")
-    return Part(shape, partial(_values, path, start + begin, end - begin, dtype, shape))
+    return FilePart(shape, partial(_values, path, start + begin, end - begin, dtype, shape))
 
 
 def _values(path: Path, start: int, length: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:

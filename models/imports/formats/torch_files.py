@@ -19,8 +19,8 @@ import numpy as np
 
 from kernels.errors import ModelError
 from models.imports import unpickler
-from models.imports.parts import Found, Part, widened
-from models.imports.pickled_arrays import Refused, sizes
+from models.imports.parts import FilePart, Found, widened
+from models.imports.pickled_arrays import RefusedPickle, sizes
 from models.imports.torchvision_nets import recognised
 
 UNDERSTOOD = "or as .pth (weights only)"
@@ -75,22 +75,22 @@ class _Storage:
         return widened(data, self.dtype)
 
 
-def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> Part:
+def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> FilePart:
     shape, strides = sizes(shape), sizes(strides)
     (offset,) = sizes((offset,))
     if not isinstance(storage, _Storage) or len(shape) != len(strides):
-        raise Refused("it holds a tensor without values")
+        raise RefusedPickle("it holds a tensor without values")
     last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
     # More numbers than there are would be the same ones again and again, as many as anybody likes.
     if math.prod(shape) > storage.count or (0 not in shape and last >= storage.count):
-        raise Refused("it holds a tensor that reaches beyond its values")
+        raise RefusedPickle("it holds a tensor that reaches beyond its values")
 
     def values() -> np.ndarray:
         flat = storage.values()[offset:]
         steps = tuple(stride * flat.itemsize for stride in strides)
         return np.lib.stride_tricks.as_strided(flat, shape, steps, writeable=False)
 
-    return Part(shape, values)
+    return FilePart(shape, values)
 
 
 def _names() -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _names() -> dict[str, Any]:
 def _loaded(stream: BinaryIO, persistent: Callable[[Any], Any] | None = None) -> Any:
     try:
         return unpickler.load(stream, _names(), persistent)
-    except Refused as error:
+    except RefusedPickle as error:
         raise ModelError(f"{error}; {EXPORT}") from None
 
 
@@ -117,20 +117,22 @@ def _storages(stream: BinaryIO) -> tuple[Any, dict[str, _Storage]]:
         kind, dtype, key, _, count, *view = told
         texts = all(type(text) is str for text in (kind, dtype, key))
         if not texts or kind != "storage" or dtype not in _TYPES or any(item is not None for item in view):
-            raise Refused("it names values in a way that is not understood")
+            raise RefusedPickle("it names values in a way that is not understood")
         (count,) = sizes((count,))
         return found.setdefault(key, _Storage(_TYPES[dtype], count))
 
     return _loaded(stream, named), found
 
 
-def _parts(whole: Any) -> dict[str, Part]:
+def _parts(whole: Any) -> dict[str, FilePart]:
     for name in _INNER:
         if isinstance(whole, dict) and isinstance(whole.get(name), dict):
             whole = whole[name]
     if not isinstance(whole, dict) or not whole:
         raise ModelError(f"it holds no weights by name; {EXPORT}")
-    parts = {name: part for name, part in whole.items() if isinstance(part, Part) and isinstance(name, str)}
+    parts = {
+        name: part for name, part in whole.items() if isinstance(part, FilePart) and isinstance(name, str)
+    }
     if len(parts) != len(whole):
         raise ModelError(f"it holds more than weights by name; {EXPORT}")
     return parts
@@ -139,7 +141,7 @@ def _parts(whole: Any) -> dict[str, Part]:
 # ------------------------------------------------------------------------------------------- the two layouts
 
 
-def _from_archive(stream: BinaryIO) -> dict[str, Part]:
+def _from_archive(stream: BinaryIO) -> dict[str, FilePart]:
     check_directory(stream)
     try:
         archive = zipfile.ZipFile(stream)
@@ -198,7 +200,7 @@ def check_directory(stream: BinaryIO) -> None:
     stream.seek(0)
 
 
-def _from_old(stream: BinaryIO) -> dict[str, Part]:
+def _from_old(stream: BinaryIO) -> dict[str, FilePart]:
     if _loaded(stream) != OLD_MAGIC:
         raise ModelError(f"it is a pickle, but not one of torch.save; {EXPORT}")
     _loaded(stream)  # the protocol's number

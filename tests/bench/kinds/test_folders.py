@@ -185,7 +185,7 @@ def test_a_thinned_profile_keeps_its_records_and_the_events_that_fit(
         assert float(np.median(other.samples_ns)) == pytest.approx(float(np.median(one.samples_ns)), rel=1e-5)
         assert (other.breakdowns, other.cold, other.process) == (one.breakdowns, one.cold, one.process)
         assert events_in(tmp_path / "all", other) == events_in(source.path, one)
-    thin_profile.write(source, whole, tmp_path / "some", thin_profile.Grade(24, 3))
+    thin_profile.write(source, whole, tmp_path / "some", thin_profile.ProfileGrade(24, 3))
     some = PROFILE.open(tmp_path / "some").measurements()
     assert [bool(m.file) for m in some] == [True, True, False, True], "the largest, then the smallest"
     left_out = some[2]
@@ -193,7 +193,7 @@ def test_a_thinned_profile_keeps_its_records_and_the_events_that_fit(
     assert any("left out" in note for note in left_out.notes)
     assert main.main(["runs", "show", str(tmp_path / "some"), "--format", "md"]) == 0
     assert "its events were left out" in capsys.readouterr().err
-    thin_profile.write(source, whole, tmp_path / "none", thin_profile.Grade(12, 0))
+    thin_profile.write(source, whole, tmp_path / "none", thin_profile.ProfileGrade(12, 0))
     assert not any(m.file for m in PROFILE.open(tmp_path / "none").measurements())
     with pytest.raises(InputError, match="profile fewer cases"):
         small("tiny", 1000)

@@ -23,7 +23,7 @@ from bench.ladder import template as ladder_template
 from bench.ladder import watch as ladder_watch
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
-from bench.ladder.records import REFERENCE, Ladder, LadderJob, Limits, RungCase, RungMeasurement
+from bench.ladder.records import REFERENCE, Ladder, LadderJob, MachineLimits, RungCase, RungMeasurement
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import rows
 from bench.results.records import ErrorStats
@@ -325,7 +325,7 @@ def measured(name: str, number: int, time_ns: float, **fields: object) -> RungMe
 
 
 def example() -> tuple[Ladder, list[RungMeasurement]]:
-    limits = Limits(
+    limits = MachineLimits(
         device="cpu",
         bytes_per_s=1e10,
         flops_per_s=1e12,

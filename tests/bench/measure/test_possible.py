@@ -7,7 +7,7 @@ import pytest
 
 from bench.ladder import plan
 from bench.ladder.measure import runner
-from bench.ladder.records import LadderStart, Limits, RungCase, RungMeasured, RungMeasurement
+from bench.ladder.records import LadderStart, MachineLimits, RungCase, RungMeasured, RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.measure import possible
 from bench.results.records import Case, Measurement
@@ -19,7 +19,7 @@ from kernels.ops.gemm import Gemm
 from kernels.ops.pool import Pool
 from kernels.ops.unary import Unary
 
-GPU = Limits(
+GPU = MachineLimits(
     device="cuda", bytes_per_s=4e12, flops_per_s=6e13, copied_by="", multiplied_by="", measured_on="",
     measured_at="", matrix_flops_per_s={"tf32": 3e14, "fp16": 6e14}, cache_nbytes=50 << 20,
 )  # fmt: skip
@@ -36,7 +36,7 @@ def measured(median_ns: float, rung: str = "it") -> RungMeasurement:
     )
 
 
-def disposition(params: object, median_ns: float, limits: Limits | None, cold: bool = False) -> str:
+def disposition(params: object, median_ns: float, limits: MachineLimits | None, cold: bool = False) -> str:
     work = possible.of_params(params)  # type: ignore[arg-type]
     return possible.held(measured(median_ns), work, limits, cold).disposition
 
@@ -72,7 +72,7 @@ def disposition(params: object, median_ns: float, limits: Limits | None, cold: b
     ],
 )
 def test_only_what_cannot_be_is_invalid(
-    params: object, median_ns: float, limits: Limits | None, cold: bool, expected: str
+    params: object, median_ns: float, limits: MachineLimits | None, cold: bool, expected: str
 ) -> None:
     assert disposition(params, median_ns, limits, cold) == expected
 

@@ -19,7 +19,7 @@ import main
 from bench.measure import selfcheck, timing
 from bench.measure.contender import Contender
 from bench.measure.outcomes import Incorrect
-from bench.measure.selfcheck import SIDES, Comparison
+from bench.measure.selfcheck import SIDES, SelfComparison
 from bench.measure.timing import Rules
 from bench.results.records import Case, Job
 from bench.results.stats import Interval, Verdict
@@ -114,7 +114,7 @@ def test_as_many_may_miss_as_chance_makes_of_one_in_twenty(
     """5 of 40 and 16 of 200 come about in less than one of twenty checks where one in twenty is the truth."""
     good, bad = Interval(1.03, 1.0, 1.06), Interval(1.03, 1.001, 1.06)
     found = [
-        Comparison(case=CASES[0], ratio=bad if i < missed else good, verdict=Verdict.UNCLEAR)
+        SelfComparison(case=CASES[0], ratio=bad if i < missed else good, verdict=Verdict.UNCLEAR)
         for i in range(comparisons)
     ]
     came_to = selfcheck.summary(found)
@@ -128,7 +128,10 @@ def test_as_many_may_miss_as_chance_makes_of_one_in_twenty(
 def test_verdicts_that_are_wrong_are_counted() -> None:
     verdicts = [Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.UNCLEAR]
     ratio = Interval(1.05, 1.03, 1.06)
-    assert selfcheck.summary([Comparison(case=CASES[0], ratio=ratio, verdict=v) for v in verdicts]).wrong == 2
+    assert (
+        selfcheck.summary([SelfComparison(case=CASES[0], ratio=ratio, verdict=v) for v in verdicts]).wrong
+        == 2
+    )
 
 
 def test_what_a_backend_does_not_support_is_left_out_and_told() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.ladder.records import Limits
+from bench.ladder.records import MachineLimits
 from bench.profile import parts as profile_parts
 from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.profile.records import Breakdown, CaseProfile, DeviceFacts, Operator, ProcessUse
@@ -12,7 +12,7 @@ CASE = Case(model="small", backend="engine-cuda", precision="fp32", batch=16)
 CONV, POOL, FC = ("conv1", "relu1"), ("pool1",), ("fc1",)
 SGEMM = "_ZN7cutlass6KernelINS_4gemm4GemmIfEEEEvNT_6ParamsE"
 OP_TYPES = {CONV: "Conv", POOL: "MaxPool", FC: "Gemm"}
-LIMITS = Limits(
+LIMITS = MachineLimits(
     device="cuda",
     bytes_per_s=1e9,
     flops_per_s=1e10,

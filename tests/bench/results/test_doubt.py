@@ -110,7 +110,7 @@ def test_no_path_leads_from_one_sample_to_a_verdict() -> None:
 def test_a_self_check_of_single_samples_knows_no_interval() -> None:
     case = Case(model="m", backend="ort-cpu", precision="fp32", batch=1)
     ratio = stats.ratio_interval([1.0], [5.0])
-    came_to = selfcheck.summary([selfcheck.Comparison(case, ratio, stats.verdict(ratio))])
+    came_to = selfcheck.summary([selfcheck.SelfComparison(case, ratio, stats.verdict(ratio))])
     assert came_to.wrong == 0
     assert came_to.half_width == float("inf")
 

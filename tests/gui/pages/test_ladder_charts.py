@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtWidgets import QApplication
 
 from bench.charts import ladder as ladder_charts
-from bench.ladder.records import REFERENCE, Ladder, LadderJob, Limits, RungCase, RungMeasurement
+from bench.ladder.records import REFERENCE, Ladder, LadderJob, MachineLimits, RungCase, RungMeasurement
 from bench.ladder.show.rows import rows
 from bench.results.records import Environment
 from gui.base.theme import Theming
@@ -43,7 +43,7 @@ def measured(rung, number, tflops, precision="fp32"):
 
 def long_ladder(intensity, slow=1.0):
     """Charts (speed, roofline) of 23 rungs in four precisions; slow: how far below the limits they stay."""
-    limits = Limits(
+    limits = MachineLimits(
         device="cuda",
         bytes_per_s=4e12,
         flops_per_s=60e12,

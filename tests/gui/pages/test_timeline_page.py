@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from bench.ladder.records import Limits
+from bench.ladder.records import MachineLimits
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import ProfileJob
 from bench.profile.show import trace as profile_trace
@@ -309,7 +309,7 @@ def test_operators_stand_under_the_roofline(made, tmp_path):
 def with_limits(path):
     """The profile's folder with what its machine reaches."""
     folder = PROFILE.open(path)
-    limits = {"A GPU": Limits("A GPU", 1e11, 1e12, "a copy", "a product", "A GPU", "")}
+    limits = {"A GPU": MachineLimits("A GPU", 1e11, 1e12, "a copy", "a product", "A GPU", "")}
     folder.header = msgspec.structs.replace(folder.header, limits=limits)
     folder._write()
 

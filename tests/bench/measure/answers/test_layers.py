@@ -20,6 +20,7 @@ from bench.results.records import Job
 from engine.backend import OpTime, Options
 from engine.backends import get
 from engine.graph.graph import Graph, TensorInfo
+from engine.machine import host
 from engine.planning import groups as grouping
 from kernels.errors import DataError, UnsupportedError
 from models.datasets import Dataset
@@ -54,6 +55,7 @@ class Crooked:
     factor: float = 1.01
     times: tuple[OpTime, ...] = ()
     name: str = "crooked"
+    reference: str = "ort-cpu"
     precisions: tuple[str, ...] = ("fp32",)
     prepared: int = 0
 
@@ -331,3 +333,35 @@ def test_a_pool_has_a_row_of_its_own_where_no_gpu_is_compared() -> None:
 
     assert rows("engine-cpu", "ort-cpu") == [("conv1", "tanh1"), ("pool1",)]
     assert rows("engine-cpu", "engine-cuda")[0] == ("conv1", "tanh1", "pool1")
+
+
+def test_a_references_errors_are_taken_once_a_machine_and_ours_every_time(
+    graph: Graph, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken(name: str) -> tuple[int, layer_errors.Errors]:
+        """In a new process, as it were: the sessions that were prepared, and what came of them."""
+        monkeypatch.setattr(layer_errors, "_known", type(layer_errors._known)())
+        made: list[str] = []
+        backend = get(name)
+        prepare = type(backend).prepare
+
+        def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+            made.append(self.name)
+            return prepare(self, *args, **kwargs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(backend), "prepare", counted)
+            found = layer_errors.errors_of(graph, backend, "fp32", ONE_THREAD, golden)
+        return len(made), found
+
+    first, second = taken("ort-cpu"), taken("ort-cpu")
+    assert first[0] > 1
+    assert second == (0, first[1])
+    assert taken("engine-cpu")[0] == taken("engine-cpu")[0] > 1
+    monkeypatch.setattr(host, "cpu_name", lambda: "another")
+    assert taken("ort-cpu")[0] == first[0]
+    # What is beyond its bound may have been of this one session.
+    monkeypatch.setitem(accuracy.BOUNDS, "fp32", 1e-12)
+    beyond = taken("ort-cpu")
+    assert not all(stats.ok for stats in beyond[1].isolated.values())
+    assert taken("ort-cpu")[0] > 0

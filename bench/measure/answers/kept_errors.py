@@ -1,0 +1,66 @@
+"""The layer errors of a reference, kept on disk: a library that did not change, on a machine that did not,
+answers the same inputs with the same errors, and taking a model apart for it takes as long as timing it.
+
+Ours are never kept: they are what a comparison is there to check.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from bench.measure.answers import accuracy, oracle
+from bench.measure.answers.oracle import Golden
+from bench.results.records import ErrorStats
+from engine import tuned_store
+from engine.backend import Backend, Options
+from engine.graph.graph import Graph
+from engine.machine import host
+from engine.ort import tuning as ort_tuning
+from kernels.errors import KernelError
+
+KIND = "errors"
+Known = dict[str, ErrorStats]
+"""By output tensor."""
+
+
+@contextmanager
+def kept(
+    what: str, graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden
+) -> Iterator[Known]:
+    """What is known of a reference on this machine, to be added to by errors that are within their bounds; it
+    is kept at the end. what: how the
+    errors were taken ("isolated", "propagated"). Of any other backend nothing is known or kept."""
+    if backend.name != backend.reference or options.kernel_dirs or options.ort is not None:
+        yield {}
+        return
+    key = _key(what, graph, backend, precision, options, golden)
+    found = tuned_store.read(KIND, key, Known) or {}
+    before = dict(found)
+    yield found
+    if found != before:
+        with contextlib.suppress(KernelError):  # a read-only cache costs time, not the answer
+            tuned_store.write(KIND, key, found)
+
+
+def _key(
+    what: str, graph: Graph, backend: Backend, precision: str, options: Options, golden: Golden
+) -> tuned_store.Key:
+    inputs = hashlib.sha256()
+    for name, array in sorted(golden.inputs.items()):
+        inputs.update(f"{name} {array.shape} {array.dtype}".encode())
+        inputs.update(np.ascontiguousarray(array).tobytes())
+    return {
+        **ort_tuning.key(backend.name, graph, golden.images, precision),
+        "what": what,
+        "devices": ", ".join(graph.devices),
+        "inputs": inputs.hexdigest()[:32],
+        "judged": f"{oracle.VERSION}, {accuracy.BOUNDS[precision]}, {accuracy.PROPAGATED_FACTOR}",
+        "cpu": host.cpu_name(),
+        "threads": str(options.threads),
+        "options": ", ".join(f"{name}={value}" for name, value in sorted(options.provider_options.items())),
+    }
