@@ -19,10 +19,11 @@ from kernels.errors import InputError
 MOST_NBYTES = 4 << 20
 MOST_CLASSES = 100_000
 ALPHABETICAL = "alphabetical"  # --labels: as a model that was trained on folders in the order of their names
+SHIPPED = Path(__file__).parent / "data"  # NAME.txt: an order that is known by its name
 GIVE = (
-    "give --labels FILE, a class a line in the model's order, or --labels alphabetical where it was "
-    "trained on "
-    "folders in the order of their names, or name the folders by number"
+    "give --labels FILE, a class a line in the model's order, --labels imagenet for the usual 1,000, or "
+    "--labels alphabetical where it was trained on folders in the order of their names, or name the folders "
+    "by number"
 )
 WORDNET = re.compile(r"(n\d{8})\b[\s,:]*")
 FAR_BETTER, LEAST = (
@@ -41,8 +42,20 @@ class Matched:
     refused: str = ""
 
 
-def read(path: Path) -> tuple[str, ...]:
-    """The classes that a file names, one a line, in the model's order. Raises InputError."""
+def shipped() -> dict[str, Path]:
+    """The orders that are known by name, and their files."""
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.txt"))}
+
+
+def file_of(text: str) -> str:
+    """What is kept of --labels: a name as it is, a file by its whole path."""
+    return text if not text or text in (ALPHABETICAL, *shipped()) else str(Path(text).expanduser().absolute())
+
+
+def read(given: str | Path) -> tuple[str, ...]:
+    """The classes that a file, or an order of this name, lists, one a line, in the model's order. Raises
+    InputError."""
+    path = shipped().get(str(given), Path(given).expanduser())
     try:
         if (size := path.stat().st_size) > MOST_NBYTES:
             raise InputError(f"labels {path} has {size:,} bytes, and at most {MOST_NBYTES:,} are read")
@@ -50,7 +63,8 @@ def read(path: Path) -> tuple[str, ...]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(
-            f"labels {path} cannot be read ({reason}): give a text file, a class a line"
+            f"labels {path} cannot be read ({reason}): give a text file, a class a line, or "
+            f"{' or '.join((*shipped(), ALPHABETICAL))}"
         ) from None
     return of_text(text, f"labels {path}")
 
@@ -62,7 +76,7 @@ def of_text(text: str, where: str) -> tuple[str, ...]:
     if len(names) < 2 or len(names) > MOST_CLASSES:
         raise InputError(f"{where}: {len(names):,} lines; a class a line, 2 to {MOST_CLASSES:,}, works")
     if (blank := next((i for i, name in enumerate(names, 1) if not plain(name)), 0)) != 0:
-        raise InputError(f"{where}: line {blank} names no class")
+        raise InputError(f"{where}: line {blank} names no class; a class a line works")
     return names
 
 

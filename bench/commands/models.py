@@ -80,8 +80,11 @@ def import_command(
         "torchvision as .pth or .safetensors; or a folder with one of these.",
     ),
     name: str | None = typer.Option(None, "--as", metavar="NAME", help="Its name in the catalogue."),
-    labels: Path | None = typer.Option(
-        None, metavar="FILE", help="Its classes, one a line, in the model's order."
+    labels: str = typer.Option(
+        "",
+        metavar="FILE|imagenet",
+        help="Its classes: a text file, one a line, in the model's order; default: ImageNet's where it "
+        "answers 1,000.",
     ),
 ) -> None:
     """Make an ONNX model of trained weights and add it to the catalogue; print its name. No code of the file
@@ -89,8 +92,7 @@ def import_command(
     from bench.run.progress import callback
     from models.imports.importing import import_file
 
-    expanded = labels.expanduser() if labels else None
-    print(import_file(file.expanduser(), name, expanded, callback()))
+    print(import_file(file.expanduser(), name, labels or None, callback()))
 
 
 @app.command("remove")

@@ -60,8 +60,9 @@ def compare(
     ),
     labels: str = typer.Option(
         "",
-        metavar="FILE|alphabetical",
-        help="The order of a model file's classes: a text file, a class a line, or that of their names; "
+        metavar="FILE|imagenet|alphabetical",
+        help="The order of a model file's classes: a text file, a class a line, ImageNet's 1,000, or that of "
+        "the names; "
         "default: "
         "what the model's file says, else folders named by number.",
     ),
@@ -133,6 +134,7 @@ def compare(
     from bench.run import bounds
     from bench.show.table import FORMATS
     from kernels.errors import InputError
+    from models import labels as class_orders
 
     wanted = Output(parsing.one_of(output, FORMATS, "format"), parsing.formats(charts), layers)
     if layers and not layer_pass:
@@ -149,7 +151,7 @@ def compare(
         own_images=own_counts,
         dataset=dataset or None,
         preprocess=(parsing.absolute(preprocess) if preprocess.endswith(".toml") else preprocess) or None,
-        labels=(labels if labels == "alphabetical" else parsing.absolute(labels)) or None,
+        labels=class_orders.file_of(labels) or None,
         scores=scores or None,
         inputs=parsing.inputs(input_),
         threads=threads if parsing.given(context, "threads") else None,

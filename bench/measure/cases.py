@@ -257,7 +257,7 @@ def check(job: Job) -> None:
     if job.preprocess is not None:
         preparation.parse(job.preprocess)
     if job.labels is not None and job.labels != labels.ALPHABETICAL:
-        labels.read(Path(job.labels).expanduser())
+        labels.read(job.labels)
     if job.dataset is not None:
         _check_dataset(job.dataset)
     for folder in job.kernel_dirs:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
@@ -43,6 +42,7 @@ BATCHES = {
 }
 LABELS_FILE = "file …"
 LABELS = {
+    "imagenet": "the 1,000 of the challenge of 2012, as torchvision, Keras and Caffe number them",
     labels.ALPHABETICAL: "that of their names, as a model has it that was trained on such folders",
     LABELS_FILE: "a text file, a class a line, in the model's order",
 }
@@ -251,9 +251,9 @@ def preprocess(text: str) -> str | None:
 
 
 def labels_file(text: str) -> str | None:
-    """ "alphabetical" or a file of classes; None where empty. Raises InputError."""
+    """ "alphabetical", an order known by name, or a file of classes; None where empty. Raises InputError."""
     if text and text != labels.ALPHABETICAL:
-        labels.read(Path(text).expanduser())
+        labels.read(text)
     return text or None
 
 

@@ -15,12 +15,13 @@ from onnx import helper
 
 from kernels.errors import InputError, ModelError, one_line, system_words
 from models import imported, names
+from models import labels as order
 from models.imports import formats
 from models.imports.parts import Found
 
 Progress = Callable[[str, float | None], None]
 MOST_NBYTES = (1 << 31) - (1 << 20)  # an ONNX file holds less than 2 GiB
-MOST_LABELS = 1 << 20
+USUAL = "imagenet"
 IMAGES = 16  # that a comparison takes unless told otherwise, as of the catalogue's AlexNet
 
 _KERAS = (
@@ -51,10 +52,11 @@ def understood() -> str:
 
 
 def import_file(
-    path: Path, name: str | None = None, labels: Path | None = None, progress: Progress | None = None
+    path: Path, name: str | None = None, labels: str | Path | None = None, progress: Progress | None = None
 ) -> str:
     """Put the net whose weights a file (or a folder with one) holds into the user's catalogue; the name under
-    which it stands there. labels: a file with a class a line. Raises InputError and ModelError."""
+    which it stands there. labels: a file with a class a line, or an order known by name. Raises InputError
+    and ModelError."""
     say = progress or (lambda text, fraction: None)
     try:
         path = _one_file(path)
@@ -62,7 +64,7 @@ def import_file(
         reader = _known_reader(path)
         say(f"reading {path.name}", 0.0)
         found = _read(reader, path)
-        classes = _labels(labels, found.net.shape[-1], path) if labels else ()
+        classes = _labels(labels, found.net.shape[-1], path)
         say(f"checking {name}", 0.5)
         data = _model(name, found, classes, path)
         say(f"writing {name}", 0.8)
@@ -128,17 +130,17 @@ def _read(reader: ModuleType, path: Path) -> Found:
     return found
 
 
-def _labels(path: Path, classes: int, weights: Path) -> tuple[str, ...]:
-    """A class a line, as many as the net answers. Raises InputError."""
-    if path.stat().st_size > MOST_LABELS:
-        raise InputError(f"labels {path} are larger than names of classes are")
-    lines = tuple(
-        line.strip() for line in path.read_text("utf-8-sig", errors="replace").rstrip().splitlines()
-    )
-    if len(lines) != classes or not all(lines):
+def _labels(given: str | Path | None, classes: int, weights: Path) -> tuple[str, ...]:
+    """A class a line, as many as the net answers; where none are given, ImageNet's for a net that answers as
+    many: what these files hold was trained on it. Raises InputError."""
+    if given is None:
+        usual = order.read(USUAL)
+        return usual if len(usual) == classes else ()
+    lines = order.read(given)
+    if len(lines) != classes:
         raise InputError(
-            f"labels {path} have {len(lines)} lines, of which {lines.count('')} are empty, and the net of "
-            f"{weights} answers {classes}; give a class a line, in the model's order"
+            f"labels {given} have {len(lines)} lines, and the net of {weights} answers {classes}; give a "
+            "class a line, in the model's order"
         )
     return lines
 

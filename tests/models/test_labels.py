@@ -110,3 +110,29 @@ def test_another_order_is_told_only_where_it_explains_far_more() -> None:
     assert labels.explained(truth, random.integers(0, 10, 500), 0.1) is None, "guesses are explained by none"
     few = np.arange(30)
     assert labels.explained(few, few[::-1], 0.0) is None, "one image a class fits any order"
+
+
+def test_imagenets_classes_are_known_by_name_and_have_the_usual_places(tmp_path: Path) -> None:
+    order = labels.read("imagenet")
+    assert len(order) == len(set(order)) == 1000
+    numbers = [labels.WORDNET.match(line)[1] for line in order]  # type: ignore[index]
+    assert numbers == sorted(numbers)
+    wanted = {
+        "n01440764": 0, "tench": 0, "great_white_shark": 2, "crane, hoist": None, "n02012849": 134,
+        "n03126707": 517, "Siamese cat": 284, "maillot, tank suit": 639, "toilet tissue": 999,
+    }  # fmt: skip
+    for name, place in wanted.items():
+        found = labels.matched((name,), order, "net").numbers
+        assert (None if found is None else int(found[0])) == place, name
+    assert labels.file_of("imagenet") == "imagenet"
+    assert labels.file_of("classes.txt") == str(Path("classes.txt").absolute())
+    with pytest.raises(InputError, match=r"cannot be read .* or imagenet or alphabetical"):
+        labels.read(tmp_path / "none.txt")
+
+
+def test_a_folder_named_by_wordnet_numbers_is_refused_with_what_would_help() -> None:
+    classes = ("n01440764", "n02012849")
+    assert "--labels imagenet" in data(classes, "").matched((), 1000, "net").refused
+    found = data(classes, "").matched(labels.read("imagenet"), 1000, "net").numbers
+    assert found is not None
+    assert found.tolist() == [0, 134]

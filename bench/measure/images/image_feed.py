@@ -93,7 +93,7 @@ class ImageFeed:
         if job.labels == labels.ALPHABETICAL:
             return None, "the names' alphabetical order"
         if job.labels:
-            return labels.read(Path(job.labels).expanduser()), Path(job.labels).name
+            return labels.read(job.labels), Path(job.labels).name
         for key in (LABELS, NAMES):
             if found := labels.of_metadata(said.get(key, "")):
                 return found, "the model's file"

@@ -11,7 +11,7 @@ import pytest
 import main
 from bench.comparison.kind import KIND as COMPARISON
 from kernels.errors import InputError, ModelError
-from models import catalogue, imported, names
+from models import catalogue, imported, labels, names
 from models.imports.importing import import_file, readers
 from tests.models.imports import made
 
@@ -178,3 +178,13 @@ def test_a_folder_that_cannot_be_written_leaves_nothing(file: Path, monkeypatch:
     with pytest.raises(InputError, match="no space left on device"):
         import_file(file, "bvlc")
     assert not list(imported.folder().iterdir())
+
+
+def test_a_net_that_answers_as_many_has_imagenets_classes(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not catalogue.get(import_file(file)).classes
+    monkeypatch.setattr(labels, "SHIPPED", tmp_path)
+    lines = [f"n{i:08} thing {i}" for i in range(made.CLASSES)]
+    (tmp_path / "imagenet.txt").write_text("\n".join(lines))
+    assert catalogue.get(import_file(file)).classes == tuple(lines)
