@@ -39,8 +39,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """command: what measured it. exported: by exporter, what the files say that wrote them. measured: by net,
-    the day."""
+    """command: what was asked of `compare`. exported: by exporter, what wrote its files, as they say.
+    measured: by net, the day."""
 
     machine: Machine
     command: str

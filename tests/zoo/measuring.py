@@ -60,7 +60,7 @@ def measure(
         before = kept.load(path)
         now = Kept(
             machine=_machine(machine.device),
-            command=" ".join(("compare", f"{net}-*.onnx" if len(wanted) == 1 else "*.onnx", *command)),
+            command=" ".join(command),
             exported=(before.exported if before else {})
             | {export.exporter: exported[export.stem] for export in files if export.stem in exported},
             measured=(before.measured if before else {})
@@ -95,11 +95,12 @@ def _compared(files: Sequence[Path], words: Sequence[str]) -> tuple[list[Outcome
             check=False,
         )
     try:
-        rows = json.loads(ended.stdout)
+        return [_outcome(row) for row in json.loads(ended.stdout)], exported
     except ValueError:
         last = (ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"])[-1]
-        raise SystemExit(f"compare says nothing of {', '.join(f.stem for f in files)}: {last}") from None
-    return [_outcome(row) for row in rows], exported
+    ours = words[words.index("--backend") + 1]
+    failed = Outcome(file="", backend=ours, batch=0, result="failed", reason=last)
+    return [msgspec.structs.replace(failed, file=file.stem) for file in files], exported
 
 
 def _outcome(row: dict[str, Any]) -> Outcome:

@@ -90,37 +90,38 @@ def _machine(name: str, kept: Kept) -> list[str]:
         *(f"- {line}" for line in kept.machine.words),
         f"- files by {written}; measured {' to '.join(dict.fromkeys((days[0], days[-1])))}",
         "",
-        f"    python main.py {kept.command}",
+        f"Each net's files were compared with {kept.command}.",
         "",
         "Error is ‖y − y₆₄‖ / ‖y₆₄‖ of the outputs against float64. Times are medians of a pass of one",
         "batch; the last column is the reference's over ours, above 1× where ours is faster. “!” marks a",
         "time that there is reason to doubt.",
         "",
-        f"| net | exporter | batch | {ours} | error | time | {reference} | ratio |",
-        "|---|---|---:|---|---:|---:|---:|---:|",
+        f"| net | exporter | batch | {ours} | error | {reference}'s | time | {reference}'s | ratio |",
+        "|---|---|---:|---|---:|---:|---:|---:|---:|",
     ]
     for export in exports():
         for (file, batch), found in by_file.items():
             if file != export.stem:
                 continue
-            size = f"{batch}, {export.form}" if export.form == FORMS[0] else str(batch)
+            size = f"{batch}, {export.form}" if export.form == FORMS[0] else str(batch or "")
             cells = [export.net.title, EXPORTERS[export.exporter], size]
             lines.append(f"| {' | '.join(cells)} | {_cells(found.get(ours), found.get(reference))} |")
     return [*lines, "", *_refusals(by_file, ours), *_refusals(by_file, reference)]
 
 
 def _cells(own: Outcome | None, reference: Outcome | None) -> str:
-    if own is None:
-        return " | ".join([NOT_MEASURED, "", "", _time(reference), ""])
-    result = WORDS.get(own.result, own.result)
-    error = "" if own.error is None else units.exponent(own.error)
-    ratio = "" if own.speedup is None else units.times(own.speedup)
-    return " | ".join([result, error, _time(own), _time(reference), ratio])
+    result = NOT_MEASURED if own is None else WORDS.get(own.result, own.result)
+    ratio = "" if own is None or own.speedup is None else units.times(own.speedup)
+    return " | ".join([result, _error(own), _error(reference), _time(own), _time(reference), ratio])
+
+
+def _error(outcome: Outcome | None) -> str:
+    return "" if outcome is None or outcome.error is None else units.exponent(outcome.error)
 
 
 def _time(outcome: Outcome | None) -> str:
     if outcome is None or outcome.median_s is None:
-        return "" if outcome is None else WORDS.get(outcome.result, outcome.result)
+        return ""
     return units.duration(outcome.median_s * 1e9) + (" !" if outcome.doubtful else "")
 
 
