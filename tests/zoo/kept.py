@@ -38,14 +38,19 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     words: tuple[str, ...]
 
 
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked of `compare` for the files of a net, and on which day."""
+
+    settings: str
+    day: str
+
+
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """command: what was asked of `compare`. exported: by exporter, what wrote its files, as they say.
-    measured: by net, the day."""
+    """exported: by exporter, what wrote its files, as they say. asked: by net."""
 
     machine: Machine
-    command: str
     exported: dict[str, str]
-    measured: dict[str, str]
+    asked: dict[str, Asked]
     outcomes: tuple[Outcome, ...]
 
 

@@ -25,7 +25,7 @@ from bench.results.records import Environment
 from tests.rehearsal.machine import Machine as Looked
 from tests.zoo import kept
 from tests.zoo.drawn import bare, filled
-from tests.zoo.kept import Kept, Machine, Outcome
+from tests.zoo.kept import Asked, Kept, Machine, Outcome
 from tests.zoo.nets import Export, exports
 
 # Two images, so that an answer that belongs to another image shows.
@@ -60,11 +60,9 @@ def measure(
         before = kept.load(path)
         now = Kept(
             machine=_machine(machine.device),
-            command=" ".join(command),
             exported=(before.exported if before else {})
             | {export.exporter: exported[export.stem] for export in files if export.stem in exported},
-            measured=(before.measured if before else {})
-            | {net: datetime.datetime.now(datetime.UTC).date().isoformat()},
+            asked=(before.asked if before else {}) | {net: Asked(settings=" ".join(command), day=_today())},
             outcomes=_in_order([*_without(before, net), *outcomes]),
         )
         kept.save(now, path)
@@ -115,6 +113,10 @@ def _outcome(row: dict[str, Any]) -> Outcome:
         doubtful=row["doubtful"],
         **same,
     )
+
+
+def _today() -> str:
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def _machine(device: str) -> Machine:

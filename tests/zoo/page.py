@@ -82,7 +82,10 @@ def _machine(name: str, kept: Kept) -> list[str]:
     by_file: dict[tuple[str, int], dict[str, Outcome]] = defaultdict(dict)
     for outcome in kept.outcomes:
         by_file[outcome.file, outcome.batch][outcome.backend] = outcome
-    days = sorted(set(kept.measured.values()))
+    days = sorted({asked.day for asked in kept.asked.values()})
+    settings: dict[str, list[str]] = defaultdict(list)
+    for net, asked in kept.asked.items():
+        settings[asked.settings].append(net)
     written = ", ".join(dict.fromkeys(kept.exported.values()))
     lines = [
         f"## On {name}",
@@ -90,7 +93,9 @@ def _machine(name: str, kept: Kept) -> list[str]:
         *(f"- {line}" for line in kept.machine.words),
         f"- files by {written}; measured {' to '.join(dict.fromkeys((days[0], days[-1])))}",
         "",
-        f"Each net's files were compared with {kept.command}.",
+        "Compared with",
+        "",
+        *(f"- `{told}`: {', '.join(nets)}" for told, nets in settings.items()),
         "",
         "Error is ‖y − y₆₄‖ / ‖y₆₄‖ of the outputs against float64. Times are medians of a pass of one",
         "batch; the last column is the reference's over ours, above 1× where ours is faster. “!” marks a",

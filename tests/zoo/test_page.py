@@ -16,7 +16,7 @@ from tests.engine.harness import make_model
 from tests.rehearsal.machine import Machine as Looked
 from tests.zoo import kept, measuring, page
 from tests.zoo.drawn import Recipe, emptied
-from tests.zoo.kept import Kept, Machine, Outcome
+from tests.zoo.kept import Asked, Kept, Machine, Outcome
 from tests.zoo.nets import NETS, exports
 
 LENET, LENET_2 = "lenet_view-torchscript-fixed", "lenet_view-torchscript-dynamic"
@@ -26,9 +26,8 @@ TIMES = {"median_s": 2e-3, "low_s": 1.9e-3, "high_s": 2.1e-3}
 def measured(*outcomes: Outcome, device: str = "cpu") -> Kept:
     return Kept(
         machine=Machine(device=device, words=("a machine", "its software")),
-        command="--batch 4",
         exported={"torchscript": "pytorch 2.13.0"},
-        measured={"lenet_view": "2026-01-02"},
+        asked={"lenet_view": Asked(settings="--batch 4", day="2026-01-02")},
         outcomes=outcomes,
     )
 
