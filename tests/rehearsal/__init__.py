@@ -5,7 +5,7 @@ on one machine.
 
 - `tests.rehearsal.documents` reads the commands out of README.md and docs/*.md, `reading` makes a Step of
   each (what stands for its placeholders: `fixtures`; what is made small: `small`; what is never run, and
-  why), `beyond` adds what comes from the catalogue, from kernels.ops and from gui.pages. A command
+  why), `beyond` adds what comes from the catalogue, tests.zoo, kernels.ops and gui.pages. A command
   that it does not know makes it red.
 - Each step runs in a folder and with a cache of the rehearsal's own (`running`), some side by side
   (`schedule`); `checks` holds exit code, files, tracebacks, and every case of every run it left to what

@@ -1,6 +1,6 @@
-"""What is rehearsed beyond the documents' commands: every model, operator, precision and page that there is.
+"""What is rehearsed beyond the documents' commands: every model, net, operator, precision and page there is.
 
-None of them is listed here: they come from the catalogue, from kernels.ops and from the window's pages.
+None of them is listed here: they come from the catalogue, tests.zoo, kernels.ops and the window's pages.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from models import catalogue, names
 from tests.rehearsal import fixtures, reading, small
 from tests.rehearsal.machine import OFFSCREEN, Machine
 from tests.rehearsal.steps import PYTHON, Expect, Step, Use
+from tests.zoo import shipped
 
 MAIN = (PYTHON, "main.py")
 QUICK = ("--budget", "0.05", "--charts", "none")
@@ -32,6 +33,7 @@ def steps(machine: Machine) -> list[Step]:
     """Those beyond the documents, without the fixtures that they use."""
     return [
         *_models(machine),
+        *_nets(machine),
         *_ladders(machine),
         *_own_kernels(machine),
         *_precisions(machine),
@@ -69,6 +71,21 @@ def _models(machine: Machine) -> list[Step]:
     return found
 
 
+def _nets(machine: Machine) -> list[Step]:
+    """Well-known nets as files of a user's, as exporters write them."""
+    settings = ("--dataset", "random", "--images", "2", "--batch", "1", *_backends(machine), *QUICK)
+    return [
+        _step(
+            f"compare the net {name}",
+            "well-known nets",
+            *("compare", f"{name}.onnx", *settings, *small.ONE),
+            uses=(Use(f"{fixtures.NET}{name}", f"{name}.onnx"),),
+            timeout_s=500,
+        )
+        for name in shipped.nets()
+    ]
+
+
 def _ladders(machine: Machine) -> list[Step]:
     """As typed without a model where the default comparison's have such a node, else on a model of one."""
     found = []
@@ -81,7 +98,7 @@ def _ladders(machine: Machine) -> list[Step]:
         uses: tuple[Use, ...] = ()
         if op not in there:
             words += ("--model", f"{op}.onnx", "--batch", str(fixtures.BATCH))
-            uses = (Use(f"a model with one {op}", f"{op}.onnx"),)
+            uses = (Use(f"{fixtures.ONE_NODE}{op}", f"{op}.onnx"),)
         found.append(_step(f"ladder {op}", "every operator's ladder", *words, uses=uses))
     return found
 

@@ -39,6 +39,7 @@ KERNEL, CUDA_KERNEL, WRONG, CRASHING = (
     "a kernel that faults",
 )
 MODEL, PHOTOS, CLASSES = "a model file", "a folder of images", "a file of classes"
+ONE_NODE, NET = "a model with one ", "the net "  # and of which operator, and its name
 RUNS = (COMPARISON, BEGUN, LADDER, BEGUN_LADDER, PROFILE)
 
 
@@ -84,11 +85,28 @@ def model_of(op: str, machine: Machine) -> Step:
     """The step that makes a model with one node of this operator, for those that the default comparison's
     models have not."""
     return Step(
-        name=f"a model with one {op}",
+        name=f"{ONE_NODE}{op}",
         group="made for what follows",
         command=(*_OWN, "operator", op, machine.device),
         expect=Expect(made=(MADE,), silent=True),
     )
+
+
+def net_of(name: str) -> Step:
+    """The step that makes the file of a net that ships without its weights."""
+    return Step(
+        name=f"{NET}{name}",
+        group="made for what follows",
+        command=(PYTHON, "-m", "tests.zoo", "fill", name, MADE),
+        expect=Expect(made=(MADE,), silent=True),
+    )
+
+
+def made_by_name(name: str, machine: Machine) -> Step | None:
+    """The step of a fixture that there are many of; None for another."""
+    if name.startswith(ONE_NODE):
+        return model_of(name.removeprefix(ONE_NODE), machine)
+    return net_of(name.removeprefix(NET)) if name.startswith(NET) else None
 
 
 # ------------------------------------------------------------------------------------------ how they are made

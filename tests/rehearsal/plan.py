@@ -19,13 +19,8 @@ def plan(machine: Machine, first_ever: bool = False) -> list[Step]:
     steps = [beyond.default(), *_once(typed), *beyond.steps(machine)]
     known = fixtures.steps(machine)
     named = dict.fromkeys(use.fixture for step in steps for use in step.uses)
-    known += [made for name in named if (made := _model(name, machine)) is not None]
+    known += [made for name in named if (made := fixtures.made_by_name(name, machine)) is not None]
     return [*with_needs(steps, known), *(step for step in told if not step.command)]
-
-
-def _model(name: str, machine: Machine) -> Step | None:
-    start = "a model with one "
-    return fixtures.model_of(name.removeprefix(start), machine) if name.startswith(start) else None
 
 
 def _once(steps: Iterable[Step]) -> list[Step]:

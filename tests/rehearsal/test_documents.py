@@ -10,6 +10,7 @@ from tests.rehearsal.documents import Command
 from tests.rehearsal.machine import Machine
 from tests.rehearsal.small import small
 from tests.rehearsal.steps import PYTHON
+from tests.zoo import shipped
 
 WITHOUT, WITH = Machine(no_gpu="there is none"), Machine(gpu="NVIDIA H200")
 NAMES = frozenset({"compare", "ladder", "runs", "profile", "doctor"})
@@ -150,6 +151,11 @@ def test_the_plan_has_everything_there_is_once_and_what_it_needs_before(machine)
     for model in names.models():
         [command] = [text for text in words if f" compare {model} --backend engine-{machine.device}" in text]
         assert f"--precision {','.join(machine.precisions)}" in command
+    nets = list(shipped.nets())
+    assert len(nets) == 5
+    for net in nets:
+        [command] = [text for text in words if f" compare {net}.onnx --dataset random" in text]
+        assert f"--batch 1 --backend engine-{machine.device} --backend ort-{machine.device}" in command
     ladders = {step.command[3] for step in steps if step.group == "every operator's ladder"}
     assert {"conv", "gemm", "cast", "lrn_pool"} <= ladders
     assert any(step.skip == "no GPU" for step in steps) == (machine is WITHOUT)
