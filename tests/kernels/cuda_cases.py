@@ -137,6 +137,14 @@ def _conv(rng: np.random.Generator) -> Iterator[Case]:
     yield _conv_case(rng, Conv(2, 96, 13, 13, 256, 5, 5, 0, 0, 1, 1, 2, 2, 2, 2, group=2, bias=True))
     yield _conv_case(rng, Conv(1, 256, 6, 6, 384, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, bias=True))
     yield _conv_case(rng, Conv(1, 24, 9, 9, 24, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=24))  # depthwise
+    # Depthwise: the plain ones, planes that blocks share, tiles of a plane, strides, several maps a channel
+    yield _conv_case(rng, Conv(2, 19, 7, 7, 19, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=19, bias=True))
+    yield _conv_case(rng, Conv(1, 3, 40, 31, 3, 3, 3, 0, 0, 2, 2, 0, 0, 1, 1, group=3, activation="relu"))
+    yield _conv_case(rng, Conv(3, 5, 9, 11, 10, 5, 5, 0, 0, 2, 2, 2, 2, 2, 2, group=5, bias=True,
+                               activation="tanh"))  # fmt: skip
+    yield _conv_case(rng, Conv(1, 2, 7, 900, 2, 3, 5, 0, 0, 1, 3, 1, 2, 0, 1, 2, 1, group=2, bias=True))
+    yield _conv_case(rng, Conv(80, 96, 14, 14, 96, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=96, bias=True))
+    yield _conv_case(rng, Conv(9, 70, 56, 57, 70, 3, 3, 0, 0, 2, 2, 1, 1, 1, 1, group=70, bias=True))
     yield _conv_case(rng, Conv(5, 70, 5, 3, 65, 1, 1, 0, 0))  # one step past the tiles
     yield _conv_case(rng, Conv(1, 1, 1, 1, 1, 1, 1, 0, 0, bias=True, activation="sigmoid"))
     # Long sums of few outputs: taps that no tile divides, groups, one tap a channel with a stride

@@ -121,7 +121,9 @@ def fitted(p: Params, rung: Rung) -> Params:
     kept = needs.get("activation")
     if kept and (getattr(p, "activation", None) or "none") not in kept:
         p = replace(p, activation=None if kept[0] == "none" else kept[0])
-    if not isinstance(p, Conv) or not needs.keys() & {"kernel", "stride", "dilation", "group", "pad", "bias"}:
+    if not isinstance(p, Conv) or not needs.keys() & {
+        *("kernel", "stride", "dilation", "group", "pad", "bias", "depthwise")
+    }:
         return p
     stride, dilation = needs.get("stride", p.stride_h), needs.get("dilation", p.dilation_h)
     kh, kw = needs.get("kernel", p.kh), needs.get("kernel", p.kw)
@@ -132,6 +134,8 @@ def fitted(p: Params, rung: Rung) -> Params:
     axes = {"stride_h": stride, "stride_w": stride, "dilation_h": dilation, "dilation_w": dilation}
     group = needs.get("group", p.group)
     channels = {"c": p.c // p.group * group, "m": p.m // p.group * group, "group": group}
+    if needs.get("depthwise"):
+        channels = {"c": max(2, group), "m": p.m // p.group * max(2, group), "group": max(2, group)}
     return replace(p, h=h, w=w, kh=kh, kw=kw, bias=needs.get("bias", p.bias), **axes, **channels, **pads)
 
 
