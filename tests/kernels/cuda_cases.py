@@ -7,6 +7,7 @@ NumPy for the rest.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from bench.measure.answers.accuracy import BOUNDS
+from bench.measure.answers.nodes.resize import nodes as of_resize
 from kernels import launch
 from kernels.ops import ACTIVATIONS, ITEMSIZE, Params
 from kernels.ops.binary import BINARY_KINDS, Binary
@@ -28,6 +30,7 @@ from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import PAD_MODES, Pad
 from kernels.ops.pool import Pool
+from kernels.ops.resize import COORDINATES, RESIZE_MODES, ROUNDINGS, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS, Unary
@@ -610,6 +613,39 @@ def _cast(rng: np.random.Generator) -> Iterator[Case]:
             yield Case(Cast(x.size, source, target), (x,), x.astype(target))
 
 
+def _resize(rng: np.random.Generator) -> Iterator[Case]:
+    for number, (mode, coordinates) in enumerate(itertools.product(RESIZE_MODES, COORDINATES)):
+        h, w, out_h, out_w = (_pick(rng, 3, 4, 7, 10) for _ in range(4))
+        drawn = Resize(
+            outer=_pick(rng, 1, 3),
+            h=h,
+            w=w,
+            out_h=out_h,
+            out_w=out_w,
+            scale_h=out_h / h,
+            scale_w=out_w / w,
+            inner=_pick(rng, 1, 1, 3),
+            mode=mode,
+            coordinates=coordinates,
+            rounding=ROUNDINGS[number % len(ROUNDINGS)],
+            exclude_outside=mode == "cubic" and bool(rng.integers(2)),
+            value=1.5,
+        )
+        if coordinates == "tf_crop_and_resize":
+            drawn = replace(drawn, start_h=-0.25, end_h=0.75, start_w=0.25, end_w=1.25)
+        x = _normal(rng, *drawn.input_shapes[0])
+        nodes, held = of_resize(drawn, ["x"], "y")
+        given = helper.make_graph(
+            nodes,
+            "one",
+            [helper.make_tensor_value_info("x", onnx.TensorProto.DOUBLE, x.shape)],
+            [helper.make_tensor_value_info("y", onnx.TensorProto.DOUBLE, None)],
+            [onnx.numpy_helper.from_array(array, name) for name, array in held.items()],
+        )
+        model = helper.make_model(given, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
+        yield Case(drawn, (x,), ReferenceEvaluator(model).run(None, {"x": x.astype(np.float64)})[0])
+
+
 _MAKERS = {
     "conv": _conv,
     "gemm": _gemm,
@@ -623,4 +659,5 @@ _MAKERS = {
     "transpose": _transpose,
     "pad": _pad,
     "cast": _cast,
+    "resize": _resize,
 }

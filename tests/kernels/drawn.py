@@ -12,6 +12,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+from bench.measure.answers.nodes.resize import nodes as of_resize
 from kernels.ops import ACTIVATIONS, Params
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.cast import Cast
@@ -22,6 +23,7 @@ from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.resize import COORDINATES, RESIZE_MODES, ROUNDINGS, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS, Unary
@@ -250,11 +252,38 @@ def cast(draw) -> Cast:
     return Cast(size=draw(st.integers(1, 100)), dtype=draw(kinds), to=draw(kinds))
 
 
+@st.composite
+def resize(draw) -> Resize:
+    h, w, out_h, out_w = (draw(st.integers(1, 9)) for _ in range(4))
+    coordinates = draw(st.sampled_from(COORDINATES))
+    if coordinates == "pytorch_half_pixel":  # onnx.reference has one output elsewhere than ONNX's text
+        out_h, out_w = max(2, out_h), max(2, out_w)
+    mode = draw(st.sampled_from(RESIZE_MODES))
+    crop = {"start_h": -0.25, "end_w": 0.75} if coordinates == "tf_crop_and_resize" else {}
+    return Resize(
+        outer=draw(st.integers(1, 4)),
+        h=h,
+        w=w,
+        out_h=out_h,
+        out_w=out_w,
+        scale_h=out_h / h,
+        scale_w=out_w / w,
+        inner=draw(st.integers(1, 3)),
+        mode=mode,
+        coordinates=coordinates,
+        rounding=draw(st.sampled_from(ROUNDINGS)),
+        exclude_outside=mode == "cubic" and draw(st.booleans()),
+        cubic_a=draw(st.sampled_from([-0.75, -0.5])),
+        value=draw(st.sampled_from([0.0, 1.5])),
+        **crop,
+    )
+
+
 DRAWN = {
     strategy.__name__: strategy()
     for strategy in (
         *(conv, gemm, pool, lrn, lrn_pool, conv_pool),
-        *(softmax, unary, binary, transpose, pad, cast),
+        *(softmax, unary, binary, transpose, pad, cast, resize),
     )
 }
 
@@ -285,6 +314,8 @@ def input_shapes(p: Params) -> list[tuple[int, ...]]:
         ]
     if isinstance(p, Transpose | Pad):
         return [p.shape]
+    if isinstance(p, Resize):
+        return [(p.outer, p.h, p.w, p.inner)]
     return [(p.size,)]
 
 
@@ -303,6 +334,8 @@ def output_shape(p: Params) -> tuple[int, ...]:
         return tuple(p.shape[axis] for axis in p.perm)
     if isinstance(p, Pad):
         return p.out_shape
+    if isinstance(p, Resize):
+        return (p.outer, p.out_h, p.out_w, p.inner)
     return input_shapes(p)[0]
 
 
@@ -406,5 +439,7 @@ def _nodes(p: Params, ceil_mode: bool, names: list[str]) -> tuple[list[Any], dic
     if isinstance(p, Pad):
         made = node("Pad", [*names, "pads", "value"], ["y"], mode=p.mode)
         return [made], {"pads": np.array([*p.begin, *p.end], np.int64), "value": np.array(p.value)}
+    if isinstance(p, Resize):
+        return of_resize(p, names, "y")
     assert isinstance(p, Cast)
     return [node("Cast", names, ["y"], to=helper.np_dtype_to_tensor_dtype(np.dtype(p.to)))], {}

@@ -70,6 +70,13 @@ def test_a_rung_gives_the_right_answer_on_the_host(rung: Rung, answers: Answers)
     assert cuda_cases.differs(answers(rung, case), case, rung.precision) == ""
 
 
+@pytest.mark.parametrize("op", ["resize"])
+def test_every_mode_of_a_kernel_that_has_many_is_right(op: str, answers: Answers) -> None:
+    rung = registry.find("cuda", op, 1)
+    for case in cuda_cases.cases(op):
+        assert cuda_cases.differs(answers(rung, case), case) == "", case.params.words
+
+
 def test_every_way_of_sharing_out_planes_is_right(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several planes a block, tiles of one, outputs below each other, strides, several maps a channel."""
     rung = registry.find("cuda", "conv", "depthwise")

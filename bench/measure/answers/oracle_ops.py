@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 from numpy.lib.stride_tricks import sliding_window_view
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_resize import Resize as ReferenceResize
 
 _FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 
@@ -248,4 +249,38 @@ class Cast(_Mended):
         return (x.astype(dtype),)
 
 
-MENDED = (LRN, Softmax, LogSoftmax, BatchNormalization, MaxPool, AveragePool, Conv, Pad, Cast)
+class Upsample(_Mended):
+    """Opset 9: "output_dimension = floor(input_dimension * scale)", of which the reference takes whole
+    numbers alone, and the nearest; places are those of Resize in opset 10, x_original = x_resized / scale.
+    """
+
+    def _run(self, x, scales=None, *_, **__):
+        scales = self._get("scales") if scales is None else scales
+        for axis, scale in enumerate(map(float, scales)):
+            size = x.shape[axis]
+            places = np.arange(math.floor(np.float32(size) * np.float32(scale))) / scale
+            low = np.minimum(np.floor(places.astype(np.float32)).astype(int), size - 1)
+            if self._get("mode", "nearest") == "nearest":
+                x = np.take(x, low, axis)
+            elif scale != 1:
+                part = np.minimum(places - low, 1).reshape(-1, *(1,) * (x.ndim - axis - 1))
+                high = np.minimum(low + 1, size - 1)
+                x = (1 - part) * np.take(x, low, axis) + part * np.take(x, high, axis)
+        return (x,)
+
+
+class Resize(Upsample):
+    """Opset 10: "output_dimension = floor(input_dimension * scale)"; the reference reads the inputs of later
+    opsets, and is right there.
+    """
+
+    def _run(self, x, *given, **attributes):
+        if self._opset < 11:
+            return super()._run(x, *given)
+        return ReferenceResize._run(self, x, *given, **attributes)
+
+
+MENDED = (
+    *(LRN, Softmax, LogSoftmax, BatchNormalization, MaxPool, AveragePool, Conv, Pad, Cast),
+    *(Resize, Upsample),
+)

@@ -10,6 +10,7 @@ import numpy as np
 from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.pad import Pad
+from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.unary import Unary
 from tests.bench.judge import right
@@ -208,3 +209,21 @@ answers(
     "positive",
     params=Cast(100, "float32", "bool"),
 )
+
+
+def _resize(name: str, says: str, params: Resize | None = None, **changed: Any) -> None:
+    answers(
+        "resize",
+        f"resize: {name}",
+        lambda p, x: right.resize(replace(p, **changed), x),
+        says,
+        params=params,
+    )
+
+
+_NEAREST = replace(TIMED["resize"], mode="nearest", coordinates="asymmetric")
+_resize("edges for centres", "asymmetric", coordinates="asymmetric")
+_resize("corners aligned", "align corners", coordinates="align_corners")
+_resize("nearest for linear", "as nearest", mode="nearest")
+_resize("the other half", "round prefer ceil|by ceil", _NEAREST, rounding="ceil")
+answers("resize", "resize: axes swapped", lambda p, x: right.resize(p, x.swapaxes(1, 2).reshape(x.shape)))

@@ -8,10 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from onnx.reference import ReferenceEvaluator
 
 from kernels.cpu.common import counts, padded_hw, windows
 from kernels.ops.conv import Conv
 from kernels.ops.pool import Pool
+from kernels.ops.resize import Resize
+from tests.kernels import drawn
 
 UNARY: dict[str | None, Callable[[np.ndarray], np.ndarray]] = {
     None: lambda y: y,
@@ -108,3 +111,7 @@ def bfloat16(x: np.ndarray) -> np.ndarray:
     """Rounded to eight significant bits."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     return ((bits + 0x8000) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+def resize(p: Resize, x: np.ndarray) -> np.ndarray:
+    return ReferenceEvaluator(drawn.model(p)).run(None, {"in0": x.astype(np.float64)})[0]
