@@ -18,6 +18,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from bench.measure.answers.accuracy import BOUNDS
+from bench.measure.answers.nodes.conv_transpose import nodes as of_transpose
 from bench.measure.answers.nodes.resize import nodes as of_resize
 from kernels import launch
 from kernels.ops import ACTIVATIONS, ITEMSIZE, Params
@@ -25,6 +26,7 @@ from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
@@ -100,23 +102,29 @@ def activate(v: Array, kind: str | None) -> Array:
 
 
 def _one_node(op_type: str, inputs: dict[str, Array], **attributes: object) -> onnx.ModelProto:
+    return _of_nodes([helper.make_node(op_type, list(inputs), ["y"], **attributes)], inputs)
+
+
+def _of_nodes(nodes: list[onnx.NodeProto], inputs: dict[str, Array]) -> onnx.ModelProto:
     kind = helper.np_dtype_to_tensor_dtype(next(iter(inputs.values())).dtype)
-    node = helper.make_node(op_type, list(inputs), ["y"], **attributes)
     given = [
         helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
         for k, v in inputs.items()
     ]
-    graph = helper.make_graph([node], "one", given, [helper.make_tensor_value_info("y", kind, None)])
+    graph = helper.make_graph(nodes, "one", given, [helper.make_tensor_value_info("y", kind, None)])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
 
 
 def _onnxruntime(op_type: str, x: Array, **attributes: object) -> Array:
+    return _run(_one_node(op_type, {"x": x}, **attributes), {"x": x})
+
+
+def _run(model: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)
-    model = _one_node(op_type, {"x": x}, **attributes).SerializeToString()
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    return session.run(None, {"x": x})[0].astype(np.float64)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)[0].astype(np.float64)
 
 
 def _normal(rng: np.random.Generator, *shape: int) -> Array:
@@ -509,6 +517,36 @@ def _conv_pool_case(rng: np.random.Generator, conv: Conv, pool: Pool, ceil_mode:
     return Case(ConvPool(made, over), below.inputs, activate(y, over.activation))
 
 
+def _conv_transpose(rng: np.random.Generator) -> Iterator[Case]:
+    for number in range(12):
+        group = _pick(rng, 1, 2, 3)
+        drawn = ConvTranspose(
+            n=_pick(rng, 1, 2),
+            c=group * _pick(rng, 1, 3),
+            h=_pick(rng, 1, 4, 6),
+            w=_pick(rng, 2, 5),
+            m=group * _pick(rng, 1, 4),
+            kh=_pick(rng, 1, 2, 3),
+            kw=_pick(rng, 2, 4),
+            out_h=0,
+            out_w=0,
+            stride_h=_pick(rng, 1, 2, 3),
+            stride_w=_pick(rng, 1, 2),
+            pad_left=_pick(rng, 0, 1),
+            dilation_h=_pick(rng, 1, 2),
+            group=group,
+            bias=number % 2 == 0,
+        ).sized()
+        if number % 3 == 0:  # room for more
+            drawn = replace(drawn, out_w=drawn.out_w + drawn.stride_w - 1)
+        given = [_normal(rng, *shape) for shape in drawn.input_shapes]
+        names = ["x", "w", "b"][: len(given)]
+        (node,), _ = of_transpose(drawn, names, "y")
+        model = _of_nodes([node], dict(zip(names, given, strict=True)))
+        y = _run(model, dict(zip(names, given, strict=True)))
+        yield Case(drawn, (*given, None)[:3], y)
+
+
 def _softmax(rng: np.random.Generator) -> Iterator[Case]:
     few = ((1, 10, 1), (1000, 10, 1), (3, 1000, 1), (2, 33, 5), (4, 1, 3), (1, 5000, 2), (1, 20_000, 1))
     for outer, axis, inner in (*few, (2, 100, 40), (3, 40, 8), (2, 3000, 17), (2, 700, 33)):
@@ -653,6 +691,7 @@ _MAKERS = {
     "lrn": _lrn,
     "lrn_pool": _lrn_pool,
     "conv_pool": _conv_pool,
+    "conv_transpose": _conv_transpose,
     "softmax": _softmax,
     "unary": _unary,
     "binary": _binary,

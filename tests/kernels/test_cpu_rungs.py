@@ -23,6 +23,7 @@ from kernels.ops import ACTIVATIONS, OPS, Params
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
@@ -109,8 +110,10 @@ def oracle(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
         return np.stack([reference(replace(p, n=p.c), [images])[0] for images in copies])
     if isinstance(p, LrnPool):
         return onnx_runtime(p.pool, [oracle(p.lrn, inputs).astype(np.float32)])
-    if isinstance(p, Pool | ConvPool) or (isinstance(p, Pad) and min(*p.begin, *p.end, 0) < 0):
-        return onnx_runtime(p, inputs)  # onnx.reference miscounts uneven padding, and refuses to cut
+    if isinstance(p, Pool | ConvPool | ConvTranspose):
+        return onnx_runtime(p, inputs)  # onnx.reference miscounts uneven padding
+    if isinstance(p, Pad) and min(*p.begin, *p.end, 0) < 0:
+        return onnx_runtime(p, inputs)  # which onnx.reference refuses to cut
     return reference(p, inputs)
 
 

@@ -11,6 +11,7 @@ from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
@@ -50,6 +51,10 @@ def _conv(given: list[Any], bias: bool) -> Conv:
         max(0, (out_w - 1) * stride_w + (kw - 1) * dilation_w + 1 - w - left),
         dilation_h, dilation_w, group, bias, _word("ACTIVATION", given[_CONV]),
     )  # fmt: skip
+
+
+def _conv_transpose(given: list[Any], bias: bool) -> ConvTranspose:
+    return ConvTranspose(*given, bias=bias)
 
 
 def _gemm(given: list[Any], bias: bool) -> Gemm:
@@ -149,6 +154,7 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "gemm": _gemm,
     "pool": _pool,
     "conv_pool": _conv_pool,
+    "conv_transpose": _conv_transpose,
     "lrn": _lrn,
     "lrn_pool": _lrn_pool,
     "softmax": _softmax,

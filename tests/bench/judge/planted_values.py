@@ -227,3 +227,36 @@ _resize("corners aligned", "align corners", coordinates="align_corners")
 _resize("nearest for linear", "as nearest", mode="nearest")
 _resize("the other half", "round prefer ceil|by ceil", _NEAREST, rounding="ceil")
 answers("resize", "resize: axes swapped", lambda p, x: right.resize(p, x.swapaxes(1, 2).reshape(x.shape)))
+
+
+def _transposed(name: str, says: str, **changed: Any) -> None:
+    answers(
+        "conv_transpose",
+        f"conv_transpose: {name}",
+        lambda p, x, w, b=None: right.conv_transpose(replace(p, **changed), x, w, b),
+        says,
+    )
+
+
+_transposed("padding ignored", "padding is ignored", pad_top=0, pad_left=0)
+_transposed("stride one", "stride is ignored", stride_h=1, stride_w=1)
+answers(
+    "conv_transpose",
+    "conv_transpose: no bias",
+    lambda p, x, w, b=None: right.conv_transpose(p, x, w, None),
+    "bias is missing",
+)
+answers(
+    "conv_transpose",
+    "conv_transpose: a convolution's window",
+    lambda p, x, w, b=None: right.conv_transpose(p, x, w[..., ::-1, ::-1], b),
+    "flipped",
+)
+answers(
+    "conv_transpose",
+    "conv_transpose: maps before channels",
+    lambda p, x, w, b=None: right.conv_transpose(
+        p, x, w.reshape(p.m // p.group, p.c, p.kh, p.kw).swapaxes(0, 1), b
+    ),
+    "maps and channels",
+)

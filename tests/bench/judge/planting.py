@@ -17,6 +17,7 @@ from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
@@ -40,6 +41,7 @@ TIMED: dict[str, Params] = {
     "lrn": LRN,
     "lrn_pool": LrnPool.of(Lrn(2, 7, 143, 5, alpha=0.3), replace(POOL, c=7)),
     "conv_pool": ConvPool(CONV, Pool("max", 4, 8, 7, 17, 3, 2, 3, 8, 2, 2, activation="tanh")),
+    "conv_transpose": ConvTranspose(3, 4, 5, 6, 6, 3, 2, 10, 7, 2, 1, 1, 1, 1, 1, 2, bias=True),
     "softmax": Softmax(3, 10, 4),
     "unary": Unary("tanh", 100),
     "binary": Binary("sub", (3, 4, 5), (20, 5, 1), (0, 1, 0)),
