@@ -15,6 +15,7 @@ key that fits no field of the op's params is an error, and so is any key that is
                                  the convolution's
     bias = false, trans_a = false, trans_b = false, log = false
                                  exactly this flag
+    depthwise = true             conv: whether each of several channels is a group of its own
     rank_max = 6                 binary, transpose, pad: at most so many axes
     m_max = 8                    gemm, conv, conv_pool: at most so many rows or channels of y
     m_min = 9                    gemm, conv, conv_pool: at least so many
@@ -75,7 +76,7 @@ _EXACTLY: dict[str, tuple[str, ...]] = {
     "kernel": ("kh", "kw"),
     "side_by_side": ("side_by_side",),
 }
-_FLAGS = ("bias", "trans_a", "trans_b", "log")
+_FLAGS = ("bias", "depthwise", "trans_a", "trans_b", "log")
 _AT_MOST: dict[str, tuple[str, ...]] = {
     "kernel_max": ("kh", "kw"),
     "axis_max": ("axis",),

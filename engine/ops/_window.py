@@ -42,9 +42,9 @@ def resolve(node: Node, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> tu
     auto_pad = attributes.get("auto_pad", "NOTSET") or "NOTSET"
     if auto_pad not in AUTO_PADS:
         raise Refused(f"its auto_pad is {auto_pad!r}, and {', '.join(AUTO_PADS)} are supported")
-    strides = _ints(attributes.get("strides"), (1,) * rank, "strides")
-    dilations = _ints(attributes.get("dilations"), (1,) * rank, "dilations")
-    pads = _ints(attributes.get("pads"), (0,) * (2 * rank), "pads")
+    strides = integers(attributes.get("strides"), (1,) * rank, "strides")
+    dilations = integers(attributes.get("dilations"), (1,) * rank, "dilations")
+    pads = integers(attributes.get("pads"), (0,) * (2 * rank), "pads")
     if min(strides) < 1 or min(dilations) < 1 or min(pads) < 0:
         raise Refused(
             f"strides {strides} and dilations {dilations} must be positive and pads {pads} not negative"
@@ -71,7 +71,8 @@ def resolve(node: Node, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> tu
     return (IDLE, axes[0]) if rank == 1 else (axes[0], axes[1])
 
 
-def _ints(value: object, default: tuple[int, ...], what: str) -> tuple[int, ...]:
+def integers(value: object, default: tuple[int, ...], what: str) -> tuple[int, ...]:
+    """The whole numbers of an attribute, as many as there are by default. Raises Refused."""
     if value is None:
         return default
     numbers = tuple(int(v) for v in value)  # type: ignore[attr-defined]

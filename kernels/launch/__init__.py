@@ -19,6 +19,7 @@ alone: it is then told of a smaller batch. A stage may be a `Product`, which a l
 
 from kernels.launch import (
     cluster,
+    depthwise,
     direct,
     elements,
     library,
@@ -43,6 +44,7 @@ __all__ = [
     "Product",
     "Stage",
     "cluster",
+    "depthwise",
     "direct",
     "elements",
     "launch",

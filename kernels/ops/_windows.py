@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from kernels.ops.conv import Conv
+    from kernels.ops.conv_transpose import ConvTranspose
     from kernels.ops.pool import Pool
 
     Window = TypeVar("Window", Conv, Pool)
@@ -26,13 +27,19 @@ def touched(p: Conv | Pool) -> int:
     return p.n * p.c * max(0, rows) * max(0, columns)
 
 
-def window_words(p: Conv | Pool) -> list[str]:
-    """Stride, dilation and padding in words, where there are any."""
+def steps_words(p: Conv | ConvTranspose | Pool) -> list[str]:
+    """Stride and dilation in words, where there are any."""
     parts = []
     for name in ("stride", "dilation"):
         pair = getattr(p, f"{name}_h"), getattr(p, f"{name}_w")
         if pair != (1, 1):
             parts.append(f"{name} {pair[0]}" if pair[0] == pair[1] else f"{name} {pair[0]}×{pair[1]}")
+    return parts
+
+
+def window_words(p: Conv | Pool) -> list[str]:
+    """As steps_words, and padding."""
+    parts = steps_words(p)
     pads = (p.pad_top, p.pad_left, p.pad_bottom, p.pad_right)
     if any(pads):
         parts.append(f"pad {pads[0]}" if len(set(pads)) == 1 else f"pad {', '.join(map(str, pads))}")

@@ -11,6 +11,7 @@ EVERYWHERE = {
     r"_(u?int8|u?int16|uint32|uint64)$": "arithmetic on these integers is no part of the nets in view",
     r"(AvgPool|Conv|MaxPool)3d|(average|max)pool_3d": "images have one or two spatial axes, not three",
     r"cast(like)?_.*(BFLOAT16|FLOAT8|FLOAT4|INT[24])": "the element types are those of kernels.ops",
+    r"resize_.*antialias": "an axis that becomes shorter is sampled, not averaged",
     r"training_dropout": "only inference is run",
     r"argmax": "a second output (the indices of the maxima) has no use in inference",
     r"batchnorm_.*training_mode": "only inference is run",

@@ -7,6 +7,7 @@ NumPy for the rest.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,17 +18,21 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from bench.measure.answers.accuracy import BOUNDS
+from bench.measure.answers.nodes.conv_transpose import nodes as of_transpose
+from bench.measure.answers.nodes.resize import nodes as of_resize
 from kernels import launch
 from kernels.ops import ACTIVATIONS, ITEMSIZE, Params
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import PAD_MODES, Pad
 from kernels.ops.pool import Pool
+from kernels.ops.resize import COORDINATES, RESIZE_MODES, ROUNDINGS, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS, Unary
@@ -97,23 +102,29 @@ def activate(v: Array, kind: str | None) -> Array:
 
 
 def _one_node(op_type: str, inputs: dict[str, Array], **attributes: object) -> onnx.ModelProto:
+    return _of_nodes([helper.make_node(op_type, list(inputs), ["y"], **attributes)], inputs)
+
+
+def _of_nodes(nodes: list[onnx.NodeProto], inputs: dict[str, Array]) -> onnx.ModelProto:
     kind = helper.np_dtype_to_tensor_dtype(next(iter(inputs.values())).dtype)
-    node = helper.make_node(op_type, list(inputs), ["y"], **attributes)
     given = [
         helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
         for k, v in inputs.items()
     ]
-    graph = helper.make_graph([node], "one", given, [helper.make_tensor_value_info("y", kind, None)])
+    graph = helper.make_graph(nodes, "one", given, [helper.make_tensor_value_info("y", kind, None)])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
 
 
 def _onnxruntime(op_type: str, x: Array, **attributes: object) -> Array:
+    return _run(_one_node(op_type, {"x": x}, **attributes), {"x": x})
+
+
+def _run(model: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)
-    model = _one_node(op_type, {"x": x}, **attributes).SerializeToString()
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    return session.run(None, {"x": x})[0].astype(np.float64)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)[0].astype(np.float64)
 
 
 def _normal(rng: np.random.Generator, *shape: int) -> Array:
@@ -137,6 +148,14 @@ def _conv(rng: np.random.Generator) -> Iterator[Case]:
     yield _conv_case(rng, Conv(2, 96, 13, 13, 256, 5, 5, 0, 0, 1, 1, 2, 2, 2, 2, group=2, bias=True))
     yield _conv_case(rng, Conv(1, 256, 6, 6, 384, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, bias=True))
     yield _conv_case(rng, Conv(1, 24, 9, 9, 24, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=24))  # depthwise
+    # Depthwise: the plain ones, planes that blocks share, tiles of a plane, strides, several maps a channel
+    yield _conv_case(rng, Conv(2, 19, 7, 7, 19, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=19, bias=True))
+    yield _conv_case(rng, Conv(1, 3, 40, 31, 3, 3, 3, 0, 0, 2, 2, 0, 0, 1, 1, group=3, activation="relu"))
+    yield _conv_case(rng, Conv(3, 5, 9, 11, 10, 5, 5, 0, 0, 2, 2, 2, 2, 2, 2, group=5, bias=True,
+                               activation="tanh"))  # fmt: skip
+    yield _conv_case(rng, Conv(1, 2, 7, 900, 2, 3, 5, 0, 0, 1, 3, 1, 2, 0, 1, 2, 1, group=2, bias=True))
+    yield _conv_case(rng, Conv(80, 96, 14, 14, 96, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=96, bias=True))
+    yield _conv_case(rng, Conv(9, 70, 56, 57, 70, 3, 3, 0, 0, 2, 2, 1, 1, 1, 1, group=70, bias=True))
     yield _conv_case(rng, Conv(5, 70, 5, 3, 65, 1, 1, 0, 0))  # one step past the tiles
     yield _conv_case(rng, Conv(1, 1, 1, 1, 1, 1, 1, 0, 0, bias=True, activation="sigmoid"))
     # Long sums of few outputs: taps that no tile divides, groups, one tap a channel with a stride
@@ -498,6 +517,36 @@ def _conv_pool_case(rng: np.random.Generator, conv: Conv, pool: Pool, ceil_mode:
     return Case(ConvPool(made, over), below.inputs, activate(y, over.activation))
 
 
+def _conv_transpose(rng: np.random.Generator) -> Iterator[Case]:
+    for number in range(12):
+        group = _pick(rng, 1, 2, 3)
+        drawn = ConvTranspose(
+            n=_pick(rng, 1, 2),
+            c=group * _pick(rng, 1, 3),
+            h=_pick(rng, 1, 4, 6),
+            w=_pick(rng, 2, 5),
+            m=group * _pick(rng, 1, 4),
+            kh=_pick(rng, 1, 2, 3),
+            kw=_pick(rng, 2, 4),
+            out_h=0,
+            out_w=0,
+            stride_h=_pick(rng, 1, 2, 3),
+            stride_w=_pick(rng, 1, 2),
+            pad_left=_pick(rng, 0, 1),
+            dilation_h=_pick(rng, 1, 2),
+            group=group,
+            bias=number % 2 == 0,
+        ).sized()
+        if number % 3 == 0:  # room for more
+            drawn = replace(drawn, out_w=drawn.out_w + drawn.stride_w - 1)
+        given = [_normal(rng, *shape) for shape in drawn.input_shapes]
+        names = ["x", "w", "b"][: len(given)]
+        (node,), _ = of_transpose(drawn, names, "y")
+        model = _of_nodes([node], dict(zip(names, given, strict=True)))
+        y = _run(model, dict(zip(names, given, strict=True)))
+        yield Case(drawn, (*given, None)[:3], y)
+
+
 def _softmax(rng: np.random.Generator) -> Iterator[Case]:
     few = ((1, 10, 1), (1000, 10, 1), (3, 1000, 1), (2, 33, 5), (4, 1, 3), (1, 5000, 2), (1, 20_000, 1))
     for outer, axis, inner in (*few, (2, 100, 40), (3, 40, 8), (2, 3000, 17), (2, 700, 33)):
@@ -602,6 +651,39 @@ def _cast(rng: np.random.Generator) -> Iterator[Case]:
             yield Case(Cast(x.size, source, target), (x,), x.astype(target))
 
 
+def _resize(rng: np.random.Generator) -> Iterator[Case]:
+    for number, (mode, coordinates) in enumerate(itertools.product(RESIZE_MODES, COORDINATES)):
+        h, w, out_h, out_w = (_pick(rng, 3, 4, 7, 10) for _ in range(4))
+        drawn = Resize(
+            outer=_pick(rng, 1, 3),
+            h=h,
+            w=w,
+            out_h=out_h,
+            out_w=out_w,
+            scale_h=out_h / h,
+            scale_w=out_w / w,
+            inner=_pick(rng, 1, 1, 3),
+            mode=mode,
+            coordinates=coordinates,
+            rounding=ROUNDINGS[number % len(ROUNDINGS)],
+            exclude_outside=mode == "cubic" and bool(rng.integers(2)),
+            value=1.5,
+        )
+        if coordinates == "tf_crop_and_resize":
+            drawn = replace(drawn, start_h=-0.25, end_h=0.75, start_w=0.25, end_w=1.25)
+        x = _normal(rng, *drawn.input_shapes[0])
+        nodes, held = of_resize(drawn, ["x"], "y")
+        given = helper.make_graph(
+            nodes,
+            "one",
+            [helper.make_tensor_value_info("x", onnx.TensorProto.DOUBLE, x.shape)],
+            [helper.make_tensor_value_info("y", onnx.TensorProto.DOUBLE, None)],
+            [onnx.numpy_helper.from_array(array, name) for name, array in held.items()],
+        )
+        model = helper.make_model(given, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
+        yield Case(drawn, (x,), ReferenceEvaluator(model).run(None, {"x": x.astype(np.float64)})[0])
+
+
 _MAKERS = {
     "conv": _conv,
     "gemm": _gemm,
@@ -609,10 +691,12 @@ _MAKERS = {
     "lrn": _lrn,
     "lrn_pool": _lrn_pool,
     "conv_pool": _conv_pool,
+    "conv_transpose": _conv_transpose,
     "softmax": _softmax,
     "unary": _unary,
     "binary": _binary,
     "transpose": _transpose,
     "pad": _pad,
     "cast": _cast,
+    "resize": _resize,
 }

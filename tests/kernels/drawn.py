@@ -12,16 +12,20 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+from bench.measure.answers.nodes.conv_transpose import nodes as of_transpose
+from bench.measure.answers.nodes.resize import nodes as of_resize
 from kernels.ops import ACTIVATIONS, Params
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.resize import COORDINATES, RESIZE_MODES, ROUNDINGS, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS, Unary
@@ -250,11 +254,66 @@ def cast(draw) -> Cast:
     return Cast(size=draw(st.integers(1, 100)), dtype=draw(kinds), to=draw(kinds))
 
 
+@st.composite
+def conv_transpose(draw) -> ConvTranspose:
+    group = draw(st.integers(1, 3))
+    stride_h, stride_w = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    p = ConvTranspose(
+        n=draw(st.integers(1, 3)),
+        c=group * draw(st.integers(1, 3)),
+        h=draw(st.integers(1, 6)),
+        w=draw(st.integers(1, 6)),
+        m=group * draw(st.integers(1, 3)),
+        kh=draw(st.integers(1, 4)),
+        kw=draw(st.integers(1, 4)),
+        out_h=0,
+        out_w=0,
+        stride_h=stride_h,
+        stride_w=stride_w,
+        dilation_h=draw(st.integers(1, 2)),
+        dilation_w=draw(st.integers(1, 2)),
+        group=group,
+        bias=draw(st.booleans()),
+    )
+    p = replace(
+        p, pad_top=draw(st.integers(0, p.whole[0] - 1)), pad_left=draw(st.integers(0, p.whole[1] - 1))
+    )
+    less_h = draw(st.integers(1 - stride_h, p.whole[0] - 1))
+    return replace(p, out_h=p.whole[0] - less_h, out_w=p.whole[1] + draw(st.integers(0, stride_w - 1)))
+
+
+@st.composite
+def resize(draw) -> Resize:
+    h, w, out_h, out_w = (draw(st.integers(1, 9)) for _ in range(4))
+    coordinates = draw(st.sampled_from(COORDINATES))
+    if coordinates == "pytorch_half_pixel":  # onnx.reference has one output elsewhere than ONNX's text
+        out_h, out_w = max(2, out_h), max(2, out_w)
+    mode = draw(st.sampled_from(RESIZE_MODES))
+    crop = {"start_h": -0.25, "end_w": 0.75} if coordinates == "tf_crop_and_resize" else {}
+    return Resize(
+        outer=draw(st.integers(1, 4)),
+        h=h,
+        w=w,
+        out_h=out_h,
+        out_w=out_w,
+        scale_h=out_h / h,
+        scale_w=out_w / w,
+        inner=draw(st.integers(1, 3)),
+        mode=mode,
+        coordinates=coordinates,
+        rounding=draw(st.sampled_from(ROUNDINGS)),
+        exclude_outside=mode == "cubic" and draw(st.booleans()),
+        cubic_a=draw(st.sampled_from([-0.75, -0.5])),
+        value=draw(st.sampled_from([0.0, 1.5])),
+        **crop,
+    )
+
+
 DRAWN = {
     strategy.__name__: strategy()
     for strategy in (
         *(conv, gemm, pool, lrn, lrn_pool, conv_pool),
-        *(softmax, unary, binary, transpose, pad, cast),
+        *(softmax, unary, binary, transpose, pad, cast, resize, conv_transpose),
     )
 }
 
@@ -264,6 +323,8 @@ def input_shapes(p: Params) -> list[tuple[int, ...]]:
     if isinstance(p, Conv):
         shapes = [(p.n, p.c, p.h, p.w), (p.m, p.c // p.group, p.kh, p.kw)]
         return [*shapes, (p.m,)] if p.bias else shapes
+    if isinstance(p, ConvTranspose):
+        return list(p.input_shapes)
     if isinstance(p, Gemm):
         a = (p.k, p.m) if p.trans_a else (p.m, p.k)
         b = (p.n, p.k) if p.trans_b else (p.k, p.n)
@@ -285,11 +346,13 @@ def input_shapes(p: Params) -> list[tuple[int, ...]]:
         ]
     if isinstance(p, Transpose | Pad):
         return [p.shape]
+    if isinstance(p, Resize):
+        return [(p.outer, p.h, p.w, p.inner)]
     return [(p.size,)]
 
 
 def output_shape(p: Params) -> tuple[int, ...]:
-    if isinstance(p, Conv):
+    if isinstance(p, Conv | ConvTranspose):
         return (p.n, p.m, p.out_h, p.out_w)
     if isinstance(p, Gemm):
         return (p.batch, p.m, p.n)
@@ -303,6 +366,8 @@ def output_shape(p: Params) -> tuple[int, ...]:
         return tuple(p.shape[axis] for axis in p.perm)
     if isinstance(p, Pad):
         return p.out_shape
+    if isinstance(p, Resize):
+        return (p.outer, p.out_h, p.out_w, p.inner)
     return input_shapes(p)[0]
 
 
@@ -406,5 +471,9 @@ def _nodes(p: Params, ceil_mode: bool, names: list[str]) -> tuple[list[Any], dic
     if isinstance(p, Pad):
         made = node("Pad", [*names, "pads", "value"], ["y"], mode=p.mode)
         return [made], {"pads": np.array([*p.begin, *p.end], np.int64), "value": np.array(p.value)}
+    if isinstance(p, ConvTranspose):
+        return of_transpose(p, names, "y")
+    if isinstance(p, Resize):
+        return of_resize(p, names, "y")
     assert isinstance(p, Cast)
     return [node("Cast", names, ["y"], to=helper.np_dtype_to_tensor_dtype(np.dtype(p.to)))], {}

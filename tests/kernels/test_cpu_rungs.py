@@ -23,6 +23,7 @@ from kernels.ops import ACTIVATIONS, OPS, Params
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
@@ -109,8 +110,10 @@ def oracle(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
         return np.stack([reference(replace(p, n=p.c), [images])[0] for images in copies])
     if isinstance(p, LrnPool):
         return onnx_runtime(p.pool, [oracle(p.lrn, inputs).astype(np.float32)])
-    if isinstance(p, Pool | ConvPool) or (isinstance(p, Pad) and min(*p.begin, *p.end, 0) < 0):
-        return onnx_runtime(p, inputs)  # onnx.reference miscounts uneven padding, and refuses to cut
+    if isinstance(p, Pool | ConvPool | ConvTranspose):
+        return onnx_runtime(p, inputs)  # onnx.reference miscounts uneven padding
+    if isinstance(p, Pad) and min(*p.begin, *p.end, 0) < 0:
+        return onnx_runtime(p, inputs)  # which onnx.reference refuses to cut
     return reference(p, inputs)
 
 
@@ -121,7 +124,9 @@ def fitted(p: Params, rung: Rung) -> Params:
     kept = needs.get("activation")
     if kept and (getattr(p, "activation", None) or "none") not in kept:
         p = replace(p, activation=None if kept[0] == "none" else kept[0])
-    if not isinstance(p, Conv) or not needs.keys() & {"kernel", "stride", "dilation", "group", "pad", "bias"}:
+    if not isinstance(p, Conv) or not needs.keys() & {
+        *("kernel", "stride", "dilation", "group", "pad", "bias", "depthwise")
+    }:
         return p
     stride, dilation = needs.get("stride", p.stride_h), needs.get("dilation", p.dilation_h)
     kh, kw = needs.get("kernel", p.kh), needs.get("kernel", p.kw)
@@ -132,6 +137,8 @@ def fitted(p: Params, rung: Rung) -> Params:
     axes = {"stride_h": stride, "stride_w": stride, "dilation_h": dilation, "dilation_w": dilation}
     group = needs.get("group", p.group)
     channels = {"c": p.c // p.group * group, "m": p.m // p.group * group, "group": group}
+    if needs.get("depthwise"):
+        channels = {"c": max(2, group), "m": p.m // p.group * max(2, group), "group": max(2, group)}
     return replace(p, h=h, w=w, kh=kh, kw=kw, bias=needs.get("bias", p.bias), **axes, **channels, **pads)
 
 

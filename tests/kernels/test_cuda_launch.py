@@ -22,11 +22,13 @@ from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
@@ -42,12 +44,14 @@ EXAMPLES: dict[str, Params] = {
         Conv(2, 4, 9, 9, 6, 3, 3, 7, 7, group=2, bias=True),
         Pool("max", 2, 6, 7, 7, 2, 2, 3, 3, 2, 2),
     ),
+    "conv_transpose": ConvTranspose(2, 4, 3, 3, 6, 3, 3, 7, 7, 2, 2, group=2, bias=True),
     "softmax": Softmax(2, 3, 4),
     "unary": Unary("relu", 7),
     "binary": Binary("add", (2, 3), (3, 1), (0, 1)),
     "transpose": Transpose((2, 3), (1, 0)),
     "pad": Pad((2, 3), (0, 1), (1, 0)),
     "cast": Cast(3, "int64", "float32"),
+    "resize": Resize(2, 3, 4, 6, 8, 2.0, 2.0, mode="linear"),
 }
 
 

@@ -6,7 +6,7 @@ only a device does (its caches, clusters, copies that are still on their way) is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,8 @@ import pytest
 
 from engine.cuda.stages import starts
 from kernels import arguments, launch, registry
+from kernels.launch import depthwise
+from kernels.nvrtc import Define
 from kernels.ops import OPS
 from kernels.ops.unary import Unary
 from kernels.registry import Rung
@@ -66,6 +68,29 @@ def _case(rung: Rung) -> Case:
 def test_a_rung_gives_the_right_answer_on_the_host(rung: Rung, answers: Answers) -> None:
     case = _case(rung)
     assert cuda_cases.differs(answers(rung, case), case, rung.precision) == ""
+
+
+@pytest.mark.parametrize("op", ["resize", "conv_transpose"])
+def test_every_mode_of_a_kernel_that_has_many_is_right(op: str, answers: Answers) -> None:
+    rung = registry.find("cuda", op, 1)
+    for case in cuda_cases.cases(op):
+        assert cuda_cases.differs(answers(rung, case), case) == "", case.params.words
+
+
+def test_every_way_of_sharing_out_planes_is_right(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several planes a block, tiles of one, outputs below each other, strides, several maps a channel."""
+    rung = registry.find("cuda", "conv", "depthwise")
+    of_all = [case for case in cuda_cases.cases("conv") if rung.refusal(case.params) is None]
+    small = [case for case in of_all if case.params.flops <= MOST_FLOPS // 4]
+    ways: list[Mapping[str, Define]] = []
+    for enough, count in ((depthwise._ENOUGH_WARPS, 3), (0, None)):  # as if there were outputs enough
+        monkeypatch.setattr(depthwise, "_ENOUGH_WARPS", enough)
+        for case in small[:count]:
+            ways.append(launch.launch(case.params, rung).defines)
+            assert cuda_cases.differs(answers(rung, case), case) == "", case.params.words
+    for many, few in (("PLANES", ""), ("DOWN", ""), ("OUT_W", "TILE_W"), ("OUT_H", "TILE_H"), ("M", "C")):
+        found = {int(way[many]) > int(way[few] if few else 1) for way in ways}
+        assert found == {True, False}, many
 
 
 def test_a_kernel_that_takes_its_scalars_one_by_one_still_runs(answers: Answers, tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernels import registry
 from kernels.errors import InputError, KernelError
-from kernels.ops import OPS, PRECISIONS
+from kernels.ops import OPS, PRECISIONS, sized
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
@@ -265,7 +266,21 @@ def test_needs_fit_their_operator() -> None:
 )  # fmt: skip
 def test_the_default_is_the_highest_rung_that_applies(params: object) -> None:
     rung = registry.default("cpu", params)  # type: ignore[arg-type]
-    assert rung == [r for r in registry.rungs("cpu", rung.op) if not r.side][-1]
+    able = [r for r in registry.rungs("cpu", rung.op) if r.refusal(params) is None]  # type: ignore[arg-type]
+    assert rung == [r for r in able if not r.side][-1]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("precision", ["fp32", "fp32-tc", "tf32", "fp16"])
+def test_convolutions_of_single_channels_have_a_rung_of_their_own(device: str, precision: str) -> None:
+    """And no other has: neither of groups of several channels, nor of one channel alone."""
+    if precision not in registry.precisions(device):
+        pytest.skip(f"{device} does not compute in it")
+    own = sized(Conv(2, 8, 14, 14, 8, 3, 3, 0, 0, 1, 1, 1, 1, 1, 1, group=8))
+    for p in (own, replace(own, m=24), sized(replace(own, kh=5, kw=5, stride_h=2, stride_w=2))):
+        assert registry.default(device, p, (9, 0), precision).name == "depthwise"
+    for p in (replace(own, group=4), replace(own, c=1, group=1)):
+        assert registry.default(device, p, (9, 0), precision).name != "depthwise"
 
 
 @pytest.mark.parametrize("device", registry.SUFFIX)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kernels.ops import MAX_RANK, Params, codes
@@ -10,11 +11,13 @@ from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.resize import Place, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
@@ -48,6 +51,10 @@ def _conv(given: list[Any], bias: bool) -> Conv:
         max(0, (out_w - 1) * stride_w + (kw - 1) * dilation_w + 1 - w - left),
         dilation_h, dilation_w, group, bias, _word("ACTIVATION", given[_CONV]),
     )  # fmt: skip
+
+
+def _conv_transpose(given: list[Any], bias: bool) -> ConvTranspose:
+    return ConvTranspose(*given, bias=bias)
 
 
 def _gemm(given: list[Any], bias: bool) -> Gemm:
@@ -118,6 +125,26 @@ def _cast(given: list[Any], bias: bool) -> Cast:
     return Cast(given[0], _word("DTYPE", given[1]), _word("DTYPE", given[2]))
 
 
+@dataclass(frozen=True)
+class _Placed(Resize):
+    """Resizing by the places themselves, which is what kernels are told."""
+
+    at: tuple[Place, Place] = ()  # type: ignore[assignment]
+
+    def places(self) -> tuple[Place, Place]:
+        return self.at
+
+
+def _resize(given: list[Any], bias: bool) -> Resize:
+    outer, h, w, inner, out_h, out_w, mode, rounding, outside, crops = given[:10]
+    return _Placed(
+        outer, h, w, out_h, out_w, 1.0, 1.0, inner, _word("RESIZE", mode),
+        "tf_crop_and_resize" if crops else "half_pixel", _word("ROUNDING", rounding),
+        cubic_a=given[18], exclude_outside=bool(outside), value=given[19],
+        at=(Place(*given[10:14]), Place(*given[14:18])),
+    )  # fmt: skip
+
+
 def _axes(given: list[Any], rows: int) -> list[tuple[int, ...]]:
     return [tuple(given[row * MAX_RANK : (row + 1) * MAX_RANK]) for row in range(rows)]
 
@@ -127,6 +154,7 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "gemm": _gemm,
     "pool": _pool,
     "conv_pool": _conv_pool,
+    "conv_transpose": _conv_transpose,
     "lrn": _lrn,
     "lrn_pool": _lrn_pool,
     "softmax": _softmax,
@@ -135,4 +163,5 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "transpose": _transpose,
     "pad": _pad,
     "cast": _cast,
+    "resize": _resize,
 }

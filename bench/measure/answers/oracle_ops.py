@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 from numpy.lib.stride_tricks import sliding_window_view
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_resize import Resize as ReferenceResize
 
 _FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 
@@ -215,6 +216,54 @@ class Conv(_Window):
         return (y,)
 
 
+class ConvTranspose(_Mended):
+    """ "output_shape[i] = stride[i] * (input_size[i] - 1) + output_padding[i] + ((kernel_shape[i] - 1) *
+    dilations[i] + 1) - pads[start_i] - pads[end_i]"; the reference takes some of these shapes alone. Each
+    tap of the window is added up where it belongs.
+    """
+
+    def _run(self, x, w, b=None, **_):
+        rank, group, kernel = x.ndim - 2, self._get("group", 1), w.shape[2:]
+        strides, dilations = (self._get(name, [1] * rank) for name in ("strides", "dilations"))
+        beyond = self._get("output_padding", [0] * rank)
+        whole = [
+            (size - 1) * s + (k - 1) * d + 1
+            for size, s, k, d in zip(x.shape[2:], strides, kernel, dilations, strict=True)
+        ]
+        there = [a + more for a, more in zip(whole, beyond, strict=True)]
+        begin, out = self._cut(x.shape[2:], there, strides)
+        maps = w.shape[1]
+        grouped = x.reshape(x.shape[0], group, -1, *x.shape[2:])
+        room = [max(a, first + size) for a, first, size in zip(whole, begin, out, strict=True)]
+        y = np.zeros((x.shape[0], group, maps, *room), x.dtype)
+        for tap in itertools.product(*map(range, kernel)):
+            taps = w[(..., *tap)].reshape(group, -1, maps)
+            part = np.einsum("ngc...,gcm->ngm...", grouped, taps)
+            at = [
+                slice(t * d, t * d + (size - 1) * s + 1, s)
+                for t, d, s, size in zip(tap, dilations, strides, x.shape[2:], strict=True)
+            ]
+            y[(..., *at)] += part
+        y = y.reshape(x.shape[0], group * maps, *room)
+        y = y[(..., *(slice(first, first + size) for first, size in zip(begin, out, strict=True)))]
+        return (y if b is None else y + b.reshape(-1, *(1,) * rank),)
+
+    def _cut(
+        self, sizes: tuple[int, ...], whole: list[int], strides: list[int]
+    ) -> tuple[list[int], list[int]]:
+        """Where the output begins and how large it is. "If (auto_pads == SAME_UPPER): pads[start_i] =
+        total_padding[i]/2 … Else: pads[start_i] = total_padding[i] - (total_padding[i]/2)"."""
+        rank, mode, wanted = len(sizes), self._get("auto_pad", "NOTSET"), self._get("output_shape")
+        if wanted is None and mode.startswith("SAME"):
+            wanted = [size * stride for size, stride in zip(sizes, strides, strict=True)]
+        if wanted is None:
+            pads = [0] * (2 * rank) if mode == "VALID" else self._get("pads", [0] * (2 * rank))
+            return list(pads[:rank]), [a - b - e for a, b, e in zip(whole, pads, pads[rank:], strict=False)]
+        out = list(wanted[-rank:])
+        total = [max(0, a - size) for a, size in zip(whole, out, strict=True)]
+        return [t // 2 if mode == "SAME_UPPER" else t - t // 2 for t in total], out
+
+
 class Pad(_Mended):
     """ "The number of padding elements … can be negative, in which case it removes elements": the reference
     takes none that are negative.
@@ -248,4 +297,38 @@ class Cast(_Mended):
         return (x.astype(dtype),)
 
 
-MENDED = (LRN, Softmax, LogSoftmax, BatchNormalization, MaxPool, AveragePool, Conv, Pad, Cast)
+class Upsample(_Mended):
+    """Opset 9: "output_dimension = floor(input_dimension * scale)", of which the reference takes whole
+    numbers alone, and the nearest; places are those of Resize in opset 10, x_original = x_resized / scale.
+    """
+
+    def _run(self, x, scales=None, *_, **__):
+        scales = self._get("scales") if scales is None else scales
+        for axis, scale in enumerate(map(float, scales)):
+            size = x.shape[axis]
+            places = np.arange(math.floor(np.float32(size) * np.float32(scale))) / scale
+            low = np.minimum(np.floor(places.astype(np.float32)).astype(int), size - 1)
+            if self._get("mode", "nearest") == "nearest":
+                x = np.take(x, low, axis)
+            elif scale != 1:
+                part = np.minimum(places - low, 1).reshape(-1, *(1,) * (x.ndim - axis - 1))
+                high = np.minimum(low + 1, size - 1)
+                x = (1 - part) * np.take(x, low, axis) + part * np.take(x, high, axis)
+        return (x,)
+
+
+class Resize(Upsample):
+    """Opset 10: "output_dimension = floor(input_dimension * scale)"; the reference reads the inputs of later
+    opsets, and is right there.
+    """
+
+    def _run(self, x, *given, **attributes):
+        if self._opset < 11:
+            return super()._run(x, *given)
+        return ReferenceResize._run(self, x, *given, **attributes)
+
+
+MENDED = (
+    *(LRN, Softmax, LogSoftmax, BatchNormalization, MaxPool, AveragePool, Conv, Pad, Cast),
+    *(ConvTranspose, Resize, Upsample),
+)

@@ -18,6 +18,7 @@ PARTS = 1           # of the taps; with one there is no second kernel
 STAGES = 3          # slabs of weights in shared memory at once
 [needs]
 compute_capability = "8.0"
+depthwise = false  # of a tile of maps one would count
 */
 #include "mma.cuh"
 

@@ -153,6 +153,8 @@ def _windowed(rung: Rung, p: Conv) -> Conv:
     changed: dict[str, Any] = {}
     for key, value in rung.needs.items():
         changed |= _EXACT[key](value) if key in _EXACT else {}
+    if rung.needs.get("depthwise"):
+        p = replace(p, c=max(2, p.group), m=p.m // p.group * max(2, p.group), group=max(2, p.group))
     p = replace(p, **changed)
     if p.c % p.group or p.m % p.group:
         p = replace(p, c=p.c * p.group, m=p.m * p.group)

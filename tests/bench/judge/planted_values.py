@@ -10,6 +10,7 @@ import numpy as np
 from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.pad import Pad
+from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.unary import Unary
 from tests.bench.judge import right
@@ -207,4 +208,55 @@ answers(
     lambda p, x: x > 0,
     "positive",
     params=Cast(100, "float32", "bool"),
+)
+
+
+def _resize(name: str, says: str, params: Resize | None = None, **changed: Any) -> None:
+    answers(
+        "resize",
+        f"resize: {name}",
+        lambda p, x: right.resize(replace(p, **changed), x),
+        says,
+        params=params,
+    )
+
+
+_NEAREST = replace(TIMED["resize"], mode="nearest", coordinates="asymmetric")
+_resize("edges for centres", "asymmetric", coordinates="asymmetric")
+_resize("corners aligned", "align corners", coordinates="align_corners")
+_resize("nearest for linear", "as nearest", mode="nearest")
+_resize("the other half", "round prefer ceil|by ceil", _NEAREST, rounding="ceil")
+answers("resize", "resize: axes swapped", lambda p, x: right.resize(p, x.swapaxes(1, 2).reshape(x.shape)))
+
+
+def _transposed(name: str, says: str, **changed: Any) -> None:
+    answers(
+        "conv_transpose",
+        f"conv_transpose: {name}",
+        lambda p, x, w, b=None: right.conv_transpose(replace(p, **changed), x, w, b),
+        says,
+    )
+
+
+_transposed("padding ignored", "padding is ignored", pad_top=0, pad_left=0)
+_transposed("stride one", "stride is ignored", stride_h=1, stride_w=1)
+answers(
+    "conv_transpose",
+    "conv_transpose: no bias",
+    lambda p, x, w, b=None: right.conv_transpose(p, x, w, None),
+    "bias is missing",
+)
+answers(
+    "conv_transpose",
+    "conv_transpose: a convolution's window",
+    lambda p, x, w, b=None: right.conv_transpose(p, x, w[..., ::-1, ::-1], b),
+    "flipped",
+)
+answers(
+    "conv_transpose",
+    "conv_transpose: maps before channels",
+    lambda p, x, w, b=None: right.conv_transpose(
+        p, x, w.reshape(p.m // p.group, p.c, p.kh, p.kw).swapaxes(0, 1), b
+    ),
+    "maps and channels",
 )

@@ -17,11 +17,13 @@ from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
@@ -39,12 +41,14 @@ TIMED: dict[str, Params] = {
     "lrn": LRN,
     "lrn_pool": LrnPool.of(Lrn(2, 7, 143, 5, alpha=0.3), replace(POOL, c=7)),
     "conv_pool": ConvPool(CONV, Pool("max", 4, 8, 7, 17, 3, 2, 3, 8, 2, 2, activation="tanh")),
+    "conv_transpose": ConvTranspose(3, 4, 5, 6, 6, 3, 2, 10, 7, 2, 1, 1, 1, 1, 1, 2, bias=True),
     "softmax": Softmax(3, 10, 4),
     "unary": Unary("tanh", 100),
     "binary": Binary("sub", (3, 4, 5), (20, 5, 1), (0, 1, 0)),
     "transpose": Transpose((2, 3, 4), (2, 0, 1)),
     "pad": Pad((3, 5), (0, 2), (1, 1), value=0.5),
     "cast": Cast(100, "float32", "int32"),
+    "resize": Resize(3, 6, 7, 9, 10, 9 / 6, 10 / 7, mode="linear"),
 }  # fmt: skip
 
 

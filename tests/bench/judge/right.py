@@ -8,10 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from onnx.reference import ReferenceEvaluator
 
 from kernels.cpu.common import counts, padded_hw, windows
 from kernels.ops.conv import Conv
+from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.pool import Pool
+from kernels.ops.resize import Resize
+from tests.kernels import drawn
 
 UNARY: dict[str | None, Callable[[np.ndarray], np.ndarray]] = {
     None: lambda y: y,
@@ -108,3 +112,22 @@ def bfloat16(x: np.ndarray) -> np.ndarray:
     """Rounded to eight significant bits."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     return ((bits + 0x8000) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+def resize(p: Resize, x: np.ndarray) -> np.ndarray:
+    return ReferenceEvaluator(drawn.model(p)).run(None, {"in0": x.astype(np.float64)})[0]
+
+
+def conv_transpose(p: ConvTranspose, x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
+    """A convolution, by the turned window, of x with zeros between its elements and all around."""
+    top, left = (p.kh - 1) * p.dilation_h, (p.kw - 1) * p.dilation_w
+    wide = np.zeros((p.n, p.c, 2 * top + p.out_h + p.pad_top, 2 * left + p.out_w + p.pad_left))
+    rows, columns = np.arange(p.h) * p.stride_h + top, np.arange(p.w) * p.stride_w + left
+    rows, columns = rows[rows < wide.shape[2]], columns[columns < wide.shape[3]]
+    wide[:, :, rows[:, None], columns] = x[:, :, : len(rows), : len(columns)]
+    turned = w.reshape(p.group, p.c // p.group, p.m // p.group, p.kh, p.kw)[..., ::-1, ::-1]
+    turned = turned.swapaxes(1, 2).reshape(p.m, p.c // p.group, p.kh, p.kw)
+    shape = wide.shape[2] - top, wide.shape[3] - left
+    q = Conv(p.n, p.c, *wide.shape[2:], p.m, p.kh, p.kw, *shape, 1, 1, 0, 0, 0, 0, p.dilation_h,
+             p.dilation_w, p.group, b is not None)  # fmt: skip
+    return conv(q, wide, turned, b)[..., p.pad_top :, p.pad_left :][..., : p.out_h, : p.out_w]

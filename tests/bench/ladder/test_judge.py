@@ -100,8 +100,11 @@ def test_a_rung_that_goes_wrong_later_is_caught_during_and_after_timing() -> Non
 
 
 def _params(rung: registry.Rung) -> Params:
+    conv = replace(CONV, stride_h=1, out_h=14) if rung.needs else CONV
+    if rung.needs.get("depthwise"):
+        conv = replace(CONV, c=4, m=8, group=4)
     by_op: dict[str, Params] = {
-        "conv": replace(CONV, stride_h=1, out_h=14) if rung.needs else CONV,
+        "conv": conv,
         "gemm": Gemm(3, 50, 40, trans_b=True, bias=True, activation="relu"),
         "pool": Pool("max", 2, 3, 9, 9, 3, 3, 4, 4, 2, 2),
         "lrn": Lrn(2, 7, 20, 5),

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def _model(extra: onnx.NodeProto | None = None) -> onnx.ModelProto:
-    """A small net of every kind of step: grouped Conv, Relu, LRN, MaxPool, Flatten, Gemm, Tanh, MatMul, Add,
-    Softmax; a second output in the middle."""
+    """A small net of every kind of step: grouped and depthwise Conv, Relu, LRN, MaxPool, Flatten, Gemm, Tanh,
+    MatMul, Add, Softmax; a second output in the middle."""
     rng = np.random.default_rng(3)
 
     def tensor(name: str, *shape: int) -> onnx.TensorProto:
@@ -43,7 +43,8 @@ def _model(extra: onnx.NodeProto | None = None) -> onnx.ModelProto:
         helper.make_node("LRN", ["r1"], ["n1"], "norm1", size=5),
         helper.make_node("MaxPool", ["n1"], ["p1"], "pool1", kernel_shape=[3, 3], strides=[2, 2]),
         helper.make_node("Conv", ["p1", "w2"], ["c2"], "conv2", kernel_shape=[3, 3], group=2),
-        helper.make_node("Flatten", ["c2"], ["f"], "flatten"),
+        helper.make_node("Conv", ["c2", "wd"], ["d"], "depthwise", pads=[1, 1, 1, 1], group=12),
+        helper.make_node("Flatten", ["d"], ["f"], "flatten"),
         helper.make_node("Gemm", ["f", "w3", "b3"], ["g"], "fc3", transB=1),
         helper.make_node("Tanh", ["g"], ["features"], "tanh3"),
         helper.make_node("MatMul", ["features", "w4"], ["m"], "fc4"),
@@ -51,6 +52,7 @@ def _model(extra: onnx.NodeProto | None = None) -> onnx.ModelProto:
         helper.make_node("Softmax", ["scores"], ["prob"], "prob", axis=1),
     ]
     weights = [tensor("w1", 8, 1, 5, 5), tensor("b1", 8), tensor("w2", 12, 4, 3, 3)]
+    weights += [tensor("wd", 12, 1, 3, 3)]
     weights += [tensor("w3", 30, 12 * 11 * 11), tensor("b3", 30), tensor("w4", 30, 10), tensor("b4", 10)]
     graph = helper.make_graph(
         nodes + ([extra] if extra else []),
@@ -136,7 +138,10 @@ def test_products_of_every_precision_run_in_it(graph: Graph, precision: str, bat
 @pytest.mark.parametrize("rung", CONV_RUNGS, ids=lambda rung: rung.name)
 def test_every_rung_of_convolution_has_a_node_to_be_chosen_for(graph: Graph, rung: registry.Rung) -> None:
     nodes = _taken(graph, rung)
-    assert nodes == (["conv2"] if "kernel" in rung.needs else ["conv1", "conv2"])
+    of_any = ["conv2", "depthwise"] if "kernel" in rung.needs else ["conv1", "conv2", "depthwise"]
+    if "depthwise" in rung.needs:
+        of_any = ["depthwise"] if rung.needs["depthwise"] else ["conv1", "conv2"]
+    assert nodes == of_any
     chosen = planner.plan(graph, 3, "cuda", rung.precision, Options(rungs=dict.fromkeys(nodes, rung.name)))
     assert {step.rung for step in chosen.steps if step.name in nodes} == {rung.name}
 
