@@ -52,7 +52,7 @@ def run(rung: Rung, p: Params, inputs: list[np.ndarray], weights: tuple[int, ...
     kernel = load(rung)
     scratch = kernel.workspace(p)
     assert scratch % 4 == 0
-    dtype = getattr(p, "to", p.dtype)
+    dtype = p.out_dtype
     shape = output_shape(p)
     whole_output, output = guarded(int(np.prod(shape)), dtype, np.nan)
     whole_workspace, workspace = guarded(scratch // 4, "float32", np.nan)

@@ -27,6 +27,7 @@ from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.reduce import Reduce
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
@@ -48,6 +49,7 @@ EXAMPLES: dict[str, Params] = {
     "transpose": Transpose((2, 3), (1, 0)),
     "pad": Pad((2, 3), (0, 1), (1, 0)),
     "cast": Cast(3, "int64", "float32"),
+    "reduce": Reduce("mean", 2, 3, 4),
 }
 
 

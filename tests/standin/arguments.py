@@ -15,6 +15,7 @@ from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.reduce import Reduce
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
@@ -118,6 +119,11 @@ def _cast(given: list[Any], bias: bool) -> Cast:
     return Cast(given[0], _word("DTYPE", given[1]), _word("DTYPE", given[2]))
 
 
+def _reduce(given: list[Any], bias: bool) -> Reduce:
+    outer, axis, inner, kind, last = given
+    return Reduce(_word("REDUCE", kind), outer, axis, inner, bool(last))
+
+
 def _axes(given: list[Any], rows: int) -> list[tuple[int, ...]]:
     return [tuple(given[row * MAX_RANK : (row + 1) * MAX_RANK]) for row in range(rows)]
 
@@ -135,4 +141,5 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "transpose": _transpose,
     "pad": _pad,
     "cast": _cast,
+    "reduce": _reduce,
 }

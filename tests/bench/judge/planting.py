@@ -22,6 +22,7 @@ from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.reduce import Reduce
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
@@ -45,6 +46,7 @@ TIMED: dict[str, Params] = {
     "transpose": Transpose((2, 3, 4), (2, 0, 1)),
     "pad": Pad((3, 5), (0, 2), (1, 1), value=0.5),
     "cast": Cast(100, "float32", "int32"),
+    "reduce": Reduce("sum", 3, 10, 4),
 }  # fmt: skip
 
 

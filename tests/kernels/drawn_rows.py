@@ -1,0 +1,79 @@
+"""As tests.kernels.drawn, of operators that walk rows or move elements along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from hypothesis import strategies as st
+from onnx import helper
+
+from kernels.ops import Params
+from kernels.ops.reduce import PLACES, REDUCE_KINDS, Reduce
+
+small = st.integers(1, 7)
+
+
+@st.composite
+def reduce(draw) -> Reduce:
+    kind = draw(st.sampled_from(REDUCE_KINDS))
+    last = kind in PLACES and draw(st.booleans())
+    return Reduce(kind, draw(small), draw(st.integers(1, 40)), draw(st.sampled_from([1, 1, 2, 9])), last)
+
+
+DRAWN: dict[str, Any] = {strategy.__name__: strategy() for strategy in (reduce,)}
+
+_REDUCE = {
+    "l1": "ReduceL1",
+    "l2": "ReduceL2",
+    "sumsquare": "ReduceSumSquare",
+    "logsum": "ReduceLogSum",
+    "logsumexp": "ReduceLogSumExp",
+    "argmax": "ArgMax",
+    "argmin": "ArgMin",
+}
+
+
+def fitting(p: Params, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Inputs out of values between −2 and 2: positive where a logarithm is taken, ties where places are asked
+    for, and the sum well away from 0, whose relative error says nothing."""
+    (x, *others) = arrays
+    if isinstance(p, Reduce):
+        if p.kind in PLACES:
+            x = np.rint(x)
+        elif p.kind not in ("max", "min", "logsumexp"):
+            x = np.abs(x) + np.float32(0.5)
+    return [x, *others]
+
+
+def model(p: Params, element: int) -> onnx.ModelProto:
+    """The params as an ONNX model of floating-point `element`: inputs in0, in1, …, output y."""
+    names = [f"in{i}" for i in range(len(p.input_shapes))]
+    nodes, extra = _nodes(p, names)
+    graph = helper.make_graph(
+        nodes,
+        p.op,
+        [
+            helper.make_tensor_value_info(name, element, shape)
+            for name, shape in zip(names, p.input_shapes, strict=True)
+        ],
+        [helper.make_tensor_value_info("y", _element(p.out_dtype, element), None)],
+        [onnx.numpy_helper.from_array(array, name) for name, array in extra.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def _element(dtype: str, element: int) -> int:
+    if np.dtype(dtype).kind == "f":
+        return element
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
+def _nodes(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray]]:
+    node = helper.make_node
+    assert isinstance(p, Reduce)
+    if p.kind in PLACES:
+        return [node(_REDUCE[p.kind], names, ["y"], axis=1, keepdims=0, select_last_index=int(p.last))], {}
+    kind = _REDUCE.get(p.kind) or f"Reduce{p.kind.capitalize()}"
+    return [node(kind, [*names, "axes"], ["y"], keepdims=0)], {"axes": np.array([1])}
