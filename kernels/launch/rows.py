@@ -6,6 +6,7 @@ from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import code
+from kernels.ops.normalize import Normalize
 from kernels.ops.reduce import Reduce
 from kernels.ops.softmax import Softmax
 from kernels.registry import Rung
@@ -69,6 +70,14 @@ def reduce_fitted(params: Reduce, rung: Rung) -> Launch:
     defines["KIND"] = code("REDUCE", params.kind)
     grid = ceil(params.outer * params.inner, rows)
     return Launch((grid, 1, 1), (lanes * rows, 1, 1), params.scalars(), defines=defines)
+
+
+@shape
+def normalize_rows(params: Normalize, rung: Rung) -> Launch:
+    """As reduce_fitted, each row's elements side by side."""
+    lanes, rows, across = _fitted(params.length, 1)
+    defines: dict[str, Define] = {"LANES": lanes, "ROWS": rows, "ACROSS": across}
+    return Launch((ceil(params.count, rows), 1, 1), (lanes * rows, 1, 1), params.scalars(), defines=defines)
 
 
 def _fitted(axis: int, inner: int) -> tuple[int, int, int]:

@@ -23,6 +23,7 @@ EVERYWHERE = {
     r"_float16_expanded$": "arithmetic in half precision is asked for as a precision, of a float32 model",
     r"matmul_bcast": "leading axes that broadcast against each other occur in no net in view",
     r"allowzero": "tensors without elements are refused",
+    r"^test_mvn$": "without its axes ONNX's own inference of shapes fails on it",
     r"wrap_pad": "wrapping is no padding mode of the nets in view",
 }
 ON_CUDA = {

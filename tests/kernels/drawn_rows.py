@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from kernels.ops import Params
+from kernels.ops.normalize import Normalize
 from kernels.ops.reduce import PLACES, REDUCE_KINDS, Reduce
 
 small = st.integers(1, 7)
@@ -22,7 +23,23 @@ def reduce(draw) -> Reduce:
     return Reduce(kind, draw(small), draw(st.integers(1, 40)), draw(st.sampled_from([1, 1, 2, 9])), last)
 
 
-DRAWN: dict[str, Any] = {strategy.__name__: strategy() for strategy in (reduce,)}
+@st.composite
+def normalize(draw) -> Normalize:
+    rows, inner, groups, channels = draw(small), draw(small), draw(small), draw(small)
+    gives = draw(st.sampled_from(["all", "all", "mean", "factor"]))
+    return Normalize(
+        count=rows * groups,
+        length=channels * inner,
+        inner=inner,
+        groups=groups,
+        affine=gives == "all" and draw(st.booleans()),
+        centred=gives == "mean" or draw(st.booleans()),
+        epsilon=draw(st.sampled_from([1e-5, 0.5])),
+        gives=gives,
+    )
+
+
+DRAWN: dict[str, Any] = {strategy.__name__: strategy() for strategy in (reduce, normalize)}
 
 _REDUCE = {
     "l1": "ReduceL1",
@@ -72,8 +89,40 @@ def _element(dtype: str, element: int) -> int:
 
 def _nodes(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray]]:
     node = helper.make_node
+    if isinstance(p, Normalize):
+        return _normal(p, names)
     assert isinstance(p, Reduce)
     if p.kind in PLACES:
         return [node(_REDUCE[p.kind], names, ["y"], axis=1, keepdims=0, select_last_index=int(p.last))], {}
     kind = _REDUCE.get(p.kind) or f"Reduce{p.kind.capitalize()}"
     return [node(kind, [*names, "axes"], ["y"], keepdims=0)], {"axes": np.array([1])}
+
+
+def _normal(p: Normalize, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray]]:
+    """Each row divided by its deviation; then the scale and bias of each place."""
+    node = helper.make_node
+    constants: dict[str, np.ndarray] = {"axes": np.array([1]), "epsilon": np.array(p.epsilon)}
+    nodes = [node("ReduceMean", ["in0", "axes"], ["mean"]), node("Sub", ["in0", "mean"], ["difference"])]
+    x = "difference" if p.centred else "in0"
+    nodes += [
+        node("ReduceSumSquare", [x, "axes"], ["squares"]),
+        node("Div", ["squares", "length"], ["variance"]),
+        node("Add", ["variance", "epsilon"], ["more"]),
+        node("Sqrt", ["more"], ["deviation"]),
+        node("Div", [x, "deviation"], ["normal"]),
+    ]
+    constants["length"] = np.array(float(p.length))
+    if p.gives != "all":
+        of = (
+            node("Identity", ["mean"], ["y"])
+            if p.gives == "mean"
+            else node("Reciprocal", ["deviation"], ["y"])
+        )
+        return [*nodes, of], constants
+    if not p.affine:
+        return [*nodes, node("Identity", ["normal"], ["y"])], constants
+    row, column = np.indices((p.count, p.length))
+    constants["places"] = row % p.groups * (p.length // p.inner) + column // p.inner
+    nodes += [node("Gather", [name, "places"], [f"{name}_all"]) for name in names[1:]]
+    nodes += [node("Mul", ["normal", "in1_all"], ["scaled"]), node("Add", ["scaled", "in2_all"], ["y"])]
+    return nodes, constants

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from kernels.ops import Params
+from kernels.ops.normalize import Normalize
 from kernels.ops.reduce import PLACES, REDUCE_KINDS, Reduce
 
 Array = np.ndarray
@@ -62,6 +63,37 @@ def _reduced(kind: str, last: bool, x: Array) -> Array:
     return np.log(wide.sum(axis=1)) if kind == "logsum" else getattr(wide, kind)(axis=1)
 
 
+def _normalize(rng: np.random.Generator) -> Iterator[Made]:
+    for params in (
+        Normalize(5, 1),
+        Normalize(3, 7, affine=True),
+        Normalize(2, 1030, epsilon=0.1, affine=True),
+        Normalize(6, 49, 49, 3, affine=True),  # instances
+        Normalize(4, 98, 49, 2, affine=True),  # groups of two channels
+        Normalize(9, 100, centred=False, affine=True),
+        Normalize(2, 9000),
+        *(Normalize(33, 40, centred=gives == "mean", gives=gives) for gives in ("mean", "factor")),
+    ):
+        x = 3 + normal(rng, params.count, params.length)
+        scale, bias = normal(rng, params.channels), normal(rng, params.channels)
+        given = (x, scale, bias) if params.affine else (x, None, None)
+        yield params, given, _normal(params, *(a.astype(np.float64) for a in (x, scale, bias)))
+
+
+def _normal(p: Normalize, x: Array, scale: Array, bias: Array) -> Array:
+    mean = x.mean(axis=1, keepdims=True) if p.centred else np.zeros((p.count, 1))
+    factor = 1 / np.sqrt(np.square(x - mean).mean(axis=1, keepdims=True) + p.epsilon)
+    if p.gives != "all":
+        return mean if p.gives == "mean" else factor
+    y = (x - mean) * factor
+    if p.affine:
+        row, column = np.indices(x.shape)
+        channel = row % p.groups * (p.length // p.inner) + column // p.inner
+        y = y * scale[channel] + bias[channel]
+    return y
+
+
 MAKERS: dict[str, Callable[[np.random.Generator], Iterator[Made]]] = {
     "reduce": _reduce,
+    "normalize": _normalize,
 }

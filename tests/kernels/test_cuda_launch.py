@@ -25,6 +25,7 @@ from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.reduce import Reduce
@@ -50,6 +51,7 @@ EXAMPLES: dict[str, Params] = {
     "pad": Pad((2, 3), (0, 1), (1, 0)),
     "cast": Cast(3, "int64", "float32"),
     "reduce": Reduce("mean", 2, 3, 4),
+    "normalize": Normalize(6, 20, 5, 3, affine=True),
 }
 
 

@@ -31,6 +31,7 @@ from tests.standin.memory import Memory
 
 # Of the CPU's rungs those that keep nothing of the weights when they are bound: these may change.
 _RUNGS = {"conv": "batched_im2col", "pool": "separable", "lrn": "blocks"}
+_OPTIONAL = ("conv", "gemm", "conv_pool", "normalize")  # whose third input may be absent
 _PROBED_FLOPS = 256  # of a thread in a round: a multiply-add is two
 # Stages that write the answer, by what their names add to the operator's.
 _LAST = ("_reduce", "_product", "_outputs", "_finish")
@@ -52,7 +53,7 @@ def bind(
     if module.op == "probe":
         return _probe(memory, module, pointers, scalars)
     op = module.op
-    params = arguments.params(op, scalars, bool(op in ("conv", "gemm", "conv_pool") and pointers[2]))
+    params = arguments.params(op, scalars, bool(op in _OPTIONAL and pointers[2]))
     count = POINTERS[op]
     inputs, output = list(pointers[:count]), pointers[count]
     scratch = pointers[count + 1] if len(pointers) > count + 1 else 0

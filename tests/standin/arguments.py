@@ -13,6 +13,7 @@ from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.reduce import Reduce
@@ -124,6 +125,12 @@ def _reduce(given: list[Any], bias: bool) -> Reduce:
     return Reduce(_word("REDUCE", kind), outer, axis, inner, bool(last))
 
 
+def _normalize(given: list[Any], affine: bool) -> Normalize:
+    count, length, inner, groups, centred, gives, epsilon = given
+    word = _word("NORMALIZE", gives)
+    return Normalize(count, length, inner, groups, affine, bool(centred), epsilon, word)
+
+
 def _axes(given: list[Any], rows: int) -> list[tuple[int, ...]]:
     return [tuple(given[row * MAX_RANK : (row + 1) * MAX_RANK]) for row in range(rows)]
 
@@ -142,4 +149,5 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "pad": _pad,
     "cast": _cast,
     "reduce": _reduce,
+    "normalize": _normalize,
 }
