@@ -18,10 +18,8 @@ EVERYWHERE = {
     r"^test_(operator_)?clip(?!_default_(int8_)?inbounds|_default_min)": (
         "bounds take a kernel of their own, but for 0 and none, which is a Relu"
     ),
-    r"slice_neg_steps": "parts are cut out one element after the other, forwards",
     r"slice_start_out_of_bounds|_empty_set|zero_size_splits": "tensors without elements are refused",
     r"_float16_expanded$": "arithmetic in half precision is asked for as a precision, of a float32 model",
-    r"matmul_bcast": "leading axes that broadcast against each other occur in no net in view",
     r"allowzero": "tensors without elements are refused",
     r"^test_mvn$": "without its axes ONNX's own inference of shapes fails on it",
     r"wrap_pad": "wrapping is no padding mode of the nets in view",

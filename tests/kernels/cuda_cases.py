@@ -74,7 +74,7 @@ def differs(actual: Array, case: Case, precision: str = "fp32") -> str:
     expected = case.expected
     if actual.shape != expected.shape:
         return f"shape {actual.shape}, not {expected.shape}"
-    if case.params.op in ("transpose", "pad", "cast") or case.dtype.kind != "f":
+    if case.params.op in ("transpose", "pad", "cast", "gather") or case.dtype.kind != "f":
         wrong = ~((actual == expected) | ((actual != actual) & (expected != expected)))
         return f"{wrong.sum()} of {wrong.size} elements differ" if wrong.any() else ""
     if not np.isfinite(actual).all():

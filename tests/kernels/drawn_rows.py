@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from kernels.ops import Params
+from kernels.ops.gather import INDEX_TYPES, Gather
 from kernels.ops.normalize import Normalize
 from kernels.ops.reduce import PLACES, REDUCE_KINDS, Reduce
 
@@ -39,7 +40,13 @@ def normalize(draw) -> Normalize:
     )
 
 
-DRAWN: dict[str, Any] = {strategy.__name__: strategy() for strategy in (reduce, normalize)}
+@st.composite
+def gather(draw) -> Gather:
+    index = draw(st.sampled_from(INDEX_TYPES))
+    return Gather(draw(small), draw(small), draw(small), draw(st.integers(1, 12)), index)
+
+
+DRAWN: dict[str, Any] = {strategy.__name__: strategy() for strategy in (reduce, normalize, gather)}
 
 _REDUCE = {
     "l1": "ReduceL1",
@@ -61,6 +68,9 @@ def fitting(p: Params, arrays: list[np.ndarray]) -> list[np.ndarray]:
             x = np.rint(x)
         elif p.kind not in ("max", "min", "logsumexp"):
             x = np.abs(x) + np.float32(0.5)
+    if isinstance(p, Gather):
+        random = np.random.default_rng(p.count)
+        others = [random.integers(-p.axis, p.axis, p.count).astype(p.index)]
     return [x, *others]
 
 
@@ -72,8 +82,8 @@ def model(p: Params, element: int) -> onnx.ModelProto:
         nodes,
         p.op,
         [
-            helper.make_tensor_value_info(name, element, shape)
-            for name, shape in zip(names, p.input_shapes, strict=True)
+            helper.make_tensor_value_info(name, _element(dtype, element), shape)
+            for name, shape, dtype in zip(names, p.input_shapes, p.input_dtypes, strict=True)
         ],
         [helper.make_tensor_value_info("y", _element(p.out_dtype, element), None)],
         [onnx.numpy_helper.from_array(array, name) for name, array in extra.items()],
@@ -91,6 +101,8 @@ def _nodes(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray
     node = helper.make_node
     if isinstance(p, Normalize):
         return _normal(p, names)
+    if isinstance(p, Gather):
+        return [node("Gather", names, ["y"], axis=1)], {}
     assert isinstance(p, Reduce)
     if p.kind in PLACES:
         return [node(_REDUCE[p.kind], names, ["y"], axis=1, keepdims=0, select_last_index=int(p.last))], {}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from kernels.ops import Params
+from kernels.ops.gather import INDEX_TYPES, Gather
 from kernels.ops.normalize import Normalize
 from kernels.ops.reduce import PLACES, REDUCE_KINDS, Reduce
 
@@ -93,7 +94,21 @@ def _normal(p: Normalize, x: Array, scale: Array, bias: Array) -> Array:
     return y
 
 
+def _gather(rng: np.random.Generator) -> Iterator[Made]:
+    for outer, axis, inner, count in (
+        (1, 1, 1, 1),
+        (3, 7, 1, 40),
+        (2, 5, 9, 3),
+        (1, 100, 12, 300),
+        (4, 2, 33, 2),
+    ):
+        for index in INDEX_TYPES:
+            x, places = normal(rng, outer, axis, inner), rng.integers(-axis, axis, count)
+            yield Gather(outer, axis, inner, count, index), (x, places.astype(index)), x[:, places]
+
+
 MAKERS: dict[str, Callable[[np.random.Generator], Iterator[Made]]] = {
     "reduce": _reduce,
+    "gather": _gather,
     "normalize": _normalize,
 }

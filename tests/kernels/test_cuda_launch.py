@@ -22,6 +22,7 @@ from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gather import Gather
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
@@ -51,6 +52,7 @@ EXAMPLES: dict[str, Params] = {
     "pad": Pad((2, 3), (0, 1), (1, 0)),
     "cast": Cast(3, "int64", "float32"),
     "reduce": Reduce("mean", 2, 3, 4),
+    "gather": Gather(2, 3, 4, 5),
     "normalize": Normalize(6, 20, 5, 3, affine=True),
 }
 

@@ -99,10 +99,9 @@ class _Bound:
         self._places: list[tuple[int, int]] = []
         self._calls: list[Callable[[], object]] = []
         self._version = -1
-        dtype = np.dtype(getattr(params, "dtype", "float32"))
-        shapes = params.input_shapes
+        given = zip(inputs, params.input_shapes, map(np.dtype, params.input_dtypes), strict=False)
         arrays = []
-        for i, (address, shape) in enumerate(zip(inputs, shapes, strict=False)):
+        for i, (address, shape, dtype) in enumerate(given):
             if i == 1 and module.packs:
                 arrays.append(self._unpacked(address, params, shape))
             elif i < 2 and module.precision in ("tf32", "fp16"):

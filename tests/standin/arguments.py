@@ -10,6 +10,7 @@ from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gather import Gather
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
@@ -131,6 +132,11 @@ def _normalize(given: list[Any], affine: bool) -> Normalize:
     return Normalize(count, length, inner, groups, affine, bool(centred), epsilon, word)
 
 
+def _gather(given: list[Any], bias: bool) -> Gather:
+    outer, axis, count, inner, wide = given
+    return Gather(outer, axis, inner, count, "int64" if wide else "int32")
+
+
 def _axes(given: list[Any], rows: int) -> list[tuple[int, ...]]:
     return [tuple(given[row * MAX_RANK : (row + 1) * MAX_RANK]) for row in range(rows)]
 
@@ -149,5 +155,6 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "pad": _pad,
     "cast": _cast,
     "reduce": _reduce,
+    "gather": _gather,
     "normalize": _normalize,
 }

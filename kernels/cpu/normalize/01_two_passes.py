@@ -10,20 +10,23 @@ from functools import partial
 
 import numpy as np
 
-from kernels.cpu.common import sequence
+from kernels.cpu.common import sequence, typed, typed_nbytes
 
 
 def workspace(p):
-    """Mean and factor of each row, and the squares where y has no room for them."""
-    items = 2 * p.count + p.count * p.length
-    return -(-items * np.dtype(p.dtype).itemsize // 4) * 4
+    return typed_nbytes(_room(p), p.dtype)
+
+
+def _room(p):
+    """Mean and factor of each row, and a square of each element."""
+    return p.count * (2 + p.length)
 
 
 def bind(p, inputs, output, workspace):
     x = inputs[0].reshape(p.count, p.length)
-    room = workspace.view(x.dtype)
+    room = typed(workspace, _room(p), p.dtype)
     mean, factor = room[: p.count].reshape(-1, 1), room[p.count : 2 * p.count].reshape(-1, 1)
-    squares = room[2 * p.count : 2 * p.count + x.size].reshape(x.shape)
+    squares = room[2 * p.count :].reshape(x.shape)
     whole = p.gives == "all"
     moved = output.reshape(x.shape) if whole else squares
     scalar = x.dtype.type

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from kernels.cpu.common import sequence
+from kernels.cpu.common import sequence, typed, typed_nbytes
 
 PLAIN = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 PLACES = {"argmax": np.argmax, "argmin": np.argmin}
@@ -19,9 +19,12 @@ FIRST = {"l1", "l2", "sumsquare", "logsumexp"}  # a function of each element com
 
 
 def workspace(p):
+    return typed_nbytes(_room(p), p.dtype)
+
+
+def _room(p):
     """Elements and, for logsumexp, the maximum of each row."""
-    items = math.prod(p.input_shapes[0]) + p.outputs
-    return -(-items * np.dtype(p.dtype).itemsize // 4) * 4 if p.kind in FIRST else 0
+    return math.prod(p.input_shapes[0]) + p.outputs if p.kind in FIRST else 0
 
 
 def bind(p, inputs, output, workspace):
@@ -31,8 +34,8 @@ def bind(p, inputs, output, workspace):
     if p.inner == 1:  # two axes, which NumPy walks faster
         x, y = x.reshape(p.outer, p.axis), y.reshape(p.outer)
     if p.kind in FIRST:
-        room = workspace.view(x.dtype)
-        made, top = room[: x.size].reshape(x.shape), room[x.size : x.size + y.size].reshape(y.shape)
+        room = typed(workspace, _room(p), p.dtype)
+        made, top = room[: x.size].reshape(x.shape), room[x.size :].reshape(y.shape)
         return sequence(_of_functions(p.kind, x, y, made, top))
     calls = [partial(PLAIN.get(p.kind, np.add).reduce, x, 1, y.dtype, y)]
     if p.kind == "mean":

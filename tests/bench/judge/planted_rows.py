@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.ops.gather import Gather
 from kernels.ops.normalize import Normalize
 from kernels.ops.reduce import Reduce
 from tests.bench.judge.planting import answers
@@ -86,3 +87,16 @@ _normal("scale left out", "scale is missing", scaled=False)
 _normal("bias left out", "bias is missing", shifted=False)
 _normal("all rows as one", all_rows=True)
 _normal("channels taken by place", by_place=True)
+
+
+def _taken(name: str, places: Any, *says: str) -> None:
+    def wrong(p: Gather, x: Array, given: Array) -> Array:
+        return x[:, np.clip(places(p, given), 0, p.axis - 1)]
+
+    answers("gather", f"gather: {name}", wrong, *says)
+
+
+_taken("negative places as they are", lambda p, given: given, "negative places are taken as the first")
+_taken("all places one further", lambda p, given: given % p.axis + 1, "one further along")
+_taken("places left alone", lambda p, given: np.arange(p.count), "ignored")
+_taken("places modulo the axis less one", lambda p, given: given % max(1, p.axis - 1))

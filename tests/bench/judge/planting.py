@@ -17,6 +17,7 @@ from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
+from kernels.ops.gather import Gather
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
@@ -48,6 +49,7 @@ TIMED: dict[str, Params] = {
     "pad": Pad((3, 5), (0, 2), (1, 1), value=0.5),
     "cast": Cast(100, "float32", "int32"),
     "reduce": Reduce("sum", 3, 10, 4),
+    "gather": Gather(3, 10, 4, 7),
     "normalize": Normalize(6, 20, 5, 3, affine=True, epsilon=0.01),
 }  # fmt: skip
 

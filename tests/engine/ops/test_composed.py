@@ -86,7 +86,6 @@ def test_slice_refuses_what_it_would_get_wrong() -> None:
             bare(graph, 2)
         return str(caught.value)
 
-    assert "step along axis 1 is 2" in refused([0], [6], [1], [2])
     assert "step along axis 1 is -1" in refused([5], [-7], [1], [-1])
     assert "leaves nothing" in refused([3], [3], [1], [1])
 

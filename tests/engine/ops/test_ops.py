@@ -136,14 +136,6 @@ def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     agree(graph, {"x": random(a), "b": random(b, 1)}, a[0])
 
 
-def test_matmul_refuses_a_double_broadcast() -> None:
-    graph = one_node("MatMul", (2, 1, 5, 3), [random((1, 4, 3, 2))])
-    with pytest.raises(
-        UnsupportedError, match=r"node 'it' \(MatMul\): leading axes .* supported are equal ones"
-    ):
-        bare(graph, 2)
-
-
 @few
 @given(st.data())
 def test_binary_broadcasts_as_numpy_does(data: st.DataObject) -> None:
