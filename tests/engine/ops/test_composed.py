@@ -79,14 +79,13 @@ def test_slice(sizes: list[int], data: Any) -> None:
     agree(graph, {"x": random(shape)}, shape[0])
 
 
-def test_slice_refuses_what_it_would_get_wrong() -> None:
+def test_slice_refuses_what_leaves_nothing() -> None:
     def refused(*constants: list[int]) -> str:
         graph = one_node("Slice", (2, 6), [np.array(c) for c in constants])
         with pytest.raises(UnsupportedError) as caught:
             bare(graph, 2)
         return str(caught.value)
 
-    assert "step along axis 1 is -1" in refused([5], [-7], [1], [-1])
     assert "leaves nothing" in refused([3], [3], [1], [1])
 
 
