@@ -5,7 +5,7 @@ key that fits no field of the op's params is an error, and so is any key that is
 
     dtype = ["float32"]          element types it takes; float32 alone where absent
     to = ["float32"]             cast: the target types it takes
-    kind = ["max"]               pool, lrn_pool, conv_pool, unary, binary: the kinds it takes
+    kind = ["max"]               pool, lrn_pool, conv_pool, unary, binary, reduce: the kinds it takes
     mode = ["constant"]          pad: the modes it takes
     activation = ["none"]        the fused activations it takes, "none" for no activation
     group = 1, dilation = 1, stride = 1, pad = 0, batch = 1
@@ -21,7 +21,7 @@ key that fits no field of the op's params is an error, and so is any key that is
     m_min = 9                    gemm, conv, conv_pool: at least so many
     weights_max = 16384          conv, conv_pool, gemm: at most so many elements of the weights
     image_max = 16384            conv, conv_pool: at most so many elements of one image
-    axis_max = 1024              softmax: at most so many elements along the axis
+    axis_max = 1024              softmax, reduce: at most so many elements along the axis
     size_max = 9                 lrn, lrn_pool: at most so many channels in the sum
     multiple_of = {n = 4}        these fields of params must be multiples
     compute_capability = "8.0"   .cu only: the least device that can run it

@@ -84,8 +84,9 @@ class Trial(JudgedSession):
     def check_new(self, when: str) -> Failure | None:
         """Whether it is faster where few of its inputs changed, and right where all did. What does not say
         that it is wrong is a warning."""
-        shapes, item = self.params.input_shapes, np.dtype(self.params.dtype).itemsize
-        nbytes = item * sum(math.prod(shapes[i]) for i in self._data)
+        shapes = self.params.input_shapes
+        items = [np.dtype(dtype).itemsize for dtype in self.params.input_dtypes]
+        nbytes = sum(items[i] * math.prod(shapes[i]) for i in self._data)
         if not isinstance(self.session, Renewable) or nbytes > renewed.MOST_NBYTES:
             return None
         told = renewed.asked(self.session)

@@ -17,17 +17,13 @@ def lower(node: Node, scope: Scope) -> Lowered:
     shape, dtype = scope.shape(x), scope.spec(x).dtype
     if len(shape) < 3:
         raise Refused(f"its input {shape} has no spatial axes")
-    h, w = shape[2:] if len(shape) == 4 else (1, math.prod(shape[2:]))
-    pool = Pool(
-        kind="max" if node.op_type == "GlobalMaxPool" else "average",
-        n=shape[0],
-        c=shape[1],
-        h=h,
-        w=w,
-        kh=h,
-        kw=w,
-        out_h=1,
-        out_w=1,
-        dtype=dtype,
-    )
+    pool = global_pool("max" if node.op_type == "GlobalMaxPool" else "average", shape, dtype)
     return kernel(node, pool, (x,), shape[:2] + (1,) * (len(shape) - 2), dtype)
+
+
+def global_pool(kind: str, shape: tuple[int, ...], dtype: str) -> Pool:
+    """A pool whose window is all of (n, c, spatial…)."""
+    h, w = shape[2:] if len(shape) == 4 else (1, math.prod(shape[2:]))
+    return Pool(
+        kind=kind, n=shape[0], c=shape[1], h=h, w=w, kh=h, kw=w, out_h=1, out_w=1, dtype=dtype
+    )  # fmt: skip

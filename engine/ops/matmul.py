@@ -1,11 +1,15 @@
-"""MatMul: NumPy's, where the leading axes come down to one product or one even batch of products."""
+"""MatMul: NumPy's, as one product or one batch of products."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel
+from engine.graph.plan import TensorSpec
+from engine.ops._base import Kernel, Lowered, Refused, Scope, View
+from engine.ops._parts import taken
 from engine.ops.binary import broadcast
 from kernels.ops.gemm import Gemm
 
@@ -26,16 +30,23 @@ def lower(node: Node, scope: Scope) -> Lowered:
     batch, batch_a, batch_b = math.prod(lead), math.prod(lead_a), math.prod(lead_b)
     out = (*lead, *((m,) if len(shape_a) > 1 else ()), *((n,) if len(shape_b) > 1 else ()))
     dtype = scope.spec(a).dtype
-    if batch_b == 1:
+    items: list[Kernel | View] = []
+    specs, constants = {node.outputs[0]: TensorSpec(out, dtype)}, {}
+    if batch_b > 1:
+        # What broadcasts against several of the other is repeated; one alone serves all as it is.
+        for place, (name, own, shape) in enumerate(((a, lead_a, (m, k)), (b, lead_b, (k, n)))):
+            if math.prod(own) in (1, batch):
+                continue
+            repeated = f"{node.outputs[0]}:operand{place}"
+            numbers = np.arange(math.prod(own)).reshape(own)
+            made = taken(name, (numbers.size, *shape), 0, np.broadcast_to(numbers, lead), repeated, dtype)
+            items += made.items
+            specs |= made.specs
+            constants |= made.constants
+            a, b = (repeated, b) if place == 0 else (a, repeated)
+        one_a = batch_a == 1
+        gemm = Gemm(m=m, n=n, k=k, batch=batch, stride_a=0 if one_a else m * k, stride_b=k * n, dtype=dtype)
+    else:
         # One b for all: the rows of every a are the rows of one product.
         gemm = Gemm(m=batch * m, n=n, k=k, dtype=dtype)
-    elif batch_a in (1, batch) and batch_b == batch:
-        gemm = Gemm(
-            m=m, n=n, k=k, batch=batch, stride_a=m * k if batch_a > 1 else 0, stride_b=k * n, dtype=dtype
-        )
-    else:
-        raise Refused(
-            f"leading axes {tuple(lead_a)} and {tuple(lead_b)} broadcast against each other; "
-            "supported are equal ones, or those of one operand alone"
-        )
-    return kernel(node, gemm, (a, b), out, dtype)
+    return Lowered((*items, Kernel(gemm, (a, b), node.outputs[0])), specs, constants)

@@ -1,69 +1,156 @@
-"""ReduceMean, ReduceMax and ReduceSum over any axes: a pool whose window is all that is reduced, or a product
-with ones, behind a transposition where those axes are not the last.
+"""The Reduce… operators over any axes, ArgMax and ArgMin, and LpNormalization, which divides by a norm.
 
-The mean over the spatial axes of (n, c, h, w) is GlobalAveragePool by another name, which is how PyTorch's
-newer exporter writes it.
+Axes that lie side by side are reduced as one. Of several that do not, the last come first, and what that
+leaves is reduced along the others: a sum of sums is the sum, and so with each of these, but that a square or
+a logarithm is taken once (`_CHAINS`). The mean or the maximum over the spatial axes of (n, c, h, w) is a
+global pool by another name, which is how PyTorch's newer exporter writes it, and runs as one.
 """
 
 from __future__ import annotations
 
 import math
+from itertools import groupby
 
 import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope, normal_axis, optional_input, view
-from engine.ops.transpose import merge_axes
-from kernels.ops.gemm import Gemm
-from kernels.ops.pool import Pool
-from kernels.ops.transpose import Transpose
+from engine.ops.binary import binary_params
+from engine.ops.global_pool import global_pool
+from kernels.ops.reduce import Reduce
 
-OP_TYPES = ("ReduceMax", "ReduceMean", "ReduceSum")
+# What several steps do, one after the other: the first, those behind it, the last. One step alone does what
+# the operator is called.
+_CHAINS = {
+    "ReduceSum": ("sum", "sum", "sum"),
+    "ReduceMean": ("mean", "mean", "mean"),
+    "ReduceMax": ("max", "max", "max"),
+    "ReduceMin": ("min", "min", "min"),
+    "ReduceProd": ("prod", "prod", "prod"),
+    "ReduceL1": ("l1", "sum", "sum"),
+    "ReduceL2": ("l2", "l2", "l2"),
+    "ReduceSumSquare": ("sumsquare", "sum", "sum"),
+    "ReduceLogSum": ("sum", "sum", "logsum"),
+    "ReduceLogSumExp": ("logsumexp", "logsumexp", "logsumexp"),
+}
+_UNCHANGED = ("sum", "mean", "max", "min", "prod", "logsumexp")  # one element
+_WHOLE = ("sum", "max", "min", "prod", "l1", "sumsquare")  # that whole numbers have
+_POOLS = {"ReduceMax": "max", "ReduceMean": "average"}
+
+OP_TYPES = (*_CHAINS, "ArgMax", "ArgMin", "LpNormalization")
 
 
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y with the axes of size 1 (keepdims) or gone; the axes are an attribute or a constant input."""
+    if node.op_type == "LpNormalization":
+        return _divided(node, scope)
     x, output = node.inputs[0], node.outputs[0]
     shape, dtype = scope.shape(x), scope.spec(x).dtype
-    axes = _axes(node, scope, len(shape))
-    if not axes:
-        return view(node, scope, shape)
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
-    sizes = [shape[axis] for axis in kept]
-    count = math.prod(shape[axis] for axis in axes)
+    if node.op_type.startswith("Arg"):
+        axes = [normal_axis(int(node.attributes.get("axis", 0)), len(shape))]
+    else:
+        axes = _axes(node, scope, len(shape))
     keep = node.attributes.get("keepdims", 1)
-    out = tuple(1 if a in axes else d for a, d in enumerate(shape)) if keep else tuple(sizes)
+    out = tuple(1 if a in axes else d for a, d in enumerate(shape) if keep or a not in axes)
+    if node.op_type.startswith("Arg"):
+        return _place(node, shape, axes[0], out, dtype)
+    if node.op_type in _POOLS and axes == [2, 3] and len(shape) == 4 and np.dtype(dtype).kind == "f":
+        pool = global_pool(_POOLS[node.op_type], shape, dtype)
+        return Lowered((Kernel(pool, (x,), output),), {output: TensorSpec(out, dtype)})
+    items, specs = _chain(node.op_type, x, shape, axes, dtype, output)
+    if not items:
+        return view(node, scope, out)
+    return Lowered(items, {**specs, output: TensorSpec(out, dtype)})
+
+
+def _chain(
+    op_type: str, x: str, shape: tuple[int, ...], axes: list[int], dtype: str, output: str
+) -> tuple[tuple[Kernel, ...], dict[str, TensorSpec]]:
+    """The kernels that reduce x along these axes, in order, none where x stays as it is; and what lies
+    between them. Raises Refused."""
+    alone = op_type.removeprefix("Reduce").lower()
+    if np.dtype(dtype).kind != "f" and alone not in _WHOLE:
+        raise Refused(f"it computes in {dtype}, and floating point is supported")
+    runs = _runs(shape, axes)
+    if not runs:
+        if alone in _UNCHANGED:
+            return (), {}
+        runs = [(len(shape), len(shape))]
+    first, then, last = _CHAINS[op_type]
+    kinds = [alone] if len(runs) == 1 else [first, *[then] * (len(runs) - 2), last]
+    sizes = list(shape)
     items: list[Kernel] = []
-    specs = {output: TensorSpec(out, dtype)}
-    order = (*kept, *axes)
-    merged, perm = merge_axes(shape, order)
-    if perm != tuple(range(len(perm))):
-        turned = f"{output}:turned"
-        items.append(Kernel(Transpose(shape=merged, perm=perm, dtype=dtype), (x,), turned))
-        specs[turned] = TensorSpec(tuple(shape[axis] for axis in order), dtype)
-        x = turned
-    if node.op_type == "ReduceSum":
-        ones = f"{output}:ones"
-        gemm = Gemm(m=math.prod(sizes), n=1, k=count, dtype=dtype)
-        specs[ones] = TensorSpec((count, 1), dtype)
-        made = Kernel(gemm, (x, ones), output)
-        return Lowered((*items, made), specs, {ones: np.ones((count, 1), dtype)})
-    # Two axes as they are, for the kernels that know images; any others as one row.
-    h, w = (shape[axis] for axis in axes) if len(axes) == 2 else (1, count)
-    pool = Pool(
-        kind="max" if node.op_type == "ReduceMax" else "average",
-        n=sizes[0] if sizes else 1,
-        c=math.prod(sizes[1:]),
-        h=h,
-        w=w,
-        kh=h,
-        kw=w,
-        out_h=1,
-        out_w=1,
+    specs: dict[str, TensorSpec] = {}
+    for kind, (begin, end) in zip(kinds, reversed(runs), strict=True):
+        params = Reduce(
+            kind=kind,
+            outer=math.prod(sizes[:begin]),
+            axis=math.prod(sizes[begin:end]),
+            inner=math.prod(sizes[end:]),
+            dtype=dtype,
+        )
+        sizes[begin:end] = [1] * (end - begin)
+        made = output if (begin, end) == runs[0] else f"{output}:reduced{begin}"
+        items.append(Kernel(params, (x,), made))
+        if made != output:
+            specs[made] = TensorSpec(tuple(sizes), dtype)
+        x = made
+    return tuple(items), specs
+
+
+def _runs(shape: tuple[int, ...], axes: list[int]) -> list[tuple[int, int]]:
+    """Axes that lie side by side as (first, one after the last); an axis of one element parts nothing."""
+    found: list[tuple[int, int]] = []
+    taken = [a for a in range(len(shape)) if a in axes or shape[a] == 1]
+    for _, run in groupby(enumerate(taken), lambda pair: pair[1] - pair[0]):
+        members = [axis for _, axis in run]
+        if any(axis in axes and shape[axis] > 1 for axis in members):
+            found.append((members[0], members[-1] + 1))
+    return found
+
+
+def _place(node: Node, shape: tuple[int, ...], axis: int, out: tuple[int, ...], dtype: str) -> Lowered:
+    params = Reduce(
+        kind=node.op_type.lower(),
+        outer=math.prod(shape[:axis]),
+        axis=shape[axis],
+        inner=math.prod(shape[axis + 1 :]),
+        last=bool(node.attributes.get("select_last_index", 0)),
         dtype=dtype,
     )
-    return Lowered((*items, Kernel(pool, (x,), output)), specs)
+    output = node.outputs[0]
+    return Lowered((Kernel(params, (node.inputs[0],), output),), {output: TensorSpec(out, "int64")})
+
+
+def _divided(node: Node, scope: Scope) -> Lowered:
+    """x divided by its L1 or L2 norm along an axis. A norm of 0 becomes the least number there is, so that
+    zeros stay zeros; no other norm changes."""
+    x, output = node.inputs[0], node.outputs[0]
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    axis, p = normal_axis(int(node.attributes.get("axis", -1)), len(shape)), int(node.attributes.get("p", 2))
+    if p not in (1, 2):
+        raise Refused(f"its p is {p}, and 1 and 2 are supported")
+    if np.dtype(dtype).kind != "f":
+        raise Refused(f"it computes in {dtype}, and floating point is supported")
+    norm, least, divisor = f"{output}:norm", f"{output}:least", f"{output}:divisor"
+    kept = tuple(1 if a == axis else d for a, d in enumerate(shape))
+    reduced = Reduce(
+        kind=f"l{p}",
+        outer=math.prod(shape[:axis]),
+        axis=shape[axis],
+        inner=math.prod(shape[axis + 1 :]),
+        dtype=dtype,
+    )
+    items = (
+        Kernel(reduced, (x,), norm),
+        Kernel(binary_params("add", kept, (), kept, dtype), (norm, least), divisor),
+        Kernel(binary_params("div", shape, kept, shape, dtype), (x, divisor), output),
+    )
+    between = TensorSpec(kept, dtype)
+    specs = {norm: between, divisor: between, least: TensorSpec((), dtype)}
+    constants = {least: np.array(np.finfo(dtype).tiny, dtype)}
+    return Lowered(items, {**specs, output: TensorSpec(shape, dtype)}, constants)
 
 
 def _axes(node: Node, scope: Scope, rank: int) -> list[int]:

@@ -1,16 +1,13 @@
-"""Slice and Split: parts of a tensor, cut out by pads that are negative."""
+"""Slice and Split: parts of a tensor, cut out by pads that are negative, or gathered in steps."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
-from engine.ops._base import Kernel, Lowered, Refused, Scope, View, normal_axis, optional_input
-from engine.ops.pad import merge_axes
-from kernels.ops.pad import Pad
+from engine.ops._base import Lowered, Refused, Scope, normal_axis, optional_input
+from engine.ops._parts import along, cut
 
 OP_TYPES = ("Slice", "Split")
 
@@ -18,17 +15,6 @@ OP_TYPES = ("Slice", "Split")
 def lower(node: Node, scope: Scope) -> Lowered:
     """x → y, or the parts of x along an axis in order."""
     return _split(node, scope) if node.op_type == "Split" else _slice(node, scope)
-
-
-def cut(
-    source: str, shape: tuple[int, ...], begin: Sequence[int], size: Sequence[int], output: str, dtype: str
-) -> Kernel | View:
-    """`size` elements from `begin` on along each axis."""
-    end = [b + s - d for b, s, d in zip(begin, size, shape, strict=True)]
-    if not any(begin) and not any(end):
-        return View(source, output)
-    sizes, begins, ends = merge_axes(shape, [-b for b in begin], end)
-    return Kernel(Pad(shape=sizes, begin=begins, end=ends, dtype=dtype), (source,), output)
 
 
 def _slice(node: Node, scope: Scope) -> Lowered:
@@ -45,15 +31,20 @@ def _slice(node: Node, scope: Scope) -> Lowered:
     axes = [normal_axis(int(axis), len(shape)) for axis in axes]
     if not len(starts) == len(ends) == len(axes) == len(steps) == len(set(axes)):
         raise Refused(f"its starts {starts}, ends {ends}, axes {axes} and steps {steps} do not fit together")
-    begin, size = [0] * len(shape), list(shape)
+    begin, size, steps_along = [0] * len(shape), list(shape), {}
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         taken = range(shape[axis])[slice(start, end, step)] if step else range(0)
         if len(taken) > 1 and step != 1:
-            raise Refused(f"its step along axis {axis} is {step}, and only 1 is supported")
+            steps_along[axis] = taken
         begin[axis], size[axis] = (taken[0] if taken else 0), len(taken)
     out = tuple(size)
     if 0 in out:
         raise Refused(f"it leaves nothing of a tensor of shape {shape}")
+    if steps_along:
+        # Axes whose steps are 1 are cut on the way.
+        every = {a: range(begin[a], begin[a] + size[a]) for a in range(len(shape)) if size[a] < shape[a]}
+        places = {axis: np.array(taken) for axis, taken in (every | steps_along).items()}
+        return along(x, shape, places, output, dtype)
     return Lowered((cut(x, shape, begin, size, output, dtype),), {output: TensorSpec(out, dtype)})
 
 

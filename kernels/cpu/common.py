@@ -32,6 +32,16 @@ def carve(workspace: Array, *shapes: Sequence[int]) -> list[Array]:
     return arrays
 
 
+def typed_nbytes(count: int, dtype: Any) -> int:
+    """Bytes of workspace that `typed` needs for so many elements."""
+    return -(-count * np.dtype(dtype).itemsize // 4) * 4
+
+
+def typed(workspace: Array, count: int, dtype: Any) -> Array:
+    """The beginning of the flat workspace as so many elements of another type."""
+    return workspace[: typed_nbytes(count, dtype) // 4].view(dtype)[:count]
+
+
 def sequence(calls: Sequence[Any]) -> Any:
     """One function that makes all calls in order."""
     if len(calls) == 1:

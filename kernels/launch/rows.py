@@ -5,6 +5,9 @@ from __future__ import annotations
 from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
+from kernels.ops import code
+from kernels.ops.normalize import Normalize
+from kernels.ops.reduce import Reduce
 from kernels.ops.softmax import Softmax
 from kernels.registry import Rung
 
@@ -12,6 +15,7 @@ _MOST_VALUES = 16  # of a row in the registers of a thread
 _FEW_VALUES = 4
 _SECTOR = 8  # float32 elements: the least that memory gives at once
 _WARP, _BLOCK = 32, 1024
+_THREADS = 128  # of a block whose rows are short
 
 
 @shape
@@ -55,6 +59,35 @@ def softmax_fitted(params: Softmax, rung: Rung) -> Launch:
     defines["VALUES"] = ceil(params.axis, lanes)
     grid = ceil(params.outer * params.inner, rows)
     return Launch((grid, 1, 1), (lanes * rows, 1, 1), params.scalars(), defines=defines)
+
+
+@shape
+def reduce_fitted(params: Reduce, rung: Rung) -> Launch:
+    """A block ROWS rows of LANES threads each, as softmax_fitted shares them out, but for that a thread may
+    take any number of elements. KIND: what is compiled in."""
+    lanes, rows, across = _fitted(params.axis, params.inner)
+    defines: dict[str, Define] = {"LANES": lanes, "ROWS": rows, "ACROSS": across}
+    defines["KIND"] = code("REDUCE", params.kind)
+    grid = ceil(params.outer * params.inner, rows)
+    return Launch((grid, 1, 1), (lanes * rows, 1, 1), params.scalars(), defines=defines)
+
+
+@shape
+def normalize_rows(params: Normalize, rung: Rung) -> Launch:
+    """As reduce_fitted, each row's elements side by side."""
+    lanes, rows, across = _fitted(params.length, 1)
+    defines: dict[str, Define] = {"LANES": lanes, "ROWS": rows, "ACROSS": across}
+    return Launch((ceil(params.count, rows), 1, 1), (lanes * rows, 1, 1), params.scalars(), defines=defines)
+
+
+def _fitted(axis: int, inner: int) -> tuple[int, int, int]:
+    """Threads a row, rows a block, and whether neighbouring threads have neighbouring rows."""
+    lanes = min(_BLOCK, _power_of_two(ceil(axis, _FEW_VALUES)))
+    if inner < _SECTOR:
+        return lanes, max(1, _THREADS // lanes), 0
+    beside = min(_WARP, _power_of_two(inner))
+    lanes = min(_BLOCK // beside, lanes)
+    return lanes, max(beside, _THREADS // lanes), 1
 
 
 def _lanes(params: Softmax, rung: Rung, lanes: int, defines: dict[str, Define]) -> Launch:

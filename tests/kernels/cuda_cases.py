@@ -37,6 +37,7 @@ from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS, Unary
 from kernels.registry import Rung
+from tests.kernels import row_cases
 
 Array = np.ndarray
 OPSET = 19
@@ -55,12 +56,16 @@ class Case:
 
     @property
     def dtype(self) -> np.dtype:
-        return np.dtype(getattr(self.params, "to", self.params.dtype))
+        return np.dtype(self.params.out_dtype)
 
 
 def cases(op: str, seed: int = 0) -> Iterator[Case]:
     """Every case of an operator: corner cases by hand, then shapes drawn at random."""
-    return _MAKERS[op](np.random.default_rng([seed, *op.encode()]))
+    rng = np.random.default_rng([seed, *op.encode()])
+    if op in _MAKERS:
+        yield from _MAKERS[op](rng)
+    else:
+        yield from (Case(*case) for case in row_cases.MAKERS[op](rng))
 
 
 def takes(rung: Rung, params: Params, capability: tuple[int, int] | None = None) -> bool:
@@ -74,7 +79,7 @@ def differs(actual: Array, case: Case, precision: str = "fp32") -> str:
     expected = case.expected
     if actual.shape != expected.shape:
         return f"shape {actual.shape}, not {expected.shape}"
-    if case.params.op in ("transpose", "pad", "cast"):
+    if case.params.op in ("transpose", "pad", "cast", "gather") or case.dtype.kind != "f":
         wrong = ~((actual == expected) | ((actual != actual) & (expected != expected)))
         return f"{wrong.sum()} of {wrong.size} elements differ" if wrong.any() else ""
     if not np.isfinite(actual).all():

@@ -29,6 +29,7 @@ from kernels.ops.resize import COORDINATES, RESIZE_MODES, ROUNDINGS, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS, Unary
+from tests.kernels import drawn_rows
 
 ONNX_UNARY = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid", "identity": "Identity"}
 ONNX_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}
@@ -315,7 +316,7 @@ DRAWN = {
         *(conv, gemm, pool, lrn, lrn_pool, conv_pool),
         *(softmax, unary, binary, transpose, pad, cast, resize, conv_transpose),
     )
-}
+} | drawn_rows.DRAWN
 
 
 def input_shapes(p: Params) -> list[tuple[int, ...]]:
@@ -348,6 +349,8 @@ def input_shapes(p: Params) -> list[tuple[int, ...]]:
         return [p.shape]
     if isinstance(p, Resize):
         return [(p.outer, p.h, p.w, p.inner)]
+    if p.op in drawn_rows.DRAWN:
+        return [*p.input_shapes]
     return [(p.size,)]
 
 
@@ -368,6 +371,8 @@ def output_shape(p: Params) -> tuple[int, ...]:
         return p.out_shape
     if isinstance(p, Resize):
         return (p.outer, p.out_h, p.out_w, p.inner)
+    if p.op in drawn_rows.DRAWN:
+        return p.output_shape
     return input_shapes(p)[0]
 
 
@@ -375,6 +380,8 @@ def inputs_for(p: Params, seed: int = 0) -> list[np.ndarray]:
     """Values between −2 and 2 (whole numbers where the type is), away from 0 where they divide."""
     random = np.random.default_rng(seed)
     arrays = [random.uniform(-2, 2, shape).astype(p.dtype) for shape in input_shapes(p)]
+    if p.op in drawn_rows.DRAWN:
+        return drawn_rows.fitting(p, arrays)
     if isinstance(p, Cast) and p.to == "uint8":  # negative to unsigned is not defined
         arrays = [np.abs(array) if array.dtype != bool else array for array in arrays]
     if isinstance(p, Binary) and p.kind == "div":
@@ -384,6 +391,8 @@ def inputs_for(p: Params, seed: int = 0) -> list[np.ndarray]:
 
 def model(p: Params, element: int = TensorProto.DOUBLE, ceil_mode: bool = False) -> onnx.ModelProto:
     """The params as an ONNX model of floating-point `element`: inputs in0, in1, …, output y."""
+    if p.op in drawn_rows.DRAWN:
+        return drawn_rows.model(p, element)
     shapes = input_shapes(p)
     nodes, extra = _nodes(p, ceil_mode, [f"in{i}" for i in range(len(shapes))])
     if getattr(p, "activation", None):

@@ -53,7 +53,7 @@ def run(rung: Rung, p: Params, inputs: list[np.ndarray], weights: tuple[int, ...
     kernel = load(rung)
     scratch = kernel.workspace(p)
     assert scratch % 4 == 0
-    dtype = getattr(p, "to", p.dtype)
+    dtype = p.out_dtype
     shape = output_shape(p)
     whole_output, output = guarded(int(np.prod(shape)), dtype, np.nan)
     whole_workspace, workspace = guarded(scratch // 4, "float32", np.nan)
@@ -79,7 +79,8 @@ def run(rung: Rung, p: Params, inputs: list[np.ndarray], weights: tuple[int, ...
 def reference(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
     """The answer in float64 (element types as they are for a cast)."""
     feeds = {
-        f"in{i}": array if p.op == "cast" else array.astype(np.float64) for i, array in enumerate(inputs)
+        f"in{i}": array if p.op == "cast" or array.dtype.kind == "i" else array.astype(np.float64)
+        for i, array in enumerate(inputs)
     }
     with np.errstate(all="ignore"):
         return ReferenceEvaluator(model(p)).run(None, feeds)[0]

@@ -23,11 +23,14 @@ from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
+from kernels.ops.gather import Gather
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.reduce import Reduce
 from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
@@ -52,6 +55,9 @@ EXAMPLES: dict[str, Params] = {
     "pad": Pad((2, 3), (0, 1), (1, 0)),
     "cast": Cast(3, "int64", "float32"),
     "resize": Resize(2, 3, 4, 6, 8, 2.0, 2.0, mode="linear"),
+    "reduce": Reduce("mean", 2, 3, 4),
+    "gather": Gather(2, 3, 4, 5),
+    "normalize": Normalize(6, 20, 5, 3, affine=True),
 }
 
 

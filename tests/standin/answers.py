@@ -31,6 +31,7 @@ from tests.standin.memory import Memory
 
 # Of the CPU's rungs those that keep nothing of the weights when they are bound: these may change.
 _RUNGS = {"conv": "batched_im2col", "pool": "separable", "lrn": "blocks"}
+_OPTIONAL = ("conv", "gemm", "conv_pool", "normalize")  # whose third input may be absent
 _PROBED_FLOPS = 256  # of a thread in a round: a multiply-add is two
 # Stages that write the answer, by what their names add to the operator's.
 _LAST = ("_reduce", "_product", "_outputs", "_finish")
@@ -52,7 +53,7 @@ def bind(
     if module.op == "probe":
         return _probe(memory, module, pointers, scalars)
     op = module.op
-    params = arguments.params(op, scalars, bool(op in ("conv", "gemm", "conv_pool") and pointers[2]))
+    params = arguments.params(op, scalars, bool(op in _OPTIONAL and pointers[2]))
     count = POINTERS[op]
     inputs, output = list(pointers[:count]), pointers[count]
     scratch = pointers[count + 1] if len(pointers) > count + 1 else 0
@@ -98,17 +99,16 @@ class _Bound:
         self._places: list[tuple[int, int]] = []
         self._calls: list[Callable[[], object]] = []
         self._version = -1
-        dtype = np.dtype(getattr(params, "dtype", "float32"))
-        shapes = params.input_shapes
+        given = zip(inputs, params.input_shapes, map(np.dtype, params.input_dtypes), strict=False)
         arrays = []
-        for i, (address, shape) in enumerate(zip(inputs, shapes, strict=False)):
+        for i, (address, shape, dtype) in enumerate(given):
             if i == 1 and module.packs:
                 arrays.append(self._unpacked(address, params, shape))
             elif i < 2 and module.precision in ("tf32", "fp16"):
                 arrays.append(self._rounded(self._view(address, shape, dtype)))
             else:
                 arrays.append(self._view(address, shape, dtype))
-        to = np.dtype(getattr(params, "to", dtype))
+        to = np.dtype(params.out_dtype)
         self._calls += _calls(module.twin, params, arrays, self._view(output, params.output_shape, to))
 
     def _view(self, address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:

@@ -12,11 +12,14 @@ from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
+from kernels.ops.gather import Gather
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.reduce import Reduce
 from kernels.ops.resize import Place, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
@@ -145,6 +148,22 @@ def _resize(given: list[Any], bias: bool) -> Resize:
     )  # fmt: skip
 
 
+def _reduce(given: list[Any], bias: bool) -> Reduce:
+    outer, axis, inner, kind, last = given
+    return Reduce(_word("REDUCE", kind), outer, axis, inner, bool(last))
+
+
+def _normalize(given: list[Any], affine: bool) -> Normalize:
+    count, length, inner, groups, centred, gives, epsilon = given
+    word = _word("NORMALIZE", gives)
+    return Normalize(count, length, inner, groups, affine, bool(centred), epsilon, word)
+
+
+def _gather(given: list[Any], bias: bool) -> Gather:
+    outer, axis, count, inner, wide = given
+    return Gather(outer, axis, inner, count, "int64" if wide else "int32")
+
+
 def _axes(given: list[Any], rows: int) -> list[tuple[int, ...]]:
     return [tuple(given[row * MAX_RANK : (row + 1) * MAX_RANK]) for row in range(rows)]
 
@@ -164,4 +183,7 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "pad": _pad,
     "cast": _cast,
     "resize": _resize,
+    "reduce": _reduce,
+    "gather": _gather,
+    "normalize": _normalize,
 }

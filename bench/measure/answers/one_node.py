@@ -30,10 +30,11 @@ def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
     bounded away from 0 where they divide, whole numbers for whole-number types; where an exponential is
     taken, some of them so large that it overflows for whoever does not see to it."""
     arrays = []
-    dtype, unsigned = np.dtype(p.dtype), "u" in (np.dtype(p.dtype).kind, np.dtype(p.out_dtype).kind)
-    for place, shape in enumerate(p.input_shapes):
+    for place, (shape, name) in enumerate(zip(p.input_shapes, p.input_dtypes, strict=True)):
+        dtype = np.dtype(name)
+        unsigned = "u" in (dtype.kind, np.dtype(p.out_dtype).kind)
         values = nodes.of(p).drawn(p, place, random.standard_normal(shape, np.float32), random)
-        if dtype.kind in "iu":
+        if dtype.kind in "iu" and values.dtype.kind == "f":
             values = np.abs(8 * values) if unsigned else 8 * values
         arrays.append(values > 0 if dtype.kind == "b" else values.astype(dtype))
     return tuple(arrays)
@@ -45,15 +46,16 @@ def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
     weights = [i for i in p.weight_inputs if i < len(inputs)]
     made, extra = nodes.of(p).nodes(p, names, OUTPUT)
     activate(made, getattr(p, "activation", None), "linear", OUTPUT)
-    to = helper.np_dtype_to_tensor_dtype(np.dtype(p.out_dtype))
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(p.dtype))
     held = [onnx.numpy_helper.from_array(np.ascontiguousarray(inputs[i]), names[i]) for i in weights]
     held += [onnx.numpy_helper.from_array(array, name) for name, array in extra.items()]
     operator = helper.make_graph(
         made,
         p.op,
-        [helper.make_tensor_value_info(names[i], element, inputs[i].shape) for i in p.data_inputs],
-        [helper.make_tensor_value_info(OUTPUT, to, p.output_shape)],
+        [
+            helper.make_tensor_value_info(names[i], _element(p.input_dtypes[i]), inputs[i].shape)
+            for i in p.data_inputs
+        ],
+        [helper.make_tensor_value_info(OUTPUT, _element(p.out_dtype), p.output_shape)],
         held,
     )
     proto = helper.make_model(operator, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
@@ -61,3 +63,7 @@ def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
     for i in weights:
         digest.update(np.ascontiguousarray(inputs[i]).data)
     return importer.from_proto(proto, p.op, sha256=digest.hexdigest())
+
+
+def _element(dtype: str) -> int:
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))

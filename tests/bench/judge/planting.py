@@ -18,11 +18,14 @@ from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
+from kernels.ops.gather import Gather
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.reduce import Reduce
 from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
@@ -49,6 +52,9 @@ TIMED: dict[str, Params] = {
     "pad": Pad((3, 5), (0, 2), (1, 1), value=0.5),
     "cast": Cast(100, "float32", "int32"),
     "resize": Resize(3, 6, 7, 9, 10, 9 / 6, 10 / 7, mode="linear"),
+    "reduce": Reduce("sum", 3, 10, 4),
+    "gather": Gather(3, 10, 4, 7),
+    "normalize": Normalize(6, 20, 5, 3, affine=True, epsilon=0.01),
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from engine.graph.importer import from_proto
+from engine.ops import supported
 from kernels.errors import KernelscopeError, UnsupportedError
 from tests.engine.harness import agree, bare, make_model, one_node, random
 
@@ -20,7 +21,7 @@ small = st.integers(1, 3)
 
 @st.composite
 def reductions(draw: Any) -> tuple[str, int, tuple[int, ...], list[int] | None, int]:
-    op_type = draw(st.sampled_from(["ReduceMean", "ReduceMax", "ReduceSum"]))
+    op_type = draw(st.sampled_from([name for name in supported() if name.startswith("Reduce")]))
     shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=5)))
     axes = draw(st.one_of(st.none(), st.lists(st.integers(0, len(shape) - 1), min_size=1, unique=True)))
     if axes is not None:
@@ -37,7 +38,10 @@ def test_reductions_over_any_axes(case: Any) -> None:
     attributes = {"axes": axes} if not by_input and axes is not None else {}
     rank = len(shape) if keep else len(shape) - (len(shape) if axes is None else len(axes))
     graph = one_node(op_type, shape, constants, opset=opset, rank=rank, keepdims=keep, **attributes)
-    agree(graph, {"x": random(shape)}, shape[0])
+    x = random(shape)
+    if op_type == "ReduceLogSum":
+        x = np.abs(x)
+    agree(graph, {"x": x}, shape[0], tolerance=5e-5)
 
 
 def test_the_mean_of_an_image_is_a_global_pool() -> None:
@@ -75,15 +79,13 @@ def test_slice(sizes: list[int], data: Any) -> None:
     agree(graph, {"x": random(shape)}, shape[0])
 
 
-def test_slice_refuses_what_it_would_get_wrong() -> None:
+def test_slice_refuses_what_leaves_nothing() -> None:
     def refused(*constants: list[int]) -> str:
         graph = one_node("Slice", (2, 6), [np.array(c) for c in constants])
         with pytest.raises(UnsupportedError) as caught:
             bare(graph, 2)
         return str(caught.value)
 
-    assert "step along axis 1 is 2" in refused([0], [6], [1], [2])
-    assert "step along axis 1 is -1" in refused([5], [-7], [1], [-1])
     assert "leaves nothing" in refused([3], [3], [1], [1])
 
 

@@ -136,14 +136,6 @@ def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     agree(graph, {"x": random(a), "b": random(b, 1)}, a[0])
 
 
-def test_matmul_refuses_a_double_broadcast() -> None:
-    graph = one_node("MatMul", (2, 1, 5, 3), [random((1, 4, 3, 2))])
-    with pytest.raises(
-        UnsupportedError, match=r"node 'it' \(MatMul\): leading axes .* supported are equal ones"
-    ):
-        bare(graph, 2)
-
-
 @few
 @given(st.data())
 def test_binary_broadcasts_as_numpy_does(data: st.DataObject) -> None:
@@ -275,7 +267,7 @@ def test_dropout_and_identity_move_nothing() -> None:
         (one_node("Conv", (1, 1, 4, 4, 4), [random((1, 1, 2, 2, 2))]), "3 spatial axes"),
         (one_node("Dropout", (1, 4), [None, np.array(True)]), "training mode"),
         (one_node("Pad", (1, 4), [np.zeros(4, np.int64)], 19, mode="wrap"), "mode is 'wrap'"),
-        (one_node("Exp", (1, 4)), r"does not support Exp on data .* it supports Add, AveragePool"),
+        (one_node("Exp", (1, 4)), r"does not support Exp on data .* it supports Add, .*AveragePool"),
     ],
 )
 def test_a_refusal_names_node_op_and_reason(graph: Any, reason: str) -> None:

@@ -1,0 +1,157 @@
+"""Layer-, Instance-, Group-, RMS- and MeanVarianceNormalization: rows brought to mean 0 and deviation 1.
+
+What is normalised together has to lie together, a row: where it does not (MeanVarianceNormalization over the
+batch, too), the axes are permuted before it and back again behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from engine.graph.graph import Node
+from engine.graph.plan import TensorSpec
+from engine.ops._base import Kernel, Lowered, Refused, Scope, normal_axis, optional_input
+from engine.ops.binary import binary_params, broadcast
+from engine.ops.transpose import merge_axes
+from kernels.ops.normalize import Normalize
+from kernels.ops.transpose import Transpose
+
+OP_TYPES = (
+    "GroupNormalization",
+    "InstanceNormalization",
+    "LayerNormalization",
+    "MeanVarianceNormalization",
+    "RMSNormalization",
+)
+_VARIANCE_OF_MVN = 1e-18  # the square of what its text adds to the deviation
+
+
+def lower(node: Node, scope: Scope) -> Lowered:
+    """x → y of the same shape."""
+    dtype = scope.spec(node.inputs[0]).dtype
+    if np.dtype(dtype).kind != "f":
+        raise Refused(f"it computes in {dtype}, and floating point is supported")
+    if node.op_type == "MeanVarianceNormalization":
+        return _mean_variance(node, scope)
+    if node.op_type in ("LayerNormalization", "RMSNormalization"):
+        return _layer(node, scope)
+    return _groups(node, scope)
+
+
+def _layer(node: Node, scope: Scope) -> Lowered:
+    """Over all axes from `axis` on, with a scale and a bias that broadcast to x."""
+    x, output = node.inputs[0], node.outputs[0]
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    axis = normal_axis(int(node.attributes.get("axis", -1)), len(shape))
+    if node.attributes.get("stash_type", 1) != 1:
+        raise Refused("its stash_type is not 1 (float32), and statistics in another type are not supported")
+    constants: dict[str, np.ndarray] = {}
+    scale, bias = node.inputs[1], optional_input(node, 2)
+    if any(broadcast(shape, scope.shape(name)) != shape for name in (scale, bias) if name):
+        raise Refused(f"its scale or bias does not broadcast to an input of shape {shape}")
+    length = math.prod(shape[axis:])
+    plain = Normalize(
+        count=math.prod(shape[:axis]),
+        length=length,
+        centred=node.op_type == "LayerNormalization",
+        epsilon=float(node.attributes.get("epsilon", 1e-5)),
+        dtype=dtype,
+    )
+    whole = TensorSpec(shape, dtype)
+    specs = {output: whole}
+    items: list[Kernel] = []
+    if all(_tail(scope.shape(name)) == _tail(shape[axis:]) for name in (scale, bias) if name):
+        if not bias:
+            bias = f"{output}:bias"
+            constants[bias], specs[bias] = np.zeros(length, dtype), TensorSpec((length,), dtype)
+        items.append(Kernel(replace(plain, affine=True), (x, scale, bias), output))
+    else:
+        made, steps = f"{output}:normal", [("mul", scale), *([("add", bias)] if bias else [])]
+        items.append(Kernel(plain, (x,), made))
+        specs[made] = whole
+        for place, (kind, name) in enumerate(steps):
+            to = output if place == len(steps) - 1 else f"{output}:scaled"
+            params = binary_params(kind, shape, scope.shape(name), shape, dtype)
+            items.append(Kernel(params, (made, name), to))
+            specs[to] = whole
+            made = to
+    kept = TensorSpec((*shape[:axis], *(1,) * (len(shape) - axis)), dtype)
+    for name, gives in zip(node.outputs[1:], ("mean", "factor"), strict=False):
+        if name and name in scope.consumed:
+            if dtype != "float32":
+                raise Refused(
+                    f"its output {name!r} is float32 of an input in {dtype}, and that is not supported"
+                )
+            items.append(Kernel(replace(plain, gives=gives), (x,), name))
+            specs[name] = kept
+    return Lowered(tuple(items), specs, constants)
+
+
+def _tail(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Without the ones in front."""
+    first = next((i for i, size in enumerate(shape) if size != 1), len(shape))
+    return shape[first:]
+
+
+def _groups(node: Node, scope: Scope) -> Lowered:
+    """Over the pixels of each group of channels; an instance's groups are the channels.
+
+    GroupNormalization is that of opset 21: with one scale a group, the form before it, ONNX takes none."""
+    x, scale, bias = node.inputs
+    output = node.outputs[0]
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    if len(shape) < 2:
+        raise Refused(f"its input of shape {shape} has no channels")
+    n, c, pixels = shape[0], shape[1], math.prod(shape[2:])
+    groups = int(node.attributes["num_groups"]) if node.op_type == "GroupNormalization" else c
+    if groups < 1 or c % groups:
+        raise Refused(f"{c} channels do not divide into {groups} groups")
+    if node.attributes.get("stash_type", 1) != 1:
+        raise Refused("its stash_type is not 1 (float32), and statistics in another type are not supported")
+    for name in (scale, bias):
+        if scope.shape(name) != (c,):
+            raise Refused(f"its {name!r} of shape {scope.shape(name)} should have {c} values")
+    length = c // groups * pixels
+    params = Normalize(
+        count=n * groups,
+        length=length,
+        inner=pixels,
+        groups=groups,
+        affine=True,
+        epsilon=float(node.attributes.get("epsilon", 1e-5)),
+        dtype=dtype,
+    )
+    return Lowered((Kernel(params, (x, scale, bias), output),), {output: TensorSpec(shape, dtype)})
+
+
+def _mean_variance(node: Node, scope: Scope) -> Lowered:
+    """Over any axes, those of the batch and the pixels by default."""
+    x, output = node.inputs[0], node.outputs[0]
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    given = node.attributes.get("axes", [0, 2, 3])
+    axes = sorted({normal_axis(int(axis), len(shape)) for axis in given})
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    order = (*kept, *axes)
+    turned_shape = tuple(shape[axis] for axis in order)
+    params = Normalize(
+        count=math.prod(shape[axis] for axis in kept),
+        length=math.prod(shape[axis] for axis in axes),
+        epsilon=_VARIANCE_OF_MVN,
+        dtype=dtype,
+    )
+    spec = TensorSpec(shape, dtype)
+    sizes, perm = merge_axes(shape, order)
+    if perm == tuple(range(len(perm))):
+        return Lowered((Kernel(params, (x,), output),), {output: spec})
+    back_sizes, back = merge_axes(turned_shape, tuple(int(i) for i in np.argsort(order)))
+    turned, normal = f"{output}:turned", f"{output}:normal"
+    items = (
+        Kernel(Transpose(shape=sizes, perm=perm, dtype=dtype), (x,), turned),
+        Kernel(params, (turned,), normal),
+        Kernel(Transpose(shape=back_sizes, perm=back, dtype=dtype), (normal,), output),
+    )
+    between = TensorSpec(turned_shape, dtype)
+    return Lowered(items, {turned: between, normal: between, output: spec})

@@ -1,0 +1,79 @@
+"""One axis reduced to a number: what its kernels are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from kernels.ops._base import ITEMSIZE, Division, Params, Scalar, Shape, int32
+
+# logsum: log Σx; logsumexp: log Σeˣ, the maximum taken out; argmax, argmin: the place, not the value.
+REDUCE_KINDS = (
+    "sum", "mean", "max", "min", "prod", "l1", "l2", "sumsquare", "logsum", "logsumexp", "argmax", "argmin",
+)  # fmt: skip
+PLACES = ("argmax", "argmin")
+
+
+@dataclass(frozen=True)
+class Reduce(Params):
+    """Each row along `axis` of x (outer, axis, inner) reduced to one number, `kind` one of REDUCE_KINDS:
+    y (outer, inner).
+
+    argmax and argmin give the first place along the axis that holds the extreme value, `last` the last one,
+    as int64.
+    """
+
+    op: ClassVar[str] = "reduce"
+    struct: ClassVar[str] = "index_t outer; int axis; index_t inner; int kind, last"
+    enumerated: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {"kind": ("REDUCE", REDUCE_KINDS)}
+
+    kind: str
+    outer: int
+    axis: int
+    inner: int
+    last: bool = False
+    dtype: str = "float32"
+
+    @property
+    def flops(self) -> int:
+        return self.outer * self.axis * self.inner * (3 if self.kind == "logsumexp" else 1)
+
+    @property
+    def nbytes(self) -> int:
+        rows = self.outer * self.inner
+        return rows * (self.axis * ITEMSIZE[self.dtype] + ITEMSIZE[self.out_dtype])
+
+    @property
+    def out_dtype(self) -> str:
+        return "int64" if self.kind in PLACES else self.dtype
+
+    @property
+    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        return ((self.outer, self.axis, self.inner),)
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        return (self.outer, self.inner)
+
+    @property
+    def rows(self) -> int | None:
+        return self.outer
+
+    def _of_rows(self, count: int) -> Reduce:
+        return replace(self, outer=count)
+
+    def scalars(self) -> tuple[Scalar, ...]:
+        kind = REDUCE_KINDS.index(self.kind)
+        return (np.int64(self.outer), *int32(self.axis), np.int64(self.inner), *int32(kind, self.last))
+
+    @property
+    def division(self) -> Division:
+        return Division(self.outer, (self.axis * self.inner,), self.inner, self._of_rows)
+
+    def small_shapes(self) -> Iterator[Shape]:
+        yield Shape("own", replace(self, outer=min(self.outer, 3), inner=min(self.inner, 70)))
+        yield from (Shape("size", replace(self, outer=3, axis=axis, inner=1)) for axis in (1, 7, 1030))
+        yield Shape("size", replace(self, outer=2, axis=33, inner=19))

@@ -1,0 +1,102 @@
+"""Mistakes of operators that walk rows or move elements along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernels.ops.gather import Gather
+from kernels.ops.normalize import Normalize
+from kernels.ops.reduce import Reduce
+from tests.bench.judge.planting import answers
+
+Array = np.ndarray
+LARGEST = Reduce("argmax", 3, 10, 4)
+
+answers("reduce", "reduce: mean for the sum", lambda p, x: x.mean(axis=1), "mean")
+answers(
+    "reduce", "reduce: the last left out", lambda p, x: x[:, : max(1, p.axis - 1)].sum(axis=1), "last element"
+)
+answers("reduce", "reduce: of squares", lambda p, x: (x * x).sum(axis=1), "sumsquare")
+answers(
+    "reduce",
+    "reduce: root left out",
+    lambda p, x: (x * x).sum(axis=1),
+    "sumsquare",
+    params=Reduce("l2", 3, 10, 4),
+)
+answers(
+    "reduce",
+    "reduce: neighbours in memory",
+    lambda p, x: x.reshape(-1, p.axis).sum(axis=1).reshape(p.outer, p.inner),
+    "neighbours",
+)
+answers(
+    "reduce",
+    "reduce: maximum for the logarithm of exponentials",
+    lambda p, x: x.max(axis=1),
+    "exponentials are missing|max",
+    params=Reduce("logsumexp", 3, 10, 4),
+)
+answers("reduce", "reduce: place of the minimum", lambda p, x: x.argmin(axis=1), "argmin", params=LARGEST)
+answers("reduce", "reduce: places from 1", lambda p, x: x.argmax(axis=1) + 1, "from 1", params=LARGEST)
+
+
+def _normal(name: str, *says: str, params: Any = None, **wrong: Any) -> None:
+    answers(
+        "normalize",
+        f"normalize: {name}",
+        lambda p, *given: _normalised(p, *given, **wrong),
+        *says,
+        params=params,
+    )
+
+
+def _normalised(
+    p: Normalize,
+    x: Array,
+    scale: Array | None = None,
+    bias: Array | None = None,
+    *,
+    mean: bool = True,
+    less: int = 0,
+    epsilon: bool = True,
+    scaled: bool = True,
+    shifted: bool = True,
+    by_place: bool = False,
+    all_rows: bool = False,
+) -> Array:
+    axis = None if all_rows else 1
+    moved = x - x.mean(axis=axis, keepdims=True) * mean
+    squares = (moved**2).mean(axis=axis, keepdims=True) * p.length / max(1, p.length - less)
+    y = moved / np.sqrt(squares + p.epsilon * epsilon)
+    if scale is None or bias is None:
+        return y
+    row, column = np.indices(x.shape)
+    channel = row % p.groups * (p.length // p.inner) + column // p.inner
+    if by_place:
+        channel = (row * p.length + column) % p.channels
+    return y * (scale[channel] if scaled else 1) + (bias[channel] if shifted else 0)
+
+
+_normal("mean not subtracted", "mean is not subtracted", mean=False)
+_normal("variance of a sample", "one less", less=1)
+_normal("epsilon left out", "epsilon", epsilon=False, params=Normalize(6, 20, epsilon=0.5))
+_normal("scale left out", "scale is missing", scaled=False)
+_normal("bias left out", "bias is missing", shifted=False)
+_normal("all rows as one", all_rows=True)
+_normal("channels taken by place", by_place=True)
+
+
+def _taken(name: str, places: Any, *says: str) -> None:
+    def wrong(p: Gather, x: Array, given: Array) -> Array:
+        return x[:, np.clip(places(p, given), 0, p.axis - 1)]
+
+    answers("gather", f"gather: {name}", wrong, *says)
+
+
+_taken("negative places as they are", lambda p, given: given, "negative places are taken as the first")
+_taken("all places one further", lambda p, given: given % p.axis + 1, "one further along")
+_taken("places left alone", lambda p, given: np.arange(p.count), "ignored")
+_taken("places modulo the axis less one", lambda p, given: given % max(1, p.axis - 1))

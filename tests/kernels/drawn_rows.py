@@ -1,0 +1,140 @@
+"""As tests.kernels.drawn, of operators that walk rows or move elements along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from hypothesis import strategies as st
+from onnx import helper
+
+from kernels.ops import Params
+from kernels.ops.gather import INDEX_TYPES, Gather
+from kernels.ops.normalize import Normalize
+from kernels.ops.reduce import PLACES, REDUCE_KINDS, Reduce
+
+small = st.integers(1, 7)
+
+
+@st.composite
+def reduce(draw) -> Reduce:
+    kind = draw(st.sampled_from(REDUCE_KINDS))
+    last = kind in PLACES and draw(st.booleans())
+    return Reduce(kind, draw(small), draw(st.integers(1, 40)), draw(st.sampled_from([1, 1, 2, 9])), last)
+
+
+@st.composite
+def normalize(draw) -> Normalize:
+    rows, inner, groups, channels = draw(small), draw(small), draw(small), draw(small)
+    gives = draw(st.sampled_from(["all", "all", "mean", "factor"]))
+    return Normalize(
+        count=rows * groups,
+        length=channels * inner,
+        inner=inner,
+        groups=groups,
+        affine=gives == "all" and draw(st.booleans()),
+        centred=gives == "mean" or draw(st.booleans()),
+        epsilon=draw(st.sampled_from([1e-5, 0.5])),
+        gives=gives,
+    )
+
+
+@st.composite
+def gather(draw) -> Gather:
+    index = draw(st.sampled_from(INDEX_TYPES))
+    return Gather(draw(small), draw(small), draw(small), draw(st.integers(1, 12)), index)
+
+
+DRAWN: dict[str, Any] = {strategy.__name__: strategy() for strategy in (reduce, normalize, gather)}
+
+_REDUCE = {
+    "l1": "ReduceL1",
+    "l2": "ReduceL2",
+    "sumsquare": "ReduceSumSquare",
+    "logsum": "ReduceLogSum",
+    "logsumexp": "ReduceLogSumExp",
+    "argmax": "ArgMax",
+    "argmin": "ArgMin",
+}
+
+
+def fitting(p: Params, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Inputs out of values between −2 and 2: positive where a logarithm is taken, ties where places are asked
+    for, and the sum well away from 0, whose relative error says nothing."""
+    (x, *others) = arrays
+    if isinstance(p, Reduce):
+        if p.kind in PLACES:
+            x = np.rint(x)
+        elif p.kind not in ("max", "min", "logsumexp"):
+            x = np.abs(x) + np.float32(0.5)
+    if isinstance(p, Gather):
+        random = np.random.default_rng(p.count)
+        others = [random.integers(-p.axis, p.axis, p.count).astype(p.index)]
+    return [x, *others]
+
+
+def model(p: Params, element: int) -> onnx.ModelProto:
+    """The params as an ONNX model of floating-point `element`: inputs in0, in1, …, output y."""
+    names = [f"in{i}" for i in range(len(p.input_shapes))]
+    nodes, extra = _nodes(p, names)
+    graph = helper.make_graph(
+        nodes,
+        p.op,
+        [
+            helper.make_tensor_value_info(name, _element(dtype, element), shape)
+            for name, shape, dtype in zip(names, p.input_shapes, p.input_dtypes, strict=True)
+        ],
+        [helper.make_tensor_value_info("y", _element(p.out_dtype, element), None)],
+        [onnx.numpy_helper.from_array(array, name) for name, array in extra.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def _element(dtype: str, element: int) -> int:
+    if np.dtype(dtype).kind == "f":
+        return element
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
+def _nodes(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray]]:
+    node = helper.make_node
+    if isinstance(p, Normalize):
+        return _normal(p, names)
+    if isinstance(p, Gather):
+        return [node("Gather", names, ["y"], axis=1)], {}
+    assert isinstance(p, Reduce)
+    if p.kind in PLACES:
+        return [node(_REDUCE[p.kind], names, ["y"], axis=1, keepdims=0, select_last_index=int(p.last))], {}
+    kind = _REDUCE.get(p.kind) or f"Reduce{p.kind.capitalize()}"
+    return [node(kind, [*names, "axes"], ["y"], keepdims=0)], {"axes": np.array([1])}
+
+
+def _normal(p: Normalize, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray]]:
+    """Each row divided by its deviation; then the scale and bias of each place."""
+    node = helper.make_node
+    constants: dict[str, np.ndarray] = {"axes": np.array([1]), "epsilon": np.array(p.epsilon)}
+    nodes = [node("ReduceMean", ["in0", "axes"], ["mean"]), node("Sub", ["in0", "mean"], ["difference"])]
+    x = "difference" if p.centred else "in0"
+    nodes += [
+        node("ReduceSumSquare", [x, "axes"], ["squares"]),
+        node("Div", ["squares", "length"], ["variance"]),
+        node("Add", ["variance", "epsilon"], ["more"]),
+        node("Sqrt", ["more"], ["deviation"]),
+        node("Div", [x, "deviation"], ["normal"]),
+    ]
+    constants["length"] = np.array(float(p.length))
+    if p.gives != "all":
+        of = (
+            node("Identity", ["mean"], ["y"])
+            if p.gives == "mean"
+            else node("Reciprocal", ["deviation"], ["y"])
+        )
+        return [*nodes, of], constants
+    if not p.affine:
+        return [*nodes, node("Identity", ["normal"], ["y"])], constants
+    row, column = np.indices((p.count, p.length))
+    constants["places"] = row % p.groups * (p.length // p.inner) + column // p.inner
+    nodes += [node("Gather", [name, "places"], [f"{name}_all"]) for name in names[1:]]
+    nodes += [node("Mul", ["normal", "in1_all"], ["scaled"]), node("Add", ["scaled", "in2_all"], ["y"])]
+    return nodes, constants

@@ -1,0 +1,114 @@
+"""As tests.kernels.cuda_cases, of operators that walk rows or move elements along an axis.
+
+The answers are NumPy's, in float64 where anything is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from kernels.ops import Params
+from kernels.ops.gather import INDEX_TYPES, Gather
+from kernels.ops.normalize import Normalize
+from kernels.ops.reduce import PLACES, REDUCE_KINDS, Reduce
+
+Array = np.ndarray
+Made = tuple[Params, tuple[Array | None, ...], Array]
+
+
+def normal(rng: np.random.Generator, *shape: int) -> Array:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def _reduce(rng: np.random.Generator) -> Iterator[Made]:
+    shapes = (
+        (1, 1, 1),
+        (3, 7, 1),
+        (2, 1030, 1),
+        (4, 33, 5),
+        (3, 40, 17),
+        (1, 5000, 9),
+        (70, 3, 40),
+        (2, 9000, 1),
+    )
+    for kind in REDUCE_KINDS:
+        for outer, axis, inner in shapes:
+            x = normal(rng, outer, axis, inner)
+            if kind == "logsum":
+                x = np.abs(x) + np.float32(0.5)
+            elif kind == "prod":
+                x = (1 + x / np.sqrt(np.float32(axis + 4))).astype(np.float32)
+            elif kind == "logsumexp":
+                x = x + 100 * normal(rng, outer, 1, inner)
+            elif kind in PLACES:
+                x = np.rint(4 * x)  # several places hold the extreme value
+            for last in (False, True) if kind in PLACES else (False,):
+                yield (Reduce(kind, outer, axis, inner, last), (x,), _reduced(kind, last, x))
+
+
+def _reduced(kind: str, last: bool, x: Array) -> Array:
+    if kind in PLACES:
+        extreme = x.max(axis=1, keepdims=True) if kind == "argmax" else x.min(axis=1, keepdims=True)
+        places = np.arange(x.shape[1])[None, :, None]
+        held = np.where(x == extreme, places, -1 if last else x.shape[1])
+        return (held.max(axis=1) if last else held.min(axis=1)).astype(np.int64)
+    wide = x.astype(np.float64)
+    if kind == "logsumexp":
+        return np.logaddexp.reduce(wide, axis=1)
+    if kind in ("l1", "l2"):
+        return np.linalg.norm(wide, 1 if kind == "l1" else 2, axis=1)
+    if kind == "sumsquare":
+        return np.square(wide).sum(axis=1)
+    return np.log(wide.sum(axis=1)) if kind == "logsum" else getattr(wide, kind)(axis=1)
+
+
+def _normalize(rng: np.random.Generator) -> Iterator[Made]:
+    for params in (
+        Normalize(5, 1),
+        Normalize(3, 7, affine=True),
+        Normalize(2, 1030, epsilon=0.1, affine=True),
+        Normalize(6, 49, 49, 3, affine=True),  # instances
+        Normalize(4, 98, 49, 2, affine=True),  # groups of two channels
+        Normalize(9, 100, centred=False, affine=True),
+        Normalize(2, 9000),
+        *(Normalize(33, 40, centred=gives == "mean", gives=gives) for gives in ("mean", "factor")),
+    ):
+        x = 3 + normal(rng, params.count, params.length)
+        scale, bias = normal(rng, params.channels), normal(rng, params.channels)
+        given = (x, scale, bias) if params.affine else (x, None, None)
+        yield params, given, _normal(params, *(a.astype(np.float64) for a in (x, scale, bias)))
+
+
+def _normal(p: Normalize, x: Array, scale: Array, bias: Array) -> Array:
+    mean = x.mean(axis=1, keepdims=True) if p.centred else np.zeros((p.count, 1))
+    factor = 1 / np.sqrt(np.square(x - mean).mean(axis=1, keepdims=True) + p.epsilon)
+    if p.gives != "all":
+        return mean if p.gives == "mean" else factor
+    y = (x - mean) * factor
+    if p.affine:
+        row, column = np.indices(x.shape)
+        channel = row % p.groups * (p.length // p.inner) + column // p.inner
+        y = y * scale[channel] + bias[channel]
+    return y
+
+
+def _gather(rng: np.random.Generator) -> Iterator[Made]:
+    for outer, axis, inner, count in (
+        (1, 1, 1, 1),
+        (3, 7, 1, 40),
+        (2, 5, 9, 3),
+        (1, 100, 12, 300),
+        (4, 2, 33, 2),
+    ):
+        for index in INDEX_TYPES:
+            x, places = normal(rng, outer, axis, inner), rng.integers(-axis, axis, count)
+            yield Gather(outer, axis, inner, count, index), (x, places.astype(index)), x[:, places]
+
+
+MAKERS: dict[str, Callable[[np.random.Generator], Iterator[Made]]] = {
+    "reduce": _reduce,
+    "gather": _gather,
+    "normalize": _normalize,
+}
