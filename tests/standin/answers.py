@@ -98,17 +98,17 @@ class _Bound:
         self._places: list[tuple[int, int]] = []
         self._calls: list[Callable[[], object]] = []
         self._version = -1
-        dtype = np.dtype(getattr(params, "dtype", "float32"))
         shapes = params.input_shapes
         arrays = []
         for i, (address, shape) in enumerate(zip(inputs, shapes, strict=False)):
+            dtype = np.dtype(params.input_dtypes[i])
             if i == 1 and module.packs:
                 arrays.append(self._unpacked(address, params, shape))
             elif i < 2 and module.precision in ("tf32", "fp16"):
                 arrays.append(self._rounded(self._view(address, shape, dtype)))
             else:
                 arrays.append(self._view(address, shape, dtype))
-        to = np.dtype(getattr(params, "to", dtype))
+        to = np.dtype(params.out_dtype)
         self._calls += _calls(module.twin, params, arrays, self._view(output, params.output_shape, to))
 
     def _view(self, address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:

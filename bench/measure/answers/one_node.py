@@ -30,8 +30,9 @@ def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
     bounded away from 0 where they divide, whole numbers for whole-number types; where an exponential is
     taken, some of them so large that it overflows for whoever does not see to it."""
     arrays = []
-    dtype, unsigned = np.dtype(p.dtype), "u" in (np.dtype(p.dtype).kind, np.dtype(p.out_dtype).kind)
-    for place, shape in enumerate(p.input_shapes):
+    unsigned = "u" in (np.dtype(p.dtype).kind, np.dtype(p.out_dtype).kind)
+    for place, (shape, name) in enumerate(zip(p.input_shapes, p.input_dtypes, strict=True)):
+        dtype = np.dtype(name)
         values = nodes.of(p).drawn(p, place, random.standard_normal(shape, np.float32), random)
         if dtype.kind in "iu":
             values = np.abs(8 * values) if unsigned else 8 * values
@@ -46,13 +47,13 @@ def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
     made, extra = nodes.of(p).nodes(p, names, OUTPUT)
     activate(made, getattr(p, "activation", None), "linear", OUTPUT)
     to = helper.np_dtype_to_tensor_dtype(np.dtype(p.out_dtype))
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(p.dtype))
+    elements = [helper.np_dtype_to_tensor_dtype(np.dtype(name)) for name in p.input_dtypes]
     held = [onnx.numpy_helper.from_array(np.ascontiguousarray(inputs[i]), names[i]) for i in weights]
     held += [onnx.numpy_helper.from_array(array, name) for name, array in extra.items()]
     operator = helper.make_graph(
         made,
         p.op,
-        [helper.make_tensor_value_info(names[i], element, inputs[i].shape) for i in p.data_inputs],
+        [helper.make_tensor_value_info(names[i], elements[i], inputs[i].shape) for i in p.data_inputs],
         [helper.make_tensor_value_info(OUTPUT, to, p.output_shape)],
         held,
     )

@@ -21,6 +21,7 @@ from engine.apart import pool
 from kernels import ends
 from tests.bench.judge import (
     planted_conv,
+    planted_elementwise,
     planted_gemm,
     planted_pools,
     planted_unnamed,
@@ -30,7 +31,7 @@ from tests.bench.judge import (
 from tests.bench.judge.planting import Planted
 
 ALL = planting.ALL
-__all__ = ["planted_conv", "planted_gemm", "planted_pools", "planted_unnamed", "planted_values"]
+__all__ = ["planted_conv", "planted_elementwise", "planted_gemm", "planted_pools", "planted_unnamed", "planted_values"]
 # Findings that name nothing: where it is wrong and by how much.
 NAMELESS = ("wrong", "place")
 
