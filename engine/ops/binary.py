@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from engine.graph.graph import Node
 from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope, contiguous_strides, kernel, view
@@ -26,8 +24,6 @@ def lower(node: Node, scope: Scope) -> Lowered:
         raise Refused(f"its inputs are of {dtype}, and truth values are wanted")
     if kind == "mod" and node.attributes.get("fmod", 0):
         kind = "fmod"
-    elif kind == "mod" and np.dtype(dtype).kind == "f":
-        raise Refused(f"it is of {dtype}, for which ONNX has the remainder of fmod = 1 alone")
     if len(node.inputs) == 1:
         return view(node, scope, scope.shape(node.inputs[0]))
     if len(node.inputs) > 2:
@@ -57,7 +53,9 @@ def chained(node: Node, scope: Scope, kind: str, dtype: str) -> Lowered:
     for index, name in enumerate(node.inputs[1:], start=1):
         whole = broadcast(shape, scope.shape(name))
         made = output if index == last else f"{output}:{kind}{index}"
-        items.append(Kernel(binary_params(kind, shape, scope.shape(name), whole, dtype), (so_far, name), made))
+        items.append(
+            Kernel(binary_params(kind, shape, scope.shape(name), whole, dtype), (so_far, name), made)
+        )
         specs[made] = TensorSpec(whole, dtype)
         so_far, shape = made, whole
     return Lowered(tuple(items), specs)

@@ -68,7 +68,9 @@ def _bound(node: Node, scope: Scope, index: int, name: str, dtype: str) -> _Boun
             return None
         spec = scope.spec(given)
         if spec.dtype != dtype or any(size != 1 for size in spec.shape):
-            raise Refused(f"its {name} is {spec.dtype} of shape {spec.shape}, and one number of {dtype} is wanted")
+            raise Refused(
+                f"its {name} is {spec.dtype} of shape {spec.shape}, and one number of {dtype} is wanted"
+            )
         if given not in scope.constants:
             return _Bound(given)
         value = scope.constants[given].reshape(-1)[0]

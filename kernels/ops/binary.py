@@ -11,7 +11,7 @@ from kernels.ops._broadcast import Broadcast
 
 BINARY_KINDS = (
     *("add", "sub", "mul", "div"),
-    # Two remainders: of the sign of b (whole numbers), and of that of a.
+    # Two remainders: of the sign of b, and of that of a.
     *("pow", "max", "min", "mod", "fmod", "prelu"),
     # Of truth values.
     *("and", "or", "xor"),

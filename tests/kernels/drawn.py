@@ -243,7 +243,9 @@ def _operands(draw, count: int) -> tuple[tuple[int, ...], list[tuple[int, ...]]]
 @st.composite
 def concat(draw) -> Concat:
     widths = tuple(draw(st.lists(st.integers(1, 40), min_size=2, max_size=6)))
-    return Concat(draw(st.integers(1, 5)), widths, draw(st.sampled_from(["float32", "float16", "bool", "int64"])))
+    return Concat(
+        draw(st.integers(1, 5)), widths, draw(st.sampled_from(["float32", "float16", "bool", "int64"]))
+    )
 
 
 @st.composite

@@ -29,8 +29,8 @@ PARAMETERS: dict[str, tuple[float, float]] = {
     "swish": (1.5, 0),
     "pow": (2.5, 0),
 }
-# Kinds that are of truth values or whole numbers, with a type that has them.
-LOGIC = {"not": "bool", **dict.fromkeys(("and", "or", "xor"), "bool"), "mod": "int32"}
+# Kinds that are of truth values.
+LOGIC = {"not": "bool", **dict.fromkeys(("and", "or", "xor"), "bool")}
 WHOLE = ("int32", "int64", "uint8", "int8")
 
 
@@ -38,7 +38,9 @@ def unary(kind: str, size: int, dtype: str = "") -> Unary:
     return Unary(kind, size, dtype or LOGIC.get(kind, "float32"), *PARAMETERS.get(kind, (0.0, 0.0)))
 
 
-def binary(kind: str, shape: Shape, a: Shape, b: Shape, dtype: str = "", activation: str | None = None) -> Binary:
+def binary(
+    kind: str, shape: Shape, a: Shape, b: Shape, dtype: str = "", activation: str | None = None
+) -> Binary:
     dtype = dtype or LOGIC.get(kind, "float32")
     activation = activation if dtype == "float32" else None
     return Binary(kind, shape, strides(a, shape), strides(b, shape), activation, dtype)
@@ -103,7 +105,9 @@ def arithmetic() -> list[Binary]:
 
 def functions() -> list[Unary]:
     """Every kind, and whole numbers."""
-    whole = [unary(kind, 37, dtype) for kind in ("relu", "abs", "neg", "sign") for dtype in ("int32", "int64")]
+    whole = [
+        unary(kind, 37, dtype) for kind in ("relu", "abs", "neg", "sign") for dtype in ("int32", "int64")
+    ]
     return [*(unary(kind, 37) for kind in UNARY_KINDS), *whole]
 
 

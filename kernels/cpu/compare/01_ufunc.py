@@ -3,7 +3,7 @@
 # name = "ufunc"
 # idea = "One NumPy loop over strided views: a broadcast operand has stride 0 and is never copied."
 # [needs]
-# dtype = ["float32", "float64", "int32", "int64", "uint8", "int8", "bool"]
+# dtype = ["float32", "float64", "float16", "int32", "int64", "uint8", "int8", "bool"]
 """Truth of a kind b: the kinds are NumPy's names."""
 
 from functools import partial

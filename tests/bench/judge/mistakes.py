@@ -31,7 +31,14 @@ from tests.bench.judge import (
 from tests.bench.judge.planting import Planted
 
 ALL = planting.ALL
-__all__ = ["planted_conv", "planted_elementwise", "planted_gemm", "planted_pools", "planted_unnamed", "planted_values"]
+__all__ = [
+    "planted_conv",
+    "planted_elementwise",
+    "planted_gemm",
+    "planted_pools",
+    "planted_unnamed",
+    "planted_values",
+]
 # Findings that name nothing: where it is wrong and by how much.
 NAMELESS = ("wrong", "place")
 

@@ -66,7 +66,11 @@ def drawn(p: Unary, place: int, values: np.ndarray, random: np.random.Generator)
 
 
 def _swish(x: str, y: str) -> list[Any]:
-    return [node("Mul", [x, "alpha"], "scaled"), node("Sigmoid", ["scaled"], "gate"), node("Mul", [x, "gate"], y)]
+    return [
+        node("Mul", [x, "alpha"], "scaled"),
+        node("Sigmoid", ["scaled"], "gate"),
+        node("Mul", [x, "gate"], y),
+    ]
 
 
 def _halved(inside: list[Any], x: str, y: str) -> list[Any]:
