@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from kernels.ops._broadcast import Broadcast
 from kernels.ops.conv import Conv
 from kernels.ops.pool import Pool
 
@@ -72,6 +73,14 @@ def activation(kind: str | None, y: Array) -> list[Any]:
             partial(np.reciprocal, y, y),
         ]
     return []
+
+
+def broadcast(p: Broadcast, inputs: Sequence[Array]) -> list[Array]:
+    """Views of the operands in the shape of y, with stride 0 where they are broadcast."""
+    return [
+        as_strided(a.reshape(-1), p.shape, [s * a.itemsize for s in strides], writeable=False)
+        for a, strides in zip(inputs, p.strides, strict=True)
+    ]
 
 
 def copy(into: Array, source: Array) -> Any:

@@ -7,10 +7,11 @@ import math
 from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
-from kernels.ops import MAX_RANK, Params
-from kernels.ops.binary import Binary
+from kernels.ops import ITEMSIZE, MAX_RANK, Params, code
+from kernels.ops.binary import BINARY_KINDS, Binary
+from kernels.ops.concat import Concat
 from kernels.ops.transpose import Transpose
-from kernels.ops.unary import Unary
+from kernels.ops.unary import UNARY_KINDS, Unary
 from kernels.registry import Rung
 
 _WORTH_TURNING = 8  # elements along both axes below which a tile would stay almost empty
@@ -25,16 +26,23 @@ def one_thread_an_output(params: Params, rung: Rung) -> Launch:
 
 
 @shape
+def one_thread_typed(params: Params, rung: Rung) -> Launch:
+    """As one_thread_an_output; DTYPE: the number of the inputs' element type."""
+    return _strided(params, rung, params.outputs, {"DTYPE": code("DTYPE", params.dtype)})
+
+
+@shape
 def unary_quads(params: Unary, rung: Rung) -> Launch:
-    """Blocks of BLOCK threads, four outputs a thread, with the grid-stride loop of one_thread_an_output."""
-    return _strided(params, rung, ceil(params.size, 4), {})
+    """Blocks of BLOCK threads, four outputs a thread, with the grid-stride loop of one_thread_an_output. KIND:
+    the function's number."""
+    return _strided(params, rung, ceil(params.size, 4), {"KIND": UNARY_KINDS.index(params.kind)})
 
 
 @shape
 def binary_quads(params: Binary, rung: Rung) -> Launch:
     """VECTOR outputs a thread, with the same loop: four where both operands can be read so. RANK: the axes
-    after merging; STEP_A, STEP_B: what the operands walk along the last of them."""
-    dims, a, b = params.walks()
+    after merging; STEP_A, STEP_B: what the operands walk along the last of them; KIND: the operation."""
+    dims, (a, b) = params.walks()
     steps = [walk[-1] if walk else 0 for walk in (a, b)]
     # A row of an operand begins on 16 bytes where all its other strides are multiples of four elements.
     aligned = all(stride % 4 == 0 for walk in (a, b) if walk and walk[-1] for stride in walk[:-1])
@@ -42,7 +50,20 @@ def binary_quads(params: Binary, rung: Rung) -> Launch:
     vector = 4 if even and aligned and set(steps) <= {0, 1} else 1
     defines: dict[str, Define] = {"RANK": max(1, len(dims)), "VECTOR": vector}
     defines |= {"STEP_A": steps[0], "STEP_B": steps[1], "WIDE": _wide(params.size)}
+    defines["KIND"] = BINARY_KINDS.index(params.kind)
     return _strided(params, rung, ceil(params.size, vector), defines)
+
+
+@shape
+def concat_chunks(params: Concat, rung: Rung) -> Launch:
+    """A block of BLOCK threads a run of one input, EACH of them so many times UNIT bytes: the most that
+    divide its rows and those of all others."""
+    block, each, item = define(rung, "BLOCK"), define(rung, "EACH"), ITEMSIZE[params.dtype]
+    unit = math.gcd(16, *(width * item for width in params.widths))
+    units = [params.outer * width * item // unit for width in params.widths]
+    defines: dict[str, Define] = {"UNIT": unit, "WIDE": _wide(max(units) + block * each)}
+    grid = sum(ceil(count, block * each) for count in units)
+    return Launch((grid, 1, 1), (block, 1, 1), params.scalars(), defines=defines)
 
 
 @shape

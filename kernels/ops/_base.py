@@ -65,7 +65,7 @@ class Params(ABC):
 
         @property
         def dtype(self) -> str:
-            """Element type of the inputs."""
+            """Element type of the inputs, or of those that are no masks and no indices (`input_dtypes`)."""
 
     @property
     def out_dtype(self) -> str:
@@ -79,6 +79,11 @@ class Params(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int: ...
+
+    @property
+    def input_dtypes(self) -> tuple[str, ...]:
+        """Element type of each input."""
+        return (self.dtype,) * len(self.input_shapes)
 
     # --- its tensors ---
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,8 @@ from bench.measure.answers.nodes.resize import nodes as of_resize
 from kernels.ops import ACTIVATIONS, Params
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.cast import Cast
+from kernels.ops.compare import COMPARE_KINDS, Compare
+from kernels.ops.concat import Concat
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
@@ -29,10 +30,12 @@ from kernels.ops.resize import COORDINATES, RESIZE_MODES, ROUNDINGS, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS, Unary
-from tests.kernels import drawn_rows
+from kernels.ops.where import Where
+from tests.kernels import drawn_rows, elementwise
 
-ONNX_UNARY = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid", "identity": "Identity"}
-ONNX_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}
+ONNX_ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
+
+ELEMENTWISE = (Unary, Binary, Compare, Where, Concat)
 
 activations = st.sampled_from([None, *ACTIVATIONS])
 small = st.integers(1, 7)
@@ -210,24 +213,41 @@ def softmax(draw) -> Softmax:
 
 @st.composite
 def unary(draw) -> Unary:
-    return Unary(kind=draw(st.sampled_from(UNARY_KINDS)), size=draw(st.integers(1, 2000)))
+    return elementwise.unary(draw(st.sampled_from(UNARY_KINDS)), draw(st.integers(1, 2000)))
 
 
 @st.composite
 def binary(draw) -> Binary:
+    shape, (a, b) = draw(_operands(2))
+    return elementwise.binary(draw(st.sampled_from(BINARY_KINDS)), shape, a, b, activation=draw(activations))
+
+
+@st.composite
+def compare(draw) -> Compare:
+    shape, operands = draw(_operands(2))
+    kind, dtype = draw(st.sampled_from(COMPARE_KINDS)), draw(st.sampled_from(["float32", *elementwise.WHOLE]))
+    return Compare(kind, shape, *(elementwise.strides(each, shape) for each in operands), dtype=dtype)
+
+
+@st.composite
+def where(draw) -> Where:
+    shape, operands = draw(_operands(3))
+    dtype = draw(st.sampled_from(["float32", "float16", "bool", *elementwise.WHOLE]))
+    return Where(shape, *(elementwise.strides(each, shape) for each in operands), dtype=dtype)
+
+
+@st.composite
+def _operands(draw, count: int) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """A shape, and as many that broadcast to it."""
     shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
-    strides = []
-    for _ in range(2):
-        kept = [draw(st.booleans()) for _ in shape]
-        dims = [d if keep else 1 for d, keep in zip(shape, kept, strict=True)]
-        steps = [math.prod(dims[axis + 1 :]) if dims[axis] > 1 else 0 for axis in range(len(dims))]
-        strides.append(tuple(steps))
-    return Binary(
-        kind=draw(st.sampled_from(BINARY_KINDS)),
-        shape=shape,
-        strides_a=strides[0],
-        strides_b=strides[1],
-        activation=draw(activations),
+    return shape, [tuple(d if draw(st.booleans()) else 1 for d in shape) for _ in range(count)]
+
+
+@st.composite
+def concat(draw) -> Concat:
+    widths = tuple(draw(st.lists(st.integers(1, 40), min_size=2, max_size=6)))
+    return Concat(
+        draw(st.integers(1, 5)), widths, draw(st.sampled_from(["float32", "float16", "bool", "int64"]))
     )
 
 
@@ -314,7 +334,7 @@ DRAWN = {
     strategy.__name__: strategy()
     for strategy in (
         *(conv, gemm, pool, lrn, lrn_pool, conv_pool),
-        *(softmax, unary, binary, transpose, pad, cast, resize, conv_transpose),
+        *(softmax, unary, binary, compare, where, concat, transpose, pad, cast, resize, conv_transpose),
     )
 } | drawn_rows.DRAWN
 
@@ -340,11 +360,8 @@ def input_shapes(p: Params) -> list[tuple[int, ...]]:
         return [(p.n, p.c, 1, p.inner)]
     if isinstance(p, Softmax):
         return [(p.outer, p.axis, p.inner)]
-    if isinstance(p, Binary):
-        return [
-            tuple(d if s else 1 for d, s in zip(p.shape, strides, strict=True))
-            for strides in (p.strides_a, p.strides_b)
-        ]
+    if isinstance(p, ELEMENTWISE):
+        return list(p.input_shapes)
     if isinstance(p, Transpose | Pad):
         return [p.shape]
     if isinstance(p, Resize):
@@ -363,8 +380,8 @@ def output_shape(p: Params) -> tuple[int, ...]:
         return (p.n, p.c, p.out_h, p.out_w)
     if isinstance(p, ConvPool):
         return (p.n, p.m, p.pool.out_h, p.pool.out_w)
-    if isinstance(p, Binary):
-        return p.shape
+    if isinstance(p, ELEMENTWISE):
+        return p.output_shape
     if isinstance(p, Transpose):
         return tuple(p.shape[axis] for axis in p.perm)
     if isinstance(p, Pad):
@@ -377,27 +394,28 @@ def output_shape(p: Params) -> tuple[int, ...]:
 
 
 def inputs_for(p: Params, seed: int = 0) -> list[np.ndarray]:
-    """Values between −2 and 2 (whole numbers where the type is), away from 0 where they divide."""
+    """Values between −2 and 2 (whole numbers where the type is); those that the judge draws where not every
+    number will do."""
+    if isinstance(p, ELEMENTWISE):
+        return list(elementwise.inputs(p, seed))
     random = np.random.default_rng(seed)
     arrays = [random.uniform(-2, 2, shape).astype(p.dtype) for shape in input_shapes(p)]
     if p.op in drawn_rows.DRAWN:
         return drawn_rows.fitting(p, arrays)
     if isinstance(p, Cast) and p.to == "uint8":  # negative to unsigned is not defined
         arrays = [np.abs(array) if array.dtype != bool else array for array in arrays]
-    if isinstance(p, Binary) and p.kind == "div":
-        arrays[1] = np.where(arrays[1] < 0, arrays[1] - 1, arrays[1] + 1).astype(p.dtype)
     return arrays
 
 
 def model(p: Params, element: int = TensorProto.DOUBLE, ceil_mode: bool = False) -> onnx.ModelProto:
-    """The params as an ONNX model of floating-point `element`: inputs in0, in1, …, output y."""
+    """The params, none of ELEMENTWISE, as an ONNX model of floating-point `element`: inputs in0, in1, …, output y."""
     if p.op in drawn_rows.DRAWN:
         return drawn_rows.model(p, element)
     shapes = input_shapes(p)
     nodes, extra = _nodes(p, ceil_mode, [f"in{i}" for i in range(len(shapes))])
     if getattr(p, "activation", None):
         nodes[-1].output[0] = "linear"
-        nodes.append(helper.make_node(ONNX_UNARY[p.activation], ["linear"], ["y"]))
+        nodes.append(helper.make_node(ONNX_ACTIVATIONS[p.activation], ["linear"], ["y"]))
     to = element
     if isinstance(p, Cast):
         element, to = (helper.np_dtype_to_tensor_dtype(np.dtype(name)) for name in (p.dtype, p.to))
@@ -458,23 +476,18 @@ def _nodes(p: Params, ceil_mode: bool, names: list[str]) -> tuple[list[Any], dic
     if isinstance(p, ConvPool):
         nodes, _ = _nodes(p.conv, False, names)
         if p.conv.activation:
-            nodes.append(node(ONNX_UNARY[p.conv.activation], ["sums"], ["y"]))
+            nodes.append(node(ONNX_ACTIVATIONS[p.conv.activation], ["sums"], ["y"]))
             nodes[0].output[0] = "sums"
         nodes[-1].output[0] = "maps"
         pooled, _ = _nodes(p.pool, ceil_mode, ["maps"])
         if p.pool.activation:
             pooled[0].output[0] = "linear"
-            pooled.append(node(ONNX_UNARY[p.pool.activation], ["linear"], ["y"]))
+            pooled.append(node(ONNX_ACTIVATIONS[p.pool.activation], ["linear"], ["y"]))
         return [*nodes, *pooled], {}
     if isinstance(p, Lrn):
         return [node("LRN", names, ["y"], size=p.size, alpha=p.alpha, beta=p.beta, bias=p.bias)], {}
     if isinstance(p, Softmax):
         return [node("LogSoftmax" if p.log else "Softmax", names, ["y"], axis=1)], {}
-    if isinstance(p, Unary):
-        return [node(ONNX_UNARY[p.kind], names, ["y"])], {}
-    if isinstance(p, Binary):
-        whole = [node(ONNX_BINARY[p.kind], names, ["part"]), node("Expand", ["part", "shape"], ["y"])]
-        return whole, {"shape": np.array(p.shape, np.int64)}
     if isinstance(p, Transpose):
         return [node("Transpose", names, ["y"], perm=p.perm)], {}
     if isinstance(p, Pad):

@@ -20,7 +20,8 @@ from kernels import registry
 from kernels.cpu import load
 from kernels.errors import KernelError
 from kernels.ops import ACTIVATIONS, OPS, Params
-from kernels.ops.binary import BINARY_KINDS, Binary
+from kernels.ops.binary import Binary
+from kernels.ops.compare import COMPARE_KINDS, Compare
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
@@ -31,9 +32,10 @@ from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
-from kernels.ops.unary import UNARY_KINDS, Unary
+from kernels.ops.unary import Unary
 from kernels.registry import Rung
-from tests.kernels.drawn import DRAWN, inputs_for, model, output_shape
+from tests.kernels import elementwise
+from tests.kernels.drawn import DRAWN, ELEMENTWISE, inputs_for, model, output_shape
 
 RUNGS = [rung for op in OPS for rung in registry.rungs("cpu", op)]
 GUARD = 64  # elements before and after every buffer that must stay as they are
@@ -78,6 +80,8 @@ def run(rung: Rung, p: Params, inputs: list[np.ndarray], weights: tuple[int, ...
 
 def reference(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
     """The answer in float64 (element types as they are for a cast)."""
+    if isinstance(p, ELEMENTWISE):
+        return elementwise.answer(p, tuple(inputs))
     feeds = {
         f"in{i}": array if p.op == "cast" or array.dtype.kind == "i" else array.astype(np.float64)
         for i, array in enumerate(inputs)
@@ -172,8 +176,9 @@ def test_every_kind_and_activation(rung: Rung) -> None:
             for kind in ("max", "average")
             for a in (None, *ACTIVATIONS)
         ],
-        "unary": [Unary(kind, 37) for kind in UNARY_KINDS],
-        "binary": [Binary(kind, (3, 4), (4, 1), (0, 1)) for kind in BINARY_KINDS],
+        "unary": elementwise.functions(),
+        "binary": elementwise.arithmetic(),
+        "compare": [Compare(kind, (3, 4), (4, 1), (0, 1)) for kind in COMPARE_KINDS],
         "softmax": [Softmax(3, 10, 1, log) for log in (False, True)],
     }
     for p in (fitted(p, rung) for p in examples.get(rung.op, [])):

@@ -20,6 +20,8 @@ from kernels.ops import ITEMSIZE, OPS, Params, code, codes
 from kernels.ops._axes import merge_axes
 from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
+from kernels.ops.compare import Compare
+from kernels.ops.concat import Concat
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
@@ -35,6 +37,7 @@ from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
+from kernels.ops.where import Where
 
 RUNGS = [rung for op in OPS for rung in registry.rungs("cuda", op)]
 EXAMPLES: dict[str, Params] = {
@@ -51,6 +54,9 @@ EXAMPLES: dict[str, Params] = {
     "softmax": Softmax(2, 3, 4),
     "unary": Unary("relu", 7),
     "binary": Binary("add", (2, 3), (3, 1), (0, 1)),
+    "compare": Compare("less", (2, 3), (3, 1), (0, 1)),
+    "where": Where((2, 3), (3, 1), (0, 1), (1, 0)),
+    "concat": Concat(2, (3, 4)),
     "transpose": Transpose((2, 3), (1, 0)),
     "pad": Pad((2, 3), (0, 1), (1, 0)),
     "cast": Cast(3, "int64", "float32"),
@@ -68,6 +74,7 @@ def _parameters(rung: registry.Rung, function: str = "") -> list[str]:
     assert found
     # A struct may be a constant of the grid, and be called otherwise: it is passed alike.
     told = re.sub(r"const (?:__grid_constant__ )?(\w+Params) \w+", r"const \1 p", found[1])
+    told = re.sub(r"\b(?:element|unit)\b", "float", told)  # of whichever type: the launch compiles it in
     return [" ".join(part.split()) for part in told.split(",")]
 
 

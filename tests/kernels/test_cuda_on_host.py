@@ -95,7 +95,9 @@ def test_every_way_of_sharing_out_planes_is_right(answers: Answers, monkeypatch:
 
 def test_a_kernel_that_takes_its_scalars_one_by_one_still_runs(answers: Answers, tmp_path: Path) -> None:
     rung = registry.find("cuda", "unary", 1)
-    text = rung.source.replace(arguments.parameter(Unary), "index_t size, int kind").replace("p.", "")
+    text = rung.source.replace(
+        arguments.parameter(Unary), "index_t size, int kind, float alpha, float beta"
+    ).replace("p.", "")
     (tmp_path / "90_older.cu").write_text(text.replace("rung = 1", "rung = 90").replace("naive", "older"))
     older = registry.find("cuda", "unary", "older", [tmp_path])
     assert arguments.takes_one_by_one(older)

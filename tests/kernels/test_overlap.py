@@ -50,7 +50,7 @@ def _waiting(rung: registry.Rung) -> dict[str, str]:
 
 
 def test_arguments_lie_in_memory_as_the_driver_takes_them() -> None:
-    struct = arguments.packed("unary", (np.int64(2**33 + 1), np.int32(3)))
+    struct = arguments.packed("unary", (np.int64(2**33 + 1), np.int32(3), np.float32(0.5), np.float32(-1)))
     given = (np.uint64(2**40 + 5), np.int32(-7), np.float32(0.5), np.int64(2**33))
     held = cuda_overlap._Arguments((*given, struct))
     pointers = ctypes.cast(held.address, ctypes.POINTER(ctypes.c_void_p))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +20,7 @@ import numpy as np
 from kernels import cpu, packing, registry
 from kernels.cpu.common import activation
 from kernels.launch import POINTERS
-from kernels.ops import Params
+from kernels.ops import ITEMSIZE, Params
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn_pool import LrnPool
@@ -54,6 +54,8 @@ def bind(
         return _probe(memory, module, pointers, scalars)
     op = module.op
     params = arguments.params(op, scalars, bool(op in _OPTIONAL and pointers[2]))
+    if "DTYPE" in module.defines:  # what the scalars do not tell is compiled in
+        params = replace(params, dtype=tuple(ITEMSIZE)[module.define("DTYPE")])  # type: ignore[call-arg]
     count = POINTERS[op]
     inputs, output = list(pointers[:count]), pointers[count]
     scratch = pointers[count + 1] if len(pointers) > count + 1 else 0

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kernels.ops import MAX_RANK, Params, codes
+from kernels.ops import ITEMSIZE, MAX_RANK, Params, codes
 from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
+from kernels.ops.compare import Compare
+from kernels.ops.concat import Concat
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
@@ -24,6 +26,7 @@ from kernels.ops.resize import Place, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
+from kernels.ops.where import Where
 
 _CONV, _POOLING = 16, 18  # scalars of a convolution without its activation, and of a pool
 
@@ -101,12 +104,28 @@ def _softmax(given: list[Any], bias: bool) -> Softmax:
 
 
 def _unary(given: list[Any], bias: bool) -> Unary:
-    return Unary(_word("UNARY", given[1]), given[0])
+    size, kind, alpha, beta = given
+    return Unary(_word("UNARY", kind), size, alpha=alpha, beta=beta)
 
 
 def _binary(given: list[Any], bias: bool) -> Binary:
     dims, a, b = _axes(given[1:], 3)
     return Binary(_word("BINARY", given[-2]), dims, a, b, _word("ACTIVATION", given[-1]))
+
+
+def _compare(given: list[Any], bias: bool) -> Compare:
+    dims, a, b = _axes(given[1:], 3)
+    return Compare(_word("COMPARE", given[-1]), dims, a, b)
+
+
+def _where(given: list[Any], bias: bool) -> Where:
+    return Where(*_axes(given[1:], 4))
+
+
+def _concat(given: list[Any], bias: bool) -> Concat:
+    outer, _, *widths, itemsize = given
+    dtype = next(name for name, size in ITEMSIZE.items() if size == itemsize)
+    return Concat(outer, tuple(width for width in widths if width), dtype)
 
 
 def _transpose(given: list[Any], bias: bool) -> Transpose:
@@ -179,6 +198,9 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "softmax": _softmax,
     "unary": _unary,
     "binary": _binary,
+    "compare": _compare,
+    "where": _where,
+    "concat": _concat,
     "transpose": _transpose,
     "pad": _pad,
     "cast": _cast,

@@ -198,7 +198,9 @@ def test_a_launch_with_other_arguments_than_the_kernel_takes_is_refused(cupy: Cu
 
 
 def test_a_kernel_that_takes_its_scalars_one_by_one_is_launched_so(cupy: Cupy, load, tmp_path: Path) -> None:
-    text = RELU.source.replace(kernel_arguments.parameter(Unary), "index_t size, int kind").replace("p.", "")
+    text = RELU.source.replace(
+        kernel_arguments.parameter(Unary), "index_t size, int kind, float alpha, float beta"
+    ).replace("p.", "")
     older = replace(RELU, name="older", source=text)
     x = cupy.asarray(np.float32([-1, 4]))
     params = Unary("relu", 2)

@@ -17,6 +17,15 @@ _FUNCTIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.divide,
+    "pow": np.power,
+    "max": np.maximum,
+    "min": np.minimum,
+    "mod": np.remainder,
+    "fmod": np.fmod,
+    "prelu": lambda a, b: np.where(a < 0, a * b, a),
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "xor": np.logical_xor,
 }
 
 

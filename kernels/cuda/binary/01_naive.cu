@@ -5,7 +5,7 @@ name = "naive"
 idea = "One thread an element: its place on up to six axes says where the operands are, a broadcast one at stride 0."
 launch = "one_thread_an_output"
 */
-#include "common.cuh"
+#include "arithmetic.cuh"
 
 // Sizes of y and strides of a and b, outermost first; fewer axes are filled up with ones in front.
 extern "C" __global__ void binary(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ y,
@@ -20,12 +20,6 @@ extern "C" __global__ void binary(const float* __restrict__ a, const float* __re
             at_a += place * p.strides_a[axis];
             at_b += place * p.strides_b[axis];
         }
-        const float u = a[at_a], v = b[at_b];
-        float r;
-        if (p.kind == BINARY_ADD) r = u + v;
-        else if (p.kind == BINARY_SUB) r = u - v;
-        else if (p.kind == BINARY_MUL) r = u * v;
-        else r = u / v;
-        y[i] = activate(r, p.activation);
+        y[i] = activate(combined(a[at_a], b[at_b], p.kind), p.activation);
     }
 }

@@ -2,16 +2,17 @@
 op = "binary"
 rung = 2
 name = "quads"
-idea = "Four neighbours a thread: their place is worked out once, with the axes and their number compiled in, and dense operands are read in one access of 16 bytes."
+idea = "Four neighbours a thread: their place is worked out once, with the number of axes and the operation compiled in, and dense operands are read in one access of 16 bytes."
 launch = "binary_quads"
 [defines]
 RANK = 1    # axes after merging; the launch sets all of these
 VECTOR = 1  # elements a thread, 4 where every row of the operands begins on 16 bytes
 STEP_A = 1  # what a walks along the last axis, where VECTOR is 4: 1, or 0 where it is broadcast
 STEP_B = 1
+KIND = 0    # of the operations
 WIDE = 0    # more elements than 32 bits count
 */
-#include "common.cuh"
+#include "arithmetic.cuh"
 
 #if WIDE
 typedef index_t place_t;
@@ -19,9 +20,8 @@ typedef index_t place_t;
 typedef unsigned place_t;
 #endif
 
-__device__ __forceinline__ float result(float u, float v, int kind, int activation) {
-    const float r = kind == BINARY_ADD ? u + v : kind == BINARY_SUB ? u - v : kind == BINARY_MUL ? u * v : u / v;
-    return activate(r, activation);
+__device__ __forceinline__ float result(float u, float v, int activation) {
+    return activate(combined(u, v, KIND), activation);
 }
 
 __device__ __forceinline__ float4 four(const float* __restrict__ from, int step) {
@@ -58,14 +58,14 @@ extern "C" __global__ void binary(const float* __restrict__ a, const float* __re
 #if VECTOR == 4
         const float4 u = four(a + at_a, STEP_A), v = four(b + at_b, STEP_B);
         reinterpret_cast<float4*>(y)[i] =
-            make_float4(result(u.x, v.x, p.kind, p.activation), result(u.y, v.y, p.kind, p.activation),
-                        result(u.z, v.z, p.kind, p.activation), result(u.w, v.w, p.kind, p.activation));
+            make_float4(result(u.x, v.x, p.activation), result(u.y, v.y, p.activation),
+                        result(u.z, v.z, p.activation), result(u.w, v.w, p.activation));
 #else
-        y[i] = result(a[at_a], b[at_b], p.kind, p.activation);
+        y[i] = result(a[at_a], b[at_b], p.activation);
 #endif
     }
 #if RANK == 1 && VECTOR == 4
     const index_t left = p.size / 4 * 4 + first_element();  // up to three are left over
-    if (left < p.size) y[left] = result(a[left * p.strides_a[5]], b[left * p.strides_b[5]], p.kind, p.activation);
+    if (left < p.size) y[left] = result(a[left * p.strides_a[5]], b[left * p.strides_b[5]], p.activation);
 #endif
 }

@@ -21,6 +21,7 @@ from engine.apart import pool
 from kernels import ends
 from tests.bench.judge import (
     planted_conv,
+    planted_elementwise,
     planted_gemm,
     planted_pools,
     planted_rows,
@@ -33,6 +34,7 @@ from tests.bench.judge.planting import Planted
 ALL = planting.ALL
 __all__ = [
     "planted_conv",
+    "planted_elementwise",
     "planted_gemm",
     "planted_pools",
     "planted_rows",

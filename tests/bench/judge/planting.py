@@ -15,6 +15,8 @@ from kernels import registry
 from kernels.ops import Params
 from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
+from kernels.ops.compare import Compare
+from kernels.ops.concat import Concat
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
@@ -30,6 +32,7 @@ from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
+from kernels.ops.where import Where
 
 FIRST = 101  # the first planted rung's number
 
@@ -48,6 +51,9 @@ TIMED: dict[str, Params] = {
     "softmax": Softmax(3, 10, 4),
     "unary": Unary("tanh", 100),
     "binary": Binary("sub", (3, 4, 5), (20, 5, 1), (0, 1, 0)),
+    "compare": Compare("less", (3, 4, 5), (20, 5, 1), (0, 1, 0)),
+    "where": Where((3, 4, 5), (0, 1, 0), (20, 5, 1), (5, 0, 1)),
+    "concat": Concat(3, (7, 4, 2)),
     "transpose": Transpose((2, 3, 4), (2, 0, 1)),
     "pad": Pad((3, 5), (0, 2), (1, 1), value=0.5),
     "cast": Cast(100, "float32", "int32"),

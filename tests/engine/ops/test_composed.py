@@ -164,25 +164,6 @@ def test_expand(ones: list[bool], more: int) -> None:
     agree(one_node("Expand", shape, [np.array(wanted)], rank=len(wanted)), {"x": random(shape)}, 2)
 
 
-@pytest.mark.parametrize("op_type", ["Neg", "Reciprocal"])
-def test_arithmetic_with_a_number(op_type: str) -> None:
-    agree(one_node(op_type, (2, 3, 4)), {"x": random((2, 3, 4))}, 2)
-
-
-def test_clip_from_zero_on_is_a_relu_and_no_other_is() -> None:
-    zero, six = np.array(0, np.float32), np.array(6, np.float32)
-    relu = one_node("Clip", (2, 5), [zero])
-    agree(relu, {"x": random((2, 5))}, 2)
-    assert [step.params.kind for step in bare(relu, 2).steps] == ["relu"]
-    agree(one_node("Clip", (2, 5), opset=7, min=0.0), {"x": random((2, 5))}, 2)
-    agree(one_node("Clip", (2, 5)), {"x": random((2, 5))}, 2)
-    for bounds in ([zero, six], [None, six], [six]):
-        with pytest.raises(UnsupportedError, match="only 0 and none"):
-            bare(one_node("Clip", (2, 5), bounds), 2)
-    with pytest.raises(UnsupportedError, match="only 0 and none"):
-        bare(one_node("Clip", (2, 5), opset=7, min=0.0, max=6.0), 2)
-
-
 def test_nobody_drops_out_and_the_mask_says_so() -> None:
     node = helper.make_node("Dropout", ["x"], ["y", "mask"], "drop")
     types = {"mask": TensorProto.BOOL}

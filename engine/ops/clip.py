@@ -1,0 +1,83 @@
+"""Clip: a Relu from 0 on, a function of two bounds where they are known, else a maximum and a minimum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.graph.graph import Node
+from engine.graph.plan import TensorSpec
+from engine.ops._base import Kernel, Lowered, Refused, Scope, kernel, optional_input, view
+from engine.ops.binary import binary_params
+from engine.ops.unary import unary
+
+OP_TYPES = ("Clip",)
+
+
+@dataclass
+class _Bound:
+    """name: of the tensor that holds it, "" where that is to be made of `value`."""
+
+    name: str = ""
+    value: np.generic | None = None
+
+
+def lower(node: Node, scope: Scope) -> Lowered:
+    """x → y of the same shape. Bounds are attributes before opset 11, inputs from then on; without any it is
+    x itself."""
+    x, output = node.inputs[0], node.outputs[0]
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
+    if np.dtype(dtype).kind not in "fiu":
+        raise Refused(f"it computes in {dtype}, and numbers are supported")
+    low, high = (_bound(node, scope, index, name, dtype) for index, name in ((1, "min"), (2, "max")))
+    if low is None and high is None:
+        return view(node, scope, shape)
+    if low is not None and high is None and low.value == 0 and np.dtype(dtype).kind in "fi":
+        return kernel(node, unary("relu", shape, dtype), (x,), shape, dtype)
+    known = low is not None and high is not None and low.value is not None and high.value is not None
+    if known and dtype in ("float32", "float16"):
+        assert low is not None and high is not None and low.value is not None and high.value is not None
+        clip = unary("clip", shape, dtype, float(low.value), float(high.value))
+        return kernel(node, clip, (x,), shape, dtype)
+    items: list[Kernel] = []
+    specs = {output: TensorSpec(shape, dtype)}
+    constants = {}
+    for kind, bound in (("max", low), ("min", high)):
+        if bound is None:
+            continue
+        name = bound.name
+        if bound.value is not None:
+            name = f"{output}:{kind}"
+            constants[name], specs[name] = np.asarray(bound.value, dtype), TensorSpec((), dtype)
+        last = kind == "min" or high is None
+        made = output if last else f"{output}:bounded"
+        specs[made] = TensorSpec(shape, dtype)
+        other = specs[name].shape if name in specs else scope.shape(name)
+        items.append(Kernel(binary_params(kind, shape, other, shape, dtype), (x, name), made))
+        x = made
+    return Lowered(tuple(items), specs, constants)
+
+
+def _bound(node: Node, scope: Scope, index: int, name: str, dtype: str) -> _Bound | None:
+    """None where nothing is bounded. Raises Refused for one that is no single number of the type."""
+    value = node.attributes.get(name)
+    if scope.opset >= 11:
+        given = optional_input(node, index)
+        if not given:
+            return None
+        spec = scope.spec(given)
+        if spec.dtype != dtype or any(size != 1 for size in spec.shape):
+            raise Refused(
+                f"its {name} is {spec.dtype} of shape {spec.shape}, and one number of {dtype} is wanted"
+            )
+        if given not in scope.constants:
+            return _Bound(given)
+        value = scope.constants[given].reshape(-1)[0]
+    if value is None:
+        return None
+    # A bound at the end of what the type holds bounds nothing.
+    numbers = np.finfo(dtype) if np.dtype(dtype).kind == "f" else np.iinfo(dtype)
+    if value <= numbers.min if name == "min" else value >= numbers.max:
+        return None
+    return _Bound(value=np.dtype(dtype).type(value))

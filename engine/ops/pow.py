@@ -1,0 +1,61 @@
+"""Pow: a product, a function of one element or an operation of two, by what is known of the exponent."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from engine.graph.graph import Node
+from engine.graph.plan import TensorSpec
+from engine.ops._base import Kernel, Lowered, Refused, Scope, kernel, view
+from engine.ops.binary import binary_params, broadcast
+from engine.ops.unary import unary
+from kernels.ops.cast import Cast
+
+OP_TYPES = ("Pow",)
+
+
+def lower(node: Node, scope: Scope) -> Lowered:
+    """x, exponent → y of their broadcast shape and x's type."""
+    x, exponent = node.inputs
+    given = scope.spec(x)
+    shape, dtype = broadcast(given.shape, scope.shape(exponent)), given.dtype
+    if np.dtype(dtype).kind not in "fi":
+        raise Refused(f"it computes in {dtype}, and floating point and signed whole numbers are supported")
+    value = scope.constants.get(exponent)
+    if value is not None and shape == given.shape and value.size and (value == value.flat[0]).all():
+        number = float(value.flat[0])
+        if number == 1:
+            return view(node, scope, shape)
+        if number == 2:
+            return kernel(node, binary_params("mul", shape, shape, shape, dtype), (x, x), shape, dtype)
+        if dtype == "float32" and math.isfinite(number):
+            kind, alpha = ("reciprocal", 0.0) if number == -1 else ("pow", number)
+            return kernel(node, unary(kind, shape, dtype, alpha), (x,), shape, dtype)
+    return _of_two(node, scope, shape)
+
+
+def _of_two(node: Node, scope: Scope, shape: tuple[int, ...]) -> Lowered:
+    """Whole numbers by way of float64, in which those below 2⁵³ are exact; the exponent in the type of x."""
+    output, dtype = node.outputs[0], scope.spec(node.inputs[0]).dtype
+    wide = dtype if np.dtype(dtype).kind == "f" else "float64"
+    items: list[Kernel] = []
+    specs = {}
+    names = []
+    for name in node.inputs:
+        spec = scope.spec(name)
+        if spec.dtype != wide:
+            cast = Cast(size=math.prod(spec.shape), dtype=spec.dtype, to=wide)
+            items.append(Kernel(cast, (name,), f"{output}:{len(names)}"))
+            name = f"{output}:{len(names)}"
+            specs[name] = TensorSpec(spec.shape, wide)
+        names.append(name)
+    shapes = [scope.shape(name) for name in node.inputs]
+    made = output if wide == dtype else f"{output}:wide"
+    items.append(Kernel(binary_params("pow", *shapes, shape, wide), (names[0], names[1]), made))
+    specs[made] = TensorSpec(shape, wide)
+    if made != output:
+        items.append(Kernel(Cast(size=math.prod(shape), dtype=wide, to=dtype), (made,), output))
+        specs[output] = TensorSpec(shape, dtype)
+    return Lowered(tuple(items), specs)

@@ -1,0 +1,169 @@
+"""Functions of one element that exporters write as several nodes, as the one that they are.
+
+    x · sigmoid(x)                              swish (SiLU)
+    x · hard_sigmoid(x, 1/6, 1/2)               hard_swish
+    x · clip(x + 3, 0, 6) / 6                   hard_swish
+    x · tanh(softplus(x))                       mish
+    x · (1 + erf(x / √2)) / 2, in any order     gelu
+
+A tensor that the graph gives out, or that something else reads, is never fused away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from engine.ops import Kernel, View
+from engine.passes.trace import Program
+from kernels.ops.binary import Binary
+from kernels.ops.unary import Unary
+
+_CLOSE = 1e-5  # constants are written with few digits, or in half precision
+_HALF, _ROOT_HALF = 0.5, math.sqrt(0.5)
+
+
+def gated(program: Program) -> Program:
+    """The program with such a function as one kernel, where its last node stood. Comes before `fuse`."""
+    matcher = _Matcher(program)
+    items: list[Kernel | View] = []
+    gone: set[str] = set()
+    for item in program.items:
+        found = matcher.match(item) if isinstance(item, Kernel) else None
+        if isinstance(item, Kernel) and found is not None:
+            within = [matcher.makers[name] for name in found.within]
+            gone.update(found.within)
+            nodes = [node for kernel in within for node in kernel.nodes] + list(item.nodes)
+            item = replace(
+                item,
+                params=Unary(kind=found.kind, size=_size(item), alpha=found.alpha),
+                inputs=(found.x,),
+                nodes=tuple(dict.fromkeys(sorted(nodes, key=matcher.order.__getitem__))),
+                parameters=item.parameters + sum(kernel.parameters for kernel in within),
+            )
+        items.append(item)
+    return replace(program, items=tuple(item for item in items if item.output not in gone))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """kind of x; within: the tensors that are no longer made."""
+
+    kind: str
+    x: str
+    within: tuple[str, ...]
+    alpha: float = 0.0
+
+
+class _Matcher:
+    def __init__(self, program: Program) -> None:
+        kernels = [item for item in program.items if isinstance(item, Kernel)]
+        self.makers = {kernel.output: kernel for kernel in kernels}
+        self.order = {node: place for place, kernel in enumerate(kernels) for node in kernel.nodes}
+        self._constants = program.constants
+        self._uses = Counter(program.outputs)
+        for item in program.items:
+            self._uses.update((item.source,) if isinstance(item, View) else item.inputs)
+
+    def match(self, item: Kernel) -> _Found | None:
+        return next(self._matches(item), None)
+
+    def _matches(self, item: Kernel) -> Iterator[_Found]:
+        for x, gate in self._product(item):
+            yield from self._gates(x, gate)
+            if (scaled := self._by_number(x, _HALF)) and self._is_one_and_erf(gate, scaled):
+                yield _Found("gelu", scaled, (x, *self._erf_of(gate)))
+        for factor, kind in ((_HALF, "gelu"), (1 / 6, "hard_swish")):
+            inner = self._scaled(item, factor)
+            if inner is None or inner not in self.makers or self._uses[inner] != 1:
+                continue
+            for x, gate in self._product(self.makers[inner]):
+                if kind == "gelu" and self._is_one_and_erf(gate, x):
+                    yield _Found("gelu", x, (*self._erf_of(gate), inner))
+                elif kind == "hard_swish" and (shifted := self._of(gate, "clip", 0.0, 6.0)):
+                    if self._plus(shifted, 3.0) == x:
+                        yield _Found("hard_swish", x, (shifted, gate, inner))
+
+    def _gates(self, x: str, gate: str) -> Iterator[_Found]:
+        if self._of(gate, "sigmoid") == x:
+            yield _Found("swish", x, (gate,), alpha=1.0)
+        if self._of(gate, "hard_sigmoid", 1 / 6, _HALF) == x:
+            yield _Found("hard_swish", x, (gate,))
+        soft = self._of(gate, "tanh")
+        if soft is not None and self._of(soft, "softplus") == x:
+            yield _Found("mish", x, (soft, gate))
+
+    def _is_one_and_erf(self, name: str, x: str) -> bool:
+        """Whether it is 1 + erf(x / √2)."""
+        inside = self._plus(name, 1.0)
+        scaled = self._of(inside, "erf") if inside else None
+        return scaled is not None and self._by_number(scaled, _ROOT_HALF) == x
+
+    def _erf_of(self, name: str) -> tuple[str, ...]:
+        """The tensors of 1 + erf(x / √2)."""
+        inside = self._plus(name, 1.0) or ""
+        return (self._of(inside, "erf") or "", inside, name)
+
+    # --- single kernels ---
+
+    def _once(self, name: str) -> Kernel | None:
+        """What makes a tensor that one reader has."""
+        return self.makers.get(name) if self._uses[name] == 1 else None
+
+    def _of(self, name: str, kind: str, alpha: float = 0.0, beta: float = 0.0) -> str | None:
+        """What the function `kind` of a tensor is, if that is what makes it, for one reader."""
+        kernel = self._once(name)
+        p = kernel.params if kernel else None
+        if kernel is None or not isinstance(p, Unary) or p.kind != kind or p.dtype != "float32":
+            return None
+        return kernel.inputs[0] if _close(p.alpha, alpha) and _close(p.beta, beta) else None
+
+    def _product(self, kernel: Kernel) -> Iterator[tuple[str, str]]:
+        """The factors, either way, of a product of two tensors of one shape."""
+        p = kernel.params
+        dense = isinstance(p, Binary) and len(p.shape) == 1 and p.strides_a == p.strides_b == (1,)
+        if isinstance(p, Binary) and dense and p.kind == "mul" and _plain(p):
+            a, b = kernel.inputs
+            yield a, b
+            yield b, a
+
+    def _scaled(self, kernel: Kernel, factor: float) -> str | None:
+        """What is multiplied by this number, or divided by its reciprocal."""
+        for kind, value in (("mul", factor), ("div", 1 / factor)):
+            if found := self._with_number(kernel, kind, value):
+                return found
+        return None
+
+    def _by_number(self, name: str, factor: float) -> str | None:
+        kernel = self._once(name)
+        return self._scaled(kernel, factor) if kernel else None
+
+    def _plus(self, name: str, value: float) -> str | None:
+        kernel = self._once(name)
+        return self._with_number(kernel, "add", value) if kernel else None
+
+    def _with_number(self, kernel: Kernel, kind: str, value: float) -> str | None:
+        """The other operand of an operation with this number, whose shape the result has."""
+        p = kernel.params
+        if not isinstance(p, Binary) or p.kind != kind or not _plain(p):
+            return None
+        for place in (1,) if kind == "div" else (1, 0):
+            number = self._constants.get(kernel.inputs[place])
+            other = p.input_shapes[1 - place]
+            if number is not None and number.size == 1 and other == p.shape:
+                return kernel.inputs[1 - place] if _close(float(number.reshape(-1)[0]), value) else None
+        return None
+
+
+def _plain(p: Binary) -> bool:
+    return p.dtype == "float32" and p.activation is None
+
+
+def _close(value: float, to: float) -> bool:
+    return abs(value - to) <= _CLOSE * max(1.0, abs(to))
+
+
+def _size(kernel: Kernel) -> int:
+    return kernel.params.outputs

@@ -1,0 +1,35 @@
+/*
+op = "compare"
+rung = 1
+name = "naive"
+idea = "One thread an element: its place on up to six axes says where the operands are; their type is compiled in."
+launch = "one_thread_typed"
+[defines]
+DTYPE = 0  # of the operands, which the launch sets
+[needs]
+dtype = ["float32", "float64", "int32", "int64", "uint8", "int8", "bool"]
+*/
+#include "common.cuh"
+#include "element.cuh"
+
+// Sizes of y and strides of a and b, outermost first; fewer axes are filled up with ones in front.
+extern "C" __global__ void compare(const element* __restrict__ a, const element* __restrict__ b, bool* __restrict__ y,
+                                   const CompareParams p) {
+    for (index_t i = first_element(); i < p.size; i += grid_stride()) {
+        index_t rest = i, at_a = 0, at_b = 0;
+#pragma unroll
+        for (int axis = 5; axis >= 0; --axis) {
+            if (p.dims[axis] == 1) continue;
+            const index_t place = rest % p.dims[axis];
+            rest /= p.dims[axis];
+            at_a += place * p.strides_a[axis];
+            at_b += place * p.strides_b[axis];
+        }
+        const element u = a[at_a], v = b[at_b];
+        y[i] = p.kind == COMPARE_EQUAL        ? u == v
+               : p.kind == COMPARE_LESS       ? u < v
+               : p.kind == COMPARE_LESS_EQUAL ? u <= v
+               : p.kind == COMPARE_GREATER    ? u > v
+                                              : u >= v;
+    }
+}

@@ -1,0 +1,112 @@
+"""Functions that exporters write as several nodes become one step, and only where they are what they seem."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import NodeProto, helper
+
+from engine.graph.graph import Graph
+from engine.graph.importer import from_proto
+from engine.planning.groups import groups
+from tests.engine.harness import agree, bare, make_model, random
+
+SHAPE = (2, 3, 5, 4)
+NUMBERS = {
+    "half": 0.5,
+    "one": 1.0,
+    "two": 2.0,
+    "three": 3.0,
+    "six": 6.0,
+    "zero": 0.0,
+    "root": 1.4142135,
+    "root_half": 0.70710677,
+}
+
+
+def node(op_type: str, inputs: str, output: str, **attributes: float) -> NodeProto:
+    return helper.make_node(op_type, inputs.split(), [output], output, **attributes)
+
+
+def graph(nodes: list[NodeProto], outputs: tuple[str, ...] = ("y",)) -> Graph:
+    read = {name for each in nodes for name in each.input}
+    constants = {name: np.array(v, np.float32) for name, v in NUMBERS.items() if name in read}
+    ranks = dict.fromkeys(outputs, 4)
+    return from_proto(make_model(nodes, {"x": ("N", *SHAPE[1:])}, outputs, constants, 17, ranks), "gates")
+
+
+ERF = [node("Div", "x root", "d"), node("Erf", "d", "e"), node("Add", "e one", "g")]
+WRITTEN = {
+    "swish": [node("Sigmoid", "x", "g"), node("Mul", "x g", "y")],
+    "swish, the gate first": [node("Sigmoid", "x", "g"), node("Mul", "g x", "y")],
+    "hard_swish": [node("HardSigmoid", "x", "g", alpha=1 / 6), node("Mul", "x g", "y")],
+    "hard_swish by a clip": [
+        node("Add", "x three", "a"),
+        node("Clip", "a zero six", "g"),
+        node("Mul", "x g", "m"),
+        node("Div", "m six", "y"),
+    ],
+    "mish": [node("Softplus", "x", "s"), node("Tanh", "s", "g"), node("Mul", "x g", "y")],
+    "gelu": [*ERF, node("Mul", "x g", "m"), node("Mul", "m half", "y")],
+    "gelu, halved first": [*ERF, node("Mul", "x half", "h"), node("Mul", "h g", "y")],
+    "gelu, otherwise": [
+        node("Mul", "x root_half", "d"),
+        node("Erf", "d", "e"),
+        node("Add", "one e", "g"),
+        node("Div", "x two", "h"),
+        node("Mul", "g h", "y"),
+    ],
+}
+# What differs in one number, one tensor, or has another reader.
+OTHER = {
+    "another x": [node("Neg", "x", "n"), node("Sigmoid", "n", "g"), node("Mul", "x g", "y")],
+    "another slope": [node("HardSigmoid", "x", "g"), node("Mul", "x g", "y")],
+    "another bound": [
+        node("Add", "x three", "a"),
+        node("Clip", "a one six", "g"),
+        node("Mul", "x g", "m"),
+        node("Div", "m six", "y"),
+    ],
+    "divided by two": [*ERF, node("Mul", "x g", "m"), node("Div", "m half", "y")],
+    "another root": [
+        node("Div", "x two", "d"),
+        node("Erf", "d", "e"),
+        node("Add", "e one", "g"),
+        node("Mul", "x g", "m"),
+        node("Mul", "m half", "y"),
+    ],
+    "added, not multiplied": [node("Sigmoid", "x", "g"), node("Add", "x g", "y")],
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_several_nodes_are_one_function(name: str) -> None:
+    made = graph(WRITTEN[name])
+    (step,) = bare(made, 2).steps
+    assert step.params.kind == name.split()[0].strip(",")
+    assert set(step.nodes) == {each.output[0] for each in WRITTEN[name]}
+    assert [group.nodes for group in groups(made, 2)] == [step.nodes]
+    agree(made, {"x": random(SHAPE) * 4}, 2)
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_what_only_looks_like_it_stays(name: str) -> None:
+    made = graph(OTHER[name])
+    assert len(bare(made, 2).steps) > 1
+    agree(made, {"x": random(SHAPE) * 4}, 2)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_tensor_within_that_is_given_out_stays(name: str) -> None:
+    for within in [each.output[0] for each in WRITTEN[name][:-1]]:
+        made = graph(WRITTEN[name], ("y", within))
+        assert len(bare(made, 2).steps) > 1
+        agree(made, {"x": random(SHAPE) * 4}, 2)
+
+
+def test_a_gate_a_channel_is_no_function_of_one_element() -> None:
+    """Squeeze and excitation: the gate is broadcast."""
+    nodes = [node("GlobalAveragePool", "x", "p"), node("Sigmoid", "p", "g"), node("Mul", "x g", "y")]
+    made = graph(nodes)
+    assert [step.op for step in bare(made, 2).steps] == ["pool", "binary"]
+    agree(made, {"x": random(SHAPE)}, 2)
