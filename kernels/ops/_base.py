@@ -93,11 +93,6 @@ class Params(ABC):
         """Shapes of the inputs, in the order of the record's docstring."""
 
     @property
-    def input_dtypes(self) -> tuple[str, ...]:
-        """Their element types."""
-        return (self.dtype,) * len(self.input_shapes)
-
-    @property
     @abstractmethod
     def output_shape(self) -> tuple[int, ...]:
         """Shape of the output."""
