@@ -63,7 +63,7 @@ def measure(
             exported=(before.exported if before else {})
             | {export.exporter: exported[export.stem] for export in files if export.stem in exported},
             asked=(before.asked if before else {}) | {net: Asked(settings=" ".join(command), day=_today())},
-            outcomes=_in_order([*_without(before, net), *outcomes]),
+            outcomes=_in_order([*_without(before, files), *outcomes]),
         )
         kept.save(now, path)
         for outcome in outcomes:
@@ -124,9 +124,10 @@ def _machine(device: str) -> Machine:
     return Machine(device=device, words=(machine_words(recorded), versions(recorded)))
 
 
-def _without(before: Kept | None, net: str) -> list[Outcome]:
-    """What was kept of the other nets."""
-    return [o for o in (before.outcomes if before else ()) if o.file.partition("-")[0] != net]
+def _without(before: Kept | None, files: Sequence[Export]) -> list[Outcome]:
+    """What was kept of other files."""
+    stems = {export.stem for export in files}
+    return [o for o in (before.outcomes if before else ()) if o.file not in stems]
 
 
 def _in_order(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
