@@ -12,12 +12,14 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+from bench.measure.answers.nodes.conv3d import nodes as of_volumes
 from bench.measure.answers.nodes.conv_transpose import nodes as of_transpose
 from bench.measure.answers.nodes.resize import nodes as of_resize
 from kernels.ops import ACTIVATIONS, Params
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
@@ -283,6 +285,18 @@ def conv_transpose(draw) -> ConvTranspose:
 
 
 @st.composite
+def conv3d(draw) -> Conv3d:
+    group = draw(st.integers(1, 2))
+    axes = [draw(_window(9)) for _ in range(3)]
+    size, kernel, out, stride, pad, dilation = (
+        tuple(axis[name] for axis in axes) for name in ("size", "k", "out", "stride", "before", "dilation")
+    )
+    c, m = group * draw(st.integers(1, 3)), group * draw(st.integers(1, 3))
+    bias = draw(st.booleans())
+    return Conv3d(draw(st.integers(1, 2)), c, size, m, kernel, out, stride, pad, dilation, group, bias)
+
+
+@st.composite
 def resize(draw) -> Resize:
     h, w, out_h, out_w = (draw(st.integers(1, 9)) for _ in range(4))
     coordinates = draw(st.sampled_from(COORDINATES))
@@ -313,7 +327,7 @@ DRAWN = {
     strategy.__name__: strategy()
     for strategy in (
         *(conv, gemm, pool, lrn, lrn_pool, conv_pool),
-        *(softmax, unary, binary, transpose, pad, cast, resize, conv_transpose),
+        *(softmax, unary, binary, transpose, pad, cast, resize, conv_transpose, conv3d),
     )
 }
 
@@ -323,7 +337,7 @@ def input_shapes(p: Params) -> list[tuple[int, ...]]:
     if isinstance(p, Conv):
         shapes = [(p.n, p.c, p.h, p.w), (p.m, p.c // p.group, p.kh, p.kw)]
         return [*shapes, (p.m,)] if p.bias else shapes
-    if isinstance(p, ConvTranspose):
+    if isinstance(p, ConvTranspose | Conv3d):
         return list(p.input_shapes)
     if isinstance(p, Gemm):
         a = (p.k, p.m) if p.trans_a else (p.m, p.k)
@@ -362,6 +376,8 @@ def output_shape(p: Params) -> tuple[int, ...]:
         return (p.n, p.m, p.pool.out_h, p.pool.out_w)
     if isinstance(p, Binary):
         return p.shape
+    if isinstance(p, Conv3d):
+        return (p.n, p.m, *p.out)
     if isinstance(p, Transpose):
         return tuple(p.shape[axis] for axis in p.perm)
     if isinstance(p, Pad):
@@ -471,6 +487,8 @@ def _nodes(p: Params, ceil_mode: bool, names: list[str]) -> tuple[list[Any], dic
     if isinstance(p, Pad):
         made = node("Pad", [*names, "pads", "value"], ["y"], mode=p.mode)
         return [made], {"pads": np.array([*p.begin, *p.end], np.int64), "value": np.array(p.value)}
+    if isinstance(p, Conv3d):
+        return of_volumes(p, names, "y")
     if isinstance(p, ConvTranspose):
         return of_transpose(p, names, "y")
     if isinstance(p, Resize):

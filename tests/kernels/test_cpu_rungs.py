@@ -22,6 +22,7 @@ from kernels.errors import KernelError
 from kernels.ops import ACTIVATIONS, OPS, Params
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
@@ -110,7 +111,7 @@ def oracle(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
         return np.stack([reference(replace(p, n=p.c), [images])[0] for images in copies])
     if isinstance(p, LrnPool):
         return onnx_runtime(p.pool, [oracle(p.lrn, inputs).astype(np.float32)])
-    if isinstance(p, Pool | ConvPool | ConvTranspose):
+    if isinstance(p, Pool | ConvPool | ConvTranspose | Conv3d):
         return onnx_runtime(p, inputs)  # onnx.reference miscounts uneven padding
     if isinstance(p, Pad) and min(*p.begin, *p.end, 0) < 0:
         return onnx_runtime(p, inputs)  # which onnx.reference refuses to cut

@@ -21,6 +21,7 @@ from kernels.ops._axes import merge_axes
 from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
@@ -45,6 +46,7 @@ EXAMPLES: dict[str, Params] = {
         Pool("max", 2, 6, 7, 7, 2, 2, 3, 3, 2, 2),
     ),
     "conv_transpose": ConvTranspose(2, 4, 3, 3, 6, 3, 3, 7, 7, 2, 2, group=2, bias=True),
+    "conv3d": Conv3d(2, 4, (4, 5, 6), 6, (2, 3, 2), (3, 3, 5), group=2, bias=True),
     "softmax": Softmax(2, 3, 4),
     "unary": Unary("relu", 7),
     "binary": Binary("add", (2, 3), (3, 1), (0, 1)),

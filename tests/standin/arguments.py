@@ -10,6 +10,7 @@ from kernels.ops import MAX_RANK, Params, codes
 from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
@@ -55,6 +56,12 @@ def _conv(given: list[Any], bias: bool) -> Conv:
 
 def _conv_transpose(given: list[Any], bias: bool) -> ConvTranspose:
     return ConvTranspose(*given, bias=bias)
+
+
+def _conv3d(given: list[Any], bias: bool) -> Conv3d:
+    n, c, m, group = given[:4]
+    size, kernel, *others = (tuple(given[at : at + 3]) for at in range(4, 22, 3))
+    return Conv3d(n, c, size, m, kernel, *others, group=group, bias=bias)  # type: ignore[arg-type]
 
 
 def _gemm(given: list[Any], bias: bool) -> Gemm:
@@ -154,6 +161,7 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "gemm": _gemm,
     "pool": _pool,
     "conv_pool": _conv_pool,
+    "conv3d": _conv3d,
     "conv_transpose": _conv_transpose,
     "lrn": _lrn,
     "lrn_pool": _lrn_pool,

@@ -260,3 +260,25 @@ answers(
     ),
     "maps and channels",
 )
+
+
+def _volume(name: str, says: str, wrong: Any) -> None:
+    answers("conv3d", f"conv3d: {name}", wrong, says)
+
+
+_volume(
+    "padding ignored",
+    "padding is ignored",
+    lambda p, x, w, b=None: right.conv3d(replace(p, pad=(0, 0, 0)), x, w, b),
+)
+_volume(
+    "stride one",
+    "stride is ignored",
+    lambda p, x, w, b=None: right.conv3d(replace(p, stride=(1, 1, 1)), x, w, b),
+)
+_volume("no bias", "bias is missing", lambda p, x, w, b=None: right.conv3d(p, x, w, None))
+_volume(
+    "kernel flipped",
+    "flipped",
+    lambda p, x, w, b=None: right.conv3d(p, x, w[..., ::-1, ::-1, ::-1], b),
+)

@@ -16,6 +16,7 @@ from kernels.ops import Params
 from kernels.ops.binary import Binary
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
@@ -42,6 +43,7 @@ TIMED: dict[str, Params] = {
     "lrn_pool": LrnPool.of(Lrn(2, 7, 143, 5, alpha=0.3), replace(POOL, c=7)),
     "conv_pool": ConvPool(CONV, Pool("max", 4, 8, 7, 17, 3, 2, 3, 8, 2, 2, activation="tanh")),
     "conv_transpose": ConvTranspose(3, 4, 5, 6, 6, 3, 2, 10, 7, 2, 1, 1, 1, 1, 1, 2, bias=True),
+    "conv3d": Conv3d(2, 4, (5, 6, 7), 4, (3, 2, 3), (3, 4, 3), (2, 2, 2), (1, 1, 0), group=2, bias=True),
     "softmax": Softmax(3, 10, 4),
     "unary": Unary("tanh", 100),
     "binary": Binary("sub", (3, 4, 5), (20, 5, 1), (0, 1, 0)),

@@ -272,7 +272,7 @@ def test_dropout_and_identity_move_nothing() -> None:
     ("graph", "reason"),
     [
         (one_node("MaxPool", (1, 1, 4, 4), kernel_shape=[2, 2], storage_order=1), "storage_order 1"),
-        (one_node("Conv", (1, 1, 4, 4, 4), [random((1, 1, 2, 2, 2))]), "3 spatial axes"),
+        (one_node("Conv", (1, 1, 4, 4, 4, 4), [random((1, 1, 2, 2, 2, 2))]), "4 spatial axes"),
         (one_node("Dropout", (1, 4), [None, np.array(True)]), "training mode"),
         (one_node("Pad", (1, 4), [np.zeros(4, np.int64)], 19, mode="wrap"), "mode is 'wrap'"),
         (one_node("Exp", (1, 4)), r"does not support Exp on data .* it supports Add, AveragePool"),
