@@ -14,19 +14,17 @@ from engine.graph.plan import TensorSpec
 from engine.ops._base import Kernel, Lowered, Refused, Scope
 from engine.ops._window import IDLE, WindowAxis, resolve
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 
 OP_TYPES = ("AveragePool", "MaxPool")
 
 
 def lower(node: Node, scope: Scope) -> Lowered:
-    """x (n, c, spatial…) → y (n, c, out…)."""
+    """x (n, c, spatial…) → y (n, c, out…), and where in x its maxima lie."""
     x, output = node.inputs[0], node.outputs[0]
     shape, dtype = scope.shape(x), scope.spec(x).dtype
     if len(shape) < 3:
         raise Refused(f"its input {shape} has no spatial axes")
-    if node.attributes.get("storage_order", 0):
-        raise Refused("storage_order 1 (column-major indices) is not supported, only 0")
-    scope.refuse_outputs(node, "the indices of the maxima")
     axes = resolve(node, shape[2:], tuple(node.attributes["kernel_shape"]))
     for axis in axes:
         # A window that lies in padding alone has no maximum and no mean.
@@ -50,6 +48,14 @@ def lower(node: Node, scope: Scope) -> Lowered:
         beside = WindowAxis(inner, kernel=1, stride=1, dilation=1, pad_begin=0, pad_end=0, out=inner)
         sizes[i + 2] = axes[i].out
         pooled(axes[i], beside, shape[0], math.prod(sizes[1 : i + 2]))
+    places = node.outputs[1] if len(node.outputs) > 1 else ""
+    if places and places in scope.consumed:
+        if len(axes) > 2:
+            raise Refused(f"its output {places!r} (the indices of the maxima) is supported of up to two axes")
+        pool = _pool(node, height, width, *shape[:2], dtype)
+        index = PoolIndex(pool, bool(node.attributes.get("storage_order", 0)) and len(axes) == 2)
+        items.append(Kernel(index, (x,), places))
+        specs[places] = TensorSpec(tuple(sizes), "int64")
     return Lowered(tuple(items), specs)
 
 

@@ -104,7 +104,7 @@ class Conv3d(Params):
         reach = tuple((k - 1) * d + 2 for k, d in zip(p.kernel, p.dilation, strict=True))
         few = {"n": min(p.n, 2), "c": min(p.c // p.group, 4) * p.group, "m": min(p.m // p.group, 4) * p.group}
         small = tuple(min(size, least) for size, least in zip(p.size, reach, strict=True))
-        yield Shape("own", replace(p, **few, size=small).sized())  # type: ignore[arg-type]
+        yield Shape("own", replace(p, **few, size=small).sized())
 
     def sized(self, behind: Three = (0, 0, 0)) -> Conv3d:
         """With the output's size that follows from the other fields, and zeros behind x."""

@@ -20,6 +20,7 @@ from onnx.reference import ReferenceEvaluator
 from bench.measure.answers.accuracy import BOUNDS
 from bench.measure.answers.nodes.conv3d import nodes as of_volumes
 from bench.measure.answers.nodes.conv_transpose import nodes as of_transpose
+from bench.measure.answers.nodes.pool_index import nodes as of_places
 from bench.measure.answers.nodes.resize import nodes as of_resize
 from kernels import launch
 from kernels.ops import ACTIVATIONS, ITEMSIZE, Params
@@ -34,6 +35,7 @@ from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import PAD_MODES, Pad
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 from kernels.ops.resize import COORDINATES, RESIZE_MODES, ROUNDINGS, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
@@ -57,7 +59,7 @@ class Case:
 
     @property
     def dtype(self) -> np.dtype:
-        return np.dtype(getattr(self.params, "to", self.params.dtype))
+        return np.dtype(self.params.out_dtype)
 
 
 def cases(op: str, seed: int = 0) -> Iterator[Case]:
@@ -76,7 +78,7 @@ def differs(actual: Array, case: Case, precision: str = "fp32") -> str:
     expected = case.expected
     if actual.shape != expected.shape:
         return f"shape {actual.shape}, not {expected.shape}"
-    if case.params.op in ("transpose", "pad", "cast"):
+    if case.params.op in ("transpose", "pad", "cast", "pool_index"):
         wrong = ~((actual == expected) | ((actual != actual) & (expected != expected)))
         return f"{wrong.sum()} of {wrong.size} elements differ" if wrong.any() else ""
     if not np.isfinite(actual).all():
@@ -571,6 +573,18 @@ def _conv3d(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(drawn, (*given, None)[:3], _run(_of_nodes(made, feeds), feeds))
 
 
+def _pool_index(rng: np.random.Generator) -> Iterator[Case]:
+    largest = [case for case in _pool(rng) if isinstance(case.params, Pool) and case.params.kind == "max"]
+    for number, case in enumerate(c for c in largest if c.params.outputs < 5000):
+        assert isinstance(case.params, Pool)
+        p = PoolIndex(replace(case.params, activation=None), by_columns=number % 2 == 1)
+        x = np.round(case.inputs[0], 1)  # some are equal
+        (node,), _ = of_places(p, ["x"], "y")
+        model = _of_nodes([node], {"x": x})
+        model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+        yield Case(p, (x,), _run(model, {"x": x}).astype(np.int64))
+
+
 def _softmax(rng: np.random.Generator) -> Iterator[Case]:
     few = ((1, 10, 1), (1000, 10, 1), (3, 1000, 1), (2, 33, 5), (4, 1, 3), (1, 5000, 2), (1, 20_000, 1))
     for outer, axis, inner in (*few, (2, 100, 40), (3, 40, 8), (2, 3000, 17), (2, 700, 33)):
@@ -715,6 +729,7 @@ _MAKERS = {
     "lrn": _lrn,
     "lrn_pool": _lrn_pool,
     "conv_pool": _conv_pool,
+    "pool_index": _pool_index,
     "conv3d": _conv3d,
     "conv_transpose": _conv_transpose,
     "softmax": _softmax,

@@ -30,6 +30,7 @@ from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS, Unary
@@ -54,7 +55,7 @@ def run(rung: Rung, p: Params, inputs: list[np.ndarray], weights: tuple[int, ...
     kernel = load(rung)
     scratch = kernel.workspace(p)
     assert scratch % 4 == 0
-    dtype = getattr(p, "to", p.dtype)
+    dtype = p.out_dtype
     shape = output_shape(p)
     whole_output, output = guarded(int(np.prod(shape)), dtype, np.nan)
     whole_workspace, workspace = guarded(scratch // 4, "float32", np.nan)
@@ -111,7 +112,7 @@ def oracle(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
         return np.stack([reference(replace(p, n=p.c), [images])[0] for images in copies])
     if isinstance(p, LrnPool):
         return onnx_runtime(p.pool, [oracle(p.lrn, inputs).astype(np.float32)])
-    if isinstance(p, Pool | ConvPool | ConvTranspose | Conv3d):
+    if isinstance(p, Pool | PoolIndex | ConvPool | ConvTranspose | Conv3d):
         return onnx_runtime(p, inputs)  # onnx.reference miscounts uneven padding
     if isinstance(p, Pad) and min(*p.begin, *p.end, 0) < 0:
         return onnx_runtime(p, inputs)  # which onnx.reference refuses to cut

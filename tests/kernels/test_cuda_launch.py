@@ -29,6 +29,7 @@ from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
@@ -47,6 +48,7 @@ EXAMPLES: dict[str, Params] = {
     ),
     "conv_transpose": ConvTranspose(2, 4, 3, 3, 6, 3, 3, 7, 7, 2, 2, group=2, bias=True),
     "conv3d": Conv3d(2, 4, (4, 5, 6), 6, (2, 3, 2), (3, 3, 5), group=2, bias=True),
+    "pool_index": PoolIndex(Pool("max", 1, 2, 4, 4, 2, 2, 2, 2, 2, 2)),
     "softmax": Softmax(2, 3, 4),
     "unary": Unary("relu", 7),
     "binary": Binary("add", (2, 3), (3, 1), (0, 1)),

@@ -108,7 +108,7 @@ class _Bound:
                 arrays.append(self._rounded(self._view(address, shape, dtype)))
             else:
                 arrays.append(self._view(address, shape, dtype))
-        to = np.dtype(getattr(params, "to", dtype))
+        to = np.dtype(getattr(params, "out_dtype", dtype))
         self._calls += _calls(module.twin, params, arrays, self._view(output, params.output_shape, to))
 
     def _view(self, address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:

@@ -18,6 +18,7 @@ from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 from kernels.ops.resize import Place, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
@@ -80,6 +81,10 @@ def _pooling(given: list[Any]) -> dict[str, Any]:
 
 def _pool(given: list[Any], bias: bool) -> Pool:
     return Pool(**_pooling(given), activation=_word("ACTIVATION", given[_POOLING]))
+
+
+def _pool_index(given: list[Any], bias: bool) -> PoolIndex:
+    return PoolIndex(Pool(**_pooling(given)), bool(given[_POOLING]))
 
 
 def _conv_pool(given: list[Any], bias: bool) -> ConvPool:
@@ -161,6 +166,7 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "gemm": _gemm,
     "pool": _pool,
     "conv_pool": _conv_pool,
+    "pool_index": _pool_index,
     "conv3d": _conv3d,
     "conv_transpose": _conv_transpose,
     "lrn": _lrn,

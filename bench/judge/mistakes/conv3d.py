@@ -6,12 +6,13 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from bench.judge.mistakes import Mistake
 from bench.judge.mistakes.values import ROUNDINGS
-from kernels.ops.conv3d import Conv3d
+from kernels.ops.conv3d import Conv3d, Three
 
 _NAMES = ("depth", "height", "width")
 
@@ -29,13 +30,13 @@ def mistakes(
         values = getattr(p, field)
         name = "padding" if field == "pad" else field
         if values != (least,) * 3:
-            other = replace(p, **{field: (least,) * 3})
+            other = _with(p, field, (least, least, least))
             yield field, f"the {name} is ignored", partial(convolved, other, x, weight, bias)
         for a, b in itertools.combinations(range(3), 2):
             swapped = list(values)
             swapped[a], swapped[b] = values[b], values[a]
             if tuple(swapped) != values:
-                other = replace(p, **{field: tuple(swapped)})
+                other = _with(p, field, (swapped[0], swapped[1], swapped[2]))
                 words = f"the {name} along {_NAMES[a]} and {_NAMES[b]} is swapped"
                 yield field, words, partial(convolved, other, x, weight, bias)
     if p.group > 1:
@@ -60,6 +61,11 @@ def mistakes(
         yield "half_precision", words, partial(convolved, p, rounded(x), rounded(weight), bias)
 
 
+def _with(p: Conv3d, field: str, values: Three) -> Conv3d:
+    changed: dict[str, Any] = {field: values}
+    return replace(p, **changed)
+
+
 def convolved(p: Conv3d, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     """What `p` says, tap by tap."""
     reach = [
@@ -70,7 +76,7 @@ def convolved(p: Conv3d, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | N
     ]
     padded = np.zeros((p.n, p.group, p.c // p.group, *reach))
     inside = tuple(slice(before, before + size) for before, size in zip(p.pad, p.size, strict=True))
-    padded[..., *inside] = x.reshape(p.n, p.group, p.c // p.group, *p.size)
+    padded[(..., *inside)] = x.reshape(p.n, p.group, p.c // p.group, *p.size)
     weight = weight.reshape(p.group, p.m // p.group, p.c // p.group, *p.kernel)
     y = np.zeros((p.n, p.group, p.m // p.group, *p.out))
     for tap in itertools.product(*map(range, p.kernel)):
@@ -78,6 +84,6 @@ def convolved(p: Conv3d, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | N
             slice(t * d, t * d + (out - 1) * step + 1, step)
             for t, d, out, step in zip(tap, p.dilation, p.out, p.stride, strict=True)
         )
-        y += np.einsum("ngczyx,gmc->ngmzyx", padded[..., *seen], weight[..., *tap])
+        y += np.einsum("ngczyx,gmc->ngmzyx", padded[(..., *seen)], weight[(..., *tap)])
     y = y.reshape(p.n, p.m, *p.out)
     return y if bias is None else y + bias.reshape(-1, 1, 1, 1)

@@ -15,6 +15,7 @@ from kernels.ops.conv import Conv
 from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 from kernels.ops.resize import Resize
 from tests.kernels import drawn
 
@@ -152,3 +153,19 @@ def conv3d(p: Conv3d, x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None)
     ]
     y = np.stack(slices, axis=2)
     return y if b is None else y + b.reshape(-1, 1, 1, 1)
+
+
+def pool_index(p: PoolIndex, x: np.ndarray) -> np.ndarray:
+    """Window by window."""
+    q = p.pool
+    y = np.empty(q.output_shape, np.int64)
+    for n, c, oy, ox in np.ndindex(*y.shape):
+        rows = oy * q.stride_h - q.pad_top + np.arange(q.kh) * q.dilation_h
+        columns = ox * q.stride_w - q.pad_left + np.arange(q.kw) * q.dilation_w
+        rows, columns = rows[(rows >= 0) & (rows < q.h)], columns[(columns >= 0) & (columns < q.w)]
+        part = x[n, c][np.ix_(rows, columns)]
+        row, column = np.unravel_index(part.argmax(), part.shape)
+        row, column = rows[row], columns[column]
+        place = column * q.h + row if p.by_columns else row * q.w + column
+        y[n, c, oy, ox] = (n * q.c + c) * q.h * q.w + place
+    return y
