@@ -52,7 +52,7 @@ def lower(node: Node, scope: Scope) -> Lowered:
     if places and places in scope.consumed:
         if len(axes) > 2:
             raise Refused(f"its output {places!r} (the indices of the maxima) is supported of up to two axes")
-        pool = _pool(node, height, width, *shape[:2], dtype)
+        pool = _pool(node, height, width, shape[0], shape[1], dtype)
         index = PoolIndex(pool, bool(node.attributes.get("storage_order", 0)) and len(axes) == 2)
         items.append(Kernel(index, (x,), places))
         specs[places] = TensorSpec(tuple(sizes), "int64")

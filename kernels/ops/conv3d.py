@@ -101,20 +101,20 @@ class Conv3d(Params):
         }
         for tag, shape in shapes.items():
             yield Shape(tag, shape.sized())
-        reach = tuple((k - 1) * d + 2 for k, d in zip(p.kernel, p.dilation, strict=True))
-        few = {"n": min(p.n, 2), "c": min(p.c // p.group, 4) * p.group, "m": min(p.m // p.group, 4) * p.group}
-        small = tuple(min(size, least) for size, least in zip(p.size, reach, strict=True))
-        yield Shape("own", replace(p, **few, size=small).sized())
+        reach = [(k - 1) * d + 2 for k, d in zip(p.kernel, p.dilation, strict=True)]
+        c, m = (min(maps // p.group, 4) * p.group for maps in (p.c, p.m))
+        d, h, w = (min(size, least) for size, least in zip(p.size, reach, strict=True))
+        yield Shape("own", replace(p, n=min(p.n, 2), c=c, m=m, size=(d, h, w)).sized())
 
     def sized(self, behind: Three = (0, 0, 0)) -> Conv3d:
         """With the output's size that follows from the other fields, and zeros behind x."""
-        out = tuple(
+        d, h, w = (
             max(1, (size + before + after - (k - 1) * d - 1) // step + 1)
             for size, before, after, k, d, step in zip(
                 self.size, self.pad, behind, self.kernel, self.dilation, self.stride, strict=True
             )
         )
-        return replace(self, out=out)  # type: ignore[arg-type]
+        return replace(self, out=(d, h, w))
 
     @property
     def words(self) -> str:

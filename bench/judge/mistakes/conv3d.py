@@ -76,7 +76,7 @@ def convolved(p: Conv3d, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | N
     ]
     padded = np.zeros((p.n, p.group, p.c // p.group, *reach))
     inside = tuple(slice(before, before + size) for before, size in zip(p.pad, p.size, strict=True))
-    padded[(..., *inside)] = x.reshape(p.n, p.group, p.c // p.group, *p.size)
+    padded[:, :, :, *inside] = x.reshape(p.n, p.group, p.c // p.group, *p.size)
     weight = weight.reshape(p.group, p.m // p.group, p.c // p.group, *p.kernel)
     y = np.zeros((p.n, p.group, p.m // p.group, *p.out))
     for tap in itertools.product(*map(range, p.kernel)):
@@ -84,6 +84,8 @@ def convolved(p: Conv3d, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | N
             slice(t * d, t * d + (out - 1) * step + 1, step)
             for t, d, out, step in zip(tap, p.dilation, p.out, p.stride, strict=True)
         )
-        y += np.einsum("ngczyx,gmc->ngmzyx", padded[(..., *seen)], weight[(..., *tap)])
+        z, row, column = tap
+        part = weight[..., z, row, column]
+        y += np.einsum("ngczyx,gmc->ngmzyx", padded[:, :, :, *seen], part)
     y = y.reshape(p.n, p.m, *p.out)
     return y if bias is None else y + bias.reshape(-1, 1, 1, 1)

@@ -176,8 +176,9 @@ class MaxPool(_Window):
             return (largest,)
         # "The index values are those of a flatten 1-D tensor from X": of equal ones the first.
         count = math.prod(x.shape[2:])
-        order = "F" if self._get("storage_order", 0) else "C"
-        grid = np.arange(count).reshape(1, 1, *x.shape[2:], order=order)
+        grid = np.arange(count).reshape(1, 1, *x.shape[2:])
+        if self._get("storage_order", 0):
+            grid = np.arange(count).reshape(1, 1, *x.shape[:1:-1]).T.reshape(grid.shape)
         places = np.full(largest.shape, -1)
         for values, here in zip(self._taps(x, lowest, lowest), self._taps(grid, -1, -1), strict=True):
             places = np.where((places < 0) & (here >= 0) & (values == largest), here, places)
@@ -335,7 +336,7 @@ class Resize(Upsample):
     def _run(self, x, *given, **attributes):
         if self._opset < 11:
             return super()._run(x, *given)
-        return ReferenceResize._run(self, x, *given, **attributes)
+        return ReferenceResize._run(self, x, *given, **attributes)  # type: ignore[arg-type]
 
 
 MENDED = (
