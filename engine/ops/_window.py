@@ -26,16 +26,14 @@ class WindowAxis:
 IDLE = WindowAxis(size=1, kernel=1, stride=1, dilation=1, pad_begin=0, pad_end=0, out=1)
 
 
-def resolve(node: Node, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> tuple[WindowAxis, WindowAxis]:
-    """The (height, width) windows of a node over `spatial`; one axis is taken as an image of height 1.
+def resolve(node: Node, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> tuple[WindowAxis, ...]:
+    """The windows of a node over `spatial`, one an axis; `IDLE` is one over an axis that there is not.
 
     Output sizes follow the ONNX operator text for Conv and MaxPool; with ceil_mode, a last window that would
     start beyond the image and its leading pad is left out, as ONNX Runtime and the ONNX shape function do.
-    Raises Refused for 3-D windows, negative pads and windows larger than the padded image.
+    Raises Refused for negative pads and windows larger than the padded image.
     """
     rank = len(spatial)
-    if rank not in (1, 2):
-        raise Refused(f"it has {rank} spatial axes, and 1 or 2 are supported")
     if len(kernel) != rank or min(kernel) < 1:
         raise Refused(f"its kernel_shape {kernel} does not fit {rank} spatial axes")
     attributes = node.attributes
@@ -68,7 +66,7 @@ def resolve(node: Node, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> tu
             if ceil_mode and (out - 1) * strides[i] >= size + begin:
                 out -= 1
         axes.append(WindowAxis(size, kernel[i], strides[i], dilations[i], begin, end, out))
-    return (IDLE, axes[0]) if rank == 1 else (axes[0], axes[1])
+    return tuple(axes)
 
 
 def integers(value: object, default: tuple[int, ...], what: str) -> tuple[int, ...]:

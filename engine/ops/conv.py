@@ -1,11 +1,12 @@
-"""Conv: one or two spatial axes, every auto_pad, stride, dilation and group."""
+"""Conv: one, two or three spatial axes, every auto_pad, stride, dilation and group."""
 
 from __future__ import annotations
 
 from engine.graph.graph import Node
 from engine.ops._base import Lowered, Refused, Scope, kernel, optional_input
-from engine.ops._window import resolve
+from engine.ops._window import IDLE, resolve
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 
 OP_TYPES = ("Conv",)
 
@@ -26,8 +27,29 @@ def lower(node: Node, scope: Scope) -> Lowered:
         raise Refused(f"{c} channels, weight {weight_shape} and group {group} do not fit together")
     if bias and scope.shape(bias) != (m,):
         raise Refused(f"its bias has shape {scope.shape(bias)} and should have ({m},)")
-    height, width = resolve(node, shape[2:], kernel_shape)
-    dtype = scope.spec(x).dtype
+    if len(kernel_shape) > 3:
+        raise Refused(f"it has {len(kernel_shape)} spatial axes, and 1 to 3 are supported")
+    axes = resolve(node, shape[2:], kernel_shape)
+    dtype, inputs = scope.spec(x).dtype, (x, weight, bias) if bias else (x, weight)
+    out = tuple(axis.out for axis in axes)
+    if len(axes) == 3:
+        depth, height, width = axes
+        conv3d = Conv3d(
+            n=n,
+            c=c,
+            size=(depth.size, height.size, width.size),
+            m=m,
+            kernel=(depth.kernel, height.kernel, width.kernel),
+            out=(depth.out, height.out, width.out),
+            stride=(depth.stride, height.stride, width.stride),
+            pad=(depth.pad_begin, height.pad_begin, width.pad_begin),
+            dilation=(depth.dilation, height.dilation, width.dilation),
+            group=group,
+            bias=bool(bias),
+            dtype=dtype,
+        )
+        return kernel(node, conv3d, inputs, (n, m, *out), dtype)
+    height, width = (IDLE, *axes)[-2:]
     conv = Conv(
         n=n,
         c=c,
@@ -50,5 +72,4 @@ def lower(node: Node, scope: Scope) -> Lowered:
         bias=bool(bias),
         dtype=dtype,
     )
-    out = (height.out, width.out)[4 - len(shape) :]
-    return kernel(node, conv, (x, weight, bias) if bias else (x, weight), (n, m, *out), dtype)
+    return kernel(node, conv, inputs, (n, m, *out), dtype)

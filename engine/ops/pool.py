@@ -1,34 +1,69 @@
-"""MaxPool and AveragePool over one or two spatial axes."""
+"""MaxPool and AveragePool over any number of spatial axes: the last two as images are pooled, those before
+them one by one.
+
+The maximum over a box is one of maxima over its sides, and so is the mean, for what counts of a box are its
+sides' counts multiplied.
+"""
 
 from __future__ import annotations
 
+import math
+
 from engine.graph.graph import Node
-from engine.ops._base import Lowered, Refused, Scope, kernel
-from engine.ops._window import resolve
+from engine.graph.plan import TensorSpec
+from engine.ops._base import Kernel, Lowered, Refused, Scope
+from engine.ops._window import IDLE, WindowAxis, resolve
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 
 OP_TYPES = ("AveragePool", "MaxPool")
 
 
 def lower(node: Node, scope: Scope) -> Lowered:
-    """x (n, c, [h,] w) → y (n, c, [out_h,] out_w)."""
-    x = node.inputs[0]
-    shape = scope.shape(x)
+    """x (n, c, spatial…) → y (n, c, out…), and where in x its maxima lie."""
+    x, output = node.inputs[0], node.outputs[0]
+    shape, dtype = scope.shape(x), scope.spec(x).dtype
     if len(shape) < 3:
         raise Refused(f"its input {shape} has no spatial axes")
-    if node.attributes.get("storage_order", 0):
-        raise Refused("storage_order 1 (column-major indices) is not supported, only 0")
-    scope.refuse_outputs(node, "the indices of the maxima")
-    height, width = resolve(node, shape[2:], tuple(node.attributes["kernel_shape"]))
-    for axis in (height, width):
+    axes = resolve(node, shape[2:], tuple(node.attributes["kernel_shape"]))
+    for axis in axes:
         # A window that lies in padding alone has no maximum and no mean.
         if max(axis.pad_begin, axis.pad_end) > (axis.kernel - 1) * axis.dilation:
             raise Refused(f"its pads of {axis.pad_begin} and {axis.pad_end} reach beyond its kernel")
-    dtype = scope.spec(x).dtype
-    pool = Pool(
+    sizes = list(shape)
+    items: list[Kernel] = []
+    specs: dict[str, TensorSpec] = {}
+
+    def pooled(height: WindowAxis, width: WindowAxis, n: int, c: int) -> None:
+        into = output if len(items) == max(1, len(axes) - 1) - 1 else f"{output}:axes{len(items)}"
+        specs[into] = TensorSpec(tuple(sizes), dtype)
+        pool = _pool(node, height, width, n, c, dtype)
+        items.append(Kernel(pool, (items[-1].output if items else x,), into))
+
+    height, width = (IDLE, *axes)[-2:]
+    sizes[-min(2, len(axes)) :] = [axis.out for axis in axes[-2:]]
+    pooled(height, width, shape[0], math.prod(sizes[1 : -min(2, len(axes))]))
+    for i in reversed(range(len(axes) - 2)):
+        inner = math.prod(sizes[i + 3 :])  # which has a window of one element
+        beside = WindowAxis(inner, kernel=1, stride=1, dilation=1, pad_begin=0, pad_end=0, out=inner)
+        sizes[i + 2] = axes[i].out
+        pooled(axes[i], beside, shape[0], math.prod(sizes[1 : i + 2]))
+    places = node.outputs[1] if len(node.outputs) > 1 else ""
+    if places and places in scope.consumed:
+        if len(axes) > 2:
+            raise Refused(f"its output {places!r} (the indices of the maxima) is supported of up to two axes")
+        pool = _pool(node, height, width, shape[0], shape[1], dtype)
+        index = PoolIndex(pool, bool(node.attributes.get("storage_order", 0)) and len(axes) == 2)
+        items.append(Kernel(index, (x,), places))
+        specs[places] = TensorSpec(tuple(sizes), "int64")
+    return Lowered(tuple(items), specs)
+
+
+def _pool(node: Node, height: WindowAxis, width: WindowAxis, n: int, c: int, dtype: str) -> Pool:
+    return Pool(
         kind="max" if node.op_type == "MaxPool" else "average",
-        n=shape[0],
-        c=shape[1],
+        n=n,
+        c=c,
         h=height.size,
         w=width.size,
         kh=height.kernel,
@@ -46,5 +81,3 @@ def lower(node: Node, scope: Scope) -> Lowered:
         count_include_pad=bool(node.attributes.get("count_include_pad", 0)),
         dtype=dtype,
     )
-    out = (height.out, width.out)[4 - len(shape) :]
-    return kernel(node, pool, (x,), (*shape[:2], *out), dtype)

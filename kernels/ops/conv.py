@@ -144,11 +144,16 @@ class Conv(Params):
         p = self
         kh, kw = (p.kh, p.kw) if max(p.kh, p.kw) <= 7 else (3, 3)
         plain = Conv(1, 3, kh + 5, kw + 7, 4, kh, kw, 0, 0)
-        wide, several = {"c": 19, "m": 37}, {"c": 10, "m": 6, "group": 2}
+        many, several = (19, 37, 1), (10, 6, 2)  # channels, maps and groups
         if p.depthwise:  # so are they, for rungs that take nothing else
             maps = p.m // p.c
             plain = replace(plain, group=3, m=3 * maps)
-            wide, several = ({"c": c, "m": c * maps, "group": c} for c in (19, 5))
+            many, several = ((c, c * maps, c) for c in (19, 5))
+
+        def of(plain: Conv, channels: tuple[int, int, int]) -> Conv:
+            c, m, group = channels
+            return replace(plain, c=c, m=m, group=group)
+
         shapes = {
             "plain": plain,
             "bias": replace(plain, bias=True),
@@ -161,9 +166,9 @@ class Conv(Params):
             "activation": replace(plain, activation="relu"),
             "batch": replace(plain, n=3),
             "kernel": replace(plain, kh=kh + 1),
-            "size": replace(plain, h=kh + 12, w=kw + 18, **wide),
-            "all": replace(plain, n=5, h=kh + 9, w=kw + 13, bias=True, pad_top=2, pad_left=1, pad_bottom=1,
-                           pad_right=2, stride_h=3, stride_w=2, activation="tanh", **several),
+            "size": of(replace(plain, h=kh + 12, w=kw + 18), many),
+            "all": of(replace(plain, n=5, h=kh + 9, w=kw + 13, bias=True, pad_top=2, pad_left=1, pad_bottom=1,
+                              pad_right=2, stride_h=3, stride_w=2, activation="tanh"), several),
         }  # fmt: skip
         for tag, shape in shapes.items():
             yield tag, sized(shape)

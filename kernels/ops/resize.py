@@ -36,7 +36,7 @@ class Taps(NamedTuple):
     """Along one axis the elements that each output is a sum of (out, taps), their weights, and whether the
     output lies beyond the input (out,), where it is a value instead."""
 
-    index: np.ndarray
+    at: np.ndarray
     weight: np.ndarray
     beyond: np.ndarray
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 EVERYWHERE = {
     r"_(u?int16|uint32|uint64)(_expanded)?$": "arithmetic on these integers is no part of the nets in view",
     r"_(pow|neg|bitwise_.*|bitshift_.*)_u?int8$": "these of bytes are no part of the nets in view",
-    r"(AvgPool|Conv|MaxPool)3d|(average|max)pool_3d": "images have one or two spatial axes, not three",
+    r"convtranspose_3d": "images that are enlarged have one or two spatial axes, not three",
     r"cast(like)?_.*(BFLOAT16|FLOAT8|FLOAT4|INT[24])": "the element types are those of kernels.ops",
     r"resize_.*antialias": "an axis that becomes shorter is sampled, not averaged",
     r"training_dropout": "only inference is run",

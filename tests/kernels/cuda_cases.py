@@ -17,13 +17,16 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from bench.measure.answers.accuracy import BOUNDS
+from bench.measure.answers.nodes.conv3d import nodes as of_volumes
 from bench.measure.answers.nodes.conv_transpose import nodes as of_transpose
+from bench.measure.answers.nodes.pool_index import nodes as of_places
 from bench.measure.answers.nodes.resize import nodes as of_resize
 from kernels import launch
 from kernels.ops import ACTIVATIONS, ITEMSIZE, Params
 from kernels.ops.binary import BINARY_KINDS
 from kernels.ops.cast import Cast
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
@@ -31,6 +34,7 @@ from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import PAD_MODES, Pad
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 from kernels.ops.resize import COORDINATES, RESIZE_MODES, ROUNDINGS, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
@@ -551,6 +555,40 @@ def _conv_transpose(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(drawn, (*given, None)[:3], y)
 
 
+def _conv3d(rng: np.random.Generator) -> Iterator[Case]:
+    for number in range(10):
+        group = _pick(rng, 1, 1, 2)
+        drawn = Conv3d(
+            n=_pick(rng, 1, 2),
+            c=group * _pick(rng, 1, 3),
+            size=(_pick(rng, 3, 5), _pick(rng, 4, 6), _pick(rng, 4, 7)),
+            m=group * _pick(rng, 1, 3),
+            kernel=(_pick(rng, 1, 2, 3), _pick(rng, 1, 3), _pick(rng, 2, 3)),
+            out=(0, 0, 0),
+            stride=(_pick(rng, 1, 2), _pick(rng, 1, 2), _pick(rng, 1, 3)),
+            pad=(_pick(rng, 0, 1), _pick(rng, 0, 1), _pick(rng, 0, 2)),
+            dilation=(1, _pick(rng, 1, 2), 1),
+            group=group,
+            bias=number % 2 == 0,
+        ).sized(behind=(1, 1, 0))
+        given = [_normal(rng, *shape) for shape in drawn.input_shapes]
+        feeds = dict(zip(["x", "w", "b"], given, strict=False))
+        made, _ = of_volumes(drawn, list(feeds), "y")
+        yield Case(drawn, (*given, None)[:3], _run(_of_nodes(made, feeds), feeds))
+
+
+def _pool_index(rng: np.random.Generator) -> Iterator[Case]:
+    largest = [case for case in _pool(rng) if isinstance(case.params, Pool) and case.params.kind == "max"]
+    for number, case in enumerate(c for c in largest if c.params.outputs < 5000):
+        assert isinstance(case.params, Pool)
+        p = PoolIndex(replace(case.params, activation=None), by_columns=number % 2 == 1)
+        x = np.round(case.inputs[0], 1)  # some are equal
+        (node,), _ = of_places(p, ["x"], "y")
+        model = _of_nodes([node], {"x": x})
+        model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+        yield Case(p, (x,), _run(model, {"x": x}).astype(np.int64))
+
+
 def _softmax(rng: np.random.Generator) -> Iterator[Case]:
     few = ((1, 10, 1), (1000, 10, 1), (3, 1000, 1), (2, 33, 5), (4, 1, 3), (1, 5000, 2), (1, 20_000, 1))
     for outer, axis, inner in (*few, (2, 100, 40), (3, 40, 8), (2, 3000, 17), (2, 700, 33)):
@@ -679,6 +717,8 @@ _MAKERS = {
     "lrn": _lrn,
     "lrn_pool": _lrn_pool,
     "conv_pool": _conv_pool,
+    "pool_index": _pool_index,
+    "conv3d": _conv3d,
     "conv_transpose": _conv_transpose,
     "softmax": _softmax,
     "unary": _unary,

@@ -11,7 +11,9 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+from bench.measure.answers.nodes.conv3d import nodes as of_volumes
 from bench.measure.answers.nodes.conv_transpose import nodes as of_transpose
+from bench.measure.answers.nodes.pool_index import nodes as of_places
 from bench.measure.answers.nodes.resize import nodes as of_resize
 from kernels.ops import ACTIVATIONS, Params
 from kernels.ops.binary import BINARY_KINDS, Binary
@@ -19,6 +21,7 @@ from kernels.ops.cast import Cast
 from kernels.ops.compare import COMPARE_KINDS, Compare
 from kernels.ops.concat import Concat
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
@@ -26,6 +29,7 @@ from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 from kernels.ops.resize import COORDINATES, RESIZE_MODES, ROUNDINGS, Resize
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
@@ -304,6 +308,24 @@ def conv_transpose(draw) -> ConvTranspose:
 
 
 @st.composite
+def conv3d(draw) -> Conv3d:
+    group = draw(st.integers(1, 2))
+    axes = [draw(_window(9)) for _ in range(3)]
+    size, kernel, out, stride, pad, dilation = (
+        tuple(axis[name] for axis in axes) for name in ("size", "k", "out", "stride", "before", "dilation")
+    )
+    c, m = group * draw(st.integers(1, 3)), group * draw(st.integers(1, 3))
+    bias = draw(st.booleans())
+    return Conv3d(draw(st.integers(1, 2)), c, size, m, kernel, out, stride, pad, dilation, group, bias)
+
+
+@st.composite
+def pool_index(draw) -> PoolIndex:
+    made = replace(draw(pool()), kind="max", activation=None, count_include_pad=False)
+    return PoolIndex(made, draw(st.booleans()))
+
+
+@st.composite
 def resize(draw) -> Resize:
     h, w, out_h, out_w = (draw(st.integers(1, 9)) for _ in range(4))
     coordinates = draw(st.sampled_from(COORDINATES))
@@ -334,7 +356,8 @@ DRAWN = {
     strategy.__name__: strategy()
     for strategy in (
         *(conv, gemm, pool, lrn, lrn_pool, conv_pool),
-        *(softmax, unary, binary, compare, where, concat, transpose, pad, cast, resize, conv_transpose),
+        *(softmax, unary, binary, compare, where, concat, transpose, pad, cast),
+        *(resize, conv_transpose, conv3d, pool_index),
     )
 } | drawn_rows.DRAWN
 
@@ -344,7 +367,7 @@ def input_shapes(p: Params) -> list[tuple[int, ...]]:
     if isinstance(p, Conv):
         shapes = [(p.n, p.c, p.h, p.w), (p.m, p.c // p.group, p.kh, p.kw)]
         return [*shapes, (p.m,)] if p.bias else shapes
-    if isinstance(p, ConvTranspose):
+    if isinstance(p, ConvTranspose | Conv3d | PoolIndex):
         return list(p.input_shapes)
     if isinstance(p, Gemm):
         a = (p.k, p.m) if p.trans_a else (p.m, p.k)
@@ -382,6 +405,10 @@ def output_shape(p: Params) -> tuple[int, ...]:
         return (p.n, p.m, p.pool.out_h, p.pool.out_w)
     if isinstance(p, ELEMENTWISE):
         return p.output_shape
+    if isinstance(p, Conv3d):
+        return (p.n, p.m, *p.out)
+    if isinstance(p, PoolIndex):
+        return p.pool.output_shape
     if isinstance(p, Transpose):
         return tuple(p.shape[axis] for axis in p.perm)
     if isinstance(p, Pad):
@@ -416,7 +443,7 @@ def model(p: Params, element: int = TensorProto.DOUBLE, ceil_mode: bool = False)
     if getattr(p, "activation", None):
         nodes[-1].output[0] = "linear"
         nodes.append(helper.make_node(ONNX_ACTIVATIONS[p.activation], ["linear"], ["y"]))
-    to = element
+    to = element if p.out_dtype == p.dtype else helper.np_dtype_to_tensor_dtype(np.dtype(p.out_dtype))
     if isinstance(p, Cast):
         element, to = (helper.np_dtype_to_tensor_dtype(np.dtype(name)) for name in (p.dtype, p.to))
     graph = helper.make_graph(
@@ -493,6 +520,10 @@ def _nodes(p: Params, ceil_mode: bool, names: list[str]) -> tuple[list[Any], dic
     if isinstance(p, Pad):
         made = node("Pad", [*names, "pads", "value"], ["y"], mode=p.mode)
         return [made], {"pads": np.array([*p.begin, *p.end], np.int64), "value": np.array(p.value)}
+    if isinstance(p, PoolIndex):
+        return of_places(p, names, "y")
+    if isinstance(p, Conv3d):
+        return of_volumes(p, names, "y")
     if isinstance(p, ConvTranspose):
         return of_transpose(p, names, "y")
     if isinstance(p, Resize):

@@ -23,6 +23,7 @@ from kernels.ops import ACTIVATIONS, OPS, Params
 from kernels.ops.binary import Binary
 from kernels.ops.compare import COMPARE_KINDS, Compare
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
@@ -30,6 +31,7 @@ from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import Unary
@@ -115,7 +117,7 @@ def oracle(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
         return np.stack([reference(replace(p, n=p.c), [images])[0] for images in copies])
     if isinstance(p, LrnPool):
         return onnx_runtime(p.pool, [oracle(p.lrn, inputs).astype(np.float32)])
-    if isinstance(p, Pool | ConvPool | ConvTranspose):
+    if isinstance(p, Pool | PoolIndex | ConvPool | ConvTranspose | Conv3d):
         return onnx_runtime(p, inputs)  # onnx.reference miscounts uneven padding
     if isinstance(p, Pad) and min(*p.begin, *p.end, 0) < 0:
         return onnx_runtime(p, inputs)  # which onnx.reference refuses to cut

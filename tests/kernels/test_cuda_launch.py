@@ -23,6 +23,7 @@ from kernels.ops.cast import Cast
 from kernels.ops.compare import Compare
 from kernels.ops.concat import Concat
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gather import Gather
@@ -32,6 +33,7 @@ from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 from kernels.ops.reduce import Reduce
 from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
@@ -51,6 +53,8 @@ EXAMPLES: dict[str, Params] = {
         Pool("max", 2, 6, 7, 7, 2, 2, 3, 3, 2, 2),
     ),
     "conv_transpose": ConvTranspose(2, 4, 3, 3, 6, 3, 3, 7, 7, 2, 2, group=2, bias=True),
+    "conv3d": Conv3d(2, 4, (4, 5, 6), 6, (2, 3, 2), (3, 3, 5), group=2, bias=True),
+    "pool_index": PoolIndex(Pool("max", 1, 2, 4, 4, 2, 2, 2, 2, 2, 2)),
     "softmax": Softmax(2, 3, 4),
     "unary": Unary("relu", 7),
     "binary": Binary("add", (2, 3), (3, 1), (0, 1)),

@@ -12,6 +12,7 @@ from kernels.ops.cast import Cast
 from kernels.ops.compare import Compare
 from kernels.ops.concat import Concat
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gather import Gather
@@ -21,6 +22,7 @@ from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 from kernels.ops.reduce import Reduce
 from kernels.ops.resize import Place, Resize
 from kernels.ops.softmax import Softmax
@@ -63,6 +65,12 @@ def _conv_transpose(given: list[Any], bias: bool) -> ConvTranspose:
     return ConvTranspose(*given, bias=bias)
 
 
+def _conv3d(given: list[Any], bias: bool) -> Conv3d:
+    n, c, m, group = given[:4]
+    size, kernel, *others = (tuple(given[at : at + 3]) for at in range(4, 22, 3))
+    return Conv3d(n, c, size, m, kernel, *others, group=group, bias=bias)  # type: ignore[arg-type]
+
+
 def _gemm(given: list[Any], bias: bool) -> Gemm:
     m, n, k, trans_a, trans_b, alpha, beta, bias_m, bias_n, stride_a, stride_b, batch, after = given
     return Gemm(
@@ -79,6 +87,10 @@ def _pooling(given: list[Any]) -> dict[str, Any]:
 
 def _pool(given: list[Any], bias: bool) -> Pool:
     return Pool(**_pooling(given), activation=_word("ACTIVATION", given[_POOLING]))
+
+
+def _pool_index(given: list[Any], bias: bool) -> PoolIndex:
+    return PoolIndex(Pool(**_pooling(given)), bool(given[_POOLING]))
 
 
 def _conv_pool(given: list[Any], bias: bool) -> ConvPool:
@@ -192,6 +204,8 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "gemm": _gemm,
     "pool": _pool,
     "conv_pool": _conv_pool,
+    "pool_index": _pool_index,
+    "conv3d": _conv3d,
     "conv_transpose": _conv_transpose,
     "lrn": _lrn,
     "lrn_pool": _lrn_pool,

@@ -23,16 +23,16 @@ def mistakes(
     if bias is not None:
         yield "bias", "the bias is missing", partial(transposed, p, x, weight, None)
         yield "bias", "the bias is added twice", partial(transposed, p, x, weight, 2 * bias)
-    strides = {"stride_h": p.stride_w, "stride_w": p.stride_h}
-    dilations = {"dilation_h": p.dilation_w, "dilation_w": p.dilation_h}
-    pads = {"pad_top": p.pad_left, "pad_left": p.pad_top}
+    strides = replace(p, stride_h=p.stride_w, stride_w=p.stride_h)
+    dilations = replace(p, dilation_h=p.dilation_w, dilation_w=p.dilation_h)
+    pads = replace(p, pad_top=p.pad_left, pad_left=p.pad_top)
     for fault, words, other in (
         ("stride", "the stride is ignored", replace(p, stride_h=1, stride_w=1)),
-        ("stride", "the strides along height and width are swapped", replace(p, **strides)),
+        ("stride", "the strides along height and width are swapped", strides),
         ("dilation", "the dilation is ignored", replace(p, dilation_h=1, dilation_w=1)),
-        ("dilation", "the dilations along height and width are swapped", replace(p, **dilations)),
+        ("dilation", "the dilations along height and width are swapped", dilations),
         ("pad", "the padding is ignored", replace(p, pad_top=0, pad_left=0)),
-        ("pad", "the padding at the top and at the left is swapped", replace(p, **pads)),
+        ("pad", "the padding at the top and at the left is swapped", pads),
     ):
         if other != p:
             yield fault, words, partial(transposed, other, x, weight, bias)
@@ -82,6 +82,6 @@ def transposed(
                 top : top + (p.h - 1) * p.stride_h + 1 : p.stride_h,
                 left : left + (p.w - 1) * p.stride_w + 1 : p.stride_w,
             ] += part
-    y = y[..., p.pad_top : p.pad_top + p.out_h, p.pad_left : p.pad_left + p.out_w]
-    y = y.reshape(p.n, p.m, p.out_h, p.out_w)
-    return y if bias is None else y + bias.reshape(-1, 1, 1)
+    kept = y[..., p.pad_top : p.pad_top + p.out_h, p.pad_left : p.pad_left + p.out_w]
+    answer = kept.reshape(p.n, p.m, p.out_h, p.out_w)
+    return answer if bias is None else answer + bias.reshape(-1, 1, 1)

@@ -49,8 +49,8 @@ def resized(p: Resize, x: np.ndarray) -> np.ndarray:
     """What `p` says."""
     x = x.reshape(p.outer, p.h, p.w, p.inner)
     rows, columns = p.taps()
-    tall = np.einsum("notwi,ot->nowi", x[:, rows.index], rows.weight)
-    y = np.einsum("nowti,wt->nowi", tall[:, :, columns.index], columns.weight)
+    tall = np.einsum("notwi,ot->nowi", x[:, rows.at], rows.weight)
+    y = np.einsum("nowti,wt->nowi", tall[:, :, columns.at], columns.weight)
     y[:, rows.beyond] = p.value
     y[:, :, columns.beyond] = p.value
     return y

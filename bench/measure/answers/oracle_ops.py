@@ -170,9 +170,20 @@ class MaxPool(_Window):
     """
 
     def _run(self, x, **_):
-        self._one_output()
         lowest = -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
-        return (functools.reduce(np.maximum, self._taps(x, lowest, lowest)),)
+        largest = functools.reduce(np.maximum, self._taps(x, lowest, lowest))
+        if len(self.onnx_node.output) == 1:
+            return (largest,)
+        # "The index values are those of a flatten 1-D tensor from X": of equal ones the first.
+        count = math.prod(x.shape[2:])
+        grid = np.arange(count).reshape(1, 1, *x.shape[2:])
+        if self._get("storage_order", 0):
+            grid = np.arange(count).reshape(1, 1, *x.shape[:1:-1]).T.reshape(grid.shape)
+        places = np.full(largest.shape, -1)
+        for values, here in zip(self._taps(x, lowest, lowest), self._taps(grid, -1, -1), strict=True):
+            places = np.where((places < 0) & (here >= 0) & (values == largest), here, places)
+        before = np.arange(x.shape[0] * x.shape[1]) * count
+        return largest, places + before.reshape(*x.shape[:2], *(1,) * (x.ndim - 2))
 
 
 class AveragePool(_Window):
@@ -243,9 +254,9 @@ class ConvTranspose(_Mended):
                 slice(t * d, t * d + (size - 1) * s + 1, s)
                 for t, d, s, size in zip(tap, dilations, strides, x.shape[2:], strict=True)
             ]
-            y[(..., *at)] += part
-        y = y.reshape(x.shape[0], group * maps, *room)
-        y = y[(..., *(slice(first, first + size) for first, size in zip(begin, out, strict=True)))]
+            y[:, :, :, *at] += part
+        kept = [slice(first, first + size) for first, size in zip(begin, out, strict=True)]
+        y = y.reshape(x.shape[0], group * maps, *room)[:, :, *kept]
         return (y if b is None else y + b.reshape(-1, *(1,) * rank),)
 
     def _cut(
@@ -325,7 +336,7 @@ class Resize(Upsample):
     def _run(self, x, *given, **attributes):
         if self._opset < 11:
             return super()._run(x, *given)
-        return ReferenceResize._run(self, x, *given, **attributes)
+        return ReferenceResize._run(self, x, *given, **attributes)  # type: ignore[arg-type]
 
 
 MENDED = (

@@ -260,3 +260,41 @@ answers(
     ),
     "maps and channels",
 )
+
+
+def _volume(name: str, says: str, wrong: Any) -> None:
+    answers("conv3d", f"conv3d: {name}", wrong, says)
+
+
+_volume(
+    "padding ignored",
+    "padding is ignored",
+    lambda p, x, w, b=None: right.conv3d(replace(p, pad=(0, 0, 0)), x, w, b),
+)
+_volume(
+    "stride one",
+    "stride is ignored",
+    lambda p, x, w, b=None: right.conv3d(replace(p, stride=(1, 1, 1)), x, w, b),
+)
+_volume("no bias", "bias is missing", lambda p, x, w, b=None: right.conv3d(p, x, w, None))
+_volume(
+    "kernel flipped",
+    "flipped",
+    lambda p, x, w, b=None: right.conv3d(p, x, w[..., ::-1, ::-1, ::-1], b),
+)
+
+
+answers(
+    "pool_index",
+    "pool_index: within each image",
+    lambda p, x: right.pool_index(p, x) % (p.pool.h * p.pool.w),
+    "within each image",
+)
+answers(
+    "pool_index",
+    "pool_index: column by column",
+    lambda p, x: right.pool_index(replace(p, by_columns=not p.by_columns), x),
+    "the other way round",
+)
+answers("pool_index", "pool_index: of the minimum", lambda p, x: right.pool_index(p, -x), "minimum's")
+answers("pool_index", "pool_index: one further", lambda p, x: right.pool_index(p, x) + 1, "1 is added")

@@ -18,6 +18,7 @@ from kernels.ops.cast import Cast
 from kernels.ops.compare import Compare
 from kernels.ops.concat import Concat
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gather import Gather
@@ -27,6 +28,7 @@ from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 from kernels.ops.reduce import Reduce
 from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
@@ -48,6 +50,8 @@ TIMED: dict[str, Params] = {
     "lrn_pool": LrnPool.of(Lrn(2, 7, 143, 5, alpha=0.3), replace(POOL, c=7)),
     "conv_pool": ConvPool(CONV, Pool("max", 4, 8, 7, 17, 3, 2, 3, 8, 2, 2, activation="tanh")),
     "conv_transpose": ConvTranspose(3, 4, 5, 6, 6, 3, 2, 10, 7, 2, 1, 1, 1, 1, 1, 2, bias=True),
+    "conv3d": Conv3d(2, 4, (5, 6, 7), 4, (3, 2, 3), (3, 4, 3), (2, 2, 2), (1, 1, 0), group=2, bias=True),
+    "pool_index": PoolIndex(POOL),
     "softmax": Softmax(3, 10, 4),
     "unary": Unary("tanh", 100),
     "binary": Binary("sub", (3, 4, 5), (20, 5, 1), (0, 1, 0)),

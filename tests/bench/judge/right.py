@@ -12,8 +12,10 @@ from onnx.reference import ReferenceEvaluator
 
 from kernels.cpu.common import counts, padded_hw, windows
 from kernels.ops.conv import Conv
+from kernels.ops.conv3d import Conv3d
 from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.pool import Pool
+from kernels.ops.pool_index import PoolIndex
 from kernels.ops.resize import Resize
 from tests.kernels import drawn
 
@@ -131,3 +133,39 @@ def conv_transpose(p: ConvTranspose, x: np.ndarray, w: np.ndarray, b: np.ndarray
     q = Conv(p.n, p.c, *wide.shape[2:], p.m, p.kh, p.kw, *shape, 1, 1, 0, 0, 0, 0, p.dilation_h,
              p.dilation_w, p.group, b is not None)  # fmt: skip
     return conv(q, wide, turned, b)[..., p.pad_top :, p.pad_left :][..., : p.out_h, : p.out_w]
+
+
+def conv3d(p: Conv3d, x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
+    """A sum of convolutions of slices, one for each slice of the window."""
+    d, h, wide = p.size
+    axes = zip(p.out, p.stride, p.kernel, p.dilation, p.size, p.pad, strict=True)
+    behind = [max(0, (o - 1) * s + (k - 1) * e + 1 - n - a) for o, s, k, e, n, a in axes]
+    deep = np.pad(x.reshape(p.n, p.c, d, h, wide), ((0, 0), (0, 0), (p.pad[0], behind[0]), (0, 0), (0, 0)))
+    w = w.reshape(p.m, p.c // p.group, *p.kernel)
+    q = Conv(p.n, p.c, h, wide, p.m, *p.kernel[1:], *p.out[1:], *p.stride[1:], *p.pad[1:], *behind[1:],
+             *p.dilation[1:], p.group)  # fmt: skip
+    slices = [
+        sum(
+            conv(q, np.ascontiguousarray(deep[:, :, o * p.stride[0] + t * p.dilation[0]]), w[:, :, t])
+            for t in range(p.kernel[0])
+        )
+        for o in range(p.out[0])
+    ]
+    y = np.stack(slices, axis=2)
+    return y if b is None else y + b.reshape(-1, 1, 1, 1)
+
+
+def pool_index(p: PoolIndex, x: np.ndarray) -> np.ndarray:
+    """Window by window."""
+    q = p.pool
+    y = np.empty(q.output_shape, np.int64)
+    for n, c, oy, ox in np.ndindex(*y.shape):
+        rows = oy * q.stride_h - q.pad_top + np.arange(q.kh) * q.dilation_h
+        columns = ox * q.stride_w - q.pad_left + np.arange(q.kw) * q.dilation_w
+        rows, columns = rows[(rows >= 0) & (rows < q.h)], columns[(columns >= 0) & (columns < q.w)]
+        part = x[n, c][np.ix_(rows, columns)]
+        row, column = np.unravel_index(part.argmax(), part.shape)
+        row, column = rows[row], columns[column]
+        place = column * q.h + row if p.by_columns else row * q.w + column
+        y[n, c, oy, ox] = (n * q.c + c) * q.h * q.w + place
+    return y

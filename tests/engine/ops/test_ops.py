@@ -263,8 +263,7 @@ def test_dropout_and_identity_move_nothing() -> None:
 @pytest.mark.parametrize(
     ("graph", "reason"),
     [
-        (one_node("MaxPool", (1, 1, 4, 4), kernel_shape=[2, 2], storage_order=1), "storage_order 1"),
-        (one_node("Conv", (1, 1, 4, 4, 4), [random((1, 1, 2, 2, 2))]), "3 spatial axes"),
+        (one_node("Conv", (1, 1, 4, 4, 4, 4), [random((1, 1, 2, 2, 2, 2))]), "4 spatial axes"),
         (one_node("Dropout", (1, 4), [None, np.array(True)]), "training mode"),
         (one_node("Pad", (1, 4), [np.zeros(4, np.int64)], 19, mode="wrap"), "mode is 'wrap'"),
         (one_node("Hardmax", (1, 4)), r"does not support Hardmax on data .* it supports Abs, Acos"),
@@ -275,11 +274,10 @@ def test_a_refusal_names_node_op_and_reason(graph: Any, reason: str) -> None:
         bare(graph, 1)
 
 
-def test_used_indices_and_masks_are_refused() -> None:
-    node = helper.make_node("MaxPool", ["x"], ["y", "indices"], "pool", kernel_shape=[2, 2])
-    types, ranks = {"indices": TensorProto.INT64}, {"y": 4, "indices": 4}
-    model = make_model([node], {"x": ("N", 1, 4, 4)}, ["y", "indices"], ranks=ranks, types=types)
-    with pytest.raises(UnsupportedError, match=r"node 'pool' .*the indices of the maxima.* is used"):
+def test_used_masks_are_refused() -> None:
+    node = helper.make_node("Dropout", ["x"], ["y", "mask"], "drop")
+    model = make_model([node], {"x": ("N", 4)}, ["y", "mask"], types={"mask": TensorProto.BOOL})
+    with pytest.raises(UnsupportedError, match=r"node 'drop' .*'mask'.* is used"):
         bare(from_proto(model), 1)
 
 
