@@ -78,7 +78,7 @@ def run(rung: Rung, p: Params, inputs: list[np.ndarray], weights: tuple[int, ...
 def reference(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
     """The answer in float64 (element types as they are for a cast)."""
     feeds = {
-        f"in{i}": array if p.op == "cast" or array.dtype.kind == "i" else array.astype(np.float64)
+        f"in{i}": array if p.op == "cast" or array.dtype.kind in "iu" else array.astype(np.float64)
         for i, array in enumerate(inputs)
     }
     with np.errstate(all="ignore"):

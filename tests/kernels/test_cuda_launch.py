@@ -29,6 +29,7 @@ from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import Reduce
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
@@ -52,6 +53,7 @@ EXAMPLES: dict[str, Params] = {
     "pad": Pad((2, 3), (0, 1), (1, 0)),
     "cast": Cast(3, "int64", "float32"),
     "reduce": Reduce("mean", 2, 3, 4),
+    "quantize": Quantize(2, 3, 4, "int8"),
     "gather": Gather(2, 3, 4, 5),
     "normalize": Normalize(6, 20, 5, 3, affine=True),
 }

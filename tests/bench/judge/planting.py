@@ -24,6 +24,7 @@ from kernels.ops.lrn_pool import LrnPool
 from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
+from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import Reduce
 from kernels.ops.softmax import Softmax
 from kernels.ops.transpose import Transpose
@@ -49,6 +50,7 @@ TIMED: dict[str, Params] = {
     "pad": Pad((3, 5), (0, 2), (1, 1), value=0.5),
     "cast": Cast(100, "float32", "int32"),
     "reduce": Reduce("sum", 3, 10, 4),
+    "quantize": Quantize(3, 4, 10, "uint8"),
     "gather": Gather(3, 10, 4, 7),
     "normalize": Normalize(6, 20, 5, 3, affine=True, epsilon=0.01),
 }  # fmt: skip
