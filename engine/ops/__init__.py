@@ -4,6 +4,7 @@ A file here (its name not starting with "_") defines
 
     OP_TYPES   the ONNX op types it handles
     lower(node, scope) -> Lowered
+    HINTS       optional: of op types that nobody handles what would work instead
 
 `lower` checks the node, infers its output's shape and says which kernels compute it, or raises `Refused` with
 the reason. Nodes whose inputs are all constant never get here: `engine.passes.fold` computes them.
@@ -16,6 +17,7 @@ import importlib
 import math
 import pkgutil
 from collections.abc import Callable, Mapping
+from types import ModuleType
 
 from engine.graph.graph import Node
 from engine.graph.plan import MOST_ELEMENTS
@@ -29,13 +31,24 @@ DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
 @functools.cache
+def _modules() -> tuple[ModuleType, ...]:
+    names = [info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_")]
+    return tuple(importlib.import_module(f"{__name__}.{name}") for name in names)
+
+
+@functools.cache
+def hints() -> Mapping[str, str]:
+    """What would work in the place of op types that the engine refuses, where there is something."""
+    return {
+        op_type: words for module in _modules() for op_type, words in getattr(module, "HINTS", {}).items()
+    }
+
+
+@functools.cache
 def operators() -> Mapping[str, Callable[[Node, Scope], Lowered]]:
     """Lowering function by ONNX op type, read from the files of this folder."""
     found: dict[str, Callable[[Node, Scope], Lowered]] = {}
-    for module_info in pkgutil.iter_modules(__path__):
-        if module_info.name.startswith("_"):
-            continue
-        module = importlib.import_module(f"{__name__}.{module_info.name}")
+    for module in _modules():
         for op_type in module.OP_TYPES:
             if op_type in found:
                 raise ValueError(f"two files of engine/ops define {op_type}")
@@ -56,9 +69,9 @@ def lower(node: Node, scope: Scope) -> Lowered:
     where = f"node {node.name!r} ({node.op_type})"
     if node.domain not in DEFAULT_DOMAINS or node.op_type not in operators():
         op = f"{node.domain}.{node.op_type}" if node.domain not in DEFAULT_DOMAINS else node.op_type
+        instead = hints().get(node.op_type) or f"it supports {', '.join(supported())}"
         raise UnsupportedError(
-            f"{where}: the engine does not support {op} on data that depends on the graph's inputs; "
-            f"it supports {', '.join(supported())}"
+            f"{where}: the engine does not support {op} on data that depends on the graph's inputs; {instead}"
         )
     try:
         lowered = operators()[node.op_type](node, scope)

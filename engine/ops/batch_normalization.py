@@ -20,20 +20,21 @@ def lower(node: Node, scope: Scope) -> Lowered:
     """x (n, c, …) → y = x · s + t, with s = scale / √(variance + epsilon) and t = bias − mean · s."""
     if node.attributes.get("training_mode", 0):
         raise Refused("it is in training mode (training_mode 1), and only inference is supported")
-    if not node.attributes.get("spatial", 1):
-        raise Refused("statistics for each pixel (spatial 0) are not supported, only one a channel")
     scope.refuse_outputs(node, "running statistics")
     x, output = node.inputs[0], node.outputs[0]
     shape, dtype = scope.shape(x), scope.spec(x).dtype
+    # One value a channel, of which a tensor with one axis has one; in opset 7 also one a channel and pixel.
+    of_pixels = scope.opset < 9 and not node.attributes.get("spatial", 1)
+    wanted = shape[1:] if of_pixels or len(shape) < 2 else shape[1:2]
     statistics = []
     for index, what in enumerate(STATISTICS, start=1):
         array = scope.constant(node, index, what)
-        if array is None or len(shape) < 2 or array.shape != (shape[1],):
-            raise Refused(f"its {what} should have one value for each channel of an input of shape {shape}")
+        if array is None or not shape or array.shape != (wanted or (1,)):
+            raise Refused(f"its {what} should have the shape {wanted or (1,)} for an input of shape {shape}")
         statistics.append(array.astype(np.float64))
     scale, bias, mean, variance = statistics
     factor = scale / np.sqrt(variance + float(node.attributes.get("epsilon", 1e-5)))
-    column = (shape[1],) + (1,) * (len(shape) - 2)
+    column = wanted if of_pixels else wanted + (1,) * (len(shape) - 2)
     scaled, factor_name, shift_name = f"{output}:scaled", f"{output}:scale", f"{output}:shift"
     # Kept in float64 so that folding into a weight rounds once; what a step reads is cast to its own type.
     constants = {

@@ -63,9 +63,9 @@ def _elements(node: Node, scope: Scope, places: np.ndarray) -> Lowered:
     ):
         raise Refused(f"indices of shape {places.shape} do not fit a tensor of shape {shape}")
     _check(places, shape[axis])
-    whole = list(np.indices(places.shape))
+    whole: list[np.ndarray] = list(np.indices(places.shape))
     whole[axis] = places % shape[axis]
-    return _flat(node, scope, np.ravel_multi_index(whole, shape), 1, places.shape)
+    return _flat(node, scope, np.asarray(np.ravel_multi_index(whole, shape)), 1, places.shape)
 
 
 def _nd(node: Node, scope: Scope, places: np.ndarray) -> Lowered:

@@ -31,7 +31,8 @@ def lower(node: Node, scope: Scope) -> Lowered:
     out = (*lead, *((m,) if len(shape_a) > 1 else ()), *((n,) if len(shape_b) > 1 else ()))
     dtype = scope.spec(a).dtype
     items: list[Kernel | View] = []
-    specs, constants = {node.outputs[0]: TensorSpec(out, dtype)}, {}
+    specs = {node.outputs[0]: TensorSpec(out, dtype)}
+    constants: dict[str, np.ndarray] = {}
     if batch_b > 1:
         # What broadcasts against several of the other is repeated; one alone serves all as it is.
         for place, (name, own, shape) in enumerate(((a, lead_a, (m, k)), (b, lead_b, (k, n)))):

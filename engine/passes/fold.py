@@ -24,6 +24,8 @@ RANDOM = (
     "Bernoulli",
     "Multinomial",
 )
+# Which the evaluator has from this opset on alone, and which says the same before.
+LATER = {"DequantizeLinear": 19}
 # Elements of a folded output: 1 GiB of float32, some times the largest weight of the nets we know.
 MOST_FOLDED = 2**28
 NOT_FOLDED = frozenset({*FAULTY, *RANDOM, "Dropout"})
@@ -76,7 +78,7 @@ def evaluate(node: Node, inputs: dict[str, np.ndarray | None], graph: Graph) -> 
                 [onnx.helper.make_value_info(name, empty) for name in inputs],
                 [onnx.helper.make_value_info(name, empty) for name in outputs],
             ),
-            opset_imports=list(graph.proto.opset_import),
+            opset_imports=_opsets(node, graph),
         )
         with np.errstate(all="ignore"):
             values = [np.asarray(v, order="C") for v in ReferenceEvaluator(model).run(None, inputs)]
@@ -88,6 +90,14 @@ def evaluate(node: Node, inputs: dict[str, np.ndarray | None], graph: Graph) -> 
             f"computed from them: {one_line(error)}"
         ) from error
     return dict(zip(outputs, values, strict=True))
+
+
+def _opsets(node: Node, graph: Graph) -> list[onnx.OperatorSetIdProto]:
+    least = LATER.get(node.op_type, 0)
+    return [
+        onnx.helper.make_opsetid(entry.domain, max(entry.version, least * (entry.domain in DEFAULT_DOMAINS)))
+        for entry in graph.proto.opset_import
+    ]
 
 
 def proto_of(node: Node) -> onnx.NodeProto:

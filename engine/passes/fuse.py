@@ -2,6 +2,7 @@
 
     Conv | Gemm | MatMul → Mul by a constant a channel → Add of a constant a channel → Relu | Tanh | Sigmoid
     MaxPool | AveragePool | Add | Sub | Mul | Div → Relu | Tanh | Sigmoid
+    QuantizeLinear → DequantizeLinear by the same scale
 
 BatchNormalization comes here as its Mul and Add. A tensor that the graph gives out, or that something else
 reads, is never fused away.
@@ -22,6 +23,7 @@ from kernels.ops.binary import Binary
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
 from kernels.ops.pool import Pool
+from kernels.ops.quantize import Quantize
 from kernels.ops.unary import Unary
 
 
@@ -71,7 +73,10 @@ class _Fuser:
             if place is None or self.uses[source] != 1:
                 continue
             producer = self.items[place]
-            if not isinstance(producer, Kernel) or producer.params.dtype != item.params.dtype:
+            if not isinstance(producer, Kernel):
+                continue
+            quantized = self._quantized(producer, item)
+            if quantized is None and producer.params.dtype != item.params.dtype:
                 continue
             joined = replace(
                 producer,
@@ -79,10 +84,23 @@ class _Fuser:
                 nodes=producer.nodes + tuple(name for name in item.nodes if name not in producer.nodes),
                 parameters=producer.parameters + item.parameters,
             )
+            if quantized is not None:
+                return source, replace(joined, params=quantized)
             kernel = self._activated(joined, item) or self._scaled(joined, item, source)
             if kernel is not None:
                 return source, kernel
         return None
+
+    def _quantized(self, producer: Kernel, item: Kernel) -> Quantize | None:
+        """To whole numbers and back by the same scale and zero: both at once."""
+        before, after = producer.params, item.params
+        if not isinstance(before, Quantize) or not isinstance(after, Quantize):
+            return None
+        if before.to != before.through or replace(after, dtype="float32", to=before.to) != before:
+            return None
+        pairs = zip(producer.inputs[1:], item.inputs[1:], strict=True)
+        alike = all(np.array_equal(self.constants[one], self.constants[other]) for one, other in pairs)
+        return replace(before, to="float32") if alike else None
 
     def _activated(self, producer: Kernel, item: Kernel) -> Kernel | None:
         before, after = producer.params, item.params

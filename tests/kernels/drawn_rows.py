@@ -12,6 +12,7 @@ from onnx import helper
 from kernels.ops import Params
 from kernels.ops.gather import INDEX_TYPES, Gather
 from kernels.ops.normalize import Normalize
+from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import PLACES, REDUCE_KINDS, Reduce
 
 small = st.integers(1, 7)
@@ -46,7 +47,16 @@ def gather(draw) -> Gather:
     return Gather(draw(small), draw(small), draw(small), draw(st.integers(1, 12)), index)
 
 
-DRAWN: dict[str, Any] = {strategy.__name__: strategy() for strategy in (reduce, normalize, gather)}
+@st.composite
+def quantize(draw) -> Quantize:
+    through = draw(st.sampled_from(["uint8", "int8"]))
+    source, target = draw(
+        st.sampled_from([("float32", "float32"), ("float32", through), (through, "float32")])
+    )
+    return Quantize(draw(small), draw(small), draw(small), through, target, source)
+
+
+DRAWN: dict[str, Any] = {strategy.__name__: strategy() for strategy in (reduce, normalize, gather, quantize)}
 
 _REDUCE = {
     "l1": "ReduceL1",
@@ -71,7 +81,12 @@ def fitting(p: Params, arrays: list[np.ndarray]) -> list[np.ndarray]:
     if isinstance(p, Gather):
         random = np.random.default_rng(p.count)
         others = [random.integers(-p.axis, p.axis, p.count).astype(p.index)]
-    return [x, *others]
+    if isinstance(p, Quantize):
+        random, (low, high) = np.random.default_rng(p.channels), p.limits
+        others = [np.exp2(random.integers(-7, -4, p.channels)).astype(np.float32)]
+        others.append(random.integers(low, high + 1, p.channels).astype(np.float32))
+        x = np.rint(128 * x) / np.float32(128) if p.dtype == "float32" else x * 50 - x
+    return [x.astype(p.dtype), *others]
 
 
 def model(p: Params, element: int) -> onnx.ModelProto:
@@ -103,6 +118,15 @@ def _nodes(p: Params, names: list[str]) -> tuple[list[Any], dict[str, np.ndarray
         return _normal(p, names)
     if isinstance(p, Gather):
         return [node("Gather", names, ["y"], axis=1)], {}
+    if isinstance(p, Quantize):
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(p.through))
+        nodes = [node("Cast", ["in2"], ["zero"], to=to)]
+        if p.dtype == "float32":
+            nodes.append(node("QuantizeLinear", ["in0", "in1", "zero"], ["q"], axis=1))
+        if p.to == "float32":
+            q = "q" if p.dtype == "float32" else "in0"
+            return [*nodes, node("DequantizeLinear", [q, "in1", "zero"], ["y"], axis=1)], {}
+        return [*nodes, node("Identity", ["q"], ["y"])], {}
     assert isinstance(p, Reduce)
     if p.kind in PLACES:
         return [node(_REDUCE[p.kind], names, ["y"], axis=1, keepdims=0, select_last_index=int(p.last))], {}

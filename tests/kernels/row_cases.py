@@ -12,6 +12,7 @@ import numpy as np
 from kernels.ops import Params
 from kernels.ops.gather import INDEX_TYPES, Gather
 from kernels.ops.normalize import Normalize
+from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import PLACES, REDUCE_KINDS, Reduce
 
 Array = np.ndarray
@@ -107,8 +108,34 @@ def _gather(rng: np.random.Generator) -> Iterator[Made]:
             yield Gather(outer, axis, inner, count, index), (x, places.astype(index)), x[:, places]
 
 
+def _quantize(rng: np.random.Generator) -> Iterator[Made]:
+    for through in ("uint8", "int8"):
+        for source, target in (("float32", "float32"), ("float32", through), (through, "float32")):
+            for outer, channels, inner in ((1, 1, 1), (1, 1, 1030), (3, 5, 7), (2, 40, 1)):
+                p = Quantize(outer, channels, inner, through, target, source)
+                low, high = p.limits
+                scale = np.exp2(rng.integers(-7, -4, channels)).astype(np.float32)  # quotients are exact
+                zero = rng.integers(low + 100, high - 100, channels).astype(np.float32)
+                x = (rng.integers(-500, 500, p.output_shape) / 128).astype(np.float32)
+                if source != "float32":
+                    x = rng.integers(low, high + 1, p.output_shape).astype(source)
+                yield p, (x, scale, zero), _quantized(p, x, scale, zero)
+    p = Quantize(2, 3, 4, "int32", "float32", "int32")
+    x, scale = rng.integers(-999, 999, p.output_shape).astype(np.int32), normal(rng, 3)
+    yield p, (x, scale, np.zeros(3, np.float32)), _quantized(p, x, scale, np.zeros(3, np.float32))
+
+
+def _quantized(p: Quantize, x: Array, scale: Array, zero: Array) -> Array:
+    scale, zero = (a.astype(np.float64).reshape(1, -1, 1) for a in (scale, zero))
+    q = x.astype(np.float64)
+    if p.dtype == "float32":
+        q = np.clip(np.rint(q / scale) + zero, *p.limits)
+    return (q - zero) * scale if p.to == "float32" else q.astype(p.to)
+
+
 MAKERS: dict[str, Callable[[np.random.Generator], Iterator[Made]]] = {
     "reduce": _reduce,
+    "quantize": _quantize,
     "gather": _gather,
     "normalize": _normalize,
 }

@@ -85,7 +85,7 @@ def reference(p: Params, inputs: list[np.ndarray]) -> np.ndarray:
     if isinstance(p, ELEMENTWISE):
         return elementwise.answer(p, tuple(inputs))
     feeds = {
-        f"in{i}": array if p.op == "cast" or array.dtype.kind == "i" else array.astype(np.float64)
+        f"in{i}": array if p.op == "cast" or array.dtype.kind in "iu" else array.astype(np.float64)
         for i, array in enumerate(inputs)
     }
     with np.errstate(all="ignore"):

@@ -34,6 +34,7 @@ from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
+from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import Reduce
 from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
@@ -66,6 +67,7 @@ EXAMPLES: dict[str, Params] = {
     "cast": Cast(3, "int64", "float32"),
     "resize": Resize(2, 3, 4, 6, 8, 2.0, 2.0, mode="linear"),
     "reduce": Reduce("mean", 2, 3, 4),
+    "quantize": Quantize(2, 3, 4, "int8"),
     "gather": Gather(2, 3, 4, 5),
     "normalize": Normalize(6, 20, 5, 3, affine=True),
 }

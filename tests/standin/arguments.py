@@ -23,6 +23,7 @@ from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
+from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import Reduce
 from kernels.ops.resize import Place, Resize
 from kernels.ops.softmax import Softmax
@@ -195,6 +196,13 @@ def _gather(given: list[Any], bias: bool) -> Gather:
     return Gather(outer, axis, inner, count, "int64" if wide else "int32")
 
 
+def _quantize(given: list[Any], bias: bool) -> Quantize:
+    size, channels, inner, source, target, low, _ = given
+    through = "uint8" if low == 0 else "int8" if low == -128 else "int32"
+    outer = size // (channels * inner)
+    return Quantize(outer, channels, inner, through, _word("DTYPE", target), _word("DTYPE", source))
+
+
 def _axes(given: list[Any], rows: int) -> list[tuple[int, ...]]:
     return [tuple(given[row * MAX_RANK : (row + 1) * MAX_RANK]) for row in range(rows)]
 
@@ -220,6 +228,7 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "cast": _cast,
     "resize": _resize,
     "reduce": _reduce,
+    "quantize": _quantize,
     "gather": _gather,
     "normalize": _normalize,
 }

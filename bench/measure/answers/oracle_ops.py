@@ -339,7 +339,41 @@ class Resize(Upsample):
         return ReferenceResize._run(self, x, *given, **attributes)  # type: ignore[arg-type]
 
 
+class DequantizeLinear(_Mended):
+    """ "The dequantization formula is y = (x - x_zero_point) * x_scale", with a scale for all, for each place
+    along an axis, or for each block of places; the reference has none of the opsets 10 to 18.
+    """
+
+    def _run(self, x, scale, zero=None, **_):
+        whole = x.astype(np.float64)
+        if zero is not None:
+            whole = whole - self._spread(zero.astype(np.float64), x.shape)
+        return (whole * self._spread(scale, x.shape),)
+
+    def _spread(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        if values.size == 1:
+            return values.reshape(())
+        axis, block = self._get("axis", 1), self._get("block_size", 0)
+        if block:
+            repeated = np.repeat(values, block, axis)
+            return np.take(repeated, np.arange(shape[axis]), axis)
+        column = [1] * len(shape)
+        column[axis] = -1
+        return values.reshape(column)
+
+
 MENDED = (
-    *(LRN, Softmax, LogSoftmax, BatchNormalization, MaxPool, AveragePool, Conv, Pad, Cast),
-    *(ConvTranspose, Resize, Upsample),
+    LRN,
+    Softmax,
+    LogSoftmax,
+    BatchNormalization,
+    MaxPool,
+    AveragePool,
+    Conv,
+    Pad,
+    Cast,
+    ConvTranspose,
+    Resize,
+    Upsample,
+    DequantizeLinear,
 )

@@ -4,7 +4,8 @@
 # idea = "First the mean of each row, then the mean square of the differences from it: nothing cancels."
 # [needs]
 # dtype = ["float32", "float64"]
-"""y = (x − mean) / √(variance + epsilon) · scale + bias, row by row."""
+"""y = (x − mean) / √(variance + epsilon) · scale + bias, some rows after the others, so that these stay in a
+cache."""
 
 from functools import partial
 
@@ -12,49 +13,73 @@ import numpy as np
 
 from kernels.cpu.common import sequence, typed, typed_nbytes
 
+BLOCK = 1 << 16  # elements that a core's own cache holds, with what becomes of them
+PAIR = 1 << 12  # elements that are multiplied and added up at once, one after the other
+
 
 def workspace(p):
     return typed_nbytes(_room(p), p.dtype)
 
 
 def _room(p):
-    """Mean and factor of each row, and a square of each element."""
-    return p.count * (2 + p.length)
+    """Mean and factor of each row, sums of the pieces of one, and the differences where y has no room."""
+    pieces = -(-p.length // PAIR)
+    return p.count * (2 + pieces) + (p.count * p.length if p.gives != "all" else 0)
 
 
 def bind(p, inputs, output, workspace):
     x = inputs[0].reshape(p.count, p.length)
     room = typed(workspace, _room(p), p.dtype)
     mean, factor = room[: p.count].reshape(-1, 1), room[p.count : 2 * p.count].reshape(-1, 1)
-    squares = room[2 * p.count :].reshape(x.shape)
+    pieces = -(-p.length // PAIR)
+    sums = room[2 * p.count : (2 + pieces) * p.count].reshape(p.count, pieces)
     whole = p.gives == "all"
-    moved = output.reshape(x.shape) if whole else squares
-    scalar = x.dtype.type
+    moved = output.reshape(x.shape) if whole else room[(2 + pieces) * p.count :].reshape(x.shape)
+    # Rows that take turns in the channels stay together.
+    rows = max(1, BLOCK // (p.length * p.groups)) * p.groups
     calls = []
+    for first in range(0, p.count, rows):
+        part = slice(first, first + rows)
+        calls += _statistics(p, x[part], moved[part], mean[part], factor[part], sums[part])
+        if whole:
+            calls += _scaled(p, moved[part], factor[part], inputs[1:])
+    if not whole:
+        calls.append(partial(np.copyto, output.reshape(mean.shape), mean if p.gives == "mean" else factor))
+    return sequence(calls)
+
+
+def _statistics(p, x, moved, mean, factor, sums):
+    scalar = x.dtype.type
+    calls = [partial(mean.fill, scalar(0)), partial(np.copyto, moved, x)]
     if p.centred:
-        calls += [
-            partial(np.add.reduce, x, 1, None, mean, True),
+        total = partial(np.add.reduce, x, 1, None, mean, True)
+        if p.length <= PAIR:  # BLAS is faster, and as exact while there are few
+            total = partial(np.matmul, x, np.ones(p.length, x.dtype), mean[:, 0])
+        calls = [
+            total,
             partial(np.divide, mean, scalar(p.length), mean),
             partial(np.subtract, x, mean, moved),
         ]
-    else:
-        calls += [partial(mean.fill, scalar(0)), partial(np.copyto, moved, x)]
-    calls += [
-        partial(np.multiply, moved, moved, squares),
-        partial(np.add.reduce, squares, 1, None, factor, True),
+    for piece in range(sums.shape[1]):
+        some = moved[:, piece * PAIR : (piece + 1) * PAIR]
+        calls.append(partial(np.vecdot, some, some, sums[:, piece]))
+    return [
+        *calls,
+        partial(np.add.reduce, sums, 1, None, factor, True),
         partial(np.divide, factor, scalar(p.length), factor),
         partial(np.add, factor, scalar(p.epsilon), factor),
         partial(np.sqrt, factor, factor),
         partial(np.reciprocal, factor, factor),
     ]
-    if not whole:
-        of = mean if p.gives == "mean" else factor
-        return sequence([*calls, partial(np.copyto, output.reshape(of.shape), of)])
-    calls.append(partial(np.multiply, moved, factor, moved))
+
+
+def _scaled(p, y, factor, affine):
+    calls = [partial(np.multiply, y, factor, y)]
     if p.affine:
         # Rows that take turns, channels of a row, elements of a channel.
-        parts = (-1, p.groups, p.length // p.inner, p.inner)
-        scale, bias = (array.reshape(1, *parts[1:3], 1) for array in inputs[1:3])
-        y = moved.reshape(parts)
+        scale, bias = (array.reshape(1, p.groups, -1, 1) for array in affine)
+        y = y.reshape(-1, p.groups, p.length // p.inner, p.inner)
+        if p.inner == 1:
+            y, scale, bias = y[..., 0], scale[..., 0], bias[..., 0]
         calls += [partial(np.multiply, y, scale, y), partial(np.add, y, bias, y)]
-    return sequence(calls)
+    return calls

@@ -8,6 +8,7 @@ import numpy as np
 
 from kernels.ops.gather import Gather
 from kernels.ops.normalize import Normalize
+from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import Reduce
 from tests.bench.judge.planting import answers
 
@@ -100,3 +101,18 @@ _taken("negative places as they are", lambda p, given: given, "negative places a
 _taken("all places one further", lambda p, given: given % p.axis + 1, "one further along")
 _taken("places left alone", lambda p, given: np.arange(p.count), "ignored")
 _taken("places modulo the axis less one", lambda p, given: given % max(1, p.axis - 1))
+
+
+def _eight(name: str, *says: str, rounded: Any = np.rint, held: bool = True, zeros: bool = True) -> None:
+    def wrong(p: Quantize, x: Array, scale: Array, zero: Array) -> Array:
+        scale, zero = scale.reshape(1, -1, 1), zero.reshape(1, -1, 1)
+        q = rounded(x / scale) + zero * zeros
+        return ((np.clip(q, *p.limits) if held else q) - zero * zeros) * scale
+
+    answers("quantize", f"quantize: {name}", wrong, *says)
+
+
+_eight("halves upwards", "halves are rounded up", rounded=lambda v: np.floor(v + np.float32(0.5)))
+_eight("cut", "towards 0", rounded=np.trunc)
+_eight("no zero", "zero is ignored", zeros=False)
+_eight("not held within limits", held=False)

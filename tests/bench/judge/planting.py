@@ -29,6 +29,7 @@ from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
+from kernels.ops.quantize import Quantize
 from kernels.ops.reduce import Reduce
 from kernels.ops.resize import Resize
 from kernels.ops.softmax import Softmax
@@ -63,6 +64,7 @@ TIMED: dict[str, Params] = {
     "cast": Cast(100, "float32", "int32"),
     "resize": Resize(3, 6, 7, 9, 10, 9 / 6, 10 / 7, mode="linear"),
     "reduce": Reduce("sum", 3, 10, 4),
+    "quantize": Quantize(3, 4, 10, "uint8"),
     "gather": Gather(3, 10, 4, 7),
     "normalize": Normalize(6, 20, 5, 3, affine=True, epsilon=0.01),
 }  # fmt: skip

@@ -141,6 +141,16 @@ TAKES = {
     "Split": 1,
     "Sum": 1,
     "Concat": 1,
+    "Gather": 1,
+    "GatherElements": 1,
+    "GatherND": 1,
+    "Tile": 1,
+    "LayerNormalization": 2,
+    "InstanceNormalization": 2,
+    "GroupNormalization": 2,
+    "ReduceL2": 1,
+    "QuantizeLinear": 2,
+    "DequantizeLinear": 2,
 }
 
 

@@ -204,3 +204,40 @@ def test_products_of_any_ranks(data: Any, m: int, k: int, n: int) -> None:
 def test_places_that_are_none(graph: Any, reason: str) -> None:
     with pytest.raises(UnsupportedError, match=rf"^node 'it' .*{reason}"):
         bare(graph, 2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "of", "opset", "attributes"),
+    [((4,), (1,), 15, {}), ((2, 3), (3,), 9, {}), ((2, 3, 2, 4), (3, 2, 4), 7, {"spatial": 0})],
+)
+def test_batch_normalization_of_any_form(
+    shape: tuple[int, ...], of: tuple[int, ...], opset: int, attributes: dict[str, int]
+) -> None:
+    """A tensor with one axis has one channel; in opset 7 each pixel may have statistics of its own."""
+    scale, bias, mean = (random(of, seed) for seed in range(3))
+    variance, x = 1 + np.abs(random(of, 3)), random(shape, 4)
+    graph = one_node("BatchNormalization", shape, [scale, bias, mean, variance], opset, **attributes)
+    expected = scale * (x - mean) / np.sqrt(variance + 1e-5) + bias
+    np.testing.assert_allclose(run_plan(graph, shape[0], {"x": x})["y"], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_statistics_of_pixels_are_not_folded_into_a_convolution() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["maps"], "conv"),
+        helper.make_node("BatchNormalization", ["maps", "s", "b", "m", "v"], ["y"], "norm", spatial=0),
+    ]
+    constants = {"w": random((3, 3, 1, 1)), "v": np.ones((3, 3, 3), np.float32)}
+    constants |= {name: random((3, 3, 3), seed) for seed, name in enumerate("sbm")}
+    graph = from_proto(make_model(nodes, {"x": ("N", 3, 3, 3)}, ["y"], constants, 7, {"y": 4}), "pixels")
+    x = random((2, 3, 3, 3), 9)
+    maps = np.einsum("oi,nihw->nohw", constants["w"][:, :, 0, 0], x)
+    expected = constants["s"] * (maps - constants["m"]) / np.sqrt(1 + 1e-5) + constants["b"]
+    np.testing.assert_allclose(run_plan(graph, 2, {"x": x})["y"], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_words_are_looked_up_in_a_constant_table() -> None:
+    node = helper.make_node("Gather", ["table", "places"], ["y"], "it")
+    shapes, table = {"places": ("N", 5)}, random((7, 3))
+    proto = make_model([node], shapes, ["y"], {"table": table}, ranks={"y": 3}, types={"places": 7})
+    places = np.random.default_rng(0).integers(-7, 7, (4, 5))
+    agree(from_proto(proto, "words"), {"places": places}, 4)

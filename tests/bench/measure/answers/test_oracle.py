@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from bench.measure.answers import accuracy, oracle
 from engine.graph.graph import Graph
-from tests.engine.harness import one_node, random, run_ort
+from engine.graph.importer import from_proto
+from tests.engine.harness import make_model, one_node, random, run_ort
 
 few = settings(max_examples=30, deadline=None)
 
@@ -134,6 +135,19 @@ def test_a_cast_to_single_keeps_float64() -> None:
     x = np.array([[1.0 + 2.0**-40]])
     graph = one_node("Cast", (1, 1), to=TensorProto.FLOAT)
     assert oracle.run(graph, {"x": x}, ["y"])["y"][0, 0] == 1.0 + 2.0**-40
+
+
+@pytest.mark.parametrize(("opset", "block"), [(10, 0), (13, 0), (21, 0), (21, 2)])
+def test_dequantization_by_tensor_axis_and_block(opset: int, block: int) -> None:
+    scale = random((2, 2, 5) if block else (3,), 1) if opset > 10 else np.array(0.3, np.float32)
+    zero = (100 * np.abs(random(scale.shape, 2))).astype(np.uint8)
+    how = {"axis": 1} if opset > 10 else {}
+    node = helper.make_node("DequantizeLinear", ["x", "scale", "zero"], ["y"], "it", **how)
+    if block:
+        node.attribute.append(helper.make_attribute("block_size", block))
+    constants, types = {"scale": scale, "zero": zero}, {"x": TensorProto.UINT8}
+    proto = make_model([node], {"x": (2, 3, 5)}, ["y"], constants, opset, {"y": 3}, types)
+    agrees(from_proto(proto, "back"), np.arange(30, dtype=np.uint8).reshape(2, 3, 5))
 
 
 # ------------------------------------------------------------------------------------ keeping, cross-check
