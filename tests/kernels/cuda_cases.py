@@ -7,7 +7,6 @@ NumPy for the rest.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -338,7 +337,7 @@ def inputs_for(p: Params, seed: int = 0) -> list[np.ndarray]:
 
 
 def model(p: Params, element: int = TensorProto.DOUBLE, ceil_mode: bool = False) -> onnx.ModelProto:
-    """The params, none of ELEMENTWISE, as an ONNX model of floating-point `element`: inputs in0, in1, …, output y."""
+    """The params, none of ELEMENTWISE, as an ONNX model of floating-point `element`: in0, in1, … → y."""
     shapes = input_shapes(p)
     nodes, extra = _nodes(p, ceil_mode, [f"in{i}" for i in range(len(shapes))])
     if getattr(p, "activation", None):
