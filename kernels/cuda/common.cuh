@@ -1,7 +1,7 @@
 // What every rung shares: index types and the functions that ONNX calls activations.
 //
-// The numbers behind ACTIVATION_*, UNARY_*, BINARY_*, POOL_*, PAD_* and DTYPE_* come as defines from
-// kernels/nvrtc.py, which derives them from kernels/params.py. Strict float32: expf, tanhf and division are the
+// The numbers behind ACTIVATION_*, UNARY_*, BINARY_*, COMPARE_*, POOL_*, PAD_* and DTYPE_* come as defines from
+// kernels/nvrtc.py, which derives them from kernels/ops. Strict float32: expf, tanhf and division are the
 // library's, accurate to the last bits, and NaN passes through everything.
 #pragma once
 
