@@ -5,7 +5,7 @@ key that fits no field of the op's params is an error, and so is any key that is
 
     dtype = ["float32"]          element types it takes; float32 alone where absent
     to = ["float32"]             cast: the target types it takes
-    kind = ["max"]               pool, lrn_pool, conv_pool, unary, binary, reduce: the kinds it takes
+    kind = ["max"]               pool, lrn_pool, conv_pool, unary, binary, compare, reduce: the kinds it takes
     mode = ["constant"]          pad: the modes it takes
     activation = ["none"]        the fused activations it takes, "none" for no activation
     group = 1, dilation = 1, stride = 1, pad = 0, batch = 1
@@ -16,7 +16,7 @@ key that fits no field of the op's params is an error, and so is any key that is
     bias = false, trans_a = false, trans_b = false, log = false
                                  exactly this flag
     depthwise = true             conv: whether each of several channels is a group of its own
-    rank_max = 6                 binary, transpose, pad: at most so many axes
+    rank_max = 6                 binary, compare, where, transpose, pad: at most so many axes
     m_max = 8                    gemm, conv, conv_pool: at most so many rows or channels of y
     m_min = 9                    gemm, conv, conv_pool: at least so many
     weights_max = 16384          conv, conv_pool, gemm: at most so many elements of the weights

@@ -35,11 +35,9 @@ def lower(node: Node, scope: Scope) -> Lowered:
         return view(node, scope, shape)
     if low is not None and high is None and low.value == 0 and np.dtype(dtype).kind in "fi":
         return kernel(node, unary("relu", shape, dtype), (x,), shape, dtype)
-    known = low is not None and high is not None and low.value is not None and high.value is not None
-    if known and dtype in ("float32", "float16"):
-        assert low is not None and high is not None and low.value is not None and high.value is not None
-        clip = unary("clip", shape, dtype, float(low.value), float(high.value))
-        return kernel(node, clip, (x,), shape, dtype)
+    known = [float(bound.value) for bound in (low, high) if bound is not None and bound.value is not None]
+    if len(known) == 2 and dtype in ("float32", "float16"):
+        return kernel(node, unary("clip", shape, dtype, *known), (x,), shape, dtype)
     items: list[Kernel] = []
     specs = {output: TensorSpec(shape, dtype)}
     constants = {}

@@ -41,8 +41,8 @@ def _of_two(node: Node, scope: Scope, shape: tuple[int, ...]) -> Lowered:
     output, dtype = node.outputs[0], scope.spec(node.inputs[0]).dtype
     wide = dtype if np.dtype(dtype).kind == "f" else "float64"
     items: list[Kernel] = []
-    specs = {}
-    names = []
+    specs: dict[str, TensorSpec] = {}
+    names: list[str] = []
     for name in node.inputs:
         spec = scope.spec(name)
         if spec.dtype != wide:
@@ -51,9 +51,9 @@ def _of_two(node: Node, scope: Scope, shape: tuple[int, ...]) -> Lowered:
             name = f"{output}:{len(names)}"
             specs[name] = TensorSpec(spec.shape, wide)
         names.append(name)
-    shapes = [scope.shape(name) for name in node.inputs]
+    base, exponent = (scope.shape(name) for name in node.inputs)
     made = output if wide == dtype else f"{output}:wide"
-    items.append(Kernel(binary_params("pow", *shapes, shape, wide), (names[0], names[1]), made))
+    items.append(Kernel(binary_params("pow", base, exponent, shape, wide), (names[0], names[1]), made))
     specs[made] = TensorSpec(shape, wide)
     if made != output:
         items.append(Kernel(Cast(size=math.prod(shape), dtype=wide, to=dtype), (made,), output))

@@ -1,7 +1,7 @@
 """Grouping: what a Conv or Gemm can do on the way out (scale, bias, activation) becomes part of its step.
 
-    Conv | Gemm | MatMul → Mul by a constant a channel → Add of a constant a channel → Relu | Tanh | Sigmoid
-    MaxPool | AveragePool | Add | Sub | Mul | Div → Relu | Tanh | Sigmoid
+    Conv | Gemm | MatMul → Mul by a constant a channel → Add of a constant a channel → Relu | …
+    MaxPool | AveragePool | Add | Sub | Mul | Div → Relu | Tanh | Sigmoid | Clip from 0 to 6 (Relu6)
     QuantizeLinear → DequantizeLinear by the same scale
 
 BatchNormalization comes here as its Mul and Add. A tensor that the graph gives out, or that something else
@@ -18,7 +18,7 @@ import numpy as np
 from engine.graph.plan import TensorSpec
 from engine.ops import Kernel, View
 from engine.passes.trace import Program
-from kernels.ops import ACTIVATIONS
+from kernels.ops import ACTIVATIONS, Params
 from kernels.ops.binary import Binary
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
@@ -104,13 +104,14 @@ class _Fuser:
 
     def _activated(self, producer: Kernel, item: Kernel) -> Kernel | None:
         before, after = producer.params, item.params
-        if not isinstance(after, Unary) or after.kind not in ACTIVATIONS:
+        activation = _activation(after)
+        if activation is None:
             return None
         if not isinstance(before, Conv | Gemm | Pool | Binary):
             return None
         if before.activation is not None:
             return None
-        return replace(producer, params=replace(before, activation=after.kind))
+        return replace(producer, params=replace(before, activation=activation))
 
     def _scaled(self, producer: Kernel, item: Kernel, source: str) -> Kernel | None:
         before = producer.params
@@ -190,6 +191,15 @@ class _Fuser:
         self.constants[name] = value
         self.specs[name] = TensorSpec(value.shape, dtype)
         return name
+
+
+def _activation(params: Params) -> str | None:
+    """The activation that a function of one element is."""
+    if not isinstance(params, Unary):
+        return None
+    if params.kind == "clip" and (params.alpha, params.beta) == (0, 6):
+        return "relu6"
+    return params.kind if params.kind in ACTIVATIONS else None
 
 
 def _channels(value: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray | None:

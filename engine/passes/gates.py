@@ -38,7 +38,7 @@ def gated(program: Program) -> Program:
             nodes = [node for kernel in within for node in kernel.nodes] + list(item.nodes)
             item = replace(
                 item,
-                params=Unary(kind=found.kind, size=_size(item), alpha=found.alpha),
+                params=Unary(kind=found.kind, size=item.params.outputs, alpha=found.alpha),
                 inputs=(found.x,),
                 nodes=tuple(dict.fromkeys(sorted(nodes, key=matcher.order.__getitem__))),
                 parameters=item.parameters + sum(kernel.parameters for kernel in within),
@@ -82,9 +82,9 @@ class _Matcher:
             for x, gate in self._product(self.makers[inner]):
                 if kind == "gelu" and self._is_one_and_erf(gate, x):
                     yield _Found("gelu", x, (*self._erf_of(gate), inner))
-                elif kind == "hard_swish" and (shifted := self._of(gate, "clip", 0.0, 6.0)):
-                    if self._plus(shifted, 3.0) == x:
-                        yield _Found("hard_swish", x, (shifted, gate, inner))
+                shifted = self._of(gate, "clip", 0.0, 6.0) if kind == "hard_swish" else None
+                if shifted is not None and self._plus(shifted, 3.0) == x:
+                    yield _Found("hard_swish", x, (shifted, gate, inner))
 
     def _gates(self, x: str, gate: str) -> Iterator[_Found]:
         if self._of(gate, "sigmoid") == x:
@@ -163,7 +163,3 @@ def _plain(p: Binary) -> bool:
 
 def _close(value: float, to: float) -> bool:
     return abs(value - to) <= _CLOSE * max(1.0, abs(to))
-
-
-def _size(kernel: Kernel) -> int:
-    return kernel.params.outputs

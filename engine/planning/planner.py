@@ -123,7 +123,7 @@ def plan(
 
 def _is_meant(item: Kernel, ops: set[str], node: str, device: str, options: Options) -> bool:
     """Whether the rung that is named for a node is for this kernel of it: of a node that is several kernels
-    (Concat is pads and sums), those that have such a rung; where none has, all, so that it is told."""
+    (Split is a pad a part), those that have such a rung; where none has, all, so that it is told."""
     wanted = options.rungs[node]
 
     def has(op: str) -> bool:

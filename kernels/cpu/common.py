@@ -57,10 +57,15 @@ def sequence(calls: Sequence[Any]) -> Any:
 
 
 def activation(kind: str | None, y: Array) -> list[Any]:
-    """Calls that apply relu, tanh or sigmoid to y in place (none for None)."""
+    """Calls that apply one of ACTIVATIONS to y in place (none for None)."""
     (y,) = merged(y)
     if kind == "relu":
         return [partial(np.maximum, y, y.dtype.type(0), out=y)]
+    if kind == "relu6":
+        return [
+            partial(np.maximum, y, y.dtype.type(0), out=y),
+            partial(np.minimum, y, y.dtype.type(6), out=y),
+        ]
     if kind == "tanh":
         return [partial(np.tanh, y, y)]
     if kind == "sigmoid":

@@ -1,7 +1,7 @@
 // What every rung shares: index types and the functions that ONNX calls activations.
 //
-// The numbers behind ACTIVATION_*, UNARY_*, BINARY_*, POOL_*, PAD_* and DTYPE_* come as defines from
-// kernels/nvrtc.py, which derives them from kernels/params.py. Strict float32: expf, tanhf and division are the
+// The numbers behind ACTIVATION_*, UNARY_*, BINARY_*, COMPARE_*, POOL_*, PAD_* and DTYPE_* come as defines from
+// kernels/nvrtc.py, which derives them from kernels/ops. Strict float32: expf, tanhf and division are the
 // library's, accurate to the last bits, and NaN passes through everything.
 #pragma once
 
@@ -11,7 +11,10 @@ __device__ __forceinline__ float relu(float v) { return v < 0.0f ? 0.0f : v; }
 __device__ __forceinline__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
 
 __device__ __forceinline__ float activate(float v, int kind) {
-    if (kind == ACTIVATION_RELU) return relu(v);
+    if (kind == ACTIVATION_RELU || kind == ACTIVATION_RELU6) {
+        v = relu(v);
+        return kind == ACTIVATION_RELU6 && v > 6.0f ? 6.0f : v;
+    }
     if (kind == ACTIVATION_TANH) return tanhf(v);
     if (kind == ACTIVATION_SIGMOID) return sigmoid(v);
     return v;

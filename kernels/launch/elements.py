@@ -33,8 +33,8 @@ def one_thread_typed(params: Params, rung: Rung) -> Launch:
 
 @shape
 def unary_quads(params: Unary, rung: Rung) -> Launch:
-    """Blocks of BLOCK threads, four outputs a thread, with the grid-stride loop of one_thread_an_output. KIND:
-    the function's number."""
+    """Blocks of BLOCK threads, four outputs a thread, with the grid-stride loop of one_thread_an_output.
+    KIND: the function's number."""
     return _strided(params, rung, ceil(params.size, 4), {"KIND": UNARY_KINDS.index(params.kind)})
 
 

@@ -20,7 +20,7 @@ from kernels.errors import KernelError
 # What a kernel computes in: strict float32; 3xTF32 on tensor cores, as exact; TF32; float16, summed in
 # float32.
 PRECISIONS = ("fp32", "fp32-tc", "tf32", "fp16")
-ACTIVATIONS = ("relu", "tanh", "sigmoid")
+ACTIVATIONS = ("relu", "tanh", "sigmoid", "relu6")
 ITEMSIZE = {
     "float32": 4,
     "float16": 2,

@@ -72,7 +72,7 @@ class Broadcast(Params):
         return self.shape[0] if alone else None
 
     def _of_rows(self, count: int) -> Any:
-        return replace(self, shape=(count, *self.shape[1:]))
+        return replace(self, shape=(count, *self.shape[1:]))  # type: ignore[call-arg]
 
     def has_rows(self, place: int) -> bool:
         return bool(self.strides[place][0])
@@ -94,4 +94,5 @@ class Broadcast(Params):
 
     def small_shapes(self) -> Iterator[Shape]:
         for dims, a, b in BROADCASTS:
-            yield Shape("size", replace(self, shape=dims, strides_a=a, strides_b=b))
+            steps = {"strides_a": a, "strides_b": b}
+            yield Shape("size", replace(self, shape=dims, **steps))  # type: ignore[call-arg]

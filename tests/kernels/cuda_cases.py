@@ -104,6 +104,8 @@ def differs(actual: Array, case: Case, precision: str = "fp32") -> str:
 def activate(v: Array, kind: str | None) -> Array:
     if kind == "relu":
         return np.maximum(v, 0)
+    if kind == "relu6":
+        return np.clip(v, 0, 6)
     if kind == "tanh":
         return np.tanh(v)
     return 1 / (1 + np.exp(-v)) if kind == "sigmoid" else v

@@ -435,14 +435,14 @@ def inputs_for(p: Params, seed: int = 0) -> list[np.ndarray]:
 
 
 def model(p: Params, element: int = TensorProto.DOUBLE, ceil_mode: bool = False) -> onnx.ModelProto:
-    """The params, none of ELEMENTWISE, as an ONNX model of floating-point `element`: inputs in0, in1, …, output y."""
+    """The params, none of ELEMENTWISE, as an ONNX model of floating-point `element`: in0, in1, … → y."""
     if p.op in drawn_rows.DRAWN:
         return drawn_rows.model(p, element)
     shapes = input_shapes(p)
     nodes, extra = _nodes(p, ceil_mode, [f"in{i}" for i in range(len(shapes))])
     if getattr(p, "activation", None):
         nodes[-1].output[0] = "linear"
-        nodes.append(helper.make_node(ONNX_ACTIVATIONS[p.activation], ["linear"], ["y"]))
+        nodes += _activation(p.activation, "linear", "y")
     to = element if p.out_dtype == p.dtype else helper.np_dtype_to_tensor_dtype(np.dtype(p.out_dtype))
     if isinstance(p, Cast):
         element, to = (helper.np_dtype_to_tensor_dtype(np.dtype(name)) for name in (p.dtype, p.to))
@@ -457,6 +457,16 @@ def model(p: Params, element: int = TensorProto.DOUBLE, ceil_mode: bool = False)
         ],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+
+
+def _activation(kind: str, x: str, y: str) -> list[Any]:
+    if kind != "relu6":
+        return [helper.make_node(ONNX_ACTIVATIONS[kind], [x], [y])]
+    nodes = []
+    for value in (0, 6):
+        nodes.append(helper.make_node("Constant", [], [f"{x}:float{value}"], value_float=float(value)))
+        nodes.append(helper.make_node("CastLike", [f"{x}:float{value}", x], [f"{x}:{value}"]))
+    return [*nodes, helper.make_node("Clip", [x, f"{x}:0", f"{x}:6"], [y])]
 
 
 def _numpy(element: int, array: np.ndarray) -> Any:
@@ -503,13 +513,13 @@ def _nodes(p: Params, ceil_mode: bool, names: list[str]) -> tuple[list[Any], dic
     if isinstance(p, ConvPool):
         nodes, _ = _nodes(p.conv, False, names)
         if p.conv.activation:
-            nodes.append(node(ONNX_ACTIVATIONS[p.conv.activation], ["sums"], ["y"]))
+            nodes += _activation(p.conv.activation, "sums", "y")
             nodes[0].output[0] = "sums"
         nodes[-1].output[0] = "maps"
         pooled, _ = _nodes(p.pool, ceil_mode, ["maps"])
         if p.pool.activation:
             pooled[0].output[0] = "linear"
-            pooled.append(node(ONNX_ACTIVATIONS[p.pool.activation], ["linear"], ["y"]))
+            pooled += _activation(p.pool.activation, "linear", "y")
         return [*nodes, *pooled], {}
     if isinstance(p, Lrn):
         return [node("LRN", names, ["y"], size=p.size, alpha=p.alpha, beta=p.beta, bias=p.bias)], {}

@@ -1,6 +1,6 @@
-"""Samples of element-wise operators and of what moves elements: every kind with parameters that mean something,
-inputs for it, and its answer by onnx.reference in float64 (in the element type itself where that is not
-floating point)."""
+"""Samples of element-wise operators and of what moves elements: every kind with parameters that mean
+something, inputs for it, and its answer by onnx.reference in float64 (in the element type itself where that
+is not floating point)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ BROADCASTS: tuple[tuple[Shape, Shape, Shape], ...] = (
     ((5, 12), (5, 1), (5, 12)),
     ((3, 2, 8), (3, 1, 8), (2, 1)),
 )
-# Rows, and the widths of what is joined: of fours, odd, of pairs, one row, as many as there may be, long ones.
+# Rows, and the widths of what is joined: of fours, odd, of pairs, one row, the most there may be, long ones.
 JOINED: tuple[tuple[int, Shape], ...] = (
     (3, (4, 8, 12)),
     (5, (7, 1, 3)),

@@ -14,6 +14,7 @@ FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "relu": lambda y: np.maximum(y, 0),
     "tanh": np.tanh,
     "sigmoid": lambda y: 1 / (1 + np.exp(-y)),
+    "relu6": lambda y: np.clip(y, 0, 6),
     "identity": lambda y: y,
 }
 

@@ -1,7 +1,7 @@
 # op = "unary"
 # rung = 1
 # name = "ufunc"
-# idea = "One NumPy loop over all elements, or a few over blocks that stay in the cache, written straight to the output."
+# idea = "One NumPy loop over all elements, or a few over blocks that fit the cache, straight to the output."
 # [needs]
 # dtype = ["float32", "float64", "float16", "int32", "int64", "uint8", "int8", "bool"]
 """identity takes every element type, relu, abs, neg and sign whole numbers too, the others floating point."""

@@ -1,7 +1,7 @@
 # op = "where"
 # rung = 1
 # name = "copy"
-# idea = "Copies b, then a where the condition is true; broadcast operands have stride 0 and are never copied."
+# idea = "Copies b, then a where the condition is true; operands that are broadcast have stride 0."
 # [needs]
 # dtype = ["float32", "float64", "float16", "int32", "int64", "uint8", "int8", "bool"]
 """a where the condition is true, b elsewhere."""

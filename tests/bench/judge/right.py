@@ -23,6 +23,7 @@ UNARY: dict[str | None, Callable[[np.ndarray], np.ndarray]] = {
     None: lambda y: y,
     "identity": lambda y: y,
     "relu": lambda y: np.maximum(y, 0),
+    "relu6": lambda y: np.minimum(np.maximum(y, 0), 6),
     "tanh": np.tanh,
     "sigmoid": lambda y: 1 / (1 + np.exp(-y)),
 }

@@ -167,6 +167,46 @@ def test_unary_at_the_ends(backend: Backend, op_type: str) -> None:
     check(backend, one_node(op_type, values.shape), {"x": values})
 
 
+@pytest.mark.parametrize("op_type", ["HardSwish", "Gelu", "Elu", "LeakyRelu", "Softplus", "Erf", "Exp"])
+def test_functions(backend: Backend, op_type: str) -> None:
+    check(backend, one_node(op_type, (3, 257), opset=20), {"x": random((3, 257)) * 3})
+
+
+@pytest.mark.parametrize("upper", [6.0, 0.75])
+def test_clip_behind_a_convolution(backend: Backend, upper: float) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Clip", ["c", "low", "high"], ["y"]),
+    ]
+    constants = {"w": random((4, 3, 3, 3), 1), "low": np.float32(0), "high": np.float32(upper)}
+    graph = from_proto(make_model(nodes, {"x": ("N", 3, 9, 8)}, ["y"], constants, ranks={"y": 4}), "clipped")
+    check(backend, graph, {"x": random((2, 3, 9, 8)) * 3})
+
+
+@pytest.mark.parametrize("sizes", [[4, 8], [3, 1, 7], [1] * 33])
+@pytest.mark.parametrize("axis", [1, 3])
+def test_concat(backend: Backend, sizes: list[int], axis: int) -> None:
+    names = [f"x{i}" for i in range(len(sizes))]
+    feeds = {}
+    for i, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        shape = [2, 3, 5, 4]
+        shape[axis] = size
+        feeds[name] = random(tuple(shape), i)
+    node = helper.make_node("Concat", names, ["y"], axis=axis)
+    inputs = {name: ("N", *array.shape[1:]) for name, array in feeds.items()}
+    check(backend, from_proto(make_model([node], inputs, ["y"], ranks={"y": 4}), "joined"), feeds)
+
+
+def test_a_choice_by_a_comparison(backend: Backend) -> None:
+    nodes = [
+        helper.make_node("Greater", ["x", "bound"], ["larger"]),
+        helper.make_node("Where", ["larger", "x", "row"], ["y"]),
+    ]
+    constants = {"bound": random((3, 1), 1), "row": random((5,), 2)}
+    graph = from_proto(make_model(nodes, {"x": ("N", 3, 5)}, ["y"], constants, ranks={"y": 3}), "chosen")
+    check(backend, graph, {"x": random((2, 3, 5))})
+
+
 @drawn
 @given(st.data())
 def test_lrn(backend: Backend, data: st.DataObject) -> None:

@@ -33,7 +33,7 @@ def model(
     constants: dict[str, np.ndarray] | None = None,
     **attributes: Any,
 ) -> Graph:
-    """y = op_type of all of these, fed but for the constants. element: of y, where it is not that of the first."""
+    """y = op_type of all of these, fed but for the constants. element: of y, where it is another type."""
     types = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in feeds.items()}
     held = constants or {}
     first = next(iter({**feeds, **held}.values()))
@@ -242,7 +242,8 @@ def test_slopes_that_are_more_than_the_input_are_refused() -> None:
 )
 def test_comparisons(op_type: str, shapes: list[tuple[int, ...]], dtype: str) -> None:
     feeds = {
-        name: np.asarray(np.rint(random(s, i))).astype(dtype) for i, (name, s) in enumerate(zip("ab", shapes))
+        name: np.asarray(np.rint(random(s, i))).astype(dtype)
+        for i, (name, s) in enumerate(zip("ab", shapes, strict=True))
     }
     check(model(op_type, feeds, element=BOOL), feeds)
 
@@ -256,7 +257,7 @@ def test_comparisons_are_exact_where_floats_would_not_be() -> None:
 @few
 @given(st.sampled_from(["And", "Or", "Xor"]), operands(2))
 def test_logic(op_type: str, shapes: list[tuple[int, ...]]) -> None:
-    feeds = {name: np.asarray(random(s, i) > 0) for i, (name, s) in enumerate(zip("ab", shapes))}
+    feeds = {name: np.asarray(random(s, i) > 0) for i, (name, s) in enumerate(zip("ab", shapes, strict=True))}
     check(model(op_type, feeds), feeds)
 
 
@@ -275,7 +276,8 @@ def test_not_nan_and_infinity() -> None:
 def test_where(shapes: list[tuple[int, ...]], dtype: str) -> None:
     feeds = {"c": np.asarray(random(shapes[0]) > 0)}
     feeds |= {
-        name: np.asarray(random(s, i) * 4).astype(dtype) for i, (name, s) in enumerate(zip("ab", shapes[1:]))
+        name: np.asarray(random(s, i) * 4).astype(dtype)
+        for i, (name, s) in enumerate(zip("ab", shapes[1:], strict=True))
     }
     check(model("Where", feeds, element=helper.np_dtype_to_tensor_dtype(np.dtype(dtype))), feeds)
 

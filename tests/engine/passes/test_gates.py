@@ -110,3 +110,13 @@ def test_a_gate_a_channel_is_no_function_of_one_element() -> None:
     made = graph(nodes)
     assert [step.op for step in bare(made, 2).steps] == ["pool", "binary"]
     agree(made, {"x": random(SHAPE)}, 2)
+
+
+@pytest.mark.parametrize(("upper", "ops"), [("six", ["conv"]), ("three", ["conv", "unary"])])
+def test_a_clip_from_0_to_6_is_done_on_the_way_out_of_a_convolution(upper: str, ops: list[str]) -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], "c"), node("Clip", f"c zero {upper}", "y")]
+    constants = {"w": random((4, 3, 2, 2), 1) * 4, **{n: np.float32(NUMBERS[n]) for n in ("zero", upper)}}
+    model = make_model(nodes, {"x": ("N", *SHAPE[1:])}, ["y"], constants, 17, {"y": 4})
+    made = from_proto(model, "clipped")
+    assert [step.op for step in bare(made, 2).steps] == ops
+    agree(made, {"x": random(SHAPE) * 4}, 2)

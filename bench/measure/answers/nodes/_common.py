@@ -26,7 +26,12 @@ def activate(nodes: list[Any], kind: str | None, linear: str, output: str) -> No
     """An activation behind the last of the nodes, whose output becomes `linear`; none for None."""
     if kind:
         nodes[-1].output[0] = linear
-        nodes.append(node(ACTIVATIONS[kind], [linear], output))
+        if kind == "relu6":
+            bounds = {f"{output}:lower": 0.0, f"{output}:upper": 6.0}
+            nodes += [node("Constant", (), name, value_float=value) for name, value in bounds.items()]
+            nodes.append(node("Clip", [linear, *bounds], output))
+        else:
+            nodes.append(node(ACTIVATIONS[kind], [linear], output))
 
 
 def as_drawn(p: Params, place: int, values: np.ndarray, random: np.random.Generator) -> np.ndarray:
