@@ -116,7 +116,7 @@ def test_each_rung_is_told_for_each_architecture(tmp_path: Path, capsys: pytest.
     assert command(*line, "table") == 0
     out = capsys.readouterr().out
     assert "90 mine (yours)" in out
-    assert "18 winograd_2x2_3x3 (side) for sm_75, sm_90: needs kernel = 3" in out
+    assert "19 winograd_2x2_3x3 (side) for sm_75, sm_90: needs kernel = 3" in out
     assert command(*line, "md") == 0
     assert all(text.startswith("|") for text in capsys.readouterr().out.splitlines())
 

@@ -1,6 +1,6 @@
 /*
 op = "conv"
-rung = 12
+rung = 13
 name = "register_tiles"
 idea = "Each thread keeps a small square of outputs in registers, so that a value from shared memory serves several multiplications; the next tile is fetched while this one is multiplied, and the tile fits the problem."
 launch = "conv_fitted"

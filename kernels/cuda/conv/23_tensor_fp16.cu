@@ -1,10 +1,10 @@
 /*
 op = "conv"
-rung = 20
-name = "tensor_tf32"
-idea = "The products of a tile are done by the tensor cores, 1,024 multiply-adds an instruction: inputs are rounded to TF32 (10 bits) on their way to shared memory, weights once when the model is loaded, sums stay float32."
+rung = 23
+name = "tensor_fp16"
+idea = "Inputs and weights are rounded to float16, so that an instruction does twice as many multiply-adds and the weights take half the memory; sums stay float32."
 launch = "conv_tensor"
-precision = "tf32"
+precision = "fp16"
 packs = true
 [defines]
 TILE_ROWS = 128     # pixels of a block
@@ -25,13 +25,13 @@ depthwise = false  # of a tile of maps one would count
 // What is computed in: how CHUNK values become the 16 bytes of a chunk, and how a lane's chunk of a row is multiplied
 // by its two of the columns.
 struct Kind {
-    static constexpr int CHUNK = 4;
+    static constexpr int CHUNK = 8;
     static __device__ __forceinline__ uint4 chunk(const float (&v)[CHUNK]) {
-        return {to_tf32(v[0]), to_tf32(v[1]), to_tf32(v[2]), to_tf32(v[3])};
+        return {to_halves(v[0], v[1]), to_halves(v[2], v[3]), to_halves(v[4], v[5]), to_halves(v[6], v[7])};
     }
     static __device__ __forceinline__ void multiply(float (&sum)[4], uint4 first, uint4 second, uint4 row) {
-        mma_tf32(sum, first, row.x, row.y);
-        mma_tf32(sum, second, row.z, row.w);
+        mma_half(sum, first, row.x, row.y);
+        mma_half(sum, second, row.z, row.w);
     }
 };
 

@@ -1,6 +1,6 @@
 /*
 op = "conv"
-rung = 16
+rung = 17
 name = "im2col_gemm"
 idea = "The patches of the image are written out by a kernel of their own, so that the convolution is a plain matrix product: simple and general, at the price of writing and reading a copy that, at stride 1, is about as many times as large as the image as the window has taps."
 launch = "conv_im2col"

@@ -1,6 +1,6 @@
 /*
 op = "conv"
-rung = 13
+rung = 14
 name = "large_tiles"
 idea = "Up to 8 × 8 outputs a thread out of tiles up to 128 × 128, weights and fragments 16 bytes at a time, and the places of the taps looked up in a table that is filled once for many steps."
 launch = "conv_large"

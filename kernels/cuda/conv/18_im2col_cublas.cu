@@ -1,6 +1,6 @@
 /*
 op = "conv"
-rung = 17
+rung = 18
 name = "im2col_cublas"
 idea = "The yardstick: the patches are written out as in im2col_gemm and multiplied by NVIDIA's own library, and a kernel behind it does bias and activation."
 launch = "conv_im2col_cublas"

@@ -1,6 +1,7 @@
 /*
 op = "conv"
-rung = 24
+rung = 11
+priority = 40
 name = "depthwise"
 idea = "Where a map reads one channel alone there is no sum over channels to share: a block reads its part of a plane once (or several small planes, which lie side by side in memory), and a thread walks down a column with its window's weights in registers."
 launch = "conv_depthwise"

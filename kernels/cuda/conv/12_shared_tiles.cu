@@ -1,6 +1,6 @@
 /*
 op = "conv"
-rung = 11
+rung = 12
 name = "shared_tiles"
 idea = "The convolution as a matrix product, channels × pixels: a block gathers a tile of both operands into shared memory once, and each thread keeps the sums of four channels of its pixel in registers."
 launch = "conv_tiles"

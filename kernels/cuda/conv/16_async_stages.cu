@@ -1,6 +1,6 @@
 /*
 op = "conv"
-rung = 15
+rung = 16
 name = "async_stages"
 idea = "Tiles are copied to shared memory without passing through registers, several steps ahead of the one that is multiplied, so that memory has the time of several steps to bring them."
 launch = "conv_split"

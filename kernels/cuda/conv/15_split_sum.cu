@@ -1,6 +1,6 @@
 /*
 op = "conv"
-rung = 14
+rung = 15
 name = "split_sum"
 idea = "Where the tiles of y are too few to fill the device, as with few images, the taps too are cut into parts, a block each; a second kernel adds the parts, always in the same order."
 launch = "conv_split"
