@@ -13,7 +13,6 @@ EVERYWHERE = {
     r"cast(like)?_.*(BFLOAT16|FLOAT8|FLOAT4|INT[24])": "the element types are those of kernels.ops",
     r"resize_.*antialias": "an axis that becomes shorter is sampled, not averaged",
     r"training_dropout": "only inference is run",
-    r"argmax": "a second output (the indices of the maxima) has no use in inference",
     r"batchnorm_.*training_mode": "only inference is run",
     r"(reduce|maxpool).*_(bool_inputs|uint8)$": "the kernels of pools compute in floating point alone",
     r"^test_(operator_)?clip(?!_default_(int8_)?inbounds|_default_min)": (
