@@ -56,8 +56,8 @@ def fused_on(devices: Collection[str]) -> Joins:
 
 def _taken(device: str, p: LrnPool | ConvPool, precision: str, weights_known: bool) -> bool:
     """Whether the best kernel for both takes them."""
-    if isinstance(p, ConvPool) and p.c // p.group * p.kh * p.kw > _LONGEST:
-        return False
+    if isinstance(p, ConvPool) and (p.c // p.group * p.kh * p.kw > _LONGEST or p.conv.depthwise):
+        return False  # single channels have rungs of their own
     best = next(iter(registry.candidates(device, p.op, precision, weights_known)), None)
     if best is None or (device == "cuda" and best.number == _PLAIN):
         return False

@@ -14,7 +14,6 @@ EVERYWHERE = {
     r"cast(like)?_.*(BFLOAT16|FLOAT8|FLOAT4|INT[24])": "the element types are those of kernels.ops",
     r"resize_.*antialias": "an axis that becomes shorter is sampled, not averaged",
     r"training_dropout": "only inference is run",
-    r"maxpool.*argmax": "a second output (the indices of the maxima) has no use in inference",
     r"batchnorm_.*training_mode": "only inference is run",
     r"maxpool.*_uint8$": "the kernels of pools compute in floating point alone",
     r"_float16_expanded$": "arithmetic in half precision is asked for as a precision, of a float32 model",

@@ -59,12 +59,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int plane = threadIdx.x / (STRIPS * TILE_W), strip = threadIdx.x / TILE_W % STRIPS;
     const int column = threadIdx.x % TILE_W, channel = (first_plane + plane) % C;
     const float* taps = weight + channel * (MULTIPLE * KH * KW);
+    let_next_begin();
+    wait_for_previous();  // the weights, too, may be what a kernel wrote
+
     float filter[KH][KW];
 #pragma unroll
     for (int t = 0; t < KH * KW; ++t) filter[t / KW][t % KW] = taps[t];
-    let_next_begin();
-    wait_for_previous();
-
     const float* in = x + first_plane * (H * W);
 #pragma unroll 4
     for (int e = threadIdx.x; e < PLANES * ROWS * COLUMNS; e += THREADS) {

@@ -274,13 +274,6 @@ def test_a_refusal_names_node_op_and_reason(graph: Any, reason: str) -> None:
         bare(graph, 1)
 
 
-def test_used_masks_are_refused() -> None:
-    node = helper.make_node("Dropout", ["x"], ["y", "mask"], "drop")
-    model = make_model([node], {"x": ("N", 4)}, ["y", "mask"], types={"mask": TensorProto.BOOL})
-    with pytest.raises(UnsupportedError, match=r"node 'drop' .*'mask'.* is used"):
-        bare(from_proto(model), 1)
-
-
 def test_the_folder_is_the_list() -> None:
     assert supported() == tuple(sorted(operators()))
     asked = """Conv MaxPool AveragePool GlobalAveragePool Gemm MatMul Add Mul Sub Div Relu Tanh Sigmoid LRN
