@@ -46,7 +46,7 @@ def bind(p, inputs, output, workspace):
         return _place(p, x, y, top.reshape(y.shape), typed(held, y.size, np.bool_).reshape(y.shape))
     sums = sums.reshape(p.outer, -1, p.inner)
     if p.inner == 1:  # two axes, which NumPy walks faster
-        x, y, sums = x.reshape(p.outer, p.axis), y.reshape(p.outer), None
+        x, y = x.reshape(p.outer, p.axis), y.reshape(p.outer)
     if p.kind in ("max", "min", "prod"):
         return partial(PLAIN[p.kind].reduce, x, 1, y.dtype, y)
     calls = []
@@ -75,7 +75,7 @@ def _ones(p):
 
 def _total(x, y, sums):
     """The sums of x along its axis 1; of rows side by side in pieces."""
-    if sums is None or sums.shape[1] == 1:
+    if sums.shape[1] <= 1:
         return [partial(np.add.reduce, x, 1, y.dtype, y)]
     pieces = (slice(first, first + PIECE) for first in range(0, x.shape[1], PIECE))
     calls = [partial(np.add.reduce, x[:, piece], 1, y.dtype, sums[:, k]) for k, piece in enumerate(pieces)]
