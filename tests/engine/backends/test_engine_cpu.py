@@ -224,7 +224,7 @@ def test_a_divided_step_does_what_the_whole_one_does(
     rung = registry.default("cpu", p)
     kernel = load(rung)
     inputs = inputs_for(p)
-    dtype = getattr(p, "to", p.dtype)
+    dtype = p.out_dtype
     names = tuple(f"in{i}" for i in range(len(inputs)))
     answers = []
     for count in (1, threads):
