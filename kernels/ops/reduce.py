@@ -77,3 +77,6 @@ class Reduce(Params):
         yield Shape("own", replace(self, outer=min(self.outer, 3), inner=min(self.inner, 70)))
         yield from (Shape("size", replace(self, outer=3, axis=axis, inner=1)) for axis in (1, 7, 1030))
         yield Shape("size", replace(self, outer=2, axis=33, inner=19))
+
+    def of_squares(self) -> Reduce | None:
+        return self if self.kind == "sum" else None

@@ -13,22 +13,23 @@ import numpy as np
 
 from kernels.cpu.common import sequence, typed, typed_nbytes
 
-PLAIN = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
+PLAIN = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}
 PLACES = {"argmax": np.argmax, "argmin": np.argmin}
 FIRST = {"l1", "l2", "sumsquare", "logsumexp"}  # a function of each element comes before the sum
 SHORT = 1 << 14  # BLAS adds one after the other, a ufunc in pairs, which of long rows is the more exact
+PIECE = 1 << 10  # rows side by side are added one after the other too: so many elements of them at once
 MANY = 1 << 10  # rows side by side, from which on a call for each element of the axis is worth it
 
 
 def workspace(p):
-    return typed_nbytes(_room(p), p.dtype) + (p.outputs + 3) // 4 * 4
+    return typed_nbytes(sum(_room(p)), p.dtype) + (p.outputs + 3) // 4 * 4
 
 
 def _room(p):
-    """Elements and, where rows have a maximum to be remembered, that of each."""
-    if p.kind in FIRST and not _by_blas(p):
-        return math.prod(p.input_shapes[0]) + p.outputs
-    return p.outputs
+    """Elements of what lies between: functions of all elements, a number of each row, sums of pieces."""
+    first = p.kind in FIRST and not _by_blas(p)
+    pieces = -(-p.axis // PIECE) if p.inner > 1 else 0
+    return math.prod(p.input_shapes[0]) if first else 0, p.outputs, pieces * p.outputs
 
 
 def _by_blas(p):
@@ -38,44 +39,59 @@ def _by_blas(p):
 
 def bind(p, inputs, output, workspace):
     x, y = inputs[0].reshape(p.outer, p.axis, p.inner), output.reshape(p.outer, p.inner)
+    room = typed(workspace, sum(_room(p)), p.dtype)
+    made, top, sums = np.split(room, np.cumsum(_room(p)[:2]))
     if p.kind in PLACES:
-        return _place(p, x, y, workspace)
+        held = workspace[typed_nbytes(room.size, p.dtype) // 4 :]
+        return _place(p, x, y, top.reshape(y.shape), typed(held, y.size, np.bool_).reshape(y.shape))
+    sums = sums.reshape(p.outer, -1, p.inner)
     if p.inner == 1:  # two axes, which NumPy walks faster
         x, y = x.reshape(p.outer, p.axis), y.reshape(p.outer)
-    after = [partial(np.sqrt, y, y)] if p.kind == "l2" else []
+    if p.kind in ("max", "min", "prod"):
+        return partial(PLAIN[p.kind].reduce, x, 1, y.dtype, y)
+    calls = []
     if _by_blas(p):
-        if p.kind in ("l2", "sumsquare"):
-            return sequence([partial(np.vecdot, x, x, y), *after])
-        calls = [partial(np.matmul, x, np.ones(p.axis, x.dtype), y)]
-        return sequence([*calls, *_divided(p, y)])
-    if p.kind in FIRST:
-        room = typed(workspace, _room(p), p.dtype)
-        made, top = room[: x.size].reshape(x.shape), room[x.size :].reshape(y.shape)
-        return sequence([*_of_functions(p.kind, x, y, made, top), *after])
-    calls = [partial(PLAIN.get(p.kind, np.add).reduce, x, 1, y.dtype, y)]
-    if p.kind == "logsum":
+        squared = p.kind in ("l2", "sumsquare")
+        calls.append(partial(np.vecdot, x, x, y) if squared else partial(np.matmul, x, _ones(p), y))
+    elif p.kind in FIRST:
+        made, top = made.reshape(x.shape), top.reshape(y.shape)
+        calls += [*_functions(p.kind, x, made, top), *_total(made, y, sums)]
+    else:
+        calls += _total(x, y, sums)
+    if p.kind == "mean":
+        calls.append(partial(np.divide, y, y.dtype.type(p.axis), y))
+    elif p.kind == "l2":
+        calls.append(partial(np.sqrt, y, y))
+    elif p.kind in ("logsum", "logsumexp"):
         calls.append(partial(np.log, y, y))
-    return sequence([*calls, *_divided(p, y)])
+    if p.kind == "logsumexp":
+        calls.append(partial(np.add, y, top, y))
+    return sequence(calls)
 
 
-def _divided(p, y):
-    return [partial(np.divide, y, y.dtype.type(p.axis), y)] if p.kind == "mean" else []
+def _ones(p):
+    return np.ones(p.axis, p.dtype)
 
 
-def _of_functions(kind, x, y, made, top):
+def _total(x, y, sums):
+    """The sums of x along its axis 1; of rows side by side in pieces."""
+    if sums.shape[1] <= 1:
+        return [partial(np.add.reduce, x, 1, y.dtype, y)]
+    pieces = (slice(first, first + PIECE) for first in range(0, x.shape[1], PIECE))
+    calls = [partial(np.add.reduce, x[:, piece], 1, y.dtype, sums[:, k]) for k, piece in enumerate(pieces)]
+    return [*calls, partial(np.add.reduce, sums, 1, y.dtype, y)]
+
+
+def _functions(kind, x, made, top):
     """made: as large as x; top: the maximum of each row, taken out so that no exponential overflows."""
-    total = partial(np.add.reduce, made, 1, y.dtype, y)
     if kind == "logsumexp":
         return [
             partial(np.maximum.reduce, x, 1, None, top),
             partial(_finite, top),
             partial(np.subtract, x, np.expand_dims(top, 1), made),
             partial(np.exp, made, made),
-            total,
-            partial(np.log, y, y),
-            partial(np.add, y, top, y),
         ]
-    return [partial(np.abs, x, made) if kind == "l1" else partial(np.multiply, x, x, made), total]
+    return [partial(np.abs, x, made) if kind == "l1" else partial(np.multiply, x, x, made)]
 
 
 def _finite(top):
@@ -83,10 +99,10 @@ def _finite(top):
     np.copyto(top, 0, where=~np.isfinite(top))
 
 
-def _place(p, x, y, workspace):
+def _place(p, x, y, top, held):
     """The first place of the extreme value; the last one is the first of the row turned round."""
     if p.inner > 1 and p.outputs >= MANY:
-        return _places_side_by_side(p, x, y, workspace)
+        return _places_side_by_side(p, x, y, top, held)
     if not p.last:
         return partial(PLACES[p.kind], x, 1, y)
     turned = x[:, ::-1]
@@ -98,11 +114,8 @@ def _place(p, x, y, workspace):
     return run
 
 
-def _places_side_by_side(p, x, y, workspace):
+def _places_side_by_side(p, x, y, top, held):
     """The extreme value of every row first, then where it stands: the place that counts is written last."""
-    top = typed(workspace, p.outputs, p.dtype).reshape(y.shape)
-    begin = typed_nbytes(_room(p), p.dtype) // 4
-    held = typed(workspace[begin:], p.outputs, np.bool_).reshape(y.shape)
     extreme = np.maximum if p.kind == "argmax" else np.minimum
     calls = [partial(extreme.reduce, x, 1, None, top), partial(y.fill, 0)]
     for place in range(p.axis) if p.last else reversed(range(p.axis)):
