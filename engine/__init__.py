@@ -12,7 +12,8 @@
 - `engine/ops/`: one small file an ONNX op: checks it, infers shapes, lowers it to params or refuses with
   the reason.
 - `engine.passes` (`trace`: from a graph to lowered nodes): constant folding, BatchNormalization and
-  Dropout removal, Conv/Gemm/Add + activation grouping. Tanh and sigmoid go behind the max pool that reads
+  Dropout removal, functions in the nodes that exporters write them as (`engine.passes.gates`),
+  Conv/Gemm/Add + activation grouping. Tanh and sigmoid go behind the max pool that reads
   them (`engine.passes.pools`: neither ever falls, so the maximum may come first, and of 2×2 windows a
   quarter of the values is left). LRN and the pool behind it are one step: what lies between is never
   written. LRN is not done on the way out of the convolution, as bias and activation are: it needs all

@@ -32,7 +32,7 @@ def ladder(
     dilation: str = typer.Option("1", metavar="D|H,W", help="With --shape."),
     group: int = typer.Option(1, metavar="G", help="With --shape."),
     bias: bool = typer.Option(True, "--bias/--no-bias", help="With --shape."),
-    activation: str = typer.Option("", metavar="A", help="With --shape: relu, tanh or sigmoid."),
+    activation: str = typer.Option("", metavar="A", help="With --shape: relu, tanh, sigmoid or relu6."),
     batch: int = typer.Option(1, metavar="N", help="With --model."),
     device: str = typer.Option("", metavar="cpu|cuda", help="Default: cuda where it can run, else cpu."),
     rung: list[str] = typer.Option([], metavar="N", help="A rung by number or name; may be repeated."),

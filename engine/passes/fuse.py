@@ -1,6 +1,7 @@
 """Grouping: what a Conv or Gemm can do on the way out (scale, bias, activation) becomes part of its step.
 
     Conv | Gemm | MatMul → Mul by a constant a channel → Add of a constant a channel → Relu | …
+    Mul → Add of a constant, walked alike (a normalisation that stands alone)
     MaxPool | AveragePool | Add | Sub | Mul | Div → Relu | Tanh | Sigmoid | Clip from 0 to 6 (Relu6)
     QuantizeLinear → DequantizeLinear by the same scale
 
@@ -17,11 +18,13 @@ import numpy as np
 
 from engine.graph.plan import TensorSpec
 from engine.ops import Kernel, View
+from engine.ops._base import contiguous_strides
 from engine.passes.trace import Program
 from kernels.ops import ACTIVATIONS, Params
 from kernels.ops.binary import Binary
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
+from kernels.ops.multiply_add import MultiplyAdd
 from kernels.ops.pool import Pool
 from kernels.ops.quantize import Quantize
 from kernels.ops.unary import Unary
@@ -86,7 +89,11 @@ class _Fuser:
             )
             if quantized is not None:
                 return source, replace(joined, params=quantized)
-            kernel = self._activated(joined, item) or self._scaled(joined, item, source)
+            kernel = (
+                self._activated(joined, item)
+                or self._scaled(joined, item, source)
+                or self._summed(joined, item, source)
+            )
             if kernel is not None:
                 return source, kernel
         return None
@@ -107,7 +114,7 @@ class _Fuser:
         activation = _activation(after)
         if activation is None:
             return None
-        if not isinstance(before, Conv | Gemm | Pool | Binary):
+        if not isinstance(before, Conv | Gemm | Pool | Binary | MultiplyAdd):
             return None
         if before.activation is not None:
             return None
@@ -127,6 +134,22 @@ class _Fuser:
         if affine is None:
             return None
         return self._with_affine(producer, before, affine, item.output)
+
+    def _summed(self, producer: Kernel, item: Kernel, source: str) -> Kernel | None:
+        """A product and the sum of it and a constant, walked alike."""
+        before, after = producer.params, item.params
+        if not isinstance(before, Binary) or not isinstance(after, Binary) or before.dtype != "float32":
+            return None
+        kinds, activations = (before.kind, after.kind), (before.activation, after.activation)
+        if kinds != ("mul", "add") or activations != (None, None) or before.shape != after.shape:
+            return None
+        place = item.inputs.index(source)
+        other = item.inputs[1 - place]
+        steps = after.strides
+        if other not in self.constants or steps[place] != contiguous_strides(after.shape):
+            return None
+        params = MultiplyAdd(before.shape, before.strides_a, before.strides_b, steps[1 - place])
+        return replace(producer, params=params, inputs=(*producer.inputs, other))
 
     def _affine(self, item: Kernel, source: str, shape: tuple[int, ...], axis: int) -> _Affine | None:
         """`item` as a scale or shift of `source`, if its other operand is one constant a channel."""

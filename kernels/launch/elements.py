@@ -8,8 +8,10 @@ from kernels.launch.core import MAX_X, Launch, define, shape
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import ITEMSIZE, MAX_RANK, Params, code
+from kernels.ops._broadcast import Broadcast
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.concat import Concat
+from kernels.ops.multiply_add import MultiplyAdd
 from kernels.ops.transpose import Transpose
 from kernels.ops.unary import UNARY_KINDS, Unary
 from kernels.registry import Rung
@@ -42,16 +44,13 @@ def unary_quads(params: Unary, rung: Rung) -> Launch:
 def binary_quads(params: Binary, rung: Rung) -> Launch:
     """VECTOR outputs a thread, with the same loop: four where both operands can be read so. RANK: the axes
     after merging; STEP_A, STEP_B: what the operands walk along the last of them; KIND: the operation."""
-    dims, (a, b) = params.walks()
-    steps = [walk[-1] if walk else 0 for walk in (a, b)]
-    # A row of an operand begins on 16 bytes where all its other strides are multiples of four elements.
-    aligned = all(stride % 4 == 0 for walk in (a, b) if walk and walk[-1] for stride in walk[:-1])
-    even = len(dims) == 1 or (len(dims) > 1 and dims[-1] % 4 == 0)
-    vector = 4 if even and aligned and set(steps) <= {0, 1} else 1
-    defines: dict[str, Define] = {"RANK": max(1, len(dims)), "VECTOR": vector}
-    defines |= {"STEP_A": steps[0], "STEP_B": steps[1], "WIDE": _wide(params.size)}
-    defines["KIND"] = BINARY_KINDS.index(params.kind)
-    return _strided(params, rung, ceil(params.size, vector), defines)
+    return _quads(params, rung, {"KIND": BINARY_KINDS.index(params.kind)})
+
+
+@shape
+def multiply_add_quads(params: MultiplyAdd, rung: Rung) -> Launch:
+    """As binary_quads, with STEP_C for the third operand and no KIND."""
+    return _quads(params, rung, {})
 
 
 @shape
@@ -91,6 +90,18 @@ def _strided(params: Params, rung: Rung, units: int, defines: dict[str, Define])
     block = define(rung, "BLOCK", 256)
     grid = min(ceil(max(1, units), block), MAX_X // block)
     return Launch((grid, 1, 1), (block, 1, 1), params.scalars(), defines=defines)
+
+
+def _quads(params: Broadcast, rung: Rung, more: dict[str, Define]) -> Launch:
+    dims, walks = params.walks()
+    steps = [walk[-1] if walk else 0 for walk in walks]
+    # A row of an operand begins on 16 bytes where all its other strides are multiples of four elements.
+    aligned = all(stride % 4 == 0 for walk in walks if walk and walk[-1] for stride in walk[:-1])
+    even = len(dims) == 1 or (len(dims) > 1 and dims[-1] % 4 == 0)
+    vector = 4 if even and aligned and set(steps) <= {0, 1} else 1
+    defines: dict[str, Define] = {"RANK": max(1, len(dims)), "VECTOR": vector, "WIDE": _wide(params.size)}
+    defines |= {f"STEP_{name}": step for name, step in zip("ABC", steps, strict=False)}
+    return _strided(params, rung, ceil(params.size, vector), defines | more)
 
 
 def _wide(total: int) -> int:

@@ -725,7 +725,7 @@ _MAKERS = {
     "softmax": _softmax,
     "unary": _unary,
     "binary": _binary,
-    **{op: lambda rng, op=op: _other(op) for op in ("compare", "where", "concat")},
+    **{op: lambda rng, op=op: _other(op) for op in ("compare", "where", "multiply_add", "concat")},
     "transpose": _transpose,
     "pad": _pad,
     "cast": _cast,

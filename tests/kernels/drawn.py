@@ -27,6 +27,7 @@ from kernels.ops.conv_transpose import ConvTranspose
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.multiply_add import MultiplyAdd
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
 from kernels.ops.pool_index import PoolIndex
@@ -39,7 +40,7 @@ from tests.kernels import drawn_rows, elementwise
 
 ONNX_ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
 
-ELEMENTWISE = (Unary, Binary, Compare, Where, Concat)
+ELEMENTWISE = (Unary, Binary, Compare, Where, MultiplyAdd, Concat)
 
 activations = st.sampled_from([None, *ACTIVATIONS])
 small = st.integers(1, 7)
@@ -241,6 +242,12 @@ def where(draw) -> Where:
 
 
 @st.composite
+def multiply_add(draw) -> MultiplyAdd:
+    shape, operands = draw(_operands(3))
+    return MultiplyAdd(shape, *(elementwise.strides(each, shape) for each in operands), draw(activations))
+
+
+@st.composite
 def _operands(draw, count: int) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """A shape, and as many that broadcast to it."""
     shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
@@ -356,7 +363,7 @@ DRAWN = {
     strategy.__name__: strategy()
     for strategy in (
         *(conv, gemm, pool, lrn, lrn_pool, conv_pool),
-        *(softmax, unary, binary, compare, where, concat, transpose, pad, cast),
+        *(softmax, unary, binary, compare, where, multiply_add, concat, transpose, pad, cast),
         *(resize, conv_transpose, conv3d, pool_index),
     )
 } | drawn_rows.DRAWN

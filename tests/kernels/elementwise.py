@@ -13,6 +13,7 @@ from kernels.ops import Params
 from kernels.ops.binary import BINARY_KINDS, Binary
 from kernels.ops.compare import COMPARE_KINDS, Compare
 from kernels.ops.concat import Concat
+from kernels.ops.multiply_add import MultiplyAdd
 from kernels.ops.unary import UNARY_KINDS, Unary
 from kernels.ops.where import Where
 
@@ -79,7 +80,7 @@ JOINED: tuple[tuple[int, Shape], ...] = (
 
 
 def others() -> list[Params]:
-    """Comparisons, choices and what is joined, of several types."""
+    """Comparisons, choices and what is joined, of several types; products with sums."""
     found: list[Params] = []
     for i, (shape, a, b) in enumerate(BROADCASTS):
         steps = strides(a, shape), strides(b, shape)
@@ -87,6 +88,7 @@ def others() -> list[Params]:
         if dtype != "bool" or kind == "equal":
             found.append(Compare(kind, shape, *steps, dtype=dtype))
         found.append(Compare("equal", shape, *steps))
+        found.append(MultiplyAdd(shape, *steps, steps[i % 2], (None, "relu", "relu6")[i % 3]))
         found.append(Where(shape, steps[i % 2], *steps, dtype=("float32", "int64", "float16", "bool")[i % 4]))
     found += [
         Concat(outer, widths, dtype) for outer, widths in JOINED for dtype in ("float32", "uint8", "float16")

@@ -30,6 +30,7 @@ from kernels.ops.gather import Gather
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.multiply_add import MultiplyAdd
 from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
@@ -62,6 +63,7 @@ EXAMPLES: dict[str, Params] = {
     "compare": Compare("less", (2, 3), (3, 1), (0, 1)),
     "where": Where((2, 3), (3, 1), (0, 1), (1, 0)),
     "concat": Concat(2, (3, 4)),
+    "multiply_add": MultiplyAdd((2, 3), (3, 1), (0, 1), (1, 0)),
     "transpose": Transpose((2, 3), (1, 0)),
     "pad": Pad((2, 3), (0, 1), (1, 0)),
     "cast": Cast(3, "int64", "float32"),

@@ -57,7 +57,7 @@ def test_every_operation(hosted: on_the_host.Hosted) -> None:
     assert compared(hosted, "binary", 3, list(samples)) == len([p for p in samples if p.dtype != "float32"])
 
 
-@pytest.mark.parametrize(("op", "number"), [("compare", 1), ("where", 1), ("concat", 1), ("concat", 2)])
+@pytest.mark.parametrize(("op", "number"), [("compare", 1), ("where", 1), ("multiply_add", 1), ("concat", 1)])
 def test_every_type(hosted: on_the_host.Hosted, op: str, number: int) -> None:
     samples = [p for p in elementwise.others() if p.op == op]
     assert compared(hosted, op, number, samples) == len(samples)

@@ -19,6 +19,7 @@ from kernels.ops.gather import Gather
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.multiply_add import MultiplyAdd
 from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
@@ -135,6 +136,10 @@ def _where(given: list[Any], bias: bool) -> Where:
     return Where(*_axes(given[1:], 4))
 
 
+def _multiply_add(given: list[Any], bias: bool) -> MultiplyAdd:
+    return MultiplyAdd(*_axes(given[1:], 4), _word("ACTIVATION", given[-1]))
+
+
 def _concat(given: list[Any], bias: bool) -> Concat:
     outer, _, *widths, itemsize = given
     dtype = next(name for name, size in ITEMSIZE.items() if size == itemsize)
@@ -223,6 +228,7 @@ _READ: dict[str, Callable[[list[Any], bool], Params]] = {
     "compare": _compare,
     "where": _where,
     "concat": _concat,
+    "multiply_add": _multiply_add,
     "transpose": _transpose,
     "pad": _pad,
     "cast": _cast,

@@ -13,6 +13,7 @@ KIND = 0    # of the operations
 WIDE = 0    # more elements than 32 bits count
 */
 #include "arithmetic.cuh"
+#include "quads.cuh"
 
 #if WIDE
 typedef index_t place_t;
@@ -22,12 +23,6 @@ typedef unsigned place_t;
 
 __device__ __forceinline__ float result(float u, float v, int activation) {
     return activate(combined(u, v, KIND), activation);
-}
-
-__device__ __forceinline__ float4 four(const float* __restrict__ from, int step) {
-    if (step) return *reinterpret_cast<const float4*>(from);
-    const float v = *from;
-    return make_float4(v, v, v, v);
 }
 
 // Sizes of y and strides of a and b, outermost first; fewer axes are filled up with ones in front.

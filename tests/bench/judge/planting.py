@@ -25,6 +25,7 @@ from kernels.ops.gather import Gather
 from kernels.ops.gemm import Gemm
 from kernels.ops.lrn import Lrn
 from kernels.ops.lrn_pool import LrnPool
+from kernels.ops.multiply_add import MultiplyAdd
 from kernels.ops.normalize import Normalize
 from kernels.ops.pad import Pad
 from kernels.ops.pool import Pool
@@ -59,6 +60,7 @@ TIMED: dict[str, Params] = {
     "compare": Compare("less", (3, 4, 5), (20, 5, 1), (0, 1, 0)),
     "where": Where((3, 4, 5), (0, 1, 0), (20, 5, 1), (5, 0, 1)),
     "concat": Concat(3, (7, 4, 2)),
+    "multiply_add": MultiplyAdd((3, 4, 5), (20, 5, 1), (0, 1, 0), (0, 1, 0)),
     "transpose": Transpose((2, 3, 4), (2, 0, 1)),
     "pad": Pad((3, 5), (0, 2), (1, 1), value=0.5),
     "cast": Cast(100, "float32", "int32"),

@@ -120,3 +120,20 @@ def test_a_clip_from_0_to_6_is_done_on_the_way_out_of_a_convolution(upper: str, 
     made = from_proto(model, "clipped")
     assert [step.op for step in bare(made, 2).steps] == ops
     agree(made, {"x": random(SHAPE) * 4}, 2)
+
+
+def test_a_normalisation_that_stands_alone_is_one_step() -> None:
+    statistics = [random((3,), 1), random((3,), 2), random((3,), 3), np.abs(random((3,), 4))]
+    named = {f"s{i}": value for i, value in enumerate(statistics)}
+    nodes = [helper.make_node("BatchNormalization", ["x", *named], ["n"], "n"), node("Relu", "n", "y")]
+    made = from_proto(make_model(nodes, {"x": ("N", *SHAPE[1:])}, ["y"], named, 17, {"y": 4}), "normal")
+    (step,) = bare(made, 2).steps
+    assert (step.op, step.params.activation, step.nodes) == ("multiply_add", "relu", ("n", "y"))
+    agree(made, {"x": random(SHAPE)}, 2)
+
+
+def test_a_sum_of_two_tensors_that_are_computed_is_a_step_of_its_own() -> None:
+    nodes = [node("Mul", "x half", "m"), node("Neg", "x", "o"), node("Add", "m o", "y")]
+    made = graph(nodes)
+    assert [step.op for step in bare(made, 2).steps] == ["binary", "unary", "binary"]
+    agree(made, {"x": random(SHAPE)}, 2)

@@ -134,18 +134,27 @@ def test_a_tensor_that_is_given_out_or_read_twice_is_not_fused_away() -> None:
     agree(seen, {"x": random((1, CHANNELS, 5, 4))}, 1)
 
 
-def test_batch_normalization_without_a_convolution_is_one_group_of_two_steps() -> None:
+def test_batch_normalization_without_a_convolution_is_one_step() -> None:
     node = helper.make_node("BatchNormalization", ["x", "bias", "bias", "bias", "variance"], ["b"], "norm")
     relu = helper.make_node("Relu", ["b"], ["y"], "relu")
     graph = from_proto(make_model([node, relu], {"x": SHAPE}, ["y"], CONSTANTS, ranks={"y": 4}))
-    assert [(step.name, step.nodes) for step in bare(graph, 2).steps] == [
-        ("norm", ("norm",)),
-        ("norm:2", ("norm", "relu")),
-    ]
+    assert [(step.name, step.nodes) for step in bare(graph, 2).steps] == [("norm", ("norm", "relu"))]
     (group,) = groups(graph, 2)
     assert group.nodes == ("norm", "relu")
     assert (group.inputs, group.output, group.shape) == (("x",), "y", (2, *SHAPE[1:]))
     assert group.parameters == 2 * CHANNELS
+
+
+def test_a_node_of_two_kernels_is_one_group_of_two_steps() -> None:
+    mean = helper.make_node("Mean", ["x", "x"], ["m"], "mean")
+    relu = helper.make_node("Relu", ["m"], ["y"], "relu")
+    graph = from_proto(make_model([mean, relu], {"x": SHAPE}, ["y"], ranks={"y": 4}))
+    assert [(step.name, step.nodes) for step in bare(graph, 2).steps] == [
+        ("mean", ("mean",)),
+        ("mean:2", ("mean", "relu")),
+    ]
+    (group,) = groups(graph, 2)
+    assert group.nodes == ("mean", "relu")
 
 
 def test_shape_arithmetic_is_folded() -> None:
