@@ -19,8 +19,18 @@ answers("compare", "compare: operands swapped", lambda p, a, b: b < a, "swapped|
 answers("compare", "compare: equal ones, too", lambda p, a, b: a <= b, "less_equal")
 answers("where", "where: operands swapped", lambda p, c, a, b: np.where(c, b, a), "swapped")
 answers("where", "where: first operand for all", lambda p, c, a, b: a + 0 * b, "first operand is given back")
-answers("multiply_add", "multiply_add: sum left out", lambda p, a, b, c: right.act(p, a * b + 0 * c), "sum is missing")
-answers("multiply_add", "multiply_add: added first", lambda p, a, b, c: right.act(p, (a + c) * b), "before the product")
+answers(
+    "multiply_add",
+    "multiply_add: sum left out",
+    lambda p, a, b, c: right.act(p, a * b + 0 * c),
+    "sum is missing",
+)
+answers(
+    "multiply_add",
+    "multiply_add: added first",
+    lambda p, a, b, c: right.act(p, (a + c) * b),
+    "before the product",
+)
 answers("concat", "concat: reversed", lambda p, *x: np.concatenate(x[::-1], 1), "reverse")
 answers(
     "concat",
