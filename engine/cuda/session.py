@@ -185,7 +185,10 @@ class EngineCudaSession:
                 starts, self._cupy, modules[path], rung, shape, pointers, output, scratch, library
             )
             calls.append(_Call(ready()))
-            can = rung.overlaps and capability >= cuda_overlap.CAPABILITY
+            # Such a kernel reads its weights before it waits for the one in front, which must not write them.
+            weights = [name for i, name in enumerate(step.inputs) if i in step.params.weight_inputs and name]
+            known = all(name in plan.weights for name in weights)
+            can = rung.overlaps and known and capability >= cuda_overlap.CAPABILITY
             overlaps |= can
             early.append(_Call(ready(overlap=True)) if can else calls[-1])
         return calls, early if overlaps else []

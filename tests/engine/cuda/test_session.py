@@ -6,14 +6,18 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from engine.backend import Options
 from engine.cuda import session as cuda_session
 from engine.cuda import stages as cuda_stages
 from engine.cuda.session import EngineCudaSession
+from engine.graph.graph import Graph
+from engine.graph.importer import from_proto
 from kernels import nvrtc
 from tests.engine.backends.nets import small_net
 from tests.engine.fake_cupy import FakeCupy, Launched
+from tests.engine.harness import make_model
 
 pytestmark = pytest.mark.skipif(nvrtc.unavailable() is not None, reason=str(nvrtc.unavailable()))
 UNTIMED = Options(tuned=False)
@@ -21,13 +25,13 @@ UNTIMED = Options(tuned=False)
 
 @pytest.fixture
 def prepared(monkeypatch: pytest.MonkeyPatch) -> Callable[..., EngineCudaSession]:
-    def prepare(cupy: FakeCupy, options: Options = UNTIMED) -> EngineCudaSession:
+    def prepare(cupy: FakeCupy, options: Options = UNTIMED, graph: Graph | None = None) -> EngineCudaSession:
         def early(_: object, kernel: object, stage: object, arguments: object) -> Callable[[], None]:
             return lambda: cupy.put(Launched(stage.function, early=True))  # type: ignore[attr-defined]
 
         monkeypatch.setattr(cuda_session, "import_cupy", lambda: cupy)
         monkeypatch.setattr(cuda_stages, "overlapping", early)
-        return EngineCudaSession(small_net(), 2, "fp32", options)
+        return EngineCudaSession(graph or small_net(), 2, "fp32", options)
 
     return prepare
 
@@ -90,6 +94,24 @@ def test_only_kernels_that_make_the_pass_faster_begin_early(prepared) -> None:
     session = prepared(told, Options(tuned=False, early=False))
     assert not functions(last_pass(told, session))
     assert session.facts["cuda_graph"] == "yes"
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_a_kernel_whose_weights_are_computed_waits_for_the_one_in_front(prepared, computed: bool) -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], name="front"),
+        helper.make_node("Gemm", ["a", "b" if computed else "w"], ["y"], name="product", transB=1),
+    ]
+    if computed:
+        nodes.insert(1, helper.make_node("Tanh", ["w"], ["b"], name="weights"))
+    inputs = {"x": (2, 8)} | ({"w": (6, 8)} if computed else {})
+    constants = {} if computed else {"w": np.ones((6, 8), np.float32)}
+    graph = from_proto(make_model(nodes, inputs, ["y"], constants), "net")
+    cupy = FakeCupy(cost_us=lambda launches, i: 5.0 if launches[i].early else 10.0)
+    session = prepared(cupy, Options(tuned=False, rungs={"product": "warp_columns"}), graph)
+    early = {launched.function for launched in last_pass(cupy, session) if launched.early}
+    assert ("gemm" in early) is not computed
+    session.close()
 
 
 def test_steps_are_timed_each_on_its_own(prepared) -> None:
