@@ -133,6 +133,8 @@ def from_proto(
 
 def _opset(proto: onnx.ModelProto, where: str) -> int:
     versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
+    if not versions and all(node.domain for node in proto.graph.node) and proto.opset_import:
+        return OPSETS[-1]  # all its operators are of other domains: any will do
     if not versions:
         raise ModelError(f"{where} is truncated or is not an ONNX model: it does not say its opset")
     opset = versions[0]

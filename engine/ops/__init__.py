@@ -2,7 +2,7 @@
 
 A file here (its name not starting with "_") defines
 
-    OP_TYPES   the ONNX op types it handles
+    OP_TYPES   the ONNX op types it handles, and where they are not ONNX's own, their DOMAIN
     lower(node, scope) -> Lowered
     HINTS       optional: of op types that nobody handles what would work instead
 
@@ -46,14 +46,21 @@ def hints() -> Mapping[str, str]:
 
 @functools.cache
 def operators() -> Mapping[str, Callable[[Node, Scope], Lowered]]:
-    """Lowering function by ONNX op type, read from the files of this folder."""
+    """Lowering function by ONNX op type (behind its domain and a dot, where that is not ONNX's own), read
+    from the files of this folder."""
     found: dict[str, Callable[[Node, Scope], Lowered]] = {}
     for module in _modules():
         for op_type in module.OP_TYPES:
+            op_type = full_name(getattr(module, "DOMAIN", ""), op_type)
             if op_type in found:
                 raise ValueError(f"two files of engine/ops define {op_type}")
             found[op_type] = module.lower
     return dict(sorted(found.items()))
+
+
+def full_name(domain: str, op_type: str) -> str:
+    """What an operator is called here."""
+    return op_type if domain in DEFAULT_DOMAINS else f"{domain}.{op_type}"
 
 
 def supported() -> tuple[str, ...]:
@@ -67,14 +74,14 @@ def lower(node: Node, scope: Scope) -> Lowered:
     Raises UnsupportedError, one sentence naming the node, its op and what is supported.
     """
     where = f"node {node.name!r} ({node.op_type})"
-    if node.domain not in DEFAULT_DOMAINS or node.op_type not in operators():
-        op = f"{node.domain}.{node.op_type}" if node.domain not in DEFAULT_DOMAINS else node.op_type
+    op = full_name(node.domain, node.op_type)
+    if op not in operators():
         instead = hints().get(node.op_type) or f"it supports {', '.join(supported())}"
         raise UnsupportedError(
             f"{where}: the engine does not support {op} on data that depends on the graph's inputs; {instead}"
         )
     try:
-        lowered = operators()[node.op_type](node, scope)
+        lowered = operators()[op](node, scope)
         for name, spec in lowered.specs.items():
             _check_elements(name, spec.shape)
         for item in lowered.items:

@@ -19,6 +19,7 @@ import onnx
 from onnx import TensorProto, numpy_helper, version_converter
 
 from engine.graph.importer import OPSETS
+from engine.ops import full_name
 
 _FOLDERS = ("pytorch-converted", "pytorch-operator", "simple")
 
@@ -63,7 +64,7 @@ def _cases() -> Iterator[Case]:
         with contextlib.suppress(TypeError):  # sequences and optionals are no tensors
             arrays = [_array(value) for value in given]
             results = tuple(_array(value) for value in expected)
-            op_types = tuple(sorted({made.op_type for made in proto.graph.node} - {"Constant"}))
+            op_types = {full_name(made.domain, made.op_type) for made in proto.graph.node} - {"Constant"}
             ends = (*proto.graph.input, *proto.graph.output)
             float32 = any(value.type.tensor_type.elem_type == TensorProto.FLOAT for value in ends)
             for constants in (True, False) if len(arrays) > 1 else (True,):
@@ -76,7 +77,7 @@ def _cases() -> Iterator[Case]:
                     test.rtol,
                     test.atol,
                     constants,
-                    op_types,
+                    tuple(sorted(op_types)),
                     test.name in names,
                     float32,
                 )

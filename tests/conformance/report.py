@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 import onnx
 
-from engine.ops import DEFAULT_DOMAINS, supported
+from engine.ops import full_name, supported
 from tests.conformance.exclusions import EVERYWHERE, LEFT_OUT, ON_CUDA
 from tests.conformance.onnx_suite import Case, cases
 from tests.conformance.outcomes import outcome
@@ -28,13 +28,8 @@ def reason(case: Case) -> str:
 
 def missing(case: Case) -> list[str]:
     """Operators of the test that the engine does not have."""
-    named = [(node.domain, node.op_type) for node in case.proto.graph.node if node.op_type != "Constant"]
-    names = {
-        op if domain in DEFAULT_DOMAINS else f"{domain}.{op}"
-        for domain, op in named
-        if domain not in DEFAULT_DOMAINS or op not in supported()
-    }
-    return sorted(names)
+    nodes = [node for node in case.proto.graph.node if node.op_type != "Constant"]
+    return sorted({full_name(node.domain, node.op_type) for node in nodes}.difference(supported()))
 
 
 def text() -> str:
