@@ -12,7 +12,7 @@ from kernels.ops._broadcast import BROADCASTS, Broadcast
 
 @dataclass(frozen=True)
 class MultiplyAdd(Broadcast):
-    """a · b + c with broadcasting, then `activation`.
+    """a · b + c with broadcasting, c a constant, then `activation`.
 
     Tensors in order: a, b, c; y of `shape`. Strides as of Binary.
     """
@@ -20,6 +20,7 @@ class MultiplyAdd(Broadcast):
     op: ClassVar[str] = "multiply_add"
     struct: ClassVar[str] = "index_t size, dims[6], strides_a[6], strides_b[6], strides_c[6]; int activation"
     most_inputs: ClassVar[int] = 3
+    weight_inputs: ClassVar[tuple[int, ...]] = (2,)
 
     shape: tuple[int, ...]
     strides_a: tuple[int, ...]

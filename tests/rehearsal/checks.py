@@ -21,6 +21,7 @@ from bench.kinds.folders import open_folder
 from bench.kinds.registry import kind_of
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
+from bench.ladder.records import RungMeasurement
 from bench.profile.event_files import events_in
 from bench.profile.kind import ProfileFolder
 from bench.results.records import Case, Measurement
@@ -232,9 +233,7 @@ def _answers(measurements: tuple[Measurement, ...]) -> Iterator[str]:
         if accuracy is None or not accuracy.images:
             yield f"{words} has no answers"
             continue
-        for layer in m.layers:
-            if layer.isolated is not None and not layer.isolated.ok:
-                yield f"{words} is ok, and its layer {layer.nodes[0]} is not ({layer.isolated.reason})"
+        yield from _layers(m)
         if not m.samples_ns:
             yield f"{words} has no times"
         reference = reference_of(m, found)
@@ -250,6 +249,24 @@ def _answers(measurements: tuple[Measurement, ...]) -> Iterator[str]:
             yield f"{words} has {own:.2%} right and {reference.case.backend} {other:.2%}"
 
 
+def _layers(m: Measurement) -> Iterator[str]:
+    """A layer beyond its bound is a fault of ours; of a library it has to be told beside its time."""
+    marked = any(" alone: " in warning for warning in m.validity.warnings)
+    for layer in m.layers:
+        if layer.isolated is None or layer.isolated.ok:
+            continue
+        told = f"its layer {layer.nodes[0]} is not ({layer.isolated.reason})"
+        if m.case.backend.startswith("engine-"):
+            yield f"{m.case.words} is ok, and {told}"
+        elif not marked:
+            yield f"{m.case.words} has no mark, and {told}"
+
+
+def _missing(m: RungMeasurement) -> bool:
+    """Whether it is the reference, which has no kernel for this on the device."""
+    return m.case.is_reference and m.disposition == "unsupported" and "every node" in m.reason
+
+
 def _ladder(folder: LadderFolder, expect: Expect) -> Iterator[str]:
     measurements = folder.measurements()
     left = {case.key for case in folder.header.cases} - {m.case.key for m in measurements}
@@ -260,6 +277,8 @@ def _ladder(folder: LadderFolder, expect: Expect) -> Iterator[str]:
     if expect.bad and not any(m.case.user for m in measurements):
         yield "the user's kernel is not in it"
     for m in measurements:
+        if _missing(m):
+            continue
         case, why = m.case, f" ({m.reason})" if m.reason else ""
         if expect.bad and case.user:
             fault = m.finding.fault if m.finding else ""

@@ -144,13 +144,25 @@ def bad_layer(m: Measurement) -> Measurement:
         (answers(top1=0.5), "has 50.00% right and ort-cpu"),
         (ours(accuracy=None), "has no answers"),
         (ours(samples_ns=()), "has no times"),
-        (bad_layer, "is ok, and its layer"),
+        (bad_layer, "engine-cpu, fp32, batch 1, 40 images is ok, and its layer"),
+        (bad_layer, "ort-cpu, fp32, batch 1, 40 images has no mark, and its layer"),
     ],
 )
 def test_a_comparison_with_something_wrong_in_it(tmp_path: Path, change, told: str):
     folder = shutil.copytree(DATA / "two_models", tmp_path / "runs" / "one")
     changed(folder, change)
     assert told in wrong(tmp_path)
+
+
+def test_a_librarys_layer_beyond_its_bound_is_told_and_no_failure(tmp_path: Path):
+    def marked(m: Measurement) -> Measurement:
+        if m.case.backend == "engine-cpu":
+            return m
+        doubt = msgspec.structs.replace(m.validity, warnings=("layer conv1 alone: far off (and 1 more)",))
+        return msgspec.structs.replace(bad_layer(m), validity=doubt)
+
+    changed(shutil.copytree(DATA / "two_models", tmp_path / "runs" / "one"), marked)
+    assert wrong(tmp_path) == ""
 
 
 def test_a_wrong_kernel_must_be_found_out_and_nothing_else_be_blamed(tmp_path: Path):
@@ -233,14 +245,14 @@ NAIVE, MINE, REFERENCE = (
 )
 
 
-def ladder(folder: Path, **dispositions: str) -> None:
+def ladder(folder: Path, reason: str = "", **dispositions: str) -> None:
     job = LadderJob(op="conv", params={}, device="cpu")
     made = LADDER.create(folder, Ladder(job=job, cases=(NAIVE, MINE, REFERENCE)))
     for case in made.cases:
         found = dispositions.get(case.rung, "ok")
         if found != "missing":
             fault = Finding(fault="bias", reason="the bias is missing") if found == "incorrect" else None
-            made.append(RungMeasurement(case=case, disposition=found, finding=fault))  # type: ignore[arg-type]
+            made.append(RungMeasurement(case=case, disposition=found, finding=fault, reason=reason))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -265,6 +277,11 @@ def test_a_ladder(tmp_path: Path, dispositions: dict[str, str], expect: Expect, 
     found = wrong(tmp_path, expect)
     assert told in found
     assert bool(told) == bool(found)
+
+
+def test_a_reference_that_has_no_kernel_for_it_on_the_device_is_no_failure(tmp_path: Path):
+    ladder(tmp_path / "one", "ONNX Runtime placed every node of it on the CPU", reference="unsupported")
+    assert wrong(tmp_path, Expect()) == ""
 
 
 def test_a_profile_without_events_or_with_a_case_that_failed(tmp_path: Path):
