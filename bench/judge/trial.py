@@ -18,7 +18,6 @@ from bench.judge.samples import ORACLE_FLOPS, Sample
 from bench.judge.wrong import Wrong
 from bench.ladder.records import Finding
 from bench.measure.answers import accuracy, one_node, oracle, timed_pass
-from bench.results.records import ErrorStats
 from engine.rung_session import POISONS
 from engine.witness import Renewable, Witnessed
 
@@ -92,9 +91,8 @@ class Trial(JudgedSession):
         told = renewed.asked(self.session)
         if (last := self.session.renewed()) is not None:
             look = timed_pass.PassCheck(*last)
-            stats = self._row_right(look, None)
-            if stats is not None and not stats.ok:
-                return self._fail_timed(when, replace(look, wrong="output", stats=stats))
+            if (look := self._beside_float64(look, None)).wrong:
+                return self._fail_timed(when, look)
         if told is not None and told.remembers:
             finding = Finding(fault="remembers", reason=told.words, when=when, params=self.params.words)
             self._write(self._sample)
@@ -122,20 +120,18 @@ class Trial(JudgedSession):
         for number, look in enumerate(looks):
             if not look.wrong and (number == 0 or left > 0):
                 started = time.perf_counter()
-                stats = self._row_right(look, rows)
+                look = self._beside_float64(look, rows)
                 left -= time.perf_counter() - started
-                if stats is not None and not stats.ok:
-                    look = replace(look, wrong="output", stats=stats)
             if look.wrong:
                 return self._fail_timed(when, look)
         return None
 
-    def _row_right(self, look: timed_pass.PassCheck, rows: np.ndarray | None) -> ErrorStats | None:
-        """One row of a batch, or all of what has no rows, against float64; None where that takes long. rows:
-        those that the answer is of, where it is not of all."""
+    def _beside_float64(self, look: timed_pass.PassCheck, rows: np.ndarray | None) -> timed_pass.PassCheck:
+        """What was found of one row of a batch, or of all of what has no rows, beside float64: as it was
+        where that is right or takes long. rows: those that the answer is of, where it is not of all."""
         p, count = self.params, self.params.rows
         data = {i: look.inputs[f"input {i}"] for i in self._data}
-        got = look.answers["output"]
+        got, row = look.answers["output"], 0
         if count is not None:
             place = secrets.randbelow(count if rows is None else len(rows))
             row = place if rows is None else int(rows[place])
@@ -146,11 +142,24 @@ class Trial(JudgedSession):
                     data[i] = array.reshape(count, -1)[row].reshape(shapes[i])
             got = got.reshape(count if rows is None else len(rows), -1)[place].reshape(p.output_shape)
         if p.flops > ORACLE_FLOPS:
-            return None
+            return look
         made = one_node.graph(p, [data.get(i, array) for i, array in enumerate(self._sample.inputs)])
         answer = oracle.run(made, {f"in{i}": array for i, array in data.items()}, [one_node.OUTPUT])
         right = answer[one_node.OUTPUT].reshape(got.shape)
-        return accuracy.judged(got, right, self.precision, typical=self._sample.typical)
+        stats = accuracy.judged(got, right, self.precision, typical=self._sample.typical)
+        if stats.ok:
+            return look
+        with np.errstate(all="ignore"):  # of what is no number nothing is further off
+            off = np.nan_to_num(np.abs(got.astype(np.float64) - right), nan=np.inf).reshape(-1)
+        worst = int(off.argmax())
+        return replace(
+            look,
+            wrong="output",
+            stats=stats,
+            place=row * got.size + worst,
+            got=float(got.reshape(-1)[worst]),
+            expected=float(right.reshape(-1)[worst]),
+        )
 
     def _fail_timed(self, when: str, look: timed_pass.PassCheck) -> Failure:
         shape = self.params.output_shape

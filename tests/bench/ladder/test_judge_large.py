@@ -82,6 +82,20 @@ def test_what_goes_wrong_later_is_found_in_the_part_that_is_looked_at(tmp_path: 
     assert failure.finding.when == "during timing"
 
 
+def test_what_float64_says_of_one_row_is_named_by_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row is drawn; here the wrong one, which is the last of the part."""
+    monkeypatch.setattr("bench.judge.trial.secrets.randbelow", lambda count: count - 1)
+    with trial(tmp_path, image=599, first=3) as made:
+        assert made.check("before timing") is None
+        made.time_runs(3)
+        failure = made.spot_check("during timing")
+    assert failure is not None
+    assert failure.finding.index[0] == 599
+    assert (failure.finding.got, failure.finding.expected != "7") == ("7", True)
+
+
 def test_a_right_answer_passes_and_is_fetched_in_parts_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
