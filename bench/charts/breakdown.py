@@ -22,6 +22,7 @@ WORTH_SAYING = 0.05
 
 _CATEGORY = {
     "Conv": "conv",
+    "ConvTranspose": "conv",
     "MaxPool": "pool",
     "AveragePool": "pool",
     "GlobalAveragePool": "pool",

@@ -89,7 +89,7 @@ def _as_fed(array: np.ndarray) -> np.ndarray:
 def answered(graph: Graph, inputs: Mapping[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:
     """The tensors `names` of one evaluation in float64, kept in memory, and on disk if they are small, by the
     hash of model and inputs. Raises as `golden` does."""
-    wanted, key = set(names), _key(graph, inputs)
+    wanted, key = set(names), content_key(graph, inputs)
     tensors = _load(key, wanted)
     if tensors is None:
         tensors = run(graph, inputs, wanted)
@@ -232,7 +232,7 @@ def cross_check(graph: Graph, answers: Golden) -> str | None:
 def _checked_key(graph: Graph, answers: Golden) -> tuned_store.Key:
     """What an agreement holds for: the model and its groups, these inputs, both programs' versions."""
     return {
-        "answers": _key(graph, answers.inputs),
+        "answers": content_key(graph, answers.inputs),
         "devices": ", ".join(graph.devices),
         "onnxruntime": str(ort.import_onnxruntime().__version__),
         "numpy": np.__version__,
@@ -272,7 +272,8 @@ def rounded(array: np.ndarray, dtype: str, precision: str = "fp32") -> np.ndarra
 # ------------------------------------------------------------------------------------------------- keeping
 
 
-def _key(graph: Graph, inputs: Mapping[str, np.ndarray]) -> str:
+def content_key(graph: Graph, inputs: Mapping[str, np.ndarray]) -> str:
+    """What answers hang on: the model, these inputs, and the oracle's own version."""
     digest = hashlib.sha256(f"{VERSION} {onnx.__version__} {graph.sha256}".encode())
     for name, array in sorted(inputs.items()):
         digest.update(f"{name} {array.shape}".encode())
