@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class Contender:
         self.backend: Backend = backends.get(case.backend)
         self.session: Session | None = None
         self._others: list[Session] = []
-        self._succession: instances.Succession[Session] | None = None
+        self._timed: instances.Growing[Session] | instances.Succession[Session] | None = None
         self.options = tuning.options(self.backend, loaded, job)
         self._loaded = loaded
         self._job = job
@@ -115,9 +115,9 @@ class Contender:
         self._phases = {name: float(ns) for name, ns in self.session.phases.items()}
 
     @property
-    def timed(self) -> timing.Instances:
-        """All instances, open or to come."""
-        return self._succession or self.sessions
+    def timed(self) -> instances.Succession[Session] | Sequence[Session]:
+        """All instances, open or to come: what `prepare_others` made, and may make more of."""
+        return self._timed or self.sessions
 
     def prepare_others(self, in_turn: bool = False) -> tuple[list[Session], str]:
         """The further instances that the job asks for, each with the choices that were made for the first:
@@ -153,10 +153,14 @@ class Contender:
         self._others, short = instances.further(count, nbytes, self.backend.device, room, another, quick_s)
         if in_turn and short == instances.NO_MEMORY:
             self._close_others()
-            self._succession = instances.Succession(first, count, lambda number: self._next(another, number))
+            self._timed = instances.Succession(first, count, lambda number: self._next(another, number))
             said = f"{instances.told(count)} were timed one after another: memory holds not all of them"
         else:
             said = instances.fewer(len(self._others) + 1, count, short)
+            if self._others and not short:
+                most, seconds = instances.TIMES * count, min(instances.GROWING_S, self._job.budget_s)
+                device = self.backend.device
+                self._timed = instances.Growing(first, self._others, another, most, seconds, nbytes, device)
         self._warnings += [said] if said else []
         return self._others, said
 

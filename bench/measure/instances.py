@@ -10,9 +10,9 @@ give what the first gives before it is timed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, overload
 
 import numpy as np
 import psutil
@@ -25,6 +25,9 @@ from kernels.errors import OutOfMemoryError
 # More than are asked for, up to so many, where a contender's others are made in so little time: what three
 # leave unclear five mostly tell (docs/trust.md).
 MOST, QUICK_S = 5, 0.25
+# Where what instances differ by is all that a verdict hangs on, there are up to so many times what is asked
+# for, one more a round, for as long as making them takes no longer than this.
+TIMES, GROWING_S = 3, 2.0
 # A further instance takes at most this part of the memory that is free: what it is known to hold is not all
 # that it takes once it runs, and the checks after timing want some too.
 SHARE = 0.5
@@ -71,6 +74,54 @@ def further(
             one.close()
         raise
     return made, "" if len(made) + 1 >= count else short
+
+
+class Growing(Sequence[S]):
+    """Instances that are all open, and may become more while they are timed."""
+
+    def __init__(
+        self,
+        first: S,
+        others: list[S],
+        make: Callable[[int], S],
+        most: int,
+        seconds: float,
+        nbytes: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        """others: the further ones, which what is made is added to; make: the instance of this number,
+        checked; most: of all; seconds: that making more may take; nbytes, device: what one takes, of what."""
+        self._first, self._others, self._make, self._most = first, others, make, most
+        self._left_s, self._longest_s = seconds, 0.0
+        self._nbytes, self._device = nbytes, device
+
+    def __len__(self) -> int:
+        return 1 + len(self._others)
+
+    @overload
+    def __getitem__(self, index: int) -> S: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[S]: ...
+    def __getitem__(self, index: int | slice) -> S | Sequence[S]:
+        return [self._first, *self._others][index]
+
+    def more(self) -> bool:
+        """Make another; False where that would be too many, or take too long, or memory does not suffice.
+        Raises what making it raises."""
+        if len(self) >= self._most or self._longest_s > self._left_s:
+            return False
+        if self._nbytes > SHARE * _free_nbytes(self._device):
+            return False
+        began = time.perf_counter()
+        try:
+            made = self._make(len(self))
+        except (OutOfMemoryError, MemoryError):
+            return False
+        self._others.append(made)
+        taken = time.perf_counter() - began
+        self._longest_s = max(self._longest_s, taken)
+        self._left_s -= taken
+        return True
 
 
 class Succession(Generic[S]):

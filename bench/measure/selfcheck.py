@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bench.measure import timing
+from bench.measure.instances import Succession
 from bench.measure.telemetry import Sampler
 from bench.measure.timing import Rules
 from bench.questions import model_questions
@@ -223,7 +224,10 @@ class Contenders:
                     entrant.prepare_others()
             except Exception as error:
                 raise _failure(case, error) from error
-            yield {side: entrant.sessions for side, entrant in entrants.items()}
+            yield {
+                side: entrant.sessions if isinstance(entrant.timed, Succession) else entrant.timed
+                for side, entrant in entrants.items()
+            }
             try:
                 for entrant in entrants.values():
                     entrant.check_again()

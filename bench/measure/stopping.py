@@ -7,12 +7,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from bench.measure.instances import Growing
 from bench.results import stats
 from bench.results.records import StopReason
 from bench.results.stats import Outlook
 
 if TYPE_CHECKING:
-    from bench.measure.timing import Rules, Timing
+    from bench.measure.timing import Rules, Timeable, Timing
 
 RESERVE = 1.25  # rounds in all, of those after which a median was known
 
@@ -49,6 +50,36 @@ def settle(
             own.stop_reason = next((reason for reason in reasons if reason != "verdict"), "verdict")
         else:
             own.stop_reason = _alone(own, rules)
+
+
+def go_on_with_more(
+    timings: Mapping[str, Timing],
+    active: Sequence[str],
+    references: Mapping[str, str],
+    instances: Mapping[str, object],
+) -> None:
+    """A pair that stopped since more rounds would not help, as what its instances differ by is all that its
+    verdict hangs on, goes on where both sides can have one more. What making one raises is its side's."""
+    for key in active:
+        pair = (key, references.get(key, key))
+        if pair[0] == pair[1] or not all(_sound(timings.get(side)) for side in pair):
+            continue
+        own, reference = timings[pair[0]], timings[pair[1]]
+        if own.stop_reason != "exhausted" or reference.stop_reason not in ("", "exhausted"):
+            continue
+        growing = [(side, of) for side in pair if isinstance(of := instances[side], Growing)]
+        least = min((len(of) for _, of in growing), default=0)
+        # One that had more for the sake of another pair has one already.
+        if len(growing) == 2 and all(len(of) > least or _more(timings[side], of) for side, of in growing):
+            own.stop_reason = reference.stop_reason = ""
+
+
+def _more(own: Timing, of: Growing[Timeable]) -> bool:
+    try:
+        return of.more()
+    except Exception as error:  # one contender's failure is its own
+        own.error = error
+        return False
 
 
 def _spent(own: Timing, rules: Rules) -> StopReason:

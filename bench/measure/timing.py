@@ -18,6 +18,7 @@ import math
 import random
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -149,7 +150,8 @@ def time_together(
     """Samples of all contenders, interleaved in rounds; inputs are bound, first passes done.
 
     sessions: one a contender, or its instances (at least one), of which each round takes the next; those of
-    a Succession are timed one after the other.
+    a Succession are timed one after the other, and a pair of Growing ones has more of both where its verdict
+    hangs on what they differ by.
     references: whom a contender is compared with, by key: both go on while their verdict is unclear and
     neither has spent what it may; a contender with nobody goes on until its own median is known. devices:
     "cpu" or "cuda" by key ("cpu" where absent): whose clock a sample is on. on_turn hears of each turn (key,
@@ -183,8 +185,9 @@ def time_together(
                 on_taken(key, turn, timings[key])
         turn += 1
         stopping.settle(timings, active, references or {}, rules, turn >= least)
+        stopping.go_on_with_more(timings, active, references or {}, instances)
         # A contender that is done takes part no longer; each is paired round by round with any other.
-        active = [key for key in active if not timings[key].stop_reason]
+        active = [key for key in active if not timings[key].stop_reason and timings[key].error is None]
     return timings
 
 
@@ -223,10 +226,12 @@ class _Sampler:
         if self._stopped():
             raise Stopped
         rest()
+        taken = Counter(timing.instances)
         if isinstance(instances, Succession):
             instance, session = instances.at(turn, self._least)
         else:
-            instance = turn % len(instances)
+            # In turn; one that came later catches up first.
+            instance = min(range(len(instances)), key=lambda number: taken[number])
             session = instances[instance]
         scale = 1.0 if self._on_host(key) else ON_DEVICE
         if turn == 0:
@@ -237,7 +242,8 @@ class _Sampler:
             # Three passes, but of a net that takes longer than the whole warm-up and has run before just one.
             slow = timing.sample_s > rules.warmup_s and turn >= len(instances)
             warm_up(session, 1 if slow else rules.warmup_runs, scale * rules.rewarm_s, self._clock)
-        share = self._share(timing, turn, scale * rules.min_s)
+        first = turn < self._least or (len(instances) > 1 and not taken[instance])
+        share = self._share(timing, first, scale * rules.min_s)
         samples, spent = self._take(session, timing, share)
         while reason := self._throttled(key):
             if timing.retries >= rules.retries:
@@ -264,21 +270,22 @@ class _Sampler:
         # 20 % more: the warm-up's passes may have been slower than those to come.
         return max(1, math.ceil(1.2 * target / max(per_run_ns, LEAST_NS)))
 
-    def _share(self, timing: Timing, turn: int, first_s: float) -> _Share:
-        """first_s: of the first rounds together."""
+    def _share(self, timing: Timing, first: bool, first_s: float) -> _Share:
+        """Of one of the first rounds, or the first of an instance that came later, which take first_s all
+        together; or of a round after them."""
         rules = self._rules
         seconds = min(first_s, rules.budget_s) / self._least
         least = math.ceil(rules.min_samples / self._least)
         turns = self._least
         if timing.sample_s * rules.min_samples > rules.budget_s:
             least = 1  # what the budget has room for had better be spread over the rounds
-        if turn >= self._least:
+        if not first:
             seconds, least, turns = max(seconds, GROWTH * timing.spent_s), 1, LATER
         most = max(least, rules.max_samples // (2 * turns))
         left = rules.budget_s - timing.spent_s
         # No round takes what the first ones after it need: on a busy machine samples take many times as long
         # as the warm-up's, and an instance without a round is of no use.
-        within = min(left, rules.budget_s / self._least) if turn < self._least else left
+        within = min(left, rules.budget_s / self._least) if first else left
         return _Share(least, most, min(seconds, left), within)
 
     def _take(self, session: Timeable, timing: Timing, share: _Share) -> tuple[list[float], float]:

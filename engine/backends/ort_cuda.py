@@ -168,7 +168,7 @@ class OrtCudaSession:
             self._session.run_with_iobinding(self._binding, self._run_options)
             self._stream.synchronize()
         self._phases["compile"] = time.perf_counter_ns() - allocated
-        self._trains = self._trains_of(self._session, self._binding, self._run_options)
+        self._trains = self._trains_of(self._session, self._binding, self._run_options, cuda_graph)
         self._facts |= {
             "provider": self._session.get_providers()[0],
             "onnxruntime": self._ort.__version__,
@@ -178,14 +178,22 @@ class OrtCudaSession:
             **({"configuration": self._configured.words} if self._options.ort else {}),
         }
 
-    def _trains_of(self, session: Any, binding: Any, options: Any) -> OrtTrains:
+    def _trains_of(self, session: Any, binding: Any, options: Any, captured: bool) -> OrtTrains:
         inputs, outputs = (
             {name: CudaTensor(buffer.pointer, buffer.shape, buffer.dtype) for name, buffer in buffers.items()}
             for buffers in (self._inputs, self._outputs)
         )
         launch = partial(session.run_with_iobinding, binding, options)
         trains = OrtTrains(
-            self._cupy, self._pool, self._stream, self._staging, launch, inputs, outputs, lambda: self._bound
+            self._cupy,
+            self._pool,
+            self._stream,
+            self._staging,
+            launch,
+            inputs,
+            outputs,
+            lambda: self._bound,
+            captured,
         )
         if trains.refusal:
             self._facts["stirring"] = f"no: {trains.refusal}"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bench.measure import timing
+from bench.measure.instances import Growing
 from bench.measure.timing import Rules, Stopped, time_together
 from bench.results import stats
 from bench.results.stats import Verdict
@@ -326,6 +327,53 @@ def test_more_rounds_of_instances_that_differ_are_not_taken():
     found = time_together(sides, references={"ours": "reference"}, clock=machine.clock)
     assert {timing.stop_reason for timing in found.values()} == {"exhausted"}
     assert found["ours"].spent_s < 3
+
+
+def growing(machine, factors, most=15, seconds=60.0, there=5):
+    """Instances that differ by these factors, the first of them there."""
+    made = [machine.session(1e7 * factor, noise=0.0005) for factor in factors]
+    return Growing(made[0], made[1:there], lambda number: made[number], most, seconds)
+
+
+# Of a mean of 1, five of which say little of it.
+FACTORS = (1.03, 0.97, 1.02, 0.98, 1.01, 0.99, 1.0, 1.02, 0.98, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0)
+
+
+def test_where_instances_are_what_a_verdict_hangs_on_there_are_more_of_both():
+    machine = Machine(8)
+    sides = {"ours": growing(machine, FACTORS), "reference": growing(machine, FACTORS[::-1])}
+    found = time_together(sides, references={"ours": "reference"}, clock=machine.clock)
+    assert len(sides["ours"]) == len(sides["reference"]) > 5
+    assert set(found["ours"].instances) == set(found["reference"].instances) == set(range(len(sides["ours"])))
+    assert stats.compare(found["ours"], found["reference"])[1] is stats.Verdict.SAME
+    assert found["ours"].stop_reason == "verdict"
+
+
+@pytest.mark.parametrize("limits", [{"most": 7}, {"seconds": -1.0, "most": 7}])
+def test_there_are_no_more_instances_than_may_be(limits):
+    machine = Machine(9)
+    wild = tuple(1 + 5 * (factor - 1) for factor in FACTORS)
+    sides = {"ours": growing(machine, wild, **limits), "reference": growing(machine, wild[::-1], **limits)}
+    found = time_together(sides, references={"ours": "reference"}, clock=machine.clock)
+    assert {len(of) for of in sides.values()} == {5 if "seconds" in limits else 7}
+    assert found["ours"].stop_reason == "exhausted"
+
+
+def test_an_instance_that_is_wrong_when_it_is_made_later_ends_its_side_alone():
+    machine = Machine(10)
+
+    def wrong(number):
+        raise ValueError(f"instance {number} is wrong")
+
+    made = [machine.session(1e7 * factor, noise=0.0005) for factor in FACTORS[:5]]
+    sides = {
+        "ours": Growing(made[0], made[1:], wrong, 15, 60.0),
+        "reference": growing(machine, FACTORS[::-1]),
+    }
+    found = time_together(sides, references={"ours": "reference"}, clock=machine.clock)
+    assert str(found["ours"].error) == "instance 5 is wrong"
+    assert found["reference"].error is None
+    assert found["reference"].stop_reason
 
 
 def test_passes_of_microseconds_leave_samples_for_rounds_enough():

@@ -19,6 +19,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from bench.measure.instances import Growing
 from bench.measure.timing import Rules, Timing, time_together
 from bench.results import stats
 from bench.results.stats import Verdict
@@ -34,7 +35,8 @@ WRONG = (Verdict.FASTER, Verdict.SLOWER)
 @dataclass(frozen=True)
 class Machine:
     """noise: a series of S timelines, (S, N) logarithms about 0. turn, shared, instance: standard deviations
-    of what a turn, both turns of a round, an instance add. instances: how many of each contender take turns.
+    of what a turn, both turns of a round, an instance add. instances: how many of each contender take turns;
+    most: how many there may be once a verdict hangs on what they differ by (0: no more).
     truth: the logarithm of the median; steady: it is that however long is looked. pass_ns: a pass, tick_ns:
     of the clock it is read from."""
 
@@ -44,6 +46,7 @@ class Machine:
     shared: float = 0.0
     instance: float = 0.0
     instances: int = 1
+    most: int = 0
     truth: float = 0.0
     steady: bool = True
     pass_ns: float = 1e7
@@ -91,6 +94,8 @@ MACHINES = (
     Machine("bimodal", bimodal, truth=_BIMODAL),
     Machine("turns differ by 2 %", white(0.01), turn=0.02),
     Machine("rounds drift by 5 %", white(0.01), turn=0.005, shared=0.05),
+    Machine("instances differ by 2 %, 5 to 15 of them", white(0.01), instance=0.02, instances=5, most=15),
+    Machine("instances differ by 2 %, 3 to 9 of them", white(0.01), instance=0.02, instances=3, most=9),
     Machine("instances differ by 1 %, 5 of them", white(0.01), instance=0.01, instances=5),
     Machine("instances differ by 1 %, 3 of them", white(0.01), instance=0.01, instances=3),
     Machine("instances differ by 1 %, 2 of them", white(0.01), instance=0.01, instances=2),
@@ -150,10 +155,7 @@ class Bench:
         self._machine, self._rng, self._cost = machine, rng, cost_ns
         self._round, self._shared = -1, 0.0
         self._lines, self._noise, self._at = lines, next(lines), 0
-        self.sessions = {
-            side: [Session(self, factor * self._factor(machine.instance)) for _ in range(machine.instances)]
-            for side, factor in (("one", ratio), ("other", 1.0))
-        }
+        self.sessions = {"one": self._instances(ratio), "other": self._instances(1.0)}
 
     def clock(self) -> int:
         return round(self.now)
@@ -175,8 +177,12 @@ class Bench:
             return round(float(read(self._rng, np.array(count * time), machine.tick_ns)))
         return round(count * time)
 
-    def _factor(self, sd: float) -> float:
-        return math.exp(sd * self._rng.standard_normal())
+    def _instances(self, ratio: float) -> Sequence[Session]:
+        def another(number: int) -> Session:
+            return Session(self, ratio * math.exp(self._machine.instance * self._rng.standard_normal()))
+
+        first, *others = map(another, range(self._machine.instances))
+        return Growing(first, others, another, self._machine.most, math.inf)
 
 
 @dataclass

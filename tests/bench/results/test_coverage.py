@@ -26,7 +26,15 @@ def test_intervals_hold_the_truth_as_often_as_they_say(machine: Machine) -> None
     assert found.denied.rate <= 0.02
 
 
-@pytest.mark.parametrize("name", ["iid", "turns differ by 2 %", "instances differ by 1 %, 5 of them"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "iid",
+        "turns differ by 2 %",
+        "instances differ by 1 %, 5 of them",
+        "instances differ by 2 %, 5 to 15 of them",
+    ],
+)
 def test_sampling_until_the_verdict_is_clear_leaves_it_true_and_finds_more(name: str) -> None:
     (machine,) = (machine for machine in MACHINES if machine.name == name)
     found = stopping(machine, 40, seed=1)
