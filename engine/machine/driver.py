@@ -80,6 +80,14 @@ def device() -> CudaDevice | None:
     return None if error else CudaDevice(name.value.decode(errors="replace"), (numbers[0], numbers[1]))
 
 
+def count() -> int:
+    """How many GPUs CUDA shows."""
+    if unavailable() is not None:
+        return 0
+    number = ctypes.c_int(0)
+    return 0 if ctypes.CDLL(_LIBRARY).cuDeviceGetCount(ctypes.byref(number)) else number.value
+
+
 @functools.cache
 def driver_version() -> str:
     """The driver's own version ("580.95.05"), else the CUDA it speaks, "" without a driver."""

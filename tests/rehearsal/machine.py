@@ -20,7 +20,8 @@ _NO_NAME = re.compile(r"nvidia|geforce|tesla|quadro|graphics|\d+gb|hbm\d\w*|sxm\
 @dataclass(frozen=True)
 class Machine:
     """gpu: its name, "" without one; no_gpu, no_window, no_compiler: why not ("": it can); datasets: why the
-    images of a data set cannot be had, by its name. standin: commands run against a simulated GPU."""
+    images of a data set cannot be had, by its name. standin: commands run against a simulated GPU. gpus: what
+    CUDA_VISIBLE_DEVICES calls those that there are, where there are several to choose from."""
 
     gpu: str = ""
     no_gpu: str = ""
@@ -28,6 +29,7 @@ class Machine:
     no_compiler: str = ""
     datasets: dict[str, str] = field(default_factory=dict)
     standin: bool = False
+    gpus: tuple[str, ...] = ()
 
     @property
     def has_gpu(self) -> bool:
@@ -72,7 +74,16 @@ def look(standin: bool = False) -> Machine:
         no_compiler=_no_compiler(),
         datasets=_no_data(),
         standin=standin,
+        gpus=() if standin or reason else _gpus(),
     )
+
+
+def _gpus() -> tuple[str, ...]:
+    """The GPUs that CUDA shows, told apart by their numbers; () where it shows one, or is told which."""
+    from engine.machine import driver as cuda_driver
+
+    count = 0 if "CUDA_VISIBLE_DEVICES" in os.environ else cuda_driver.count()
+    return tuple(map(str, range(count))) if count > 1 else ()
 
 
 def _no_compiler() -> str:

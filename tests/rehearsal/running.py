@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.ladder import watch
@@ -27,6 +28,7 @@ WAITS = "waiting for a file to be saved"  # what a ladder that is watched says
 POLL_S = watch.POLL_S
 LINES = 8  # of each file, to tell why a step failed
 END_S = 20.0  # for a command to end in order after Ctrl-C
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 OWN = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")  # of no account: the rehearsal has no screen
 
 
@@ -41,6 +43,9 @@ class Runner:
         self.work = work
         self._machine = machine
         self._stop = stop
+        # Which GPUs steps run on now: each takes the one with the fewest, the first where they are alike.
+        self._on_gpu = dict.fromkeys(machine.gpus, 0)
+        self._choosing = threading.Lock()
 
     def folder_of(self, step: Step) -> Path:
         return self.work / step.slug
@@ -60,7 +65,8 @@ class Runner:
         for use in step.uses:
             self._lay(use, known[use.fixture], folder)
         began, started = time.time(), time.monotonic()
-        code = self._process(step, folder)
+        with self._some_gpu() as gpu:
+            code = self._process(step, folder, gpu)
         seconds = time.monotonic() - started
         out = _read(folder / (step.into or "stdout.txt"))
         result = checks.Result(code, out, _read(folder / "stderr.txt"), folder, began)
@@ -79,7 +85,22 @@ class Runner:
         target.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if source.is_dir() else shutil.copy2)(source, target)
 
-    def _process(self, step: Step, folder: Path) -> int | None:
+    @contextlib.contextmanager
+    def _some_gpu(self) -> Iterator[dict[str, str]]:
+        """The environment in which a command sees one GPU alone; {} where there is no choice."""
+        if len(self._on_gpu) < 2:
+            yield {}
+            return
+        with self._choosing:
+            gpu = min(self._on_gpu, key=self._on_gpu.__getitem__)
+            self._on_gpu[gpu] += 1
+        try:
+            yield {VISIBLE: gpu}
+        finally:
+            with self._choosing:
+                self._on_gpu[gpu] -= 1
+
+    def _process(self, step: Step, folder: Path, gpu: Mapping[str, str]) -> int | None:
         """Its exit code; None where it was ended after its time. Raises Stopped."""
         with (
             (folder / (step.into or "stdout.txt")).open("wb") as out,
@@ -88,7 +109,7 @@ class Runner:
             process = subprocess.Popen(
                 self.arguments(step),
                 cwd=folder,
-                env=self._environment(step),
+                env={**gpu, **self._environment(step)},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,20 @@ def test_a_standin_runs_the_programs_commands_and_nothing_else(tmp_path: Path):
     words = runner.arguments(Step("x", "some", (PYTHON, "main.py", "doctor")))
     assert words == [sys.executable, *STANDIN, str(ROOT / "main.py"), "doctor"]
     assert runner.arguments(Step("x", "some", (PYTHON, "-m", "y"))) == [sys.executable, "-m", "y"]
+
+
+def test_steps_side_by_side_share_the_gpus_that_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    runner = Runner(tmp_path, Machine(gpu="some", gpus=("0", "1")), threading.Event())
+    shows = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES']); time.sleep(0.5)"
+    steps = [step(str(number), shows) for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert {outcome.outcome for outcome in pool.map(lambda s: runner.run(s, {}), steps)} == {"ok"}
+    seen = [(runner.folder_of(s) / "stdout.txt").read_text().strip() for s in steps]
+    assert sorted(seen) == ["0", "0", "1", "1"]
+    alone = step("alone", shows)
+    assert runner.run(alone, {}).outcome == "ok"
+    assert (runner.folder_of(alone) / "stdout.txt").read_text().strip() == "0"
 
 
 # --------------------------------------------------------------------------------------------------- in order

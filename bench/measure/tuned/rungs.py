@@ -2,8 +2,8 @@
 together, kept (engine.planning.choices).
 
 All rungs of a step are fed the same inputs, whose answer is computed once for all batch sizes. They are tried
-in the order in which they were fast at a batch size that is near, else in the ladder's; one that took half as
-long again as the fastest there is left out. One whose first pass is far slower than the best's is let go at
+in the order in which they were fast at a batch size that is near, else in the ladder's; one that took a third
+longer than the fastest there is left out. One whose first pass is far slower than the best's is let go at
 once; the others are judged in some images and looked at for a moment, those near the best are timed
 interleaved, and the fastest is judged once more in every image: only then is it taken, and where it fails,
 the next best. What is known is kept before each rung is tried, so that one that takes the process with it is
@@ -41,7 +41,7 @@ NEAR = 1.2  # how much slower than the best a rung may look and still be timed
 CLEAR = 1.5  # of a single pass: so much slower is not near, and needs no longer look
 MOST = 4  # rungs timed together
 FAR, IN_A_ROW = 4.0, 3  # a first pass so much slower is enough; after so many in a row the rest are not tried
-BEHIND = 1.5  # so many times as slow at a batch size that is near: not tried where another is right
+BEHIND = 1.33  # so many times as slow at a batch size that is near: not tried where another is right
 SHORT_NS, PASSES = 1e6, 3  # of shorter passes the fastest of a few counts
 
 

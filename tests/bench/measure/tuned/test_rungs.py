@@ -345,7 +345,7 @@ def test_those_that_were_fast_at_the_nearest_batch_size_come_first():
         "ladder": (180_000, right),
         "bad": (4_000_000, right),
         "wrong": (1_000, lambda array: array + 1),
-        "good": (140_000, right),
+        "good": (130_000, right),
         "worse": (5_000_000, right),
         "best": (100_000, right),
     }
