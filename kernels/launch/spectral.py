@@ -32,7 +32,9 @@ _TILES = {8: 64, 16: 32, 32: 8}
 _LEAST_COLUMNS = 64  # a product of fewer takes as long
 _MOST_WEIGHTS_NBYTES = 256 << 20
 _TOGETHER = 1 << 14  # kernels that are transformed at once, in float64
-_KEPT_NBYTES = 256 << 20  # of transforms, which every session of a model and each batch size would make again
+# Of transforms, which every session of a model and each batch size would make again: all of an AlexNet's, by
+# two lengths of each.
+_KEPT_NBYTES = 768 << 20
 
 
 @shape

@@ -202,3 +202,15 @@ def test_a_wrong_oracle_is_caught_before_anybody_is_judged_by_it(monkeypatch: py
     assert reason is not None
     assert "node it (LRN)" in reason
     assert "differs from ONNX Runtime" in reason
+
+
+def test_large_weights_are_widened_once_and_let_go_with_the_model() -> None:
+    weights = np.ones((600, 600), np.float32)
+    wide = oracle._widened_weights(weights)
+    assert wide.dtype == np.float64
+    assert not wide.flags.writeable
+    assert oracle._widened_weights(weights) is wide
+    assert oracle._widened_weights(weights.copy()) is not wide
+    key = id(weights)
+    del weights
+    assert key not in oracle._wide
