@@ -16,8 +16,9 @@ RING = "! A ring around a point marks one to doubt:"
 MOST = 6  # notes
 
 
-def with_doubts(chart: Chart) -> Chart:
-    """The chart with a clause in its finding and its notes where something it shows is to be doubted.
+def with_doubts(chart: Chart, named: bool = False) -> Chart:
+    """The chart with a clause in its finding and its notes where something it shows is to be doubted. named:
+    the finding tells of the doubts itself.
 
     Each kind of doubt is a note: where it is found, and in words. What has no value has its own mark.
     """
@@ -32,7 +33,9 @@ def with_doubts(chart: Chart) -> Chart:
         f"{of} {'is' if len(found) == 1 else 'are'} doubtful: "
         f"{doubt.in_short(text for _, item in found for text in item.doubts)}."
     )
-    finding = f"{chart.finding.removesuffix('.')}; {clause}" if chart.finding else clause
+    finding = chart.finding
+    if not named:
+        finding = f"{finding.removesuffix('.')}; {clause}" if finding else clause
     meaning = "! behind what stands above a bar marks one to doubt:" if bars else RING
     notes = (meaning, *_notes(chart, found))
     return msgspec.structs.replace(chart, finding=finding, notes=(*chart.notes, *notes))
