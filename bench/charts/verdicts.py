@@ -21,19 +21,20 @@ from bench.results.stats import SAME_BOUND
 from bench.words import units
 
 WORDS = {"FASTER": "faster", "SLOWER": "slower", "SAME": "as fast", "UNCLEAR": "unclear"}
-DOUBTFUL = "! doubtful"
+DOUBTFUL = f"doubtful ({doubt.MARK.strip()})"
 
 
 @dataclass(frozen=True)
 class Clause:
     """A part of the sentence and the cases whose points show it. kind: "faster", "slower", "as fast",
     "unclear", "missing", "answers", "differ" or "doubtful"; before: what stands between it and the clause
-    before it."""
+    before it; stress: the words of it that tell most."""
 
     kind: str
     text: str
     cases: tuple[Case, ...] = ()
     before: str = "; "
+    stress: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,23 +85,23 @@ def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = ()) -> Verdi
 
 def _of_one(who: str, own: Sequence[Row], known: set[int]) -> list[Clause]:
     """Where a contender is faster, slower, as fast, unclear, and where nothing is known of it."""
-    parts: list[tuple[str, str, list[Row]]] = []
+    parts: list[tuple[str, str, list[Row], str]] = []
     compared = [r for r in own if r.speedup is not None and r.measurement.disposition == "ok"]
     for name, word in WORDS.items():
         if found := [r for r in compared if r.verdict == name]:
-            parts.append((word, _how(word, found, known), found))
+            amount = _amount(word, found)
+            parts.append((word, _how(amount, word, found, known), found, amount))
     against = next((r.against for r in compared if r.against is not None), None)
     if against is not None:
         reference = label(against.case.backend, against.case.precision)
-        kind, text, rows = parts[0]
-        text = _beside(kind, text, reference)
-        parts[0] = (kind, text, rows)
+        kind, text, rows, amount = parts[0]
+        parts[0] = (kind, _beside(kind, text, reference), rows, amount)
     lone = [r for r in own if r.measurement.disposition == "ok" and r.speedup is None]
     if lone:
         where = units.spans((r.case.batch for r in lone), known)
         reference = lone[0].measurement.reference
-        parts.append(("missing", f"not compared at batch {where} ({reference} has no time there)", lone))
-    parts += [("missing", text, rows) for text, rows in _without(own, known)]
+        parts.append(("missing", f"not compared at batch {where} ({reference} has no time there)", lone, ""))
+    parts += [("missing", text, rows, "") for text, rows in _without(own, known)]
     last = len(parts) - 1
     return [
         Clause(
@@ -108,21 +109,29 @@ def _of_one(who: str, own: Sequence[Row], known: set[int]) -> list[Clause]:
             f"{who} is {text}" if place == 0 else text,
             tuple(r.case for r in rows),
             "; " if place == 0 else " and " if place == last else ", ",
+            amount,
         )
-        for place, (kind, text, rows) in enumerate(parts)
+        for place, (kind, text, rows, amount) in enumerate(parts)
     ]
 
 
-def _how(word: str, found: Sequence[Row], known: set[int]) -> str:
-    """ "1.30× to 2.41× faster at batch 1–16"."""
-    where = f"at batch {units.spans((r.case.batch for r in found), known)}"
-    if word == "as fast":
-        return f"as fast {where} (within {SAME_BOUND * 100:.0f} %)"
-    if word == "unclear":
-        return f"unclear {where} ({why_unclear(found)})"
+def _amount(word: str, found: Sequence[Row]) -> str:
+    """ "1.30× to 2.41× faster"."""
+    if word not in ("faster", "slower"):
+        return word
     ratios = sorted(above_one(row.speedup or 1.0) for row in found)
     low, high = units.times(ratios[0]), units.times(ratios[-1])
-    return f"{low if low == high else f'{low} to {high}'} {word} {where}"
+    return f"{low if low == high else f'{low} to {high}'} {word}"
+
+
+def _how(amount: str, word: str, found: Sequence[Row], known: set[int]) -> str:
+    """The amount and where, with what is to be said of it."""
+    where = f"at batch {units.spans((r.case.batch for r in found), known)}"
+    if word == "as fast":
+        return f"{amount} {where} (within {SAME_BOUND * 100:.0f} %)"
+    if word == "unclear":
+        return f"{amount} {where} ({why_unclear(found)})"
+    return f"{amount} {where}"
 
 
 def _beside(kind: str, text: str, reference: str) -> str:
@@ -211,12 +220,13 @@ def answers(items: Sequence[Row]) -> list[Clause]:
         count, images, worst = max(told, key=lambda item: item[:2])
         of = f"{count:,} of {images:,} images"
         text = f"{who} answers {of} unlike its reference at batch {worst.case.batch:,}"
-        found.append(Clause("differ", text, tuple(row.case for _, _, row in told)))
+        cases = tuple(row.case for _, _, row in told)
+        found.append(Clause("differ", text, cases, stress=f"{of} unlike"))
     if alike and not differing and not any(row.failed for row in sound):
         images = units.spans({row.case.images for row in alike}, ())
         some = " where they were compared" if unknown else ""
         text = f"answers identical on {images} images{some}"
-        found.append(Clause("answers", text, tuple(row.case for row in alike)))
+        found.append(Clause("answers", text, tuple(row.case for row in alike), stress="answers identical"))
     elif unknown and not (alike or differing):
         found.append(Clause("missing", "answers were not compared", tuple(row.case for row in unknown)))
     return found
@@ -227,46 +237,56 @@ def answers(items: Sequence[Row]) -> list[Clause]:
 
 def _doubts(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]:
     """What speaks against ratios; apart, what speaks against times and was divided out of their ratio."""
-    shown = {row.case for row in timed}
+    timed = sorted(timed, key=lambda row: row.is_reference)
+    names = {row.case: row.contender for row in timed}
+    texts = {row.case: row.own_doubts for row in timed}
+    held: set[Case] = set()  # those that a ratio was made of
+    weighing: set[tuple[Case, str]] = set()
+    for row in timed:
+        if row.against is None:
+            continue
+        other = row.against.case
+        if other not in texts:
+            names[other] = label(other.backend, other.precision)
+            texts[other] = doubt.own(row.against)
+        held |= {row.case, other}
+        speaking = set(row.speedup_doubts)
+        weighing |= {(row.case, text) for text in texts[row.case] if text in speaking}
+        weighing |= {
+            (other, text) for text in texts[other] if any(t.startswith(f"{text} (of ") for t in speaking)
+        }
     told: dict[Case, tuple[str, list[str]]] = {}
     apart: dict[Case, tuple[str, list[str]]] = {}
-    for row in timed:
-        sides = [(row.case, row.contender, row.own_doubts)]
-        if row.against is not None and row.against.case not in shown:
-            other = row.against
-            sides.append((other.case, label(other.case.backend, other.case.precision), doubt.own(other)))
-        for case, who, texts in sides:
-            for text in texts:
-                into = told if _weighs(case, text, timed) else apart
-                into.setdefault(case, (who, []))[1].append(text)
+    for case, found in texts.items():
+        for text in found:
+            into = told if case not in held or (case, text) in weighing else apart
+            into.setdefault(case, (names[case], []))[1].append(text)
     if told:
-        yield Clause("doubtful", f"{DOUBTFUL}: {_named(told, known)}", tuple(told))
+        yield Clause("doubtful", f"{DOUBTFUL}: {_named(told, known)}", tuple(told), stress=DOUBTFUL)
     if apart:
         text = f"{DOUBTFUL} as times, while their ratio is steady: {_named(apart, known)}"
-        yield Clause("doubtful", text if not told else text.removeprefix("! "), tuple(apart))
-
-
-def _weighs(case: Case, text: str, timed: Sequence[Row]) -> bool:
-    """Whether a doubt of a case's time speaks against a ratio that the sentence tells, or there is none."""
-    ratios = [r for r in timed if r.speedup is not None and r.against is not None]
-    held = [r for r in ratios if case in (r.case, r.against.case if r.against else None)]
-    return not held or any(
-        text in r.speedup_doubts or any(said.startswith(f"{text} (of ") for said in r.speedup_doubts)
-        for r in held
-    )
+        yield Clause("doubtful", text, tuple(apart), stress=f"{DOUBTFUL} as times")
 
 
 def _named(told: dict[Case, tuple[str, list[str]]], known: set[int]) -> str:
-    """ "engine-cpu at batch 4–16 (only 3–5 samples fit the budget)", and so on."""
+    """ "engine-cpu and ort-cpu at batch 4–16 (only 3–5 samples fit the budget)", and so on."""
     by_who: dict[str, tuple[list[int], list[str]]] = {}
     for case, (who, texts) in told.items():
         batches, all_texts = by_who.setdefault(who, ([], []))
         batches.append(case.batch)
         all_texts += texts
+    by_why: dict[str, dict[str, list[str]]] = {}
+    for who, (batches, texts) in by_who.items():
+        places = by_why.setdefault(doubt.in_short(texts), {})
+        places.setdefault(f"at batch {units.spans(batches, known)}", []).append(who)
     return ", ".join(
-        f"{who} at batch {units.spans(batches, known)} ({doubt.in_short(texts)})"
-        for who, (batches, texts) in by_who.items()
+        f"{_and([f'{_and(whos)} {where}' for where, whos in places.items()])} ({why})"
+        for why, places in by_why.items()
     )
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _are(count: int) -> str:

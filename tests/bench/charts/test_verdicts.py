@@ -124,13 +124,11 @@ def test_a_doubt_of_times_that_their_ratio_is_free_of_is_told_apart() -> None:
     (row,) = (r for r in rows(unquiet) if not r.is_reference)
     assert row.speedup_doubts == ()
     assert (
-        f"; {DOUBTFUL} as times, while their ratio is steady: engine-cpu at batch 4 ("
+        f"; {DOUBTFUL} as times, while their ratio is steady: engine-cpu and ort-cpu at batch 4 ("
         in said(run, unquiet).text
     )
     held = [msgspec.structs.replace(m, validity=Validity(warnings=("held back",))) for m in measured]
-    assert said(run, held).text.endswith(
-        f"; {DOUBTFUL}: engine-cpu at batch 4 (held back), ort-cpu at batch 4 (held back)."
-    )
+    assert said(run, held).text.endswith(f"; {DOUBTFUL}: engine-cpu and ort-cpu at batch 4 (held back).")
 
 
 def test_the_same_sentence_stands_in_the_terminal_the_report_and_what_is_exported(

@@ -82,8 +82,8 @@ def test_one_sample_on_either_side_gives_no_verdict_and_no_interval(lonely: tupl
     assert any(text.startswith(doubt.ONE_SAMPLE) for text in row.doubts)
     said = verdict("lenet5-digits", [row, reference]).text
     assert said.startswith("engine-cpu is unclear beside ort-cpu at batch 4 (one sample alone); ")
-    assert "! doubtful: " in said
-    assert [who in said.partition("doubtful")[2] for who in CPU] == [0 in lonely, 1 in lonely]
+    assert "; doubtful (!): " in said
+    assert [who in said.partition("doubtful (!)")[2] for who in CPU] == [0 in lonely, 1 in lonely]
     found = by_kind(run, measured)
     for chart, panel in ((found["op-time"], 0), (found["speed"], 0), (found["speed"], 1)):
         (point,) = points(chart, "engine-cpu", panel)
@@ -235,7 +235,7 @@ def test_charts_ring_the_points_count_them_and_say_why(referred: Any) -> None:
     times, speed = found["op-time"], found["speed"]
     assert [p.x for p in points(times, "ort-cpu") if p.doubts] == [4]
     assert not any(p.doubts for p in points(times, "engine-cpu"))
-    assert times.finding.endswith("; ! doubtful: ort-cpu at batch 4 (the GPU was held back).")
+    assert times.finding.endswith("; doubtful (!): ort-cpu at batch 4 (the GPU was held back).")
     assert [p.x for p in points(speed, "engine-cpu") if p.doubts] == [4]  # the ratio
     assert not any(p.doubts for p in points(speed, "engine-cpu", 1))  # its own rate
     assert speed.finding == times.finding
@@ -287,8 +287,7 @@ def test_many_doubts_come_to_few_words() -> None:
     assert doubt.in_short(texts) == "only 1–9 samples fit the budget, the GPU was held back"
     _, measured = pair((1, 4, 16))
     said = verdict("lenet5-digits", rows([warned(m) if m.case.batch == 1 else m for m in measured])).text
-    why = "(the GPU was held back)"
-    assert said.endswith(f"; ! doubtful: engine-cpu at batch 1 {why}, ort-cpu at batch 1 {why}.")
+    assert said.endswith("; doubtful (!): engine-cpu and ort-cpu at batch 1 (the GPU was held back).")
 
 
 # -------------------------------------------------------------------------------- what happens once
