@@ -12,7 +12,7 @@ from bench.results import doubt
 from bench.words import units
 
 LEGEND = "doubtful"
-RING = "! A ring around a point marks one to doubt:"
+HOLLOW = "! Hollow and hatched is what is to be doubted:"
 MOST = 6  # notes
 
 
@@ -26,8 +26,7 @@ def with_doubts(chart: Chart, named: bool = False) -> Chart:
     found = [(who, item) for who, item in shown if item.doubts]
     if not found:
         return chart
-    bars = isinstance(found[0][1], Bar)
-    what = "bar" if bars else "point"
+    what = "bar" if isinstance(found[0][1], Bar) else "point"
     of = f"{len(found):,} of {len(shown):,} {what}{'s' * (len(shown) != 1)}"
     clause = (
         f"{of} {'is' if len(found) == 1 else 'are'} doubtful: "
@@ -36,14 +35,17 @@ def with_doubts(chart: Chart, named: bool = False) -> Chart:
     finding = chart.finding
     if not named:
         finding = f"{finding.removesuffix('.')}; {clause}" if finding else clause
-    meaning = "! behind what stands above a bar marks one to doubt:" if bars else RING
-    notes = (meaning, *_notes(chart, found))
+    notes = (HOLLOW, *_notes(chart, found))
     return msgspec.structs.replace(chart, finding=finding, notes=(*chart.notes, *notes))
 
 
-def has_rings(chart: Chart) -> bool:
-    """Whether a point of the chart is drawn with a ring, which a legend then explains."""
-    return any(p.doubts for panel in chart.panels for s in panel.series for p in s.points)
+def has_doubts(chart: Chart) -> bool:
+    """Whether something of the chart is drawn hollow and hatched, which a legend then explains."""
+    return any(
+        item.doubts
+        for panel in chart.panels
+        for item in (*panel.bars, *(point for series in panel.series for point in series.points))
+    )
 
 
 def _shown(chart: Chart) -> Iterable[tuple[str, Point | Bar]]:

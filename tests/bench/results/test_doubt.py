@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from bench.charts import breakdown, charts, findings, lay_over
+from bench.charts import table as chart_table
 from bench.charts.definitions import Bar, Chart, Point
 from bench.charts.doubts import LEGEND
 from bench.charts.verdicts import verdict
@@ -256,15 +257,29 @@ def test_a_run_laid_over_another_keeps_its_doubts(referred: Any) -> None:
     assert any(note.startswith("other: ! ort-cpu at batch 4") for note in times.notes)
 
 
-def test_paper_draws_a_ring_and_its_legend(referred: Any) -> None:
+def test_paper_draws_what_is_doubtful_hollow_and_hatched(referred: Any) -> None:
     run, measured = referred
-    drawn = draw.figure(by_kind(run, measured)["op-time"])
-    rings = [line for line in drawn.axes[0].lines if line.get_markerfacecolor() == "none"]
-    assert [list(line.get_xdata()) for line in rings] == [[4]]
-    assert LEGEND in [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
-    clean = draw.figure(by_kind(*pair((1, 4)))["op-time"])
-    assert not [line for line in clean.axes[0].lines if line.get_markerfacecolor() == "none"]
-    assert LEGEND not in [text.get_text() for legend in clean.legends for text in legend.get_texts()]
+    found = by_kind(run, measured)
+    for kind, count in (("op-time", 1), ("breakdown", 6)):
+        drawn = draw.figure(found[kind])
+        bars = [bar for axes in drawn.axes for bar in axes.patches if bar.get_hatch()]
+        points = [marks for axes in drawn.axes for marks in axes.collections if marks.get_hatch()]
+        assert len(bars if kind == "breakdown" else points) >= count
+        assert all(mark.get_facecolor()[:3] == (1, 1, 1) for mark in bars)
+        assert [list(marks.get_offsets()[:, 0]) for marks in points] == [[4]] * (kind == "op-time")
+        assert LEGEND in [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
+    for chart in by_kind(*pair((1, 4))).values():
+        clean = draw.figure(chart)
+        assert not any(mark.get_hatch() for axes in clean.axes for mark in (*axes.patches, *axes.collections))
+        assert LEGEND not in [text.get_text() for legend in clean.legends for text in legend.get_texts()]
+
+
+def test_a_chart_s_numbers_say_what_speaks_against_each(referred: Any) -> None:
+    lines = chart_table.records(by_kind(*referred)["op-time"])
+    assert [(line["series"], line["batch"]) for line in lines if line["doubts"]] == [("ort-cpu", 4)]
+    assert {line["doubts"] for line in lines} == {None, HELD_BACK}
+    bars = chart_table.records(by_kind(*referred)["breakdown"])
+    assert {(line["panel"], line["batch"]) for line in bars if line["doubts"]} == {("ort-cpu", 4)}
 
 
 def test_a_report_marks_them_and_gives_no_interval_of_one_sample(referred: Any) -> None:

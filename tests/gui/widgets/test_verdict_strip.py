@@ -1,4 +1,4 @@
-"""The verdicts above the charts: a line a model, the largest letters of the page, each a way to its points."""
+"""The verdicts above the charts: a line a model, the largest letters of the page, leading to its points."""
 
 from pathlib import Path
 
