@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TICK_SIZE = 8
 NAME_STEP = 9.0  # points between labels that stand below each other
 # What is to be doubted is hollow and hatched in its own colour: bars, and points a little larger than others.
-HATCH, POINT_HATCH, DOUBTED_SIZE = "/////", "/" * 14, 42.0
+HATCH, POINT_HATCH, DOUBTED_SIZE = "/////", "/" * 9, 46.0
 DIGIT = 0.636 * TICK_SIZE / 72  # inches; DejaVu Sans' digits are 0.636 em wide
 
 

@@ -10,11 +10,13 @@ from bench.charts.doubts import LEGEND
 from bench.ladder.show.rows import rows as ladder_rows
 from bench.results import doubt
 from bench.results.records import Validity
+from bench.words import units
 from gui.base.theme import Theming
 from gui.pages.ladder.ladder_reader import standing
 from gui.pages.ladder.ladder_table import LadderTable, shown_rows
 from gui.pages.layers.layer_rows import table
 from gui.shell.inspector import page as inspector_page
+from gui.shell.inspector import sections
 from tests.bench import synthetic
 from tests.bench.ladder.test_ladder import example, measured
 
@@ -120,6 +122,22 @@ def test_the_inspector_says_what_speaks_against_a_case_and_its_ratio(window):
     html = inspector_page(window.state.measurement(lonely), window.state, Theming().theme)
     assert "not known from one sample" in html
     assert "(interval not known), unclear" in html
+
+
+def test_the_inspector_divides_a_pass_as_its_bar_does(window):
+    chart = next(c for c in window.state.all_charts() if c.name.endswith("breakdown"))
+    names = {category.key: category.label for category in chart.categories}
+    for panel in chart.panels:
+        for bar in panel.bars:
+            measurement = next(
+                m
+                for m in window.state.measurements
+                if (m.case.backend, m.case.batch) == (panel.title, int(bar.x))
+            )
+            facts = dict(dict(sections(window.state.row(measurement.case)))["One end-to-end pass"])
+            for part in bar.parts:
+                assert facts[names[part.category]] == f"{part.text} ({units.percent(part.value, 1)})"
+            assert facts["end to end"] == bar.total
 
 
 def test_layers_of_a_doubtful_case_are_marked(recorded):
