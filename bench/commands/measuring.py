@@ -73,7 +73,8 @@ def measure(folders: Sequence[Folder[H, M]], retry: bool = False) -> Ending:
     cancelled, reasons = False, []
     if not any(missing):
         return Ending()
-    with RunProgress(folders[0].kind, total, total - sum(map(len, missing))) as shown:
+    cases = [case for found in missing for case in found]
+    with RunProgress(folders[0].kind, total, total - len(cases), cases, folders[0].job) as shown:
         for folder, cases in zip(folders, missing, strict=True):
             if cases and not cancelled:
                 outcome = client.run(folder.job, cases, folder, shown)
