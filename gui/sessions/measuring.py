@@ -20,6 +20,7 @@ from bench.kinds.folder import Folder
 from bench.kinds.naming import RUNS
 from bench.kinds.registry import Kind
 from bench.results.messages import Hello, Log, Progress
+from bench.run import beforehand
 from bench.run.client import worker_command
 from bench.run.pace import Pace
 from bench.run.supervisor import Supervisor
@@ -69,6 +70,7 @@ class Measuring(QObject):
         self._folder = runs
         self._turn = ""  # what the worker is at
         self._before = 0  # cases that were done before this start
+        self._announced = beforehand.Announced(kind.verb)
         self._pace = Pace()
         self._counting = QTimer(self)  # the time left goes down while nothing is heard, too
         self._counting.setInterval(1000)
@@ -146,6 +148,7 @@ class Measuring(QObject):
         """End whatever runs, for good, and keep what was measured."""
         self._over = True
         self._counting.stop()
+        self._announced.leave()
         self._worker.quit()
         self._supervisor = None
         if self._writer is not None:
@@ -193,11 +196,18 @@ class Measuring(QObject):
         self._before = len(folder.cases) - len(cases) if folder.cases else 0
         self._turn = ""
         self._clock.restart()
+        self._announced.enter()
+        self.background.start("look at the machine", beforehand.look, self._warn)
         self._pace = Pace(folder.job)
         self._counting.start()
         self.standing = Standing()
         self._stand(phase="starting", words="starting the worker", done=self._before)
         self._worker.run(self._supervisor)
+
+    def _warn(self, sentences: Sequence[str]) -> None:
+        """What speaks against measuring now; it stops nothing."""
+        for sentence in sentences:
+            self.told.emit(sentence)
 
     def _on_said(self, messages: Sequence[Any]) -> None:
         words = ""
@@ -255,6 +265,7 @@ class Measuring(QObject):
     def _on_closed(self) -> None:
         self._clock.stop()
         self._counting.stop()
+        self._announced.leave()
         machine, self._supervisor, self._writer = self._supervisor, None, None
         ended = self._closed(
             machine is not None and machine.cancelled, machine.cases if machine is not None else ()
