@@ -42,9 +42,9 @@ def with_doubts(chart: Chart, named: bool = False) -> Chart:
 def has_doubts(chart: Chart) -> bool:
     """Whether something of the chart is drawn hollow and hatched, which a legend then explains."""
     return any(
-        item.doubts
+        any(bar.doubts for bar in panel.bars)
+        or any(point.doubts for series in panel.series for point in series.points)
         for panel in chart.panels
-        for item in (*panel.bars, *(point for series in panel.series for point in series.points))
     )
 
 

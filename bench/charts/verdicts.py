@@ -219,13 +219,13 @@ def answers(items: Sequence[Row]) -> list[Clause]:
     for who, told in differing.items():
         count, images, worst = max(told, key=lambda item: item[:2])
         of = f"{count:,} of {images:,} images"
-        text = f"{who} answers {of} unlike its reference at batch {worst.case.batch:,}"
+        said = f"{who} answers {of} unlike its reference at batch {worst.case.batch:,}"
         cases = tuple(row.case for _, _, row in told)
-        found.append(Clause("differ", text, cases, stress=f"{of} unlike"))
+        found.append(Clause("differ", said, cases, stress=f"{of} unlike"))
     if alike and not differing and not any(row.failed for row in sound):
-        images = units.spans({row.case.images for row in alike}, ())
+        counts = units.spans({row.case.images for row in alike}, ())
         some = " where they were compared" if unknown else ""
-        text = f"answers identical on {images} images{some}"
+        text = f"answers identical on {counts} images{some}"
         found.append(Clause("answers", text, tuple(row.case for row in alike), stress="answers identical"))
     elif unknown and not (alike or differing):
         found.append(Clause("missing", "answers were not compared", tuple(row.case for row in unknown)))

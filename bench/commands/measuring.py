@@ -73,10 +73,10 @@ def measure(folders: Sequence[Folder[H, M]], retry: bool = False) -> Ending:
     cancelled, reasons = False, []
     if not any(missing):
         return Ending()
-    cases = [case for found in missing for case in found]
+    to_come = [case for cases in missing for case in cases]
     kind = folders[0].kind
     with (
-        RunProgress(kind, total, total - len(cases), cases, folders[0].job) as shown,
+        RunProgress(kind, total, total - len(to_come), to_come, folders[0].job) as shown,
         beforehand.looked_at(kind.verb, lambda text: shown.say(f"warning: {text}")),
     ):
         for folder, cases in zip(folders, missing, strict=True):

@@ -131,7 +131,7 @@ def test_a_pick_selects_and_the_inspector_tells_all(page):
     for words in (
         "median",
         "95 % interval",
-        "h2d",
+        "copy in",
         "top-1",
         "relative L2 error",
         "SM clock",
