@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from bench.charts.series import most_images
 from bench.results import doubt
 from bench.results.records import Case, Run
-from bench.results.rows import Row, label, title
+from bench.results.rows import Row, contenders, label, title
 from bench.results.stats import SAME_BOUND
 from bench.words import units
 
@@ -70,7 +70,8 @@ def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = ()) -> Verdi
     timed = most_images(items)
     known = {row.case.batch for row in items}
     clauses: list[Clause] = []
-    for who in dict.fromkeys(row.contender for row in timed if not row.is_reference):
+    whos = [label(*pair) for pair in contenders(row for row in timed if not row.is_reference)]
+    for who in whos:
         own = sorted((r for r in timed if r.contender == who), key=lambda r: r.case.batch)
         clauses += _of_one(who, own, known)
     clauses += _references(timed, known)
@@ -258,7 +259,10 @@ def _doubts(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]:
     told: dict[Case, tuple[str, list[str]]] = {}
     apart: dict[Case, tuple[str, list[str]]] = {}
     for case, found in texts.items():
+        few = any(text.startswith("only ") for text in found)  # which says as much of one
         for text in found:
+            if few and text == doubt.ONE_SAMPLE:
+                continue
             into = told if case not in held or (case, text) in weighing else apart
             into.setdefault(case, (names[case], []))[1].append(text)
     if told:

@@ -19,8 +19,6 @@ from bench.run import bounds
 TELLING = 5  # of the cases, one in so many has to be done before there is an estimate
 TIMED = "time"
 WIDE = (0.6, 1.7)  # of what few turns say, where a range is told
-# Seconds that a case may take beside its budget, and by how much that is overdrawn by warm-ups and turns.
-BESIDE, BESIDE_AN_INSTANCE, OVER = 2.0, 2.0, 1.15
 RISING = 0.5  # of a case's time, that it has to grow by with the batch size to be told from chance
 LEAST = 0.05  # of a turn that lasts longer than was thought, which is still to come
 
@@ -58,18 +56,24 @@ class Pace:
         self._turns: list[_Turn] = []
         self._now: _Turn | None = None
         self._settled: set[str] = set()
+        self._ahead: list[tuple[Any, str, float]] = []
         self._by_backend: dict[str, set[bool]] = {}  # whether cases that have ended were timed
         self._last = 0.0  # when the last turn ended
 
     def started(self, case: Any, stage: str, now: float) -> None:
+        if case.key in self._settled:
+            return
         turn = self._now
+        if turn is not None and turn.timed is not None and case.key not in turn.began:
+            # Of the next turn: that this one has ended is heard a moment later, where both came together.
+            self._ahead.append((case, stage, now))
+            return
         if turn is None:
             model = getattr(case, "model", "")
             first = all(other.model != model for other in self._timed)
             turn = self._now = _Turn(model, getattr(case, "batch", 1), first, self._last)
-        if case.key not in self._settled:
-            turn.began.add(case.key)
-            turn.left.add(case.key)
+        turn.began.add(case.key)
+        turn.left.add(case.key)
         if stage == TIMED:
             turn.sampled.add(case.key)
             turn.timed = now if turn.timed is None else turn.timed
@@ -86,10 +90,13 @@ class Pace:
             turn.end = self._last = now
             self._turns.append(turn)
             self._now = None
+            ahead, self._ahead = self._ahead, []
+            for told in ahead:
+                self.started(*told)
 
     def interrupted(self, now: float) -> None:
         """A worker is gone: what was under way begins anew."""
-        self._now, self._last = None, now
+        self._now, self._last, self._ahead = None, now, []
 
     def left(self, cases: Sequence[Any], total: int, now: float) -> tuple[float, float] | None:
         """Seconds that the cases still to come take, at the least and at the most; the same twice where that
@@ -105,14 +112,9 @@ class Pace:
 
     def _asked_for(self, count: int, now: float) -> tuple[float, float] | None:
         """What the job says before a case is done."""
-        budget = getattr(self._job, "budget_s", None)
-        if budget is None:
+        if getattr(self._job, "budget_s", None) is None:
             return None
-        beside = BESIDE + BESIDE_AN_INSTANCE * getattr(self._job, "instances", 1)
-        least = min(1.2 + min(budget, 0.5), budget + beside) * count
-        if hasattr(self._job, "layers"):
-            least = bounds.estimate_s(count, self._job)
-        most = count * (budget * OVER + beside)
+        least, most = bounds.estimate_s(count, self._job)
         return max(LEAST * least, least - now), max(least, most - now)
 
     def _guess(self, cases: Sequence[Any], now: float) -> float | None:

@@ -19,7 +19,7 @@ from gui.widgets.labels import Label
 LARGER = 3.5  # points that a line is larger by than what stands around it
 QWIDGETSIZE_MAX = (1 << 24) - 1
 HIGH = 800  # pixels of a window; in a lower one lines are but half as much larger
-MANY = 3  # models, from which on their lines are but half as much larger
+MUCH = 520  # characters in all, beyond which they are but half as much larger
 MOST = 0.34  # of the window's height, beyond which the strip scrolls
 TIP = "Click a part of the sentence to go to its points, and again for the next of them"
 
@@ -70,7 +70,8 @@ class VerdictStrip(QScrollArea):
             line.hide()
             line.deleteLater()
         del self._lines[len(found) :]
-        larger = LARGER if len(found) < MANY and self.window().height() >= HIGH else LARGER / 2
+        much = sum(len(verdict.line) for verdict in found) > MUCH or self.window().height() < HIGH
+        larger = LARGER / 2 if much else LARGER
         for line, verdict in zip(self._lines, found, strict=True):
             font = self.font()
             font.setPointSizeF(font.pointSizeF() + larger)

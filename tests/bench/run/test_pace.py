@@ -137,6 +137,21 @@ def test_a_worker_that_is_gone_begins_its_turn_anew() -> None:
     assert sum(good) > 0.9 * len(good)
 
 
+def test_what_came_at_once_may_be_heard_in_any_order() -> None:
+    """A window hears in one go that a case has ended and that the next turn has begun, the latter first."""
+    one, other = planned(("net",), (1, 2))
+    pace = Pace(Job(models=("net",), backends=BACKENDS))
+    for case in one:
+        pace.started(case, "prepare", 0.0)
+    for case in one:
+        pace.started(case, "time", 1.0)
+    pace.settled(one[0], 9.0)
+    pace.started(other[0], "prepare", 11.0)
+    pace.settled(one[1], 11.0)
+    pace.started(one[1], "layers", 11.0)
+    assert pace.left(other, 4, 11.0) == (pytest.approx(10.0), pytest.approx(10.0))
+
+
 def test_what_says_no_budget_tells_nothing_until_a_case_is_done_and_nothing_at_the_end() -> None:
     (group,) = planned(("net",), (1,))
     pace = Pace()
