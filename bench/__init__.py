@@ -4,7 +4,7 @@
   nothing but msgspec.
 - `bench.results.doubt`: what speaks against a figure (its measurement's warnings, one sample alone, and
   of a ratio also those of the reference: `Row.own_doubts`, `Row.doubts`) and the mark it bears wherever
-  it stands: behind it in tables, as a ring around its point (`Point.doubts`), behind what stands above
+  it stands: behind it in tables, as a hollow, hatched point (`Point.doubts`) or bar, behind what stands above
   its bar; `bench.charts.doubts` counts them in a chart's headline and tells why in its notes.
 - `bench.results.stats`: medians and ratios of medians with their intervals, by Student's t
   (`bench.results.student`) over instances or rounds; SAME / UNCLEAR / FASTER / SLOWER

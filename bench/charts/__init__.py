@@ -26,6 +26,7 @@ from bench.charts.floor import with_floor
 from bench.charts.footer import footer
 from bench.charts.overlay import lay_over, short_name
 from bench.charts.provisional import with_provisional
+from bench.charts.verdicts import verdict
 from bench.results.records import Measurement, Run
 from bench.results.rows import Row, by_model, rows, title
 
@@ -67,6 +68,13 @@ def model_charts(model: str, items: Sequence[Row], runs: Sequence[Run]) -> list[
     info = next((i for run in runs for i in run.models if i.name == model), None)
     shown = info.title if info and info.title else title(model)
     found = [chart for make in BUILDERS if (chart := make(shown, model, items)) is not None]
-    times = f"{title(model)}-op-time"
+    times, speed = (f"{title(model)}-{kind}" for kind in ("op-time", "speed"))
     found = [with_floor(chart, info, items, runs) if chart.name == times else chart for chart in found]
-    return [msgspec.structs.replace(with_doubts(chart), footer=foot) for chart in found]
+    said = verdict(model, items, runs).text
+    told = [
+        with_doubts(msgspec.structs.replace(chart, finding=said), named=True)
+        if chart.name in (times, speed)
+        else with_doubts(chart)
+        for chart in found
+    ]
+    return [msgspec.structs.replace(chart, footer=foot) for chart in told]

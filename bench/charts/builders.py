@@ -66,7 +66,7 @@ def op_time(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         name=f"{title(model)}-op-time",
         model=model,
         title=op_time_title(shown),
-        finding=findings.times(items),
+        finding="",  # the verdict, which knows the whole run (bench.charts.verdicts)
         panels=(op_time_panel(found, series.batches(items)),),
         notes=(
             "Median of the forward pass alone, without copies; bars are 95 % intervals.",
@@ -182,9 +182,13 @@ def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         name=f"{title(model)}-speed",
         model=model,
         title=f"{shown}: speed-up and throughput",
-        finding=findings.throughput(items),
+        finding="",  # the verdict, as of the times
         panels=tuple(panels),
-        notes=("Forward pass alone; above 1× is faster than the reference.", *series.failures(items)),
+        notes=(
+            "Forward pass alone; above 1× is faster than the reference.",
+            *filter(None, [findings.throughput(items)]),
+            *series.failures(items),
+        ),
     )
 
 

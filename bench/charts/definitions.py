@@ -33,7 +33,7 @@ FOLLOWED = 4.0
 
 class Point(Definition, frozen=True):
     """A value with its 95 % interval where there is one; text is what to read out on it. doubts: what speaks
-    against it, in sentences; it is then drawn with a ring around it."""
+    against it, in sentences; it is then drawn hollow and hatched."""
 
     x: float
     y: float
@@ -61,7 +61,7 @@ class MissingPoint(Definition, frozen=True):
 
 class Series(Definition, frozen=True):
     """One line: a backend in one precision. A reference is dashed. colour "#RRGGBB"; marker a matplotlib
-    letter. overlay: of another run, laid over this one; drawn thinner, with hollow marks. provisional: cases
+    letter. overlay: of another run, laid over this one; drawn thinner, with small marks. provisional: cases
     that are being measured, as they look so far; on screen alone. named: its label stands at its last point
     where there is room to set labels apart, instead of in a legend; leading: also where not all have room."""
 
@@ -89,7 +89,8 @@ class BarPart(Definition, frozen=True):
 
 class Bar(Definition, frozen=True):
     """A stack at one batch size, bottom first. total: what is written above it. mark: in place of parts.
-    doubts: what speaks against it, in sentences; its total then ends in bench.results.doubt.MARK."""
+    doubts: what speaks against it, in sentences; it is then hollow and hatched, and its total ends in
+    bench.results.doubt.MARK."""
 
     x: float
     parts: tuple[BarPart, ...] = ()

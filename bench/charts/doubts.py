@@ -12,12 +12,13 @@ from bench.results import doubt
 from bench.words import units
 
 LEGEND = "doubtful"
-RING = "! A ring around a point marks one to doubt:"
+HOLLOW = "! Hollow and hatched is what is to be doubted:"
 MOST = 6  # notes
 
 
-def with_doubts(chart: Chart) -> Chart:
-    """The chart with a clause in its finding and its notes where something it shows is to be doubted.
+def with_doubts(chart: Chart, named: bool = False) -> Chart:
+    """The chart with a clause in its finding and its notes where something it shows is to be doubted. named:
+    the finding tells of the doubts itself.
 
     Each kind of doubt is a note: where it is found, and in words. What has no value has its own mark.
     """
@@ -25,22 +26,26 @@ def with_doubts(chart: Chart) -> Chart:
     found = [(who, item) for who, item in shown if item.doubts]
     if not found:
         return chart
-    bars = isinstance(found[0][1], Bar)
-    what = "bar" if bars else "point"
+    what = "bar" if isinstance(found[0][1], Bar) else "point"
     of = f"{len(found):,} of {len(shown):,} {what}{'s' * (len(shown) != 1)}"
     clause = (
         f"{of} {'is' if len(found) == 1 else 'are'} doubtful: "
         f"{doubt.in_short(text for _, item in found for text in item.doubts)}."
     )
-    finding = f"{chart.finding.removesuffix('.')}; {clause}" if chart.finding else clause
-    meaning = "! behind what stands above a bar marks one to doubt:" if bars else RING
-    notes = (meaning, *_notes(chart, found))
+    finding = chart.finding
+    if not named:
+        finding = f"{finding.removesuffix('.')}; {clause}" if finding else clause
+    notes = (HOLLOW, *_notes(chart, found))
     return msgspec.structs.replace(chart, finding=finding, notes=(*chart.notes, *notes))
 
 
-def has_rings(chart: Chart) -> bool:
-    """Whether a point of the chart is drawn with a ring, which a legend then explains."""
-    return any(p.doubts for panel in chart.panels for s in panel.series for p in s.points)
+def has_doubts(chart: Chart) -> bool:
+    """Whether something of the chart is drawn hollow and hatched, which a legend then explains."""
+    return any(
+        any(bar.doubts for bar in panel.bars)
+        or any(point.doubts for series in panel.series for point in series.points)
+        for panel in chart.panels
+    )
 
 
 def _shown(chart: Chart) -> Iterable[tuple[str, Point | Bar]]:

@@ -1,9 +1,7 @@
 """One sentence a chart, computed from its data and intervals; "" where the data cannot say.
 
-A difference is named only where the interval of the ratio lies outside ±2 % (FASTER, SLOWER), and called
-level only where it lies inside (SAME); what is UNCLEAR is left out, as everything is that rests on one
-sample. Wrong answers are never called fast. What is to be doubted stays in and is counted
-(bench.charts.doubts).
+Charts of times and of speed have the verdict (bench.charts.verdicts). What is to be doubted stays in and is
+counted (bench.charts.doubts).
 """
 
 from __future__ import annotations
@@ -11,63 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bench.charts import breakdown as divide
+from bench.charts import verdicts
 from bench.results.rows import Row
 from bench.words import palette, units
-
-
-def times(items: Sequence[Row]) -> str:
-    """Who is faster than its reference where, and whether both answer alike."""
-    sentences = [speed for who in _contenders(items) if (speed := _speed(who, items))]
-    if not sentences:
-        return ""
-    return _sentence([*sentences, *filter(None, [_alike(items)])])
-
-
-def _speed(who: str, items: Sequence[Row]) -> str:
-    """ "engine-cpu is 1.3× slower than ort-cpu at batch 16 and level from 64 on"; "" where all is unclear."""
-    own = sorted(
-        (r for r in items if r.contender == who and r.speedup and r.measurement.disposition == "ok"),
-        key=lambda r: r.case.batch,
-    )
-    if not own:
-        return ""
-    known = {r.case.batch for r in items}
-    reference = own[0].measurement.reference
-    clauses: list[str] = []
-    for verdict, word in (("FASTER", "faster"), ("SLOWER", "slower"), ("SAME", "level")):
-        found = [r for r in own if r.verdict == verdict]
-        if not found:
-            continue
-        batches = f"at batch {units.spans((r.case.batch for r in found), known)}"
-        if verdict == "SAME":
-            clauses.append(f"level {'' if clauses else f'with {reference} '}{batches}")
-            continue
-        ratios = sorted(_above_one(r) for r in found)
-        low, high = (_times(ratios[0]), _times(ratios[-1]))
-        span = low if low == high else f"{low.removesuffix('×')} to {high}"
-        clauses.append(f"{span} {word} {'' if clauses else f'than {reference} '}{batches}")
-    return f"{who} is {_join(clauses)}" if clauses else ""
-
-
-def _above_one(row: Row) -> float:
-    speedup = row.speedup or 1.0
-    return speedup if speedup >= 1 else 1 / speedup
-
-
-def _times(ratio: float) -> str:
-    return f"{units.digits(ratio, 2 if ratio < 10 else 3)}×"
-
-
-def _alike(items: Sequence[Row]) -> str:
-    """ "both answer alike on 200 images" where every contender was compared and agreed on every image."""
-    checked = [r for r in items if not r.is_reference and r.measurement.accuracy is not None]
-    known = [r.measurement.accuracy.agreement for r in checked if r.measurement.accuracy]
-    if not known or any(a is None or a < 1 for a in known) or any(r.failed and r.sound for r in checked):
-        return ""
-    names = {r.contender for r in checked} | {r.measurement.reference for r in checked}
-    images = units.spans({r.case.images for r in checked}, ())
-    words = "both answer alike" if len(names) == 2 else "each answers as its reference does"
-    return f"{words} on {images} images"
 
 
 def accuracy(items: Sequence[Row]) -> str:
@@ -80,17 +24,7 @@ def accuracy(items: Sequence[Row]) -> str:
             (r.case.batch for r in wrong if r.contender == who), {r.case.batch for r in items}
         )
         parts.append(f"{who} fails its check at batch {batches}")
-    differing: dict[str, list[tuple[int, int, int]]] = {}
-    for row in judged:
-        found = row.measurement.accuracy
-        if found is not None and found.agreement is not None and found.agreement < 1 and not row.is_reference:
-            count = round((1 - found.agreement) * found.images)
-            differing.setdefault(row.contender, []).append((count, found.images, row.case.batch))
-    for who, found_differences in differing.items():
-        count, images, batch = max(found_differences)
-        parts.append(f"{who} answers {count:,} of {images:,} images unlike its reference at batch {batch:,}")
-    if not parts and (alike := _alike(items)):
-        parts.append(alike)
+    parts += [clause.text for clause in verdicts.answers(items) if clause.kind in ("answers", "differ")]
     tops = {
         r.measurement.accuracy.top1
         for r in judged
@@ -173,10 +107,6 @@ def throughput(items: Sequence[Row]) -> str:
     )
 
 
-def _contenders(items: Iterable[Row]) -> list[str]:
-    return list(dict.fromkeys(r.contender for r in items if not r.is_reference))
-
-
 def _common_batch(found: Iterable[Row]) -> int | None:
     """The largest batch size at which every contender found has a row; None where there is none."""
     by_contender: dict[str, set[int]] = {}
@@ -184,10 +114,6 @@ def _common_batch(found: Iterable[Row]) -> int | None:
         by_contender.setdefault(row.contender, set()).add(row.case.batch)
     common = set.intersection(*by_contender.values()) if by_contender else set()
     return max(common, default=None)
-
-
-def _join(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
 def _sentence(parts: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from bench.charts.definitions import (
 from bench.charts.doubts import with_doubts
 from bench.charts.footer import machine, versions
 from bench.ladder.records import Ladder, MachineLimits, RungCase
-from bench.ladder.show.rows import RungRow, reference_of
+from bench.ladder.show.rows import RungRow, ratio, reference_of
 from bench.results import doubt
 from bench.words import palette, units
 
@@ -292,7 +292,8 @@ def _best(ladder: Ladder, right: Sequence[RungRow], first: RungRow, reference: R
     if len({row.case.precision for row in right}) > 1:
         words += f" ({best.case.precision})"
     if first is not best:
-        words += f", {units.times(_time(first) / _time(best))} as fast as {first.name}"
+        times = ratio(first.measurement, best.measurement).value
+        words += f", {units.times(times)} as fast as {first.name}"
     if reference is not None and best.speedup and best.speedup.known:
         words += f" and {units.times(best.speedup.value)} the speed of {ladder.reference}"
     return words

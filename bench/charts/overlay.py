@@ -44,7 +44,7 @@ def _both(chart: Chart, other: Chart, name: str) -> Chart:
         else:
             panels.append(_lines(panel, same, name))
     known = {category.key for category in chart.categories}
-    mine = () if any(panel.bars for panel in panels) else (f"Thin lines with hollow marks: {name}.",)
+    mine = () if any(panel.bars for panel in panels) else (f"Thin lines with small marks: {name}.",)
     marks = [note for note in other.notes if note.startswith(("✕", "! ")) and note not in chart.notes]
     theirs = tuple(f"{name}: {note}" for note in marks)
     return msgspec.structs.replace(

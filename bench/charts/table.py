@@ -6,13 +6,25 @@ from typing import Any
 
 from bench.charts.definitions import Chart, MissingPoint, Panel
 
-COLUMNS = ("panel", "series", "batch", "value", "low", "high", "unit", "words", "disposition", "reason")
+COLUMNS = (
+    "panel",
+    "series",
+    "batch",
+    "value",
+    "low",
+    "high",
+    "unit",
+    "words",
+    "doubts",
+    "disposition",
+    "reason",
+)
 
 
 def records(chart: Chart) -> list[dict[str, Any]]:
     """One dictionary a line, by COLUMNS. Values in the unit that stands beside them, "%" meaning fractions;
-    words: how the chart writes it. series: a backend, or the category of a slice, whose backend is the
-    panel's title. A failure has no value but a disposition and a reason."""
+    words: how the chart writes it; doubts: what speaks against it. series: a backend, or the category of a
+    slice, whose backend is the panel's title. A failure has no value but a disposition and a reason."""
     return [record for panel in chart.panels for record in _panel(panel, chart)]
 
 
@@ -21,13 +33,22 @@ def _panel(panel: Panel, chart: Chart) -> list[dict[str, Any]]:
     found = []
     for series in panel.series:
         found += [
-            _record(panel, series.label, p.x, value=p.y, low=p.low, high=p.high, words=p.text)
+            _record(
+                panel, series.label, p.x, value=p.y, low=p.low, high=p.high, words=p.text, doubts=p.doubts
+            )
             for p in series.points
         ]
         found += [_failure(panel, series.label, mark) for mark in series.marks]
     for bar in panel.bars:
         found += [
-            _record(panel, names.get(p.category, p.category), bar.x, value=p.value, words=p.text)
+            _record(
+                panel,
+                names.get(p.category, p.category),
+                bar.x,
+                value=p.value,
+                words=p.text,
+                doubts=bar.doubts,
+            )
             for p in bar.parts
         ]
         if bar.mark is not None:
@@ -37,6 +58,7 @@ def _panel(panel: Panel, chart: Chart) -> list[dict[str, Any]]:
 
 def _record(panel: Panel, series: str, batch: float, **values: Any) -> dict[str, Any]:
     known = {"panel": panel.title, "series": series, "batch": int(batch), "unit": panel.y.unit, **values}
+    known["doubts"] = "; ".join(values.get("doubts", ())) or None
     return {name: known.get(name) for name in COLUMNS}
 
 

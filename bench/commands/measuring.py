@@ -65,7 +65,7 @@ def gone_on(
 
 def measure(folders: Sequence[Folder[H, M]], retry: bool = False) -> Ending:
     """Run what is missing of each."""
-    from bench.run import client
+    from bench.run import beforehand, client
     from bench.run.progress import RunProgress
 
     total = sum(len(folder.cases) for folder in folders)
@@ -73,7 +73,12 @@ def measure(folders: Sequence[Folder[H, M]], retry: bool = False) -> Ending:
     cancelled, reasons = False, []
     if not any(missing):
         return Ending()
-    with RunProgress(folders[0].kind, total, total - sum(map(len, missing))) as shown:
+    to_come = [case for cases in missing for case in cases]
+    kind = folders[0].kind
+    with (
+        RunProgress(kind, total, total - len(to_come), to_come, folders[0].job) as shown,
+        beforehand.looked_at(kind.verb, lambda text: shown.say(f"warning: {text}")),
+    ):
         for folder, cases in zip(folders, missing, strict=True):
             if cases and not cancelled:
                 outcome = client.run(folder.job, cases, folder, shown)

@@ -130,7 +130,7 @@ def render(
         .get_template(TEMPLATE)
         .render(
             heading=heading or f"Comparison on {env.gpu or env.cpu or 'an unknown machine'}",
-            overview=overview.paragraph(merged.rows, title_of(merged.runs)),
+            overview=overview.sentences(merged.rows, merged.runs),
             machines=list(dict.fromkeys((piece.machine, piece.versions) for piece in pieces)),
             pieces=pieces,
             sections=sections,
@@ -170,11 +170,6 @@ def section(
     ]
     shown = f"{info.title} ({name})" if info.title and info.title != name else name
     return ModelSection(shown, " · ".join(filter(None, facts)), summary(items), charts)
-
-
-def title_of(runs: Iterable[Run]) -> dict[str, str]:
-    """How each model is named in sentences."""
-    return {case.model: title(case.model) for run in runs for case in run.cases}
 
 
 # ------------------------------------------------------------------------------------------------ the table

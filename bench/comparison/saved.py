@@ -25,15 +25,21 @@ def show(folder: RunFolder, format: str, layers: bool = False) -> tuple[str, ...
 
 
 def print_tables(found: Sequence[RunData], format: str, layers: bool = False) -> None:
-    """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
+    """The verdicts and the table, or CSV, JSON or Markdown, on standard output, and nothing else there: the
+    verdicts then stand on standard error."""
+    from bench.charts.verdicts import verdicts
     from bench.commands.terminal import console
     from bench.results.rows import rows
     from bench.show import tables, terminal_tables
     from bench.show.table import records, to_csv, to_json, to_markdown
 
+    runs = [run for run, _ in found]
     measurements = [m for _, measured in found for m in measured]
     shown = rows(measurements)
     table, of_layers = tables.table(shown), tables.layer_table(measurements)
+    if format != "table":
+        for verdict in verdicts(shown, runs):
+            print(verdict.line, file=sys.stderr)
     if format == "csv":
         sys.stdout.write(to_csv(table) + ("\n" + to_csv(of_layers) if layers else ""))
     elif format == "json":
@@ -42,7 +48,7 @@ def print_tables(found: Sequence[RunData], format: str, layers: bool = False) ->
     elif format == "md":
         sys.stdout.write(to_markdown(table, by_name=True))
     else:
-        console().print(terminal_tables.terminal(shown))
+        console().print(terminal_tables.terminal(shown, runs))
         if layers:
             console().print(terminal_tables.layers(measurements))
 

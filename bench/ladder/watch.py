@@ -118,7 +118,7 @@ class Watch:
         ladder = msgspec.structs.replace(self.ladder, job=job, cases=tuple(cases))
         with (
             tempfile.TemporaryDirectory(prefix="kernelscope-") as directory,
-            RunProgress(LADDER, len(ladder.cases)) as progress,
+            RunProgress(LADDER, len(ladder.cases), cases=ladder.cases, job=ladder.job) as progress,
         ):
             folder = LADDER.create(Path(directory) / "ladder", ladder)
             outcome = client.run(job, ladder.cases, folder, progress, stop=saved, spare=self._spare)

@@ -3,8 +3,8 @@
 A measurement's doubts are its warnings and, where it has one sample, that; what was divided by another's time
 has that one's doubts too (`of_ratio`; bench.results.rows, bench.ladder.show.rows), but that rounds differed,
 where their ratio is known all the same: what a round did to both is divided out of it. Tables set MARK behind
-such a figure, charts draw a ring around its point or set MARK behind what is written above its bar, and both
-say why in words.
+such a figure, charts draw its point or bar hollow and hatched, with MARK behind what is written above a bar,
+and both say why in words.
 """
 
 from __future__ import annotations

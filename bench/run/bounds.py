@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bench.results.records import Job
 
 MAX_BATCH = 100_000
@@ -21,9 +23,15 @@ def count(job: Job, backends: int) -> int:
     )
 
 
-def estimate_s(cases: int, job: Job) -> float:
-    """Seconds that many cases take at the least: warm-ups, the shortest sampling, checks; a first guess,
-    until cases that are done tell better."""
+# Seconds that a case may take beside its budget, and by how much that is overdrawn by warm-ups and turns.
+BESIDE, BESIDE_AN_INSTANCE, OVER = 2.0, 2.0, 1.15
+
+
+def estimate_s(cases: int, job: Any) -> tuple[float, float]:
+    """Seconds that many cases take at the least (warm-ups, the shortest sampling, checks), and at the most
+    where passes are short; a first guess, until cases that are done tell better. job: of a kind that says how
+    long a case is sampled."""
     sampling = min(job.budget_s, 0.5)
-    layers = 0.5 if job.layers else 0.0
-    return cases * (1.2 + sampling + layers)
+    layers = 0.5 if getattr(job, "layers", False) else 0.0
+    beside = BESIDE + BESIDE_AN_INSTANCE * getattr(job, "instances", 1)
+    return cases * (1.2 + sampling + layers), cases * (job.budget_s * OVER + beside)

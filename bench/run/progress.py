@@ -11,20 +11,25 @@ from typing import Any
 
 from bench.kinds.registry import Kind, case_words
 from bench.results.messages import Log, Progress
+from bench.run.pace import Pace
 from bench.words import units
 
 
 class RunProgress:
-    """Feed it the client's events. total: cases, of which so many are `done` already. `with` it for as long
-    as the run goes."""
+    """Feed it the client's events. total: cases, of which so many are `done` already and these are to come;
+    job: what was asked for. `with` it for as long as the run goes."""
 
-    def __init__(self, kind: Kind[Any, Any], total: int, done: int = 0) -> None:
+    def __init__(
+        self, kind: Kind[Any, Any], total: int, done: int = 0, cases: Sequence[Any] = (), job: Any = None
+    ) -> None:
         from rich.console import Console
 
         self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._kind = kind
         self._total = total
-        self._done = self._before = done
+        self._done = done
+        self._cases = {case.key: case for case in cases}
+        self._pace = Pace(job)
         self._started = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
@@ -72,10 +77,13 @@ class RunProgress:
 
     def __call__(self, event: Any) -> None:
         """One message of the worker, or a measurement that was just settled."""
-        kind = self._kind
+        kind, now = self._kind, time.monotonic() - self._started
         if isinstance(event, kind.line):
+            self._cases.pop(event.case.key, None)
+            self._pace.settled(event.case, now)
             self._settled(event)
         elif isinstance(event, kind.started):
+            self._pace.started(event.case, event.stage, now)
             self._words = kind.turn(event.case, event.stage)
             if event.stage == "time":
                 self._words += self._so_far.get(event.case.key, "")
@@ -89,6 +97,9 @@ class RunProgress:
             self._show(f"{self._words}: {event.text}{done}" if self._words else f"{event.text}{done}")
         elif isinstance(event, Log) and event.level in ("warning", "error"):
             self.say(f"{event.level}: {event.text}")
+        if self._bar is not None:
+            span = self._pace.left(tuple(self._cases.values()), self._total, now)
+            self._bar.update(self._task, left=units.left(span) if span is not None else "")
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -99,9 +110,7 @@ class RunProgress:
             return
         self._done += 1
         if self._bar is not None:
-            a_case = (time.monotonic() - self._started) / (self._done - self._before)
-            seconds = a_case * (self._total - self._done)
-            self._bar.update(self._task, completed=self._done, left=f"{units.clock(seconds)} left")
+            self._bar.update(self._task, completed=self._done)
         came_of_it = self._kind.outcome(measurement.disposition)
         text = f"[{self._done}/{self._total}] {case_words(measurement.case)}: {came_of_it}"
         text += f" ({measurement.reason})" if measurement.reason else self._kind.remark(measurement)

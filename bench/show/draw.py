@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bench.charts.definitions import Chart
-from bench.charts.doubts import LEGEND, has_rings
-from bench.show.draw_panels import RING, TICK_SIZE, bars, dash, dashes, lines, weight
+from bench.charts.doubts import LEGEND, has_doubts
+from bench.show.draw_panels import HATCH, TICK_SIZE, bars, dash, dashes, lines, weight
 from bench.words import palette
 
 if TYPE_CHECKING:
@@ -221,6 +221,8 @@ def _legend(chart: Chart) -> list[tuple[Any, str]]:
     from matplotlib.patches import Patch
 
     entries: dict[str, Any] = {}
+    hollow = Patch(facecolor="white", edgecolor=palette.INK, hatch=HATCH, linewidth=0.8)
+    doubtful = [(hollow, LEGEND)] if has_doubts(chart) else []
     if chart.categories:
         levels = [level for panel in chart.panels for level in panel.baselines]
         entries = {
@@ -228,7 +230,7 @@ def _legend(chart: Chart) -> list[tuple[Any, str]]:
             for level in levels
         }
         bars = [(Patch(color=c.colour), c.label) for c in reversed(chart.categories)][::-1]
-        return bars + [(handle, label) for label, handle in entries.items()]
+        return bars + [(handle, label) for label, handle in entries.items()] + doubtful
     for panel in chart.panels:
         for series in panel.series:
             if series.named or series.label in entries or not (series.points or series.marks):
@@ -240,6 +242,4 @@ def _legend(chart: Chart) -> list[tuple[Any, str]]:
                 linestyle=dashes(series),
                 **weight(series),
             )
-    if has_rings(chart):
-        entries[LEGEND] = Line2D([], [], **RING)
-    return [(handle, label) for label, handle in entries.items()]
+    return [(handle, label) for label, handle in entries.items()] + doubtful

@@ -15,15 +15,8 @@ if TYPE_CHECKING:
 
 TICK_SIZE = 8
 NAME_STEP = 9.0  # points between labels that stand below each other
-# Around a point that is to be doubted, whatever its own mark looks like.
-RING: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": "o",
-    "markersize": 9.5,
-    "markerfacecolor": "none",
-    "markeredgecolor": palette.DOUBT,
-    "markeredgewidth": 1.2,
-}
+# What is to be doubted is hollow and hatched in its own colour: bars, and points a little larger than others.
+HATCH, POINT_HATCH, DOUBTED_SIZE = "/////", "/" * 9, 46.0
 DIGIT = 0.636 * TICK_SIZE / 72  # inches; DejaVu Sans' digits are 0.636 em wide
 
 
@@ -62,7 +55,17 @@ def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
                 zorder=2,
             )
         if doubtful := [p for p in series.points if p.doubts]:
-            axes.plot([p.x * shift for p in doubtful], [p.y for p in doubtful], **RING, zorder=5)
+            axes.scatter(
+                [p.x * shift for p in doubtful],
+                [p.y for p in doubtful],
+                DOUBTED_SIZE * (0.7 if series.overlay else 1),
+                marker=series.marker,
+                facecolors="white",
+                edgecolors=series.colour,
+                linewidths=1.1,
+                hatch=POINT_HATCH,
+                zorder=5,
+            )
         if series.marks:
             height = 0.03 + 0.045 * index
             axes.plot(
@@ -154,9 +157,10 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
                 part.value,
                 thick,
                 bottom=base,
-                color=colours[part.category],
-                edgecolor="white",
-                linewidth=0.3,
+                facecolor="white" if bar.doubts else colours[part.category],
+                edgecolor=colours[part.category] if bar.doubts else "white",
+                hatch=HATCH if bar.doubts else "",
+                linewidth=0.8 if bar.doubts else 0.3,
                 zorder=3,
             )
             base += part.value
@@ -295,12 +299,12 @@ def tick(value: float, unit: str) -> str:
 
 
 def weight(series: Series) -> dict[str, Any]:
-    """Line and marks of a series: full, hollow for a reference, thin and hollow for another run's."""
+    """Line and marks of a series; thin and small for another run's."""
     return {
         "linewidth": 0.7 if series.overlay else 1.4,
         "marker": series.marker,
         "markersize": 3.4 if series.overlay else 4.2,
-        "markerfacecolor": "white" if series.dashed or series.overlay else series.colour,
+        "markerfacecolor": series.colour,
         "markeredgewidth": 0.7 if series.overlay else 1.1,
     }
 

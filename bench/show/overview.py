@@ -1,20 +1,18 @@
-"""What many rows come to, in sentences: how often each backend is faster than its reference, whether answers
-agree, how large errors get. Every number is counted or chosen from the rows."""
+"""What many rows come to, in sentences: how cases ended, each model's verdict (bench.charts.verdicts), how
+large errors get. Every number is counted or chosen from the rows."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.charts.series import most_images
-from bench.results import doubt
-from bench.results.records import ErrorStats, Layer
+from bench.charts.verdicts import verdicts
+from bench.results.records import ErrorStats, Layer, Run
 from bench.results.rows import Row, title
 from bench.show import tables
 from bench.words import units
 
-VERDICTS = ("FASTER", "SAME", "SLOWER", "UNCLEAR")
 KINDS = {"isolated": "by itself", "propagated": "with the errors before it"}
 
 
@@ -36,17 +34,12 @@ class LayerError:
         return f"{tables.layer_name(self.layer)} ({self.layer.op_type}), {KINDS[self.kind]}"
 
 
-def paragraph(rows: Sequence[Row], names: Mapping[str, str]) -> str:
-    """The whole in a few sentences. names: how a model is called, by its name in the cases."""
+def sentences(rows: Sequence[Row], runs: Sequence[Run] = ()) -> list[str]:
+    """The whole, a sentence each; runs: in which the rows were measured."""
     if not rows:
-        return ""
-    found = [_counts(rows)]
-    compared = [row for row in most_images(rows) if not row.is_reference]
-    for who in dict.fromkeys(row.contender for row in compared):
-        own = [row for row in compared if row.contender == who]
-        found += filter(None, [_speed(who, own, names), _agreement(who, own)])
-    found += filter(None, [_errors(rows)])
-    return " ".join(found)
+        return []
+    lines = [found.line for found in verdicts(rows, runs)]
+    return [_counts(rows), *lines, *filter(None, [_errors(rows)])]
 
 
 def within(layer: Layer) -> bool | None:
@@ -91,51 +84,6 @@ def _counts(rows: Sequence[Row]) -> str:
     several = "" if models == 1 else "s"
     found = ", ".join(f"{count:,} {words}" for words, count in came_to.items())
     return f"{len(rows):,} case{'' if len(rows) == 1 else 's'} of {models} model{several} measured: {found}."
-
-
-def _speed(who: str, own: Sequence[Row], names: Mapping[str, str]) -> str:
-    """ "A against B at 12 models and batch sizes: faster at 3, … ; from 0.4× (…) to 2× (…)"."""
-    timed = [row for row in own if row.speedup is not None and row.measurement.disposition == "ok"]
-    if not timed:
-        return ""
-    verdicts = Counter(row.verdict for row in timed)
-    told = ", ".join(f"{word.lower()} at {verdicts[word]}" for word in VERDICTS)
-    reference = " and ".join(dict.fromkeys(row.measurement.reference for row in timed))
-    # What rests on one sample has no interval, and is no end to be told.
-    order = sorted((r for r in timed if r.speedup_low is not None), key=lambda row: row.speedup or 0)
-
-    def at(row: Row) -> str:
-        where = f"{names.get(row.case.model, row.title)}, batch {row.case.batch:,}"
-        return f"{doubt.marked(units.times(row.speedup or 0), row.speedup_doubts)} ({where})"
-
-    several = "" if len(timed) == 1 else "s"
-    words = f"{who} against {reference}, at {len(timed)} pair{several} of model and batch size: {told}"
-    if order:
-        reach = f"from {at(order[0])} to {at(order[-1])}" if len(order) > 1 else at(order[0])
-        words += f"; speed-up {reach}"
-    doubtful = [row.speedup_doubts for row in timed if row.speedup_doubts]
-    if doubtful:
-        why = doubt.in_short(text for doubts in doubtful for text in doubts)
-        words += f"; {len(doubtful)} of {len(timed)} {'is' if len(doubtful) == 1 else 'are'} doubtful: {why}"
-    return f"{words}."
-
-
-def _agreement(who: str, own: Sequence[Row]) -> str:
-    """Whether `who` answers as its reference does, and where least so."""
-    judged = [
-        (accuracy.agreement, row)
-        for row in own
-        if (accuracy := row.measurement.accuracy) is not None and accuracy.agreement is not None
-    ]
-    if not judged:
-        return ""
-    least, row = min(judged, key=lambda pair: pair[0])
-    if least >= 1:
-        return f"{who} gives the reference's top-1 answer to every image in all {len(judged)}."
-    return (
-        f"{who} gives the reference's top-1 answer to {units.percent(least)} of {row.case.images:,} images "
-        f"at least ({row.title}, batch {row.case.batch:,})."
-    )
 
 
 def _errors(rows: Sequence[Row]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bench.charts.verdicts import verdicts
 from bench.results import doubt
-from bench.results.records import Measurement
+from bench.results.records import Measurement, Run
 from bench.results.rows import Row, by_model, label, title
 from bench.show.grid import Grid
 from bench.show.table import Column, Table, pick
@@ -52,13 +53,14 @@ _LEAST = dict(zip((c.name for c in _TERMINAL), (13, 5, 9, 8, 5, 8, 8, 7, 8, 8, 7
 _SPARED = ("rel_l2_error", "relative", "images_per_s", "agreement", "top1", "verdict")
 
 
-def terminal(rows: Sequence[Row]) -> RenderableType:
-    """The tables for people, one a model, up to 112 columns wide, and with fewer columns where the terminal
-    is narrower; why a case has no numbers stands below."""
+def terminal(rows: Sequence[Row], runs: Sequence[Run] = ()) -> RenderableType:
+    """Each model's verdict, then the tables for people, one a model, up to 112 columns wide, and with fewer
+    columns where the terminal is narrower; why a case has no numbers stands below."""
     from rich.console import Group
     from rich.text import Text
 
-    made: list[RenderableType] = []
+    made: list[RenderableType] = [Text(found.line) for found in verdicts(rows, runs)]
+    made += [Text()] if made else []
     for found in by_model(rows).values():
         made.append(Text(_heading(found), style="bold"))
         made.append(Grid(Table(_TERMINAL, found), least=_LEAST, spared=_SPARED))

@@ -51,6 +51,13 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def left(span: tuple[float, float]) -> str:
+    """How long something may still take: "1:05 to 4:30 left" or, where both ends are the same, "about 2:10
+    left"."""
+    low, high = map(clock, span)
+    return f"about {low} left" if low == high else f"{low} to {high} left"
+
+
 def nbytes(size: float) -> str:
     """Bytes as "1.2 MiB"."""
     for unit in ("B", "KiB", "MiB", "GiB"):

@@ -280,7 +280,8 @@ class JobForm(JobFields):
             return "Asking this machine what it can run …"
         cases = bounds.count(job, backends)
         words = "1 case" if cases == 1 else f"{cases:,} cases"
-        return f"{words}, at least about {clock(bounds.estimate_s(cases, job))} (min:s)"
+        least, most = bounds.estimate_s(cases, job)
+        return f"{words}, {clock(least)} to {clock(most)} (min:s)"
 
     def _show_variants(self, infos: Sequence[BackendInfo]) -> None:
         """Whether there is a reference that can be tuned; where there is not, why."""

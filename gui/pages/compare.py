@@ -44,6 +44,7 @@ class ComparePage(Page):
         from gui.plots.chart import ChartView
         from gui.plots.chart_grid import ChartGrid
         from gui.widgets.tables import RowsTable
+        from gui.widgets.verdict_strip import VerdictStrip
 
         self._next = 0  # the view to begin with
         self._model = QComboBox()
@@ -58,6 +59,8 @@ class ComparePage(Page):
         bar.addWidget(label)
         bar.addWidget(self._model)
         bar.addStretch(1)
+        self.strip = VerdictStrip(self.theming)
+        self.strip.picked.connect(self.state.select)
         self.views = {name: ChartView(self.theming, empty) for name, empty in CHARTS.items()}
         for view in self.views.values():
             view.picked.connect(self._on_picked)
@@ -73,7 +76,7 @@ class ComparePage(Page):
         split.setSizes([700, 170])
         split.setCollapsible(0, False)
         body = QWidget()
-        filled(QVBoxLayout(body), self._bar, (split, 1), margins=(6, 6, 6, 6), spacing=0)
+        filled(QVBoxLayout(body), self.strip, self._bar, (split, 1), margins=(6, 6, 6, 6), spacing=0)
         return body
 
     def ahead(self) -> Sequence[Callable[[], object]]:
@@ -84,6 +87,9 @@ class ComparePage(Page):
     def refresh(self) -> None:
         self._offer_models()
         model = self.model
+        said = self.state.verdicts()
+        self.strip.show_verdicts(said, model)
+        told = next((found.text for found in said if found.model == model), "")
         rows = self.state.rows(model) if model else []
         found = {chart.name: chart for chart in self.state.charts(model)} if model else {}
         ticks = tuple(float(b) for b in self.state.planned_batches(model)) if model else ()
@@ -92,6 +98,7 @@ class ComparePage(Page):
         names = list(self.views)
         for done in range(len(names)):
             name = names[(self._next + done) % len(names)]
+            self.views[name].told = told
             self.views[name].show_chart(found.get(f"{title(model)}-{name}"), ticks)
             if time.perf_counter() > end and done + 1 < len(names):
                 self._next = (self._next + done + 1) % len(names)

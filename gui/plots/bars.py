@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF
 from PySide6.QtWidgets import QWidget
 
@@ -16,6 +16,7 @@ from bench.charts import Bar, Category
 from bench.charts.definitions import Baseline
 from gui.base.theme import Theming
 from gui.plots.base import PanelPlot, failure_line, line_of
+from gui.plots.hatching import HatchedBars
 
 THICK = 0.74  # of the distance between two bars
 SLANT = 90  # degrees by which totals are turned where they have no room
@@ -30,7 +31,10 @@ class BarPlot(PanelPlot):
         self._stacks: dict[str, pg.BarGraphItem] = {}
         self._totals: list[pg.TextItem] = []
         self._lines: list[pg.InfiniteLine] = []
+        self.doubtful = HatchedBars()  # over the parts of bars that are to be doubted
         super().__init__(theming, parent)
+        self.doubtful.setZValue(2)
+        self.addItem(self.doubtful, ignoreBounds=True)
         self.getPlotItem().showGrid(x=False, y=True, alpha=0.25)
         box = self.getPlotItem().getViewBox()
         box.setMouseEnabled(x=False, y=False)
@@ -47,14 +51,20 @@ class BarPlot(PanelPlot):
         self.x_axis.describe(panel.x, False)
         self.y_axis.describe(panel.y, False, fixed=panel.y.ticks)
         bases = {bar.x: 0.0 for bar in bars}
+        hollow = []
         for category in self.categories:
             heights = {bar.x: _height(bar, category.key) for bar in bars}
             self._fill(category, bars, bases, heights)
             if category.key not in self.hidden:
-                for x, height in heights.items():
-                    bases[x] += height
+                for bar in bars:
+                    height = heights[bar.x]
+                    if bar.doubts and height:
+                        left = self._places[bar.x] - THICK / 2
+                        hollow.append((QRectF(left, bases[bar.x], THICK, height), category.colour))
+                    bases[bar.x] += height
         for key in [k for k in self._stacks if k not in {c.key for c in self.categories}]:
             self.removeItem(self._stacks.pop(key))
+        self.doubtful.show_bars(hollow, self.theming.theme.paper)
         self._rule(panel.baselines)
         levels = [sum(p.value for p in bar.parts) for bar in bars] + [line.y for line in panel.baselines]
         highest = max(levels, default=1.0) or 1.0

@@ -59,6 +59,7 @@ class ChartView(QFrame):
         self._chosen = ""  # the panel the user wants to see where not all have room; "": the first
         self._log: dict[str, bool | None] = {"x": None, "y": None}
         self._pointed = ""
+        self.told = ""  # what stands above all charts, and need not stand here too
         self._build()
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._on_menu)
@@ -101,7 +102,7 @@ class ChartView(QFrame):
         # The model stands above the charts: where there is no room, it need not stand here too.
         self._title.setText(chart.title, *_without_model(chart.title))
         self._finding.setText(chart.finding)
-        self._finding.setVisible(bool(chart.finding))
+        self._finding.setVisible(chart.finding not in ("", self.told))
         self._notes.setVisible(bool(chart.notes))
         self._notes.setToolTip(as_tip("\n".join(chart.notes)))
         self._legend.show_entries(entries(chart))

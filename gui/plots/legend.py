@@ -11,8 +11,9 @@ from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap, QPolygonF, QRe
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from bench.charts import Chart
-from bench.charts.doubts import LEGEND, has_rings
+from bench.charts.doubts import LEGEND, has_doubts
 from gui.base.theme import Theming
+from gui.plots.hatching import hatched
 from gui.widgets.labels import as_tip
 
 ICON = QSize(26, 14)
@@ -23,7 +24,7 @@ PADDING = 9  # pixels beside icon and text of a compact one's entry
 SMALLER = 1.0  # points that the font of a compact one is smaller by
 MANY = 6  # entries, beyond which a legend is compact
 LINE = "-"  # a marker: none on the line
-RING = "ring"  # a marker: a ring and no line, which explains one and hides nothing
+DOUBT = "doubt"  # a marker: a hatched square and no line, which explains and hides nothing
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class LegendEntry:
 
 def entries(chart: Chart) -> tuple[LegendEntry, ...]:
     """One a category of bars and a level they are held to, or one a series that has something to show."""
+    doubtful = (LegendEntry(LEGEND, LEGEND, "", marker=DOUBT),) if has_doubts(chart) else ()
     if chart.categories or any(panel.baselines for panel in chart.panels):
         levels = {line.label: line for panel in chart.panels for line in panel.baselines}
         return (
@@ -50,6 +52,7 @@ def entries(chart: Chart) -> tuple[LegendEntry, ...]:
                 LegendEntry(b.label, b.label, b.colour, dashed=True, marker=LINE, short=short)
                 for b, short in zip(levels.values(), _shortened(list(levels)), strict=True)
             ),
+            *doubtful,
         )
     found: dict[str, LegendEntry] = {}
     for panel in chart.panels:
@@ -58,9 +61,7 @@ def entries(chart: Chart) -> tuple[LegendEntry, ...]:
                 found.setdefault(
                     s.label, LegendEntry(s.label, s.label, s.colour, s.dashed, s.marker, s.overlay)
                 )
-    if has_rings(chart):
-        found[LEGEND] = LegendEntry(LEGEND, LEGEND, "", marker=RING)
-    return tuple(found.values())
+    return (*found.values(), *doubtful)
 
 
 def _shortened(labels: Sequence[str]) -> list[str]:
@@ -194,12 +195,16 @@ class Legend(QWidget):
         button = QToolButton(self)
         button.setText(entry.short or entry.label)
         button.setAccessibleName(entry.label)
-        explains = entry.marker == RING
+        explains = entry.marker == DOUBT
         button.setCheckable(not explains)
         button.setChecked(not explains)
         button.setProperty("role", "legend")
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        tip = "Reasons not to trust these points" if explains else f"Show or hide {entry.label}"
+        tip = (
+            "Hollow and hatched: to be doubted, for the reasons in the notes"
+            if explains
+            else f"Show or hide {entry.label}"
+        )
         button.setToolTip(as_tip(tip))
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.toggled.connect(self._on_toggled)
@@ -217,12 +222,14 @@ class Legend(QWidget):
         picture.fill(Qt.GlobalColor.transparent)
         painter = QPainter(picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        shown = entry.marker == RING or self._buttons[entry.key].isChecked()
+        shown = entry.marker == DOUBT or self._buttons[entry.key].isChecked()
         colour = QColor(entry.colour if shown else self._theming.theme.line)
         middle = QPointF(size.width() / 2, size.height() / 2)
-        if entry.marker == RING:
-            painter.setPen(QPen(QColor(self._theming.theme.warning), 1.4))
-            painter.drawEllipse(middle, 5.5, 5.5)
+        if entry.marker == DOUBT:
+            theme = self._theming.theme
+            painter.setPen(QPen(QColor(theme.ink), 1))
+            painter.setBrush(hatched(theme.ink, theme.paper))
+            painter.drawRect(QRectF(middle.x() - 6, middle.y() - 5, 12, 10))
         elif not entry.marker:
             painter.setPen(QPen(QColor(self._theming.theme.line), 1))
             painter.setBrush(colour)
@@ -232,8 +239,7 @@ class Legend(QWidget):
             painter.setPen(QPen(colour, 0.8 if entry.overlay else 1.6, style))
             painter.drawLine(QPointF(1, middle.y()), QPointF(size.width() - 1, middle.y()))
             painter.setPen(QPen(colour, 0.8 if entry.overlay else 1.3))
-            hollow = entry.dashed or entry.overlay
-            painter.setBrush(QColor(self._theming.theme.paper) if hollow else colour)
+            painter.setBrush(colour)
             if entry.marker != LINE:
                 _marker(painter, entry.marker, middle, 2.6 if entry.overlay else 3.4)
         painter.end()

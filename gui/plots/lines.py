@@ -15,6 +15,7 @@ from bench.charts import Panel, Point, Series
 from gui.base.theme import Theming
 from gui.plots.axes import place
 from gui.plots.base import SYMBOLS, PanelPlot, failure_line, line_of
+from gui.plots.hatching import hatched
 from gui.plots.names import PointNames, WantedLabel
 
 _DASHES = {"tf32": Qt.PenStyle.DashDotLine, "fp16": Qt.PenStyle.DotLine, "floor": Qt.PenStyle.DotLine}
@@ -27,7 +28,7 @@ class _Items:
     bars: pg.ErrorBarItem
     line: pg.PlotDataItem
     marks: pg.ScatterPlotItem
-    unsure: pg.ScatterPlotItem  # rings: points that are to be doubted, and those of cases being measured
+    unsure: pg.ScatterPlotItem  # points that are to be doubted, and those of cases being measured
 
     def all(self) -> tuple[pg.GraphicsObject, ...]:
         return self.bars, self.line, self.marks, self.unsure
@@ -196,7 +197,7 @@ class LinePlot(PanelPlot):
             symbol=SYMBOLS.get(series.marker, "o") if series.marker else None,
             symbolSize=5 if series.overlay else 7,
             symbolPen=pg.mkPen(series.colour, width=1.2),
-            symbolBrush=theme.paper if series.dashed or series.overlay else series.colour,
+            symbolBrush=series.colour,
         )
         bounded = [p for p in series.points if p.low is not None and p.high is not None]
         lows, highs = _bounds(bounded, log_y)
@@ -212,17 +213,18 @@ class LinePlot(PanelPlot):
         faint = pg.mkColor(series.colour)
         faint.setAlpha(190)
         so_far = pg.mkPen(faint, width=1.6, style=Qt.PenStyle.DotLine)
-        ring = pg.mkPen(theme.warning, width=1.4)
+        size = 9 if series.overlay else 12
+        edge, hatching = pg.mkPen(series.colour, width=1.4), hatched(series.colour, theme.paper, size)
         doubtful = [p for p in series.points if p.doubts]
+        mark = {"symbol": SYMBOLS.get(series.marker, "o")}
         items.unsure.setData(
             [
                 *(
-                    {"pos": at(p), "size": 9, "symbol": SYMBOLS.get(series.marker, "o"), "pen": so_far}
+                    {**mark, "pos": at(p), "size": 9, "pen": so_far, "brush": None}
                     for p in series.provisional
                 ),
-                *({"pos": at(p), "size": 14, "symbol": "o", "pen": ring} for p in doubtful),
-            ],
-            brush=None,
+                *({**mark, "pos": at(p), "size": size, "pen": edge, "brush": hatching} for p in doubtful),
+            ]
         )
 
     def _place_marks(self, *_: object) -> None:

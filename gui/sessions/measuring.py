@@ -14,13 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from bench.kinds.folder import Folder
 from bench.kinds.naming import RUNS
 from bench.kinds.registry import Kind
 from bench.results.messages import Hello, Log, Progress
+from bench.run import beforehand
 from bench.run.client import worker_command
+from bench.run.pace import Pace
 from bench.run.supervisor import Supervisor
 from gui.base.background import Background
 from gui.sessions.run_writer import RunWriter
@@ -68,6 +70,11 @@ class Measuring(QObject):
         self._folder = runs
         self._turn = ""  # what the worker is at
         self._before = 0  # cases that were done before this start
+        self._announced = beforehand.Announced(kind.verb)
+        self._pace = Pace()
+        self._counting = QTimer(self)  # the time left goes down while nothing is heard, too
+        self._counting.setInterval(1000)
+        self._counting.timeout.connect(self._stand)
         self._over = False
 
     @property
@@ -140,6 +147,8 @@ class Measuring(QObject):
     def quit(self) -> None:
         """End whatever runs, for good, and keep what was measured."""
         self._over = True
+        self._counting.stop()
+        self._announced.leave()
         self._worker.quit()
         self._supervisor = None
         if self._writer is not None:
@@ -187,9 +196,18 @@ class Measuring(QObject):
         self._before = len(folder.cases) - len(cases) if folder.cases else 0
         self._turn = ""
         self._clock.restart()
+        self._announced.enter()
+        self.background.start("look at the machine", beforehand.look, self._warn)
+        self._pace = Pace(folder.job)
+        self._counting.start()
         self.standing = Standing()
         self._stand(phase="starting", words="starting the worker", done=self._before)
         self._worker.run(self._supervisor)
+
+    def _warn(self, sentences: Sequence[str]) -> None:
+        """What speaks against measuring now; it stops nothing."""
+        for sentence in sentences:
+            self.told.emit(sentence)
 
     def _on_said(self, messages: Sequence[Any]) -> None:
         words = ""
@@ -201,6 +219,7 @@ class Measuring(QObject):
                 words = f"{self._turn}: {message.text}{part}" if self._turn else f"{message.text}{part}"
             elif isinstance(message, self.kind.started):
                 words = self._turn = self.kind.turn(message.case, message.stage)
+                self._pace.started(message.case, message.stage, self._clock.seconds)
                 self._turned(message.case, message.stage)
             elif isinstance(message, self.kind.provisional):
                 self._expected(message)
@@ -214,8 +233,9 @@ class Measuring(QObject):
             self._stand(phase="running", words=words)
 
     def _on_settled(self, measurements: Sequence[Any]) -> None:
-        if self._writer is not None:
-            for measurement in measurements:
+        for measurement in measurements:
+            self._pace.settled(measurement.case, self._clock.seconds)
+            if self._writer is not None:
                 self._writer.append(measurement)
 
     def _on_written(self, measurements: Sequence[Any]) -> None:
@@ -232,6 +252,7 @@ class Measuring(QObject):
 
     def _on_stopped(self) -> None:
         self._stopped()
+        self._pace.interrupted(self._clock.seconds)
         if self.standing.phase == "pausing":
             self._stand(phase="paused")
 
@@ -243,6 +264,8 @@ class Measuring(QObject):
 
     def _on_closed(self) -> None:
         self._clock.stop()
+        self._counting.stop()
+        self._announced.leave()
         machine, self._supervisor, self._writer = self._supervisor, None, None
         ended = self._closed(
             machine is not None and machine.cancelled, machine.cases if machine is not None else ()
@@ -265,8 +288,8 @@ class Measuring(QObject):
             new = replace(new, phase="paused")
         if machine is not None:
             total = self._before + len(machine.cases)
-            left = self._clock.seconds_left(new.done - self._before, total - new.done) if total else None
-            new = replace(new, total=total, seconds_left=left)
+            left = self._pace.left(machine.pending, total, self._clock.seconds) if total else None
+            new = replace(new, total=total, left=left)
         if new != self.standing:
             self.standing = new
             self.stands.emit(new)

@@ -14,6 +14,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from bench.charts import Chart, model_charts, with_provisional
+from bench.charts.verdicts import Verdict, verdict
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.messages import Provisional
 from bench.results.records import Case, Job, Measurement, Run
@@ -45,6 +46,7 @@ class RunState(QObject):
         self._measurements: dict[str, Measurement] = {}
         self._rows = RowCache()
         self._provisional: dict[str, Provisional] = {}
+        self._said: tuple[int, tuple[Verdict, ...]] | None = None  # of which version, and the verdicts
 
     # ------------------------------------------------------------------------------------------ the run
 
@@ -154,6 +156,14 @@ class RunState(QObject):
     def _measured_charts(self, model: str) -> list[Chart]:
         rows = self.rows(model)
         return model_charts(model, rows, [self.run]) if rows else []
+
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What is to be said of each model of the run, measured or still to be, in the run's order."""
+        if self._said is None or self._said[0] != self.version:
+            models = dict.fromkeys((*(case.model for case in self.run.cases), *self.models))
+            found = tuple(verdict(model, self.rows(model), [self.run]) for model in models)
+            self._said = self.version, found
+        return self._said[1]
 
     def planned_batches(self, model: str) -> tuple[int, ...]:
         """The batch sizes the run will measure on a model, known before they are: axes need not move."""

@@ -25,14 +25,15 @@ class Ended:
 @dataclass(frozen=True)
 class Standing:
     """Where a run stands. phase: "idle", "starting", "running", "pausing", "paused", "cancelling"; words:
-    what goes on; seconds_left: None while nothing tells; ended: what came of the last run, in a sentence, or
+    what goes on; left: seconds that it may still take, at the least and at the most, twice the same where
+    that is an estimate, None while nothing tells; ended: what came of the last run, in a sentence, or
     all of it (`Ended`), "" while one is active."""
 
     phase: str = "idle"
     words: str = ""
     done: int = 0
     total: int = 0
-    seconds_left: float | None = None
+    left: tuple[float, float] | None = None
     ended: Any = ""
 
     @property
@@ -45,7 +46,7 @@ class Standing:
 
 
 class RunClock:
-    """How long a run has gone on, pauses left out, and how long it may still take. `clock`: in seconds."""
+    """How long a run has gone on, pauses left out. `clock`: in seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -64,7 +65,3 @@ class RunClock:
     @property
     def seconds(self) -> float:
         return self._spent + (self._clock() - self._since if self._since is not None else 0.0)
-
-    def seconds_left(self, done: int, left: int) -> float | None:
-        """From what the cases done since the start took; None where none is."""
-        return self.seconds / done * left if done > 0 else None

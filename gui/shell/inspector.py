@@ -8,8 +8,9 @@ from html import escape
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
 
+from bench.charts import breakdown
 from bench.results import doubt, rates
-from bench.results.records import PREPARE_PHASES, RUN_PHASES, ErrorStats, Layer, Measurement, StopReason
+from bench.results.records import PREPARE_PHASES, ErrorStats, Layer, Measurement, StopReason
 from bench.results.rows import Row, label
 from bench.show.tables import WORDS
 from bench.words import palette, units
@@ -118,7 +119,7 @@ def sections(row: Row) -> list[tuple[str, list[Fact]]]:
     return [
         ("Time of a forward pass", _times(row)),
         ("Phases, once", _phases(m, PREPARE_PHASES)),
-        ("Phases of one end-to-end pass", _phases(m, RUN_PHASES) + _wall(m)),
+        ("One end-to-end pass", _parts(m)),
         ("Accuracy", _accuracy(m)),
         ("Output against the float64 oracle", error_facts(m.accuracy.output if m.accuracy else None)),
         ("Session", [(name.replace("_", " "), value) for name, value in m.facts.items()]),
@@ -192,11 +193,15 @@ def _phases(m: Measurement, names: Sequence[str]) -> list[Fact]:
     return [(name, units.duration(m.phases[name])) for name in names if name in m.phases]
 
 
-def _wall(m: Measurement) -> list[Fact]:
+def _parts(m: Measurement) -> list[Fact]:
+    """The parts that its bar in the chart is made of, and their sum."""
     facts = []
-    if m.wall_ns is not None:
-        rest = m.wall_ns - sum(m.phases.get(name, 0.0) for name in RUN_PHASES)
-        facts += [("rest", units.duration(max(0.0, rest))), ("end to end", units.duration(m.wall_ns))]
+    split = breakdown.split(m)
+    if split is not None:
+        for key, ns in split.parts_ns.items():
+            share = units.percent(ns / split.total_ns, 1)
+            facts.append((palette.CATEGORIES[key][0], f"{units.duration(ns)} ({share})"))
+        facts.append(("end to end", doubt.marked(units.duration(split.total_ns), doubt.own(m))))
     facts += [(f"data set, {name}", units.duration(ns)) for name, ns in m.dataset_ns.items()]
     return facts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
 
-from bench.words.units import clock
+from bench.words.units import clock, left
 from gui.base.boxes import filled
 from gui.sessions.standing import Ended, Standing
 from gui.widgets.labels import Elided, Label
@@ -53,8 +53,7 @@ class ProgressStrip(QWidget):
         self.bar.setRange(0, standing.total)
         self.bar.setValue(standing.done)
         self.numbers.setText(f"{standing.done:,} / {standing.total:,}" if standing.total else "")
-        left = standing.seconds_left
-        self.left.setText(f"about {clock(left)} left" if left is not None else "")
+        self.left.setText(left(standing.left) if standing.left is not None else "")
         paused = standing.phase in ("paused", "pausing")
         self.pause_button.setText("Go on" if paused else "Pause")
         self.pause_button.setEnabled(standing.phase != "cancelling")

@@ -12,6 +12,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtCore import QSettings
 
+from bench.run import beforehand
 from gui.base import faults, garbage
 from gui.base.theme import Theming
 from gui.shell.main_window import MainWindow
@@ -41,6 +42,12 @@ def _garbage_on_the_main_thread():
 def _garbage_now_and_then():
     yield
     garbage.collect_due()
+
+
+@pytest.fixture(autouse=True)
+def _nobody_else_on_the_machine(monkeypatch):
+    """What else runs where the tests do is none of theirs."""
+    monkeypatch.setattr(beforehand, "look", list)
 
 
 class Patient(QtBot):

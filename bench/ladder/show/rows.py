@@ -97,8 +97,8 @@ def rows(ladder: Ladder, measurements: Sequence[RungMeasurement], scope: str = "
                 flops_per_s=ladder.flops / seconds if rung and ladder.flops else None,
                 bytes_per_s=ladder.nbytes / seconds if rung else None,
                 limit=least / seconds if least else None,
-                speedup=_ratio(reference, measurement) if reference else None,
-                gain=_ratio(below, measurement) if below else None,
+                speedup=ratio(reference, measurement) if reference else None,
+                gain=ratio(below, measurement) if below else None,
                 below=below.case.rung if below else "",
                 beside=beside,
                 reference=reference,
@@ -145,7 +145,8 @@ def least_s(ladder: Ladder, precision: str = "fp32") -> float:
     return max(ladder.flops / rate, ladder.nbytes / limits.bytes_per_s)
 
 
-def _ratio(over: RungMeasurement, under: RungMeasurement) -> Interval:
+def ratio(over: RungMeasurement, under: RungMeasurement) -> Interval:
+    """How many times as fast as `over` the other is; by rounds, as everywhere, and not by their medians."""
     return stats.ratio_interval(
         over.samples_ns,
         under.samples_ns,

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.charts import breakdown, charts, findings, with_provisional
+from bench.charts import breakdown, charts, with_provisional
 from bench.charts.definitions import Chart
+from bench.charts.verdicts import verdict
 from bench.results.messages import Provisional
 from bench.results.records import Case, Disposition, Measurement
 from bench.results.rows import rows
@@ -112,11 +113,12 @@ def finding(kind: str, **kwargs: object) -> str:
 
 def test_finding_says_who_is_slower_where_and_that_answers_agree() -> None:
     said = finding("op-time", backends=("engine-cpu", "ort-cpu"), batches=(16,), images=(200,))
-    assert said == "engine-cpu is 1.5× slower than ort-cpu at batch 16; both answer alike on 200 images."
+    assert said == "engine-cpu is 1.55× slower than ort-cpu at batch 16; answers identical on 200 images."
 
 
-def test_finding_is_empty_where_nothing_was_compared() -> None:
-    assert finding("op-time", backends=("ort-cpu",), batches=(1, 2)) == ""
+def test_finding_says_that_nothing_was_compared() -> None:
+    said = finding("op-time", backends=("ort-cpu",), batches=(1, 2))
+    assert said == "ort-cpu alone was measured, with nothing to compare."
 
 
 def test_finding_does_not_span_what_failed() -> None:
@@ -139,7 +141,10 @@ def test_unclear_differences_are_not_claimed() -> None:
     ]
     items = rows(pair)
     assert items[0].verdict == "UNCLEAR"
-    assert findings.times(items) == ""
+    said = verdict("m", items).text
+    assert "faster" not in said
+    assert "slower" not in said
+    assert said.startswith("engine-cpu is unclear beside ort-cpu at batch 1 (anything from 0.")
 
 
 def test_disagreement_is_counted_in_images() -> None:
@@ -147,14 +152,15 @@ def test_disagreement_is_counted_in_images() -> None:
     measured[0] = synthetic.measurement(measured[0].case, agreement=0.997)
     said = by_kind(charts([(run, measured)]))["accuracy"].finding
     assert "engine-cpu answers 3 of 1,000 images unlike its reference at batch 4" in said
-    assert "alike on" not in said
+    assert "identical" not in said
 
 
 def test_a_wrong_answer_is_never_called_fast() -> None:
     run, measured = synthetic.run(backends=("engine-cuda", "ort-cuda"), batches=(1,))
     wrong = msgspec.structs.replace(measured[0], disposition="incorrect", reason="off")
     found = by_kind(charts([(run, [wrong, measured[1]])]))
-    assert found["op-time"].finding == ""
+    assert found["op-time"].finding.startswith("engine-cuda is wrong at batch 1")
+    assert "fast" not in found["op-time"].finding
     assert "fails its check" in found["accuracy"].finding
 
 

@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 import main
+from bench.charts.verdicts import verdicts
 from bench.comparison import report
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import ErrorStats, Measurement, Run, Validity
@@ -164,7 +165,7 @@ def test_the_worst_layer_is_found_and_one_beyond_its_bound_falls_short(rel_l2: f
     run, measured = synthetic.run(backends=CPU, batches=(1, 8))
     measured[2] = with_layer_error(measured[2], 3, rel_l2)
     merged = report.merge([(run, measured)])
-    text = overview.paragraph(merged.rows, report.title_of(merged.runs))
+    text = " ".join(overview.sentences(merged.rows, merged.runs))
     assert ("every layer is within its bound" in text) == within
     assert ("1 layer is beyond its bound" in text) != within
     assert "the worst is node3 (MaxPool), by itself, of lenet5-digits on engine-cpu, batch 8" in text
@@ -177,22 +178,14 @@ def test_the_worst_layer_is_found_and_one_beyond_its_bound_falls_short(rel_l2: f
     assert ("**5 of 6**" in table) != within
 
 
-def test_the_overview_counts_verdicts_and_tells_the_ends() -> None:
-    measured = synthetic.run(backends=CUDA, batches=(1, 1024))[1]
+def test_the_overview_has_the_verdict_of_each_model_as_everywhere() -> None:
+    run, measured = synthetic.run(models=("lenet5-digits", "alexnet"), backends=CUDA, batches=(1, 1024))
     items = rows(measured)
-    text = overview.paragraph(items, {"lenet5-digits": "LeNet"})
-    own = [row for row in items if not row.is_reference]
-    for verdict in ("FASTER", "SLOWER", "SAME", "UNCLEAR"):
-        count = sum(row.verdict == verdict for row in own)
-        assert f"{verdict.lower()} at {count}" in text
-    assert re.search(r"from 0\.\d+× \(LeNet, batch 1,024\) to 3\.\d+× \(LeNet, batch 1\)", text)
-    assert "4 cases of 1 model measured: 4 ok." in text
-    assert "to every image in all 2" in text
-    low = [
-        msgspec.structs.replace(m, accuracy=msgspec.structs.replace(m.accuracy, agreement=0.999))
-        for m in measured
-    ]  # type: ignore[type-var]
-    assert "to 99.90 % of 1,000 images at least" in overview.paragraph(rows(low), {})
+    counted, *lines, errors = overview.sentences(items, [run])
+    assert counted == "8 cases of 2 models measured: 8 ok."
+    assert lines == [found.line for found in verdicts(items, [run])]
+    assert errors.startswith("Against float64")
+    assert re.match(r"lenet5-digits: engine-cuda is 3\.\d+× faster than ort-cuda at batch 1", lines[0])
 
 
 def test_a_run_of_nothing_is_refused_in_a_sentence(

@@ -16,6 +16,7 @@ from bench.ladder.show.rows import RungRow, rows
 from bench.results import doubt
 from bench.results.records import Validity
 from bench.show.table import to_csv
+from bench.words import units
 from tests.bench.ladder.test_ladder import example, measured
 
 HELD_BACK = "the GPU was held back: by its temperature"
@@ -111,3 +112,27 @@ def test_a_ladder_without_doubts_has_no_mark() -> None:
     found = changed("nothing", warned)
     assert not any("!" in line for line in lines(found).values())
     assert measured("naive", 1, 8e6).validity.warnings == ()
+
+
+def test_a_headline_s_ratio_is_the_table_s() -> None:
+    """Of rounds that both shared: the ratio of the medians of all would be another number."""
+    ladder, found = example()
+
+    def uneven(m: RungMeasurement) -> RungMeasurement:
+        """The one with most of its samples in the quiet round, the other in the loud one."""
+        if m.case.rung not in ("naive", "better") or not m.samples_ns:
+            return m
+        counts = (16, 4, 4) if m.case.rung == "naive" else (4, 4, 16)
+        first = m.samples_ns[0]
+        samples = [first * f for f, count in zip((1.0, 1.3, 1.7), counts, strict=True) for _ in range(count)]
+        starts = (0, counts[0], counts[0] + counts[1])
+        return msgspec.structs.replace(m, samples_ns=tuple(samples), rounds=starts)
+
+    kept = [m for m in found if m.case.is_reference or m.case.rung in ("naive", "better")]
+    naive, better = (row for row in rows(ladder, [uneven(m) for m in kept]) if not row.case.is_reference)
+    assert naive.time is not None
+    assert better.time is not None
+    assert better.gain is not None
+    told = f"{units.times(better.gain.value)} as fast as naive"
+    assert told in ladder_charts.finding(ladder, [naive, better])
+    assert units.times(naive.time.value / better.time.value) not in told

@@ -13,8 +13,10 @@ import pytest
 from rich.console import Console
 
 from bench.charts import breakdown, charts, findings, lay_over
+from bench.charts import table as chart_table
 from bench.charts.definitions import Bar, Chart, Point
 from bench.charts.doubts import LEGEND
+from bench.charts.verdicts import verdict
 from bench.comparison import report
 from bench.measure import selfcheck
 from bench.results import doubt, stats
@@ -22,7 +24,7 @@ from bench.results.records import PREPARE_PHASES, Case, Measurement, Run, Validi
 from bench.results.row_cache import RowCache
 from bench.results.rows import Row, rows
 from bench.results.stats import Interval, Verdict
-from bench.show import draw, overview, tables, terminal_tables
+from bench.show import draw, tables, terminal_tables
 from bench.show.table import records, to_csv, to_markdown
 from tests.bench import synthetic
 
@@ -79,10 +81,10 @@ def test_one_sample_on_either_side_gives_no_verdict_and_no_interval(lonely: tupl
         assert one.median_ns
         assert (one.low_ns is None) == (one.high_ns is None) == (place in lonely)
     assert any(text.startswith(doubt.ONE_SAMPLE) for text in row.doubts)
-    assert findings.times([row, reference]) == ""
-    assert "faster at 0, same at 0, slower at 0, unclear at 1; 1 of 1 is doubtful" in overview.paragraph(
-        [row, reference], {}
-    )
+    said = verdict("lenet5-digits", [row, reference]).text
+    assert said.startswith("engine-cpu is unclear beside ort-cpu at batch 4 (one sample alone); ")
+    assert "; doubtful (!): " in said
+    assert [who in said.partition("doubtful (!)")[2] for who in CPU] == [0 in lonely, 1 in lonely]
     found = by_kind(run, measured)
     for chart, panel in ((found["op-time"], 0), (found["speed"], 0), (found["speed"], 1)):
         (point,) = points(chart, "engine-cpu", panel)
@@ -90,7 +92,8 @@ def test_one_sample_on_either_side_gives_no_verdict_and_no_interval(lonely: tupl
         assert (point.low is None) == (point.high is None) == bool(point.doubts) == ours
     assert "faster" not in found["op-time"].finding
     assert "slower" not in found["op-time"].finding
-    assert found["speed"].finding.startswith(("1 of", "2 of", "3 of"))  # nobody "reaches the most"
+    assert found["speed"].finding == found["op-time"].finding == said
+    assert not any("reaches the most" in note for note in found["speed"].notes)
 
 
 def test_no_path_leads_from_one_sample_to_a_verdict() -> None:
@@ -233,10 +236,10 @@ def test_charts_ring_the_points_count_them_and_say_why(referred: Any) -> None:
     times, speed = found["op-time"], found["speed"]
     assert [p.x for p in points(times, "ort-cpu") if p.doubts] == [4]
     assert not any(p.doubts for p in points(times, "engine-cpu"))
-    assert times.finding.endswith("; 1 of 6 points is doubtful: the GPU was held back.")
+    assert times.finding.endswith("; doubtful (!): ort-cpu at batch 4 (the GPU was held back).")
     assert [p.x for p in points(speed, "engine-cpu") if p.doubts] == [4]  # the ratio
     assert not any(p.doubts for p in points(speed, "engine-cpu", 1))  # its own rate
-    assert speed.finding.endswith("2 of 9 points are doubtful: the GPU was held back.")
+    assert speed.finding == times.finding
     assert HELD_BACK in points(times, "ort-cpu")[1].text
     assert f"! ort-cpu at batch 4: {HELD_BACK}" in times.notes
     assert "!" not in found["accuracy"].finding  # no warning of times is about answers
@@ -254,15 +257,29 @@ def test_a_run_laid_over_another_keeps_its_doubts(referred: Any) -> None:
     assert any(note.startswith("other: ! ort-cpu at batch 4") for note in times.notes)
 
 
-def test_paper_draws_a_ring_and_its_legend(referred: Any) -> None:
+def test_paper_draws_what_is_doubtful_hollow_and_hatched(referred: Any) -> None:
     run, measured = referred
-    drawn = draw.figure(by_kind(run, measured)["op-time"])
-    rings = [line for line in drawn.axes[0].lines if line.get_markerfacecolor() == "none"]
-    assert [list(line.get_xdata()) for line in rings] == [[4]]
-    assert LEGEND in [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
-    clean = draw.figure(by_kind(*pair((1, 4)))["op-time"])
-    assert not [line for line in clean.axes[0].lines if line.get_markerfacecolor() == "none"]
-    assert LEGEND not in [text.get_text() for legend in clean.legends for text in legend.get_texts()]
+    found = by_kind(run, measured)
+    for kind, count in (("op-time", 1), ("breakdown", 6)):
+        drawn = draw.figure(found[kind])
+        bars = [bar for axes in drawn.axes for bar in axes.patches if bar.get_hatch()]
+        points = [marks for axes in drawn.axes for marks in axes.collections if marks.get_hatch()]
+        assert len(bars if kind == "breakdown" else points) >= count
+        assert all(mark.get_facecolor()[:3] == (1, 1, 1) for mark in bars)
+        assert [list(marks.get_offsets()[:, 0]) for marks in points] == [[4]] * (kind == "op-time")
+        assert LEGEND in [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
+    for chart in by_kind(*pair((1, 4))).values():
+        clean = draw.figure(chart)
+        assert not any(mark.get_hatch() for axes in clean.axes for mark in (*axes.patches, *axes.collections))
+        assert LEGEND not in [text.get_text() for legend in clean.legends for text in legend.get_texts()]
+
+
+def test_a_chart_s_numbers_say_what_speaks_against_each(referred: Any) -> None:
+    lines = chart_table.records(by_kind(*referred)["op-time"])
+    assert [(line["series"], line["batch"]) for line in lines if line["doubts"]] == [("ort-cpu", 4)]
+    assert {line["doubts"] for line in lines} == {None, HELD_BACK}
+    bars = chart_table.records(by_kind(*referred)["breakdown"])
+    assert {(line["panel"], line["batch"]) for line in bars if line["doubts"]} == {("ort-cpu", 4)}
 
 
 def test_a_report_marks_them_and_gives_no_interval_of_one_sample(referred: Any) -> None:
@@ -284,10 +301,8 @@ def test_many_doubts_come_to_few_words() -> None:
     texts = ["only 1 samples fit the budget; x", "only 9 samples fit the budget; x", HELD_BACK, HELD_BACK]
     assert doubt.in_short(texts) == "only 1–9 samples fit the budget, the GPU was held back"
     _, measured = pair((1, 4, 16))
-    names = {"lenet5-digits": "lenet5-digits"}
-    said = overview.paragraph(rows([warned(m) if m.case.batch == 1 else m for m in measured]), names)
-    assert "× ! (lenet5-digits, batch 1)" in said
-    assert "; 1 of 3 is doubtful: the GPU was held back." in said
+    said = verdict("lenet5-digits", rows([warned(m) if m.case.batch == 1 else m for m in measured])).text
+    assert said.endswith("; doubtful (!): engine-cpu and ort-cpu at batch 1 (the GPU was held back).")
 
 
 # -------------------------------------------------------------------------------- what happens once

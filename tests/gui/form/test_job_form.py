@@ -22,7 +22,7 @@ def test_it_is_ready_on_the_default_comparison(make_window):
     assert form.run_button.isEnabled()
     assert form.batches.text == "1,16,256; alexnet-digits: 1"
     assert form.images.text == "alexnet-digits: 16"
-    assert form.summary.startswith("8 cases, at least about 0:")
+    assert form.summary == "8 cases, 0:18 to 0:54 (min:s)"
     form.models.check(["lenet5-digits"])
     assert (form.job().own_batches, form.job().own_images) == ({}, {}), "and no error though it is typed"
     assert form.summary.startswith("6 cases")

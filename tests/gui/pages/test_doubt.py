@@ -10,11 +10,13 @@ from bench.charts.doubts import LEGEND
 from bench.ladder.show.rows import rows as ladder_rows
 from bench.results import doubt
 from bench.results.records import Validity
+from bench.words import units
 from gui.base.theme import Theming
 from gui.pages.ladder.ladder_reader import standing
 from gui.pages.ladder.ladder_table import LadderTable, shown_rows
 from gui.pages.layers.layer_rows import table
 from gui.shell.inspector import page as inspector_page
+from gui.shell.inspector import sections
 from tests.bench import synthetic
 from tests.bench.ladder.test_ladder import example, measured
 
@@ -67,19 +69,25 @@ def test_the_table_marks_figures_in_its_first_columns(window):
     assert HELD_BACK in model.index(row, place).data(Qt.ItemDataRole.ToolTipRole)
 
 
-def test_points_have_rings_that_the_legend_explains_and_cannot_hide(window):
+def test_points_are_hollow_and_hatched_which_the_legend_explains_and_cannot_hide(window):
     view = window.pages[0].views["op-time"]
     plot = view.plots[""]
 
-    def rings(label):
+    def hollow(label):
         return sorted(2.0 ** point.pos().x() for point in plot._items[label].unsure.points())
 
-    assert rings("ort-cpu") == [4]
-    assert rings("engine-cpu") == [16]
+    assert hollow("ort-cpu") == [4]
+    assert hollow("engine-cpu") == [16]
+    (point,) = plot._items["ort-cpu"].unsure.points()
+    colour = next(s.colour for s in plot.panel.series if s.label == "ort-cpu")
+    assert not point.brush().texture().isNull()  # hatched
+    assert point.brush().color().name().upper() == colour
+    # What nobody doubts is full, the reference's too.
+    assert plot._items["ort-cpu"].line.opts["symbolBrush"] == colour
     button = view._legend.buttons[LEGEND]
     button.click()
     assert LEGEND not in view._legend.hidden
-    assert rings("ort-cpu") == [4]
+    assert hollow("ort-cpu") == [4]
     assert HELD_BACK in plot.words_at(2.0)
     # One sample has no interval.
     x, _ = plot._items["engine-cpu"].line.getData()
@@ -97,6 +105,7 @@ def test_a_bar_has_its_mark_above_it_and_its_reason_in_the_read_out(window):
     plot = view.plots["ort-cpu"]
     totals = {bar.x: bar.total.endswith(doubt.MARK) for bar in plot.panel.bars}
     assert totals == {1: False, 4: True, 16: False}
+    assert plot.doubtful.places == [plot._places[4]]
     assert HELD_BACK in plot.words_at(plot._places[4])
     assert "!" not in plot.words_at(plot._places[1])
 
@@ -113,6 +122,22 @@ def test_the_inspector_says_what_speaks_against_a_case_and_its_ratio(window):
     html = inspector_page(window.state.measurement(lonely), window.state, Theming().theme)
     assert "not known from one sample" in html
     assert "(interval not known), unclear" in html
+
+
+def test_the_inspector_divides_a_pass_as_its_bar_does(window):
+    chart = next(c for c in window.state.all_charts() if c.name.endswith("breakdown"))
+    names = {category.key: category.label for category in chart.categories}
+    for panel in chart.panels:
+        for bar in panel.bars:
+            measurement = next(
+                m
+                for m in window.state.measurements
+                if (m.case.backend, m.case.batch) == (panel.title, int(bar.x))
+            )
+            facts = dict(dict(sections(window.state.row(measurement.case)))["One end-to-end pass"])
+            for part in bar.parts:
+                assert facts[names[part.category]] == f"{part.text} ({units.percent(part.value, 1)})"
+            assert facts["end to end"] == bar.total
 
 
 def test_layers_of_a_doubtful_case_are_marked(recorded):

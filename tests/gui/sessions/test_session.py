@@ -1,5 +1,6 @@
 """Whatever a worker does, the window lives, keeps what was measured and says what went wrong."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from PySide6.QtWidgets import QMessageBox
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Job
+from bench.run import beforehand
+from kernels.cache import cache_dir
 
 JOB = Job(models=("net",), backends=("engine-cpu", "ort-cpu"), batches=(1, 2), timeout_s=60)
 
@@ -37,6 +40,22 @@ def test_a_run_fills_the_state_the_folder_and_the_page(make_window, run_to_end):
     words = window.progress.words.text()
     assert words.startswith("4 of 4 cases ok in 0:0")
     assert words.endswith(f"run kept in {window.state.folder}")
+
+
+def test_what_speaks_against_measuring_now_is_told_and_stops_nothing(make_window, run_to_end, monkeypatch):
+    words = "Another program, burn, uses 180 % of a core."
+    seen = []
+
+    def look():
+        seen.extend(path.stem for path in (cache_dir() / "measuring").glob("*.json"))
+        return [words]
+
+    monkeypatch.setattr(beforehand, "look", look)
+    window = make_window("ok")
+    assert dispositions(run_to_end(window, JOB)) == ["ok"] * 4
+    assert words in window.banner.text
+    assert str(os.getpid()) in seen, "other instances see that this one measures"
+    assert not (cache_dir() / "measuring" / f"{os.getpid()}.json").exists()
 
 
 def test_a_case_is_drawn_as_it_looks_so_far_until_it_is_measured(make_window, qtbot):

@@ -1,0 +1,297 @@
+"""What a comparison says of one model, in a sentence made of its rows: who is faster by how much at which
+batch sizes, where that is unclear and why, whether the answers are the same, what is left out, what is to be
+doubted.
+
+There is this one sentence: above the charts of the window, in the terminal, in the report and in what is
+exported. Each of its clauses knows the cases that it speaks of, so that it leads to their points. A
+difference is named only where the interval of the ratio lies outside ±2 % (FASTER, SLOWER); a wrong answer
+is never called fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.charts.series import most_images
+from bench.results import doubt
+from bench.results.records import Case, Run
+from bench.results.rows import Row, contenders, label, title
+from bench.results.stats import SAME_BOUND
+from bench.words import units
+
+WORDS = {"FASTER": "faster", "SLOWER": "slower", "SAME": "as fast", "UNCLEAR": "unclear"}
+DOUBTFUL = f"doubtful ({doubt.MARK.strip()})"
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A part of the sentence and the cases whose points show it. kind: "faster", "slower", "as fast",
+    "unclear", "missing", "answers", "differ" or "doubtful"; before: what stands between it and the clause
+    before it; stress: the words of it that tell most."""
+
+    kind: str
+    text: str
+    cases: tuple[Case, ...] = ()
+    before: str = "; "
+    stress: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The clauses of a model's sentence, in order."""
+
+    model: str
+    clauses: tuple[Clause, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The sentence, "" where nothing was measured."""
+        said = "".join(clause.before * bool(place) + clause.text for place, clause in enumerate(self.clauses))
+        return f"{said}." if said else ""
+
+    @property
+    def line(self) -> str:
+        """The same behind its model's name."""
+        return f"{title(self.model)}: {self.text}" if self.clauses else ""
+
+
+def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[Verdict]:
+    """One a model, in the rows' order. runs: in which they were measured, and which mean further cases."""
+    runs = tuple(runs)
+    return [
+        verdict(model, [row for row in items if row.case.model == model], runs)
+        for model in dict.fromkeys(row.case.model for row in items)
+    ]
+
+
+def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = ()) -> Verdict:
+    """Of one model's rows."""
+    timed = most_images(items)
+    known = {row.case.batch for row in items}
+    clauses: list[Clause] = []
+    whos = [label(*pair) for pair in contenders(row for row in timed if not row.is_reference)]
+    for who in whos:
+        own = sorted((r for r in timed if r.contender == who), key=lambda r: r.case.batch)
+        clauses += _of_one(who, own, known)
+    clauses += _references(timed, known)
+    clauses += answers(items)
+    clauses += _not_measured(model, items, runs)
+    clauses += _doubts(timed, known)
+    return Verdict(model, tuple(clauses))
+
+
+# ------------------------------------------------------------------------------------------------ who wins
+
+
+def _of_one(who: str, own: Sequence[Row], known: set[int]) -> list[Clause]:
+    """Where a contender is faster, slower, as fast, unclear, and where nothing is known of it."""
+    parts: list[tuple[str, str, list[Row], str]] = []
+    compared = [r for r in own if r.speedup is not None and r.measurement.disposition == "ok"]
+    for name, word in WORDS.items():
+        if found := [r for r in compared if r.verdict == name]:
+            amount = _amount(word, found)
+            parts.append((word, _how(amount, word, found, known), found, amount))
+    against = next((r.against for r in compared if r.against is not None), None)
+    if against is not None:
+        reference = label(against.case.backend, against.case.precision)
+        kind, text, rows, amount = parts[0]
+        parts[0] = (kind, _beside(kind, text, reference), rows, amount)
+    lone = [r for r in own if r.measurement.disposition == "ok" and r.speedup is None]
+    if lone:
+        where = units.spans((r.case.batch for r in lone), known)
+        reference = lone[0].measurement.reference
+        parts.append(("missing", f"not compared at batch {where} ({reference} has no time there)", lone, ""))
+    parts += [("missing", text, rows, "") for text, rows in _without(own, known)]
+    last = len(parts) - 1
+    return [
+        Clause(
+            kind,
+            f"{who} is {text}" if place == 0 else text,
+            tuple(r.case for r in rows),
+            "; " if place == 0 else " and " if place == last else ", ",
+            amount,
+        )
+        for place, (kind, text, rows, amount) in enumerate(parts)
+    ]
+
+
+def _amount(word: str, found: Sequence[Row]) -> str:
+    """ "1.30× to 2.41× faster"."""
+    if word not in ("faster", "slower"):
+        return word
+    ratios = sorted(above_one(row.speedup or 1.0) for row in found)
+    low, high = units.times(ratios[0]), units.times(ratios[-1])
+    return f"{low if low == high else f'{low} to {high}'} {word}"
+
+
+def _how(amount: str, word: str, found: Sequence[Row], known: set[int]) -> str:
+    """The amount and where, with what is to be said of it."""
+    where = f"at batch {units.spans((r.case.batch for r in found), known)}"
+    if word == "as fast":
+        return f"{amount} {where} (within {SAME_BOUND * 100:.0f} %)"
+    if word == "unclear":
+        return f"{amount} {where} ({why_unclear(found)})"
+    return f"{amount} {where}"
+
+
+def _beside(kind: str, text: str, reference: str) -> str:
+    """The clause that names whom all of them are against."""
+    if kind == "unclear":
+        return text.replace(kind, f"{kind} beside {reference}", 1)
+    link = "as" if kind == "as fast" else "than"
+    return text.replace(kind, f"{kind} {link} {reference}", 1)
+
+
+def above_one(speedup: float) -> float:
+    """By what factor one of two is faster, whichever."""
+    return speedup if speedup >= 1 else 1 / speedup
+
+
+def why_unclear(found: Sequence[Row]) -> str:
+    """What keeps rows from a verdict: one sample, or an interval that lies on both sides of the bound."""
+    spans = [(r.speedup_low, r.speedup_high) for r in found]
+    lows, highs = ([v for v in ends if v is not None] for ends in zip(*spans, strict=True))
+    told = []
+    if lows and highs:
+        low, high = units.times(min(lows)), units.times(max(highs))
+        told.append(f"anything from {low} to {high} its speed")
+        if any(r.measurement.validity.stop_reason == "budget" for r in found):
+            told.append("the time budget was spent")
+    if len(lows) < len(found):
+        told.append("one sample alone")
+    return ", ".join(told)
+
+
+# ------------------------------------------------------------------------------------------- what is left out
+
+
+def _without(own: Sequence[Row], known: set[int]) -> Iterator[tuple[str, list[Row]]]:
+    """Cases that have no time, by what became of them."""
+    ended: dict[str, list[Row]] = {}
+    for row in own:
+        if row.measurement.disposition != "ok":
+            ended.setdefault(row.measurement.disposition, []).append(row)
+    for disposition, rows in ended.items():
+        where = units.spans((r.case.batch for r in rows), known)
+        if disposition == "incorrect":
+            yield f"wrong at batch {where}", rows
+        else:
+            yield f"without a time at batch {where} ({disposition.replace('_', ' ')})", rows
+
+
+def _references(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]:
+    """References that failed, and those that nobody is compared with."""
+    own = [row for row in timed if row.is_reference]
+    for who in dict.fromkeys(row.contender for row in own):
+        rows = [row for row in own if row.contender == who]
+        for text, found in _without(rows, known):
+            yield Clause("missing", f"{who} is {text}", tuple(r.case for r in found))
+    if own and len(own) == len(timed) and any(row.sound for row in own):
+        who = " and ".join(dict.fromkeys(row.contender for row in own))
+        yield Clause("missing", f"{who} alone was measured, with nothing to compare")
+
+
+def _not_measured(model: str, items: Sequence[Row], runs: Iterable[Run]) -> Iterator[Clause]:
+    planned = {case for run in runs for case in run.cases if case.model == model}
+    left = len(planned - {row.case for row in items})
+    if items and left:
+        yield Clause("missing", f"{left:,} of {len(planned):,} cases {_are(left)} not measured yet")
+
+
+# ------------------------------------------------------------------------------------------------- answers
+
+
+def answers(items: Sequence[Row]) -> list[Clause]:
+    """Whether every contender answers each image as its reference does, of those that were asked."""
+    sound = [row for row in items if not row.is_reference and row.sound]
+    differing: dict[str, list[tuple[int, int, Row]]] = {}
+    unknown, alike = [], []
+    for row in sound:
+        accuracy = row.measurement.accuracy
+        if accuracy is None or accuracy.agreement is None or not accuracy.images:
+            unknown.append(row)
+        elif accuracy.agreement < 1:
+            count = round((1 - accuracy.agreement) * accuracy.images)
+            differing.setdefault(row.contender, []).append((count, accuracy.images, row))
+        else:
+            alike.append(row)
+    found = []
+    for who, told in differing.items():
+        count, images, worst = max(told, key=lambda item: item[:2])
+        of = f"{count:,} of {images:,} images"
+        said = f"{who} answers {of} unlike its reference at batch {worst.case.batch:,}"
+        cases = tuple(row.case for _, _, row in told)
+        found.append(Clause("differ", said, cases, stress=f"{of} unlike"))
+    if alike and not differing and not any(row.failed for row in sound):
+        counts = units.spans({row.case.images for row in alike}, ())
+        some = " where they were compared" if unknown else ""
+        text = f"answers identical on {counts} images{some}"
+        found.append(Clause("answers", text, tuple(row.case for row in alike), stress="answers identical"))
+    elif unknown and not (alike or differing):
+        found.append(Clause("missing", "answers were not compared", tuple(row.case for row in unknown)))
+    return found
+
+
+# -------------------------------------------------------------------------------------------------- doubts
+
+
+def _doubts(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]:
+    """What speaks against ratios; apart, what speaks against times and was divided out of their ratio."""
+    timed = sorted(timed, key=lambda row: row.is_reference)
+    names = {row.case: row.contender for row in timed}
+    texts = {row.case: row.own_doubts for row in timed}
+    held: set[Case] = set()  # those that a ratio was made of
+    weighing: set[tuple[Case, str]] = set()
+    for row in timed:
+        if row.against is None:
+            continue
+        other = row.against.case
+        if other not in texts:
+            names[other] = label(other.backend, other.precision)
+            texts[other] = doubt.own(row.against)
+        held |= {row.case, other}
+        speaking = set(row.speedup_doubts)
+        weighing |= {(row.case, text) for text in texts[row.case] if text in speaking}
+        weighing |= {
+            (other, text) for text in texts[other] if any(t.startswith(f"{text} (of ") for t in speaking)
+        }
+    told: dict[Case, tuple[str, list[str]]] = {}
+    apart: dict[Case, tuple[str, list[str]]] = {}
+    for case, found in texts.items():
+        few = any(text.startswith("only ") for text in found)  # which says as much of one
+        for text in found:
+            if few and text == doubt.ONE_SAMPLE:
+                continue
+            into = told if case not in held or (case, text) in weighing else apart
+            into.setdefault(case, (names[case], []))[1].append(text)
+    if told:
+        yield Clause("doubtful", f"{DOUBTFUL}: {_named(told, known)}", tuple(told), stress=DOUBTFUL)
+    if apart:
+        text = f"{DOUBTFUL} as times, while their ratio is steady: {_named(apart, known)}"
+        yield Clause("doubtful", text, tuple(apart), stress=f"{DOUBTFUL} as times")
+
+
+def _named(told: dict[Case, tuple[str, list[str]]], known: set[int]) -> str:
+    """ "engine-cpu and ort-cpu at batch 4–16 (only 3–5 samples fit the budget)", and so on."""
+    by_who: dict[str, tuple[list[int], list[str]]] = {}
+    for case, (who, texts) in told.items():
+        batches, all_texts = by_who.setdefault(who, ([], []))
+        batches.append(case.batch)
+        all_texts += texts
+    by_why: dict[str, dict[str, list[str]]] = {}
+    for who, (batches, texts) in by_who.items():
+        places = by_why.setdefault(doubt.in_short(texts), {})
+        places.setdefault(f"at batch {units.spans(batches, known)}", []).append(who)
+    return ", ".join(
+        f"{_and([f'{_and(whos)} {where}' for where, whos in places.items()])} ({why})"
+        for why, places in by_why.items()
+    )
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

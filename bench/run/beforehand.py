@@ -1,0 +1,178 @@
+"""What there is to be said of the machine before something is measured on it: that other programs use its
+cores, that another instance of this one measures, too. It warns and never stops a run.
+
+Whoever measures has an entry in the cache folder as long as it does, named by its process; one whose process
+has ended otherwise counts for nothing and is cleared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from kernels.cache import atomic_file, cache_dir
+
+LOOK_S = 0.5  # how long the machine is looked at; a worker takes longer to start
+MUCH = 0.5  # cores, from which on others disturb what is measured
+_NAMED = 0.5  # of what others use, that a single program has to use to be named
+_SAME_S = 1.0  # by which two readings of when a process began may differ
+
+
+class _Entry(msgspec.Struct):
+    """A process that measures: its number, when it began, what it measures."""
+
+    pid: int
+    began: float
+    what: str
+
+
+@contextlib.contextmanager
+def looked_at(what: str, tell: Callable[[str], None]) -> Iterator[None]:
+    """For as long as something is measured: others see it, and `tell` hears, once, what speaks against
+    measuring now, from a thread of its own."""
+
+    def look_and_tell() -> None:
+        for sentence in look():
+            tell(sentence)
+
+    looking = threading.Thread(target=look_and_tell, name="the machine beforehand", daemon=True)
+    entry = Announced(what)
+    entry.enter()
+    looking.start()
+    try:
+        yield
+    finally:
+        looking.join(10 * LOOK_S)
+        entry.leave()
+
+
+def look(seconds: float = LOOK_S) -> list[str]:
+    """What speaks against measuring now, in sentences; takes so many seconds."""
+    return [*filter(None, [other_instances(), other_programs(seconds)])]
+
+
+# ---------------------------------------------------------------------------------------- another instance
+
+
+class Announced:
+    """Says to other instances that this process measures, between `enter` and `leave`. Where the cache cannot
+    be written nobody hears of it."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._path: Path | None = None
+
+    def enter(self) -> None:
+        import psutil
+
+        path = _entries() / f"{os.getpid()}.json"
+        entry = _Entry(os.getpid(), psutil.Process().create_time(), self._what)
+        with contextlib.suppress(OSError):
+            with atomic_file(path) as temporary:
+                temporary.write_bytes(msgspec.json.encode(entry))
+            self._path = path
+
+    def leave(self) -> None:
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
+            self._path = None
+
+
+def other_instances() -> str:
+    """A sentence where other processes of this program measure now, "" where none does."""
+    import psutil
+
+    found = []
+    with contextlib.suppress(OSError):
+        for path in sorted(_entries().glob("*.json")):
+            with contextlib.suppress(OSError, msgspec.DecodeError, psutil.Error):
+                entry = msgspec.json.decode(path.read_bytes(), type=_Entry)
+                if entry.pid == os.getpid():
+                    continue
+                if _alive(entry):
+                    found.append(entry)
+                else:
+                    path.unlink(missing_ok=True)
+    if not found:
+        return ""
+    who = ", ".join(f"{entry.what} in process {entry.pid}" for entry in found)
+    return (
+        f"Kernelscope is measuring elsewhere on this machine ({who}): each disturbs the times of the other. "
+        "This run goes on."
+    )
+
+
+def _alive(entry: _Entry) -> bool:
+    import psutil
+
+    try:
+        return abs(psutil.Process(entry.pid).create_time() - entry.began) < _SAME_S
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _entries() -> Path:
+    return cache_dir() / "measuring"
+
+
+# ------------------------------------------------------------------------------------------ other programs
+
+
+def other_programs(seconds: float = LOOK_S) -> str:
+    """A sentence where other programs keep the cores busy, "" where they are idle enough."""
+    before = _spent()
+    start = time.monotonic()
+    time.sleep(seconds)
+    after = _spent()
+    took = max(1e-3, time.monotonic() - start)
+    own = _own()
+    used: dict[str, float] = {}
+    for key, (name, spent) in after.items():
+        if key[0] not in own:
+            cores = (spent - before.get(key, ("", 0.0))[1]) / took
+            used[name] = used.get(name, 0.0) + max(0.0, cores)
+    return said(used, os.cpu_count() or 1)
+
+
+def said(used: dict[str, float], cores: int) -> str:
+    """The sentence. used: cores that each program keeps busy, by its name."""
+    whole = sum(used.values())
+    if whole < MUCH:
+        return ""
+    name, most = max(used.items(), key=lambda item: item[1])
+    who, verb = ("Other programs", "use") if most < _NAMED * whole else (f"Another program, {name},", "uses")
+    share = most if verb == "uses" else whole
+    return (
+        f"{who} {verb} {share * 100:.0f} % of a core ({cores} there are): times may be unsteady, and are "
+        "then marked as doubtful. This run goes on."
+    )
+
+
+def _spent() -> dict[tuple[int, float], tuple[str, float]]:
+    """Seconds that each process has had of a core, with its name, by its number and when it began."""
+    import psutil
+
+    found = {}
+    for process in psutil.process_iter(["pid", "create_time", "name", "cpu_times"]):
+        info = process.info
+        if info["cpu_times"] is not None and info["create_time"] is not None:
+            times = info["cpu_times"]
+            found[info["pid"], info["create_time"]] = (info["name"] or "a process", times.user + times.system)
+    return found
+
+
+def _own() -> set[int]:
+    """This process and those that it started, whoever of them started them."""
+    import psutil
+
+    me = psutil.Process()
+    with contextlib.suppress(psutil.Error):
+        return {me.pid, *(child.pid for child in me.children(recursive=True))}
+    return {me.pid}

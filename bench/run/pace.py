@@ -1,0 +1,185 @@
+"""How long a run may still take, from what its cases took so far: a range until a fifth of them is done, then
+an estimate that counts down.
+
+Cases that are timed in turns end together, so what is looked at is a turn: from the first case that begins
+until all that began have ended. What comes before its timing (reading a model, judging it, tuning) is long
+for a model's first turn and short for the others, and is counted apart. Where passes are long, a turn grows
+with its batch size: a line through the turns of a model says by how much, once three of them tell.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.run import bounds
+
+TELLING = 5  # of the cases, one in so many has to be done before there is an estimate
+TIMED = "time"
+WIDE = (0.6, 1.7)  # of what few turns say, where a range is told
+RISING = 0.5  # of a case's time, that it has to grow by with the batch size to be told from chance
+LEAST = 0.05  # of a turn that lasts longer than was thought, which is still to come
+
+
+@dataclass
+class _Turn:
+    """Seconds; timed: when the first of its cases was. began, left, sampled: its cases, by key."""
+
+    model: str
+    batch: int
+    first: bool
+    start: float
+    timed: float | None = None
+    end: float = 0.0
+    began: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
+    sampled: set[str] = field(default_factory=set)
+
+    @property
+    def before(self) -> float:
+        return (self.timed if self.timed is not None else self.end) - self.start
+
+    @property
+    def rest(self) -> float:
+        """Of one of its cases that were timed, from the first sample on."""
+        return (self.end - self.start - self.before) / max(1, len(self.sampled))
+
+
+class Pace:
+    """Tell it what happens; all times in seconds since the start, on a clock that pauses with the run. job:
+    what was asked for, as far as it says how long a case is sampled."""
+
+    def __init__(self, job: Any = None) -> None:
+        self._job = job
+        self._turns: list[_Turn] = []
+        self._now: _Turn | None = None
+        self._settled: set[str] = set()
+        self._ahead: list[tuple[Any, str, float]] = []
+        self._by_backend: dict[str, set[bool]] = {}  # whether cases that have ended were timed
+        self._last = 0.0  # when the last turn ended
+
+    def started(self, case: Any, stage: str, now: float) -> None:
+        if case.key in self._settled:
+            return
+        turn = self._now
+        if turn is not None and turn.timed is not None and case.key not in turn.began:
+            # Of the next turn: that this one has ended is heard a moment later, where both came together.
+            self._ahead.append((case, stage, now))
+            return
+        if turn is None:
+            model = getattr(case, "model", "")
+            first = all(other.model != model for other in self._timed)
+            turn = self._now = _Turn(model, getattr(case, "batch", 1), first, self._last)
+        turn.began.add(case.key)
+        turn.left.add(case.key)
+        if stage == TIMED:
+            turn.sampled.add(case.key)
+            turn.timed = now if turn.timed is None else turn.timed
+
+    def settled(self, case: Any, now: float) -> None:
+        self._settled.add(case.key)
+        turn = self._now
+        if turn is None:
+            self._last = now
+            return
+        self._by_backend.setdefault(_backend(case), set()).add(case.key in turn.sampled)
+        turn.left.discard(case.key)
+        if not turn.left and turn.began:
+            turn.end = self._last = now
+            self._turns.append(turn)
+            self._now = None
+            ahead, self._ahead = self._ahead, []
+            for told in ahead:
+                self.started(*told)
+
+    def interrupted(self, now: float) -> None:
+        """A worker is gone: what was under way begins anew."""
+        self._now, self._last, self._ahead = None, now, []
+
+    def left(self, cases: Sequence[Any], total: int, now: float) -> tuple[float, float] | None:
+        """Seconds that the cases still to come take, at the least and at the most; the same twice where that
+        is an estimate. None while nothing tells. total: how many there are with those that are done."""
+        if not cases:
+            return None
+        guess = self._guess(cases, now)
+        if guess is None:
+            return self._asked_for(len(cases), now)
+        if TELLING * (total - len(cases)) >= total:
+            return guess, guess
+        return guess * WIDE[0], guess * WIDE[1]
+
+    def _asked_for(self, count: int, now: float) -> tuple[float, float] | None:
+        """What the job says before a case is done."""
+        if getattr(self._job, "budget_s", None) is None:
+            return None
+        least, most = bounds.estimate_s(count, self._job)
+        return max(LEAST * least, least - now), max(least, most - now)
+
+    def _guess(self, cases: Sequence[Any], now: float) -> float | None:
+        if not self._timed:
+            return None
+        current = self._now
+        under_way = current.began if current is not None else set()
+        seconds = 0.0
+        known = {turn.model for turn in self._timed} | ({current.model} if current else set())
+        size = max(1.0, _mean(len(turn.sampled) for turn in self._timed))
+        for case in cases:
+            if case.key in under_way or self._by_backend.get(_backend(case)) == {False}:
+                continue  # of the turn under way; or of a backend that refuses every case, and soon
+            model = getattr(case, "model", "")
+            seconds += self._rest(model, getattr(case, "batch", 1))
+            if model in known:
+                seconds += self._before(False) / size
+            else:
+                known.add(model)
+                seconds += self._before(True)
+        if current is not None:
+            seconds += self._of_current(current, now)
+        return seconds
+
+    @property
+    def _timed(self) -> list[_Turn]:
+        return [turn for turn in self._turns if turn.timed is not None]
+
+    def _of_current(self, turn: _Turn, now: float) -> float:
+        size = len(turn.sampled) if turn.timed is not None else len(turn.left)
+        rest = self._rest(turn.model, turn.batch) * size
+        if turn.timed is None:
+            wanted, spent = self._before(turn.first) + rest, now - turn.start
+        else:
+            wanted, spent = rest, now - turn.timed
+        return max(wanted - spent, LEAST * wanted)
+
+    def _before(self, first: bool) -> float:
+        """What comes before the timing of a model's first turn, or of another."""
+        return _mean(turn.before for turn in self._timed if turn.first == first)
+
+    def _rest(self, model: str, batch: int) -> float:
+        """What a case takes from its first sample on, by those of its model, else by all."""
+        own = [turn for turn in self._timed if turn.model == model] or self._timed
+        flat, slope = _line([(turn.batch, turn.rest) for turn in own])
+        return flat + slope * batch
+
+
+def _backend(case: Any) -> str:
+    return str(getattr(case, "backend", case.key))
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found) if found else 0.0
+
+
+def _line(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
+    """Height and slope of the line through the points, where they rise by more than they scatter anyway; else
+    their median, which one turn that was clear early does not move, and no slope."""
+    middle = statistics.median(y for _, y in points)
+    xs, ys = [float(x) for x, _ in points], [y for _, y in points]
+    if len(set(xs)) < 3:
+        return middle, 0.0
+    slope, flat = statistics.linear_regression(xs, ys)
+    if slope * (max(xs) - min(xs)) < RISING * middle:
+        return middle, 0.0
+    return (flat, slope) if flat >= 0 else (0.0, _mean(ys) / _mean(xs))

@@ -1,0 +1,179 @@
+"""What a run comes to, a line a model, in the largest letters of the page; a click leads to the points that a
+clause speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+
+from bench.charts.verdicts import Clause, Verdict
+from bench.results.records import Case
+from bench.results.rows import title
+from gui.base.theme import Theme, Theming
+from gui.widgets.labels import Label
+
+LARGER = 3.5  # points that a line is larger by than what stands around it
+QWIDGETSIZE_MAX = (1 << 24) - 1
+HIGH = 800  # pixels of a window; in a lower one lines are but half as much larger
+MUCH = 520  # characters in all, beyond which they are but half as much larger
+MOST = 0.34  # of the window's height, beyond which the strip scrolls
+TIP = "Click a part of the sentence to go to its points, and again for the next of them"
+
+
+class VerdictStrip(QScrollArea):
+    """`picked` carries the Case of a point that a clause speaks of: of a clause that is clicked again, the
+    next."""
+
+    picked = Signal(object)
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theming = theming
+        self._shown: object = None
+        self._lines: list[_Line] = []
+        self._inside = QWidget()
+        self._layout = QVBoxLayout(self._inside)
+        self._layout.setContentsMargins(4, 2, 4, 6)
+        self._layout.setSpacing(4)
+        self.setWidget(self._inside)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName("Verdict")
+        theming.changed.connect(self._restyle)
+
+    @property
+    def texts(self) -> list[str]:
+        """The lines as they are read."""
+        return [line.words for line in self._lines]
+
+    @property
+    def lines(self) -> Sequence[QWidget]:
+        return tuple(self._lines)
+
+    def show_verdicts(self, found: Sequence[Verdict], model: str) -> None:
+        """Show a line of each; `model`: whose charts stand below."""
+        if (tuple(found), model) == self._shown:
+            return
+        self._shown = (tuple(found), model)
+        while len(self._lines) < len(found):
+            line = _Line()
+            line.asked.connect(self.picked)
+            self._layout.addWidget(line)
+            self._lines.append(line)
+        for line in self._lines[len(found) :]:
+            line.hide()
+            line.deleteLater()
+        del self._lines[len(found) :]
+        much = sum(len(verdict.line) for verdict in found) > MUCH or self.window().height() < HIGH
+        larger = LARGER / 2 if much else LARGER
+        for line, verdict in zip(self._lines, found, strict=True):
+            font = self.font()
+            font.setPointSizeF(font.pointSizeF() + larger)
+            line.setFont(font)
+            line.show_verdict(verdict, self._theming.theme, len(found) == 1 or verdict.model == model)
+        self._fit()
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, self.height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """As high as its lines are at this width, up to what it may have of the window."""
+        around = self._layout.contentsMargins()
+        width = max(100, self.viewport().width() - around.left() - around.right())
+        # Room for two lines each from the start: the charts below move little while sentences grow.
+        lines = sum(max(line.heightForWidth(width), 2 * line.line_height) for line in self._lines)
+        between = self._layout.spacing() * max(0, len(self._lines) - 1)
+        wanted = lines + between + around.top() + around.bottom()
+        whole = self.window().height() if self.window() is not self else QWIDGETSIZE_MAX
+        self.setFixedHeight(max(1, min(wanted, round(MOST * whole))))
+
+    def _restyle(self) -> None:
+        shown, self._shown = self._shown, None
+        if isinstance(shown, tuple):
+            self.show_verdicts(*shown)
+
+
+class _Line(Label):
+    """One model's sentence; each clause that has points is a link to them."""
+
+    asked = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._clauses: tuple[Clause, ...] = ()
+        self._hovered = ""
+        self._last: Case | None = None
+        self.words = ""
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setWordWrap(True)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+        )
+        self.setToolTip(TIP)
+        self.linkActivated.connect(self._on_link)
+        self.linkHovered.connect(self._on_hovered)
+
+    @property
+    def line_height(self) -> int:
+        return self.fontMetrics().lineSpacing()
+
+    def show_verdict(self, found: Verdict, theme: Theme, foremost: bool) -> None:
+        """foremost: its charts stand below."""
+        self._clauses = found.clauses
+        self.words = found.line or f"{title(found.model)}: nothing is measured yet."
+        self.setAccessibleName(self.words)
+        colours = {
+            "faster": theme.good,
+            "slower": theme.failed,
+            "differ": theme.failed,
+            "unclear": theme.warning,
+            "doubtful": theme.warning,
+            "answers": theme.good,
+        }
+        ink = theme.ink if foremost else theme.muted
+        parts = [f"<b>{escape(title(found.model))}</b>: "]
+        for place, clause in enumerate(found.clauses):
+            colour = colours.get(clause.kind, ink)
+            before, stress, after = (
+                clause.text.partition(clause.stress) if clause.stress else (clause.text, "", "")
+            )
+            text = f'{escape(before)}<b style="color:{colour}">{escape(stress)}</b>{escape(after)}'
+            if clause.cases:
+                text = f'<a href="{place}" style="color:{ink};text-decoration:none">{text}</a>'
+            parts.append(escape(clause.before) * bool(place) + text)
+        parts.append("." if found.clauses else "nothing is measured yet.")
+        self.setText(f'<span style="color:{ink}">{"".join(parts)}</span>')
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        if not self._hovered and event.button() == Qt.MouseButton.LeftButton:
+            self._ask(next((clause for clause in self._clauses if clause.cases), None))
+
+    def _on_hovered(self, link: str) -> None:
+        self._hovered = link
+        self.setCursor(Qt.CursorShape.PointingHandCursor if link else Qt.CursorShape.ArrowCursor)
+
+    def _on_link(self, link: str) -> None:
+        self._ask(self._clauses[int(link)])
+
+    def _ask(self, clause: Clause | None) -> None:
+        if clause is None or not clause.cases:
+            return
+        places = {case: place for place, case in enumerate(clause.cases)}
+        place = places[self._last] + 1 if self._last in places else 0
+        self._last = clause.cases[place % len(clause.cases)]
+        self.asked.emit(self._last)

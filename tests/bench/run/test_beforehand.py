@@ -1,0 +1,122 @@
+"""Before something is measured: who else keeps the cores busy, whether this program measures elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.run import beforehand
+from bench.run.beforehand import Announced, looked_at, other_instances, other_programs, said
+from kernels.cache import cache_dir
+
+ELSEWHERE = """
+import sys
+from bench.run.beforehand import Announced
+Announced("ladder").enter()
+print("in", flush=True)
+sys.stdin.read()
+"""
+BURN = "import time; end = time.monotonic() + 20\nwhile time.monotonic() < end: pass"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
+
+
+def test_what_others_use_is_said_in_cores_and_by_name() -> None:
+    assert said({}, 2) == said({"burn": 0.3, "other": 0.1}, 2) == ""
+    one = said({"burn": 1.8, "other": 0.1}, 2)
+    assert one.startswith("Another program, burn, uses 180 % of a core (2 there are)")
+    assert said({"a": 0.4, "b": 0.4, "c": 0.4}, 8).startswith("Other programs use 120 % of a core (8 there")
+
+
+@pytest.fixture
+def stranger() -> Iterator[int]:
+    """A busy process that is nobody's child here."""
+    script = f"{sys.executable} -c '{BURN}' > /dev/null & echo $!"
+    done = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)
+    pid = int(done.stdout)
+    yield pid
+    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a shell that leaves a process behind")
+def test_a_busy_stranger_is_noticed_and_our_own_processes_are_not(
+    stranger: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = subprocess.Popen([sys.executable, "-c", BURN])
+    try:
+        assert own.pid in beforehand._own()
+        assert stranger not in beforehand._own()
+        assert "of a core" in other_programs(0.6)
+        # As if this machine had nobody else: what is ours is not counted.
+        spent = beforehand._spent
+        monkeypatch.setattr(
+            beforehand,
+            "_spent",
+            lambda: {key: value for key, value in spent().items() if key[0] in (own.pid, os.getpid())},
+        )
+        assert other_programs(0.3) == ""
+    finally:
+        own.kill()
+        own.wait()
+
+
+def test_another_instance_is_noticed_as_long_as_it_measures_and_lives() -> None:
+    assert other_instances() == ""
+    with subprocess.Popen(
+        [sys.executable, "-c", ELSEWHERE], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"in\n"
+        assert f"(ladder in process {other.pid})" in other_instances()
+        other.kill()
+    assert other_instances() == ""
+    assert not list((cache_dir() / "measuring").iterdir()), "what a kill has left is cleared"
+
+
+def test_a_number_that_somebody_else_has_now_is_nobody_s() -> None:
+    entry = beforehand._Entry(os.getppid(), 1.0, "compare")
+    path = cache_dir() / "measuring" / f"{entry.pid}.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(msgspec.json.encode(entry))
+    (path.parent / "7.json").write_bytes(b"{")
+    assert other_instances() == ""
+    assert not path.exists()
+
+
+def test_one_is_not_another_to_itself_and_leaves_nothing() -> None:
+    mine = Announced("compare")
+    mine.enter()
+    assert other_instances() == ""
+    assert list((cache_dir() / "measuring").iterdir())
+    mine.leave()
+    assert not list((cache_dir() / "measuring").iterdir())
+
+
+def test_a_cache_that_cannot_be_written_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "file"))
+    mine = Announced("compare")
+    mine.enter()
+    assert other_instances() == ""
+    mine.leave()
+
+
+def test_what_is_measured_headless_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(beforehand, "look", lambda: ["Another program"])
+    with looked_at("compare", told.append):
+        assert (cache_dir() / "measuring" / f"{os.getpid()}.json").exists()
+    assert told == ["Another program"]
+    assert not (cache_dir() / "measuring" / f"{os.getpid()}.json").exists()

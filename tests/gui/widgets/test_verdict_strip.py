@@ -1,0 +1,85 @@
+"""The verdicts above the charts: a line a model, the largest letters of the page, leading to its points."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from bench.results.records import Validity
+from bench.show import overview
+from gui.shell.inspector import EMPTY
+from tests.bench import synthetic
+
+MODELS = ("lenet5-digits", "alexnet")
+
+
+@pytest.fixture
+def window(make_window):
+    made = make_window("ok", begin=False)
+    run, found = synthetic.run(
+        models=MODELS, backends=("engine-cpu", "ort-cpu"), batches=(1, 4, 16), images=(200,)
+    )
+    held = Validity(warnings=("the GPU was held back",))
+    found[0] = msgspec.structs.replace(found[0], validity=held)
+    made.resize(1500, 940)
+    made.state.open(run, Path("a-run"), found)
+    made.redraw.flush()
+    return made
+
+
+def test_all_models_have_their_line_at_once_and_it_is_the_report_s(window):
+    strip = window.pages[0].strip
+    said = overview.sentences(window.state.rows(), [window.state.run])
+    assert strip.texts == said[1:3]
+    assert all(line.isVisible() for line in strip.lines)
+    assert strip.height() >= sum(line.height() for line in strip.lines)
+    others = [w.font().pointSizeF() for w in window.pages[0].findChildren(type(strip.lines[0]).__mro__[1])]
+    assert strip.lines[0].font().pointSizeF() == max(others)
+
+
+def test_a_chart_says_again_nothing_that_stands_above_it(window):
+    page = window.pages[0]
+    for name in ("op-time", "speed"):
+        view = page.views[name]
+        assert f"{page.model}: {view.finding}" in page.strip.texts
+        assert not view._finding.isVisible()
+        assert view.chart.finding  # it goes with the picture
+    assert page.views["accuracy"]._finding.isVisible()
+
+
+def test_a_click_goes_to_the_points_one_after_another_and_to_their_model(window, qtbot):
+    page = window.pages[0]
+    line = page.strip.lines[1]
+    links = [place for place, clause in enumerate(line._clauses) if clause.kind == "slower"]
+    line.linkActivated.emit(str(links[0]))
+    first = window.state.case
+    assert (first.model, first.backend, first.batch) == ("alexnet", "engine-cpu", 1)
+    assert page.model == "alexnet"
+    line.linkActivated.emit(str(links[0]))
+    assert window.state.case.batch == 4
+    QTest.mouseClick(page.strip.lines[0], Qt.MouseButton.LeftButton, pos=page.strip.lines[0].rect().center())
+    window.redraw.flush()
+    assert window.state.case.model == "lenet5-digits"
+    assert EMPTY not in window.inspector.text
+
+
+def test_what_is_not_measured_is_said_before_and_meanwhile(make_window):
+    window = make_window("ok", begin=False)
+    run, found = synthetic.run(models=MODELS, backends=("engine-cpu", "ort-cpu"), batches=(1, 4))
+    window.state.open(run, Path("a-run"), found[:2])
+    window.redraw.flush()
+    first, second = window.pages[0].strip.texts
+    assert first.endswith("; 2 of 4 cases are not measured yet.")
+    assert second == "alexnet: nothing is measured yet."
+
+
+def test_the_strip_follows_the_theme_and_names_the_doubt(window):
+    strip = window.pages[0].strip
+    assert "doubtful (!): engine-cpu at batch 1 (the GPU was held back)." in strip.texts[0]
+    before = strip.lines[0].text()
+    window.theming.choose("dark")
+    assert strip.lines[0].text() != before
+    assert window.theming.theme.warning in strip.lines[0].text()
+    window.theming.choose("light")
