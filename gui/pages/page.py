@@ -10,13 +10,13 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QStackedLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QStackedLayout, QWidget
 
 from gui.base.theme import Theming
 from gui.sessions.run_state import RunState
-from gui.widgets.labels import Label
+from gui.widgets.empty import Empty, Way
 
 
 class Page(QWidget):
@@ -28,7 +28,10 @@ class Page(QWidget):
 
     title = ""
     built = Signal(object)  # carries the body, made just now
-    begins = False  # it says itself how to begin, where nothing is measured yet
+    begin_wanted = Signal(str)  # an empty page's button: the name of an action
+    form = True  # whether the comparison's form belongs beside it
+    inspects = ""  # what the inspector tells of beside it: "case", "layer" or nothing
+    ways: Sequence[Way] = (("run", "Run the comparison"),)  # that fill it while it is empty, the best first
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -37,10 +40,8 @@ class Page(QWidget):
         self._drawn: int | None = None
         self._behind = False  # the selection changed while the page was out of sight
         self._body: QWidget | None = None
-        self._empty = Label()
-        self._empty.setProperty("role", "empty")
-        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._empty.setWordWrap(True)
+        self._empty = Empty(self.ways)
+        self._empty.wanted.connect(self.begin_wanted)
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self._empty)
         self._connect(state)
@@ -93,6 +94,11 @@ class Page(QWidget):
         """The theme changed; the body is built. Whatever follows the palette by itself needs nothing."""
 
     # ---------------------------------------------------------------------------------- for the window
+
+    @property
+    def begin_button(self) -> QPushButton | None:
+        """What to press next, while the page is empty."""
+        return self._empty.main if self._stack.currentWidget() is self._empty else None
 
     @property
     def dirty(self) -> bool:

@@ -89,7 +89,8 @@ class ChartView(QFrame):
             return
         self.chart, self._ticks = chart, tuple(ticks)
         self._nothing.setVisible(chart is None)
-        for widget in (self._legend, self._area, self._finding, self._notes, self._scale_x, self._scale_y):
+        own = () if self._shared else (self._legend,)
+        for widget in (*own, self._area, self._finding, self._notes, self._scale_x, self._scale_y):
             widget.setVisible(chart is not None)
         if chart is None:
             self._panels.hide()
@@ -104,9 +105,17 @@ class ChartView(QFrame):
         self._finding.setVisible(bool(chart.finding))
         self._notes.setVisible(bool(chart.notes))
         self._notes.setToolTip(as_tip("\n".join(chart.notes)))
-        self._legend.show_entries(entries(chart))
+        if not self._shared:
+            self._legend.show_entries(entries(chart))
         self._offer_panels([p.title for p in chart.panels])
         self._draw()
+
+    def share(self, legend: Legend) -> None:
+        """Name lines in a legend that other charts have, too, and hide there what it hides."""
+        self._legend.hide()
+        self._legend = legend
+        self._shared = True
+        legend.toggled.connect(self._on_hidden)
 
     def make_ready(self, bars: bool) -> None:
         """Make a first panel's plot ahead of need: it takes 10 ms, which is long while a run streams."""
@@ -153,15 +162,12 @@ class ChartView(QFrame):
 
     def _build(self) -> None:
         self._title = Elided()
-        font = self._title.font()
-        font.setBold(True)
-        self._title.setFont(font)
+        self._title.setProperty("role", "chart-title")
         self._finding = Lines(most=2)
-        self._finding.setProperty("role", "muted")
+        self._finding.setProperty("role", "finding")
         self._panels = QComboBox()
         self._panels.setAccessibleName("Panel")
         self._panels.setToolTip("Which panel of this chart to show")
-        self._panels.setMaximumWidth(170)
         self._panels.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._panels.textActivated.connect(self._on_chosen)
         self._scale_x = self._switch("log x", "Logarithmic or linear batch sizes", "x")
@@ -178,6 +184,7 @@ class ChartView(QFrame):
         self._expand.setToolTip("Enlarge this chart to the whole page, or restore it")
         self._expand.setAccessibleName("Enlarge")
         self._expand.toggled.connect(self._on_expand)
+        self._shared = False  # the legend is not this chart's alone
         self._legend = Legend(self._theming)
         self._legend.toggled.connect(self._on_hidden)
         self._nothing = Label(self._empty)

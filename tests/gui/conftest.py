@@ -15,6 +15,7 @@ from PySide6.QtCore import QSettings
 from gui.base import faults, garbage
 from gui.base.theme import Theming
 from gui.shell.main_window import MainWindow
+from gui.shell.placing import SIZE
 
 FAKE = Path(__file__).parent / "fake_worker.py"
 # Of a wait and of a test: what a machine may need that does ten other things. Only what fails takes as long.
@@ -91,6 +92,8 @@ def make_window(qtbot, tmp_path, settings_file, fault_handler, monkeypatch):
             runs=tmp_path / "runs",
             fault_handler=fault_handler,
         )
+        if window.settings.value("geometry") is None:
+            window.resize(SIZE)  # a small screen has made it a smaller one
         windows.append(window)
         qtbot.addWidget(window, before_close_func=lambda w: w.session.quit())
         with qtbot.waitExposed(window):

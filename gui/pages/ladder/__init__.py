@@ -28,7 +28,8 @@ class LadderPage(Page):
     """gui.menus.ladder gives it its session; `use_wanted` carries (node, RungCase, device, model)."""
 
     title = "Ladder"
-    begins = True
+    form = False
+    ways = ()
     asked = Signal()  # shown for the first time: the ladder has to be planned
     use_wanted = Signal(object)
     folder_wanted = Signal()

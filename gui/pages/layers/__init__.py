@@ -43,13 +43,14 @@ class LayersPage(Page):
     """`ladder_wanted` carries the Case and the Layer whose ladder is wanted."""
 
     title = "Layers"
+    inspects = "layer"
     ladder_wanted = Signal(object, object)
 
     def empty_text(self) -> str:
         if self.state.empty:
             return (
-                "Press F5 to run the comparison on the left: the model appears here as a graph, each layer "
-                "with its time and its error on every backend."
+                "The model as a graph, each layer with its time and its error on every backend: it appears "
+                "here as a comparison is measured (F5)."
             )
         if not self.state.run.job.layers:
             return "This run did not measure layers. Tick Layers in the form and run again to see them here."

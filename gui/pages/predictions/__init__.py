@@ -29,8 +29,8 @@ class PredictionsPage(Page):
     def empty_text(self) -> str:
         if self.state.empty:
             return (
-                "Press F5 to run the comparison on the left: the images appear here, each with its label and "
-                "what every backend took it for."
+                "The images, each with its label and what every backend took it for: they appear here as a "
+                "comparison is measured (F5)."
             )
         if any(_answered(m) for m in self.state.measurements):
             return "The images and answers of this run are not kept: its folder has no file of them."

@@ -24,6 +24,8 @@ class RunsPage(Page):
     """Knows what to show and what the user wants; gui.shell.library does it."""
 
     title = "Runs"
+    form = False
+    ways = (("run", "Run the comparison"), ("open-run", "Open a run…"), ("open-sample", "See a recorded run"))
     list_wanted = Signal()
     open_wanted = Signal(Path)
     overlay_wanted = Signal(object)  # Path, or None: take the overlay away
@@ -49,8 +51,7 @@ class RunsPage(Page):
         where = f" in {self._where}" if self._where is not None else ""
         return (
             f"There is no saved run{where}: every comparison, ladder and profile leaves one here.\n"
-            "Press F5 to run one, open a run folder from elsewhere (File → Open run…, or drop it on the "
-            "window), or see the sample that comes along (File → Open sample run)."
+            "F5 makes the first; a run's folder from elsewhere is opened, or dropped on the window."
         )
 
     def has_content(self) -> bool:

@@ -40,7 +40,8 @@ class TimelinePage(Page):
     """gui.menus.timeline gives it its session."""
 
     title = "Timeline"
-    begins = True
+    form = False
+    ways = ()
     trace_wanted = Signal()
     open_wanted = Signal()
 

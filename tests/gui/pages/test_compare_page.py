@@ -158,7 +158,7 @@ def test_an_enlarged_chart_has_all_the_room_and_gives_it_back(page):
     assert all(other.isHidden() for name, other in page.views.items() if name != "breakdown")
     assert view.width() > 1.8 * narrow
     view._expand.click()
-    assert not any(other.isHidden() for other in page.views.values())
+    assert not any(other.isHidden() for name, other in page.views.items() if name != "accuracy")
 
 
 def test_the_model_can_be_chosen(page):
@@ -223,7 +223,8 @@ def test_what_is_made_ahead_is_what_is_shown(make_window, recorded, qtbot):
     for name, view in page.views.items():
         assert made[name] in view.plots.values()
         assert view._spare is None
-        qtbot.waitUntil(made[name].isVisible)
+        if name != "accuracy":  # which is a badge: all answer alike
+            qtbot.waitUntil(made[name].isVisible)
         assert made[name].backgroundBrush().color().name().upper() == window.theming.theme.paper
     window.theming.choose("light")
 
@@ -237,10 +238,12 @@ def test_rows_of_charts_stay_as_high_when_the_first_one_comes(make_window, recor
     window.state.expect(Provisional(case=measurements[0].case, median_ns=5e4))
     window.redraw.flush()
     QApplication.processEvents()
-    heights = {view.height() for view in window.pages[0].views.values()}
-    assert max(heights) - min(heights) <= 2, "one chart is there and three are still to come"
+    views = [view for name, view in window.pages[0].views.items() if name != "accuracy"]
+    heights = {view.height() for view in views}
+    assert max(heights) - min(heights) <= 2, "one chart is there and two are still to come"
     assert window.pages[0]._bar.isVisible(), "the second model is still to come"
     window.state.add([m for m in measurements if m.disposition == "ok"])  # a problem opens its list
     window.redraw.flush()
     QApplication.processEvents()
-    assert {view.height() for view in window.pages[0].views.values()} == heights
+    after = {view.height() for view in views}
+    assert max(after | heights) - min(after | heights) <= 2

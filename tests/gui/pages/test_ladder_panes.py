@@ -113,6 +113,8 @@ def test_a_narrow_window_has_the_inspector_beside_the_form(qtbot, make_window):
     window.resize(1000, 650)
     window.end()
     again = make_window("ok", begin=False)  # folded as it was left, and unfolded when there is room
+    again.form_dock.show()
+    again.inspector_dock.show()
     assert again.inspector_dock in again.tabifiedDockWidgets(again.form_dock)
     again.resize(1500, 940)
     qtbot.waitUntil(lambda: again.inspector_dock not in again.tabifiedDockWidgets(again.form_dock))
