@@ -62,7 +62,8 @@ def _controls(theme: Theme) -> str:
     QToolButton::menu-indicator {{ image: url({_PICTURES}/down.svg); width: 10px; height: 10px;
         subcontrol-origin: padding; subcontrol-position: center right; right: {GRID}px; }}
     QComboBox {{ {field} padding: {GRID - 1}px {GAP}px; }}
-    QComboBox:editable {{ padding-left: {TIGHT}px; }}
+    QComboBox:editable {{ padding-left: {GRID + 2}px; }}
+    QAbstractSpinBox QLineEdit {{ border: none; padding: 0 0 0 {TIGHT}px; background: transparent; }}
     QComboBox:hover, QAbstractSpinBox:hover, QLineEdit:hover {{ border-color: {theme.muted}; }}
     QComboBox:focus, QAbstractSpinBox:focus, QLineEdit:focus {{ border-color: {theme.accent}; }}
     QComboBox:disabled, QAbstractSpinBox:disabled, QLineEdit:disabled {{ background: transparent;
@@ -73,7 +74,7 @@ def _controls(theme: Theme) -> str:
     QComboBox QAbstractItemView {{ background: {theme.paper}; border: 1px solid {theme.line};
         outline: none; }}
     QLineEdit {{ {field} padding: {GRID - 1}px {TIGHT}px; }}
-    QAbstractSpinBox {{ {field} padding: {GRID - 1}px {TIGHT}px; }}
+    QAbstractSpinBox {{ {field} padding: {GRID - 1}px {TIGHT}px {GRID - 1}px {GRID + 2}px; }}
     QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{ border: none; background: transparent;
         width: {4 * GRID}px; }}
     QAbstractSpinBox::up-arrow {{ image: url({_PICTURES}/up.svg); width: 10px; height: 10px; }}
@@ -87,6 +88,7 @@ def _lists(theme: Theme) -> str:
     return f"""
     QTableView, QListView, QTreeView {{ background: {theme.paper}; border: none;
         border-radius: {ROUND}px; }}
+    CheckList::item {{ padding: 2px 0; }}
     QHeaderView {{ background: {theme.paper}; border: none; }}
     QHeaderView::section {{ background: {theme.paper}; color: {theme.muted}; border: none;
         border-bottom: 1px solid {theme.line}; padding: {TIGHT}px {GRID + 2}px; }}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QScrollArea, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
 from bench.charts import Chart
 from bench.charts.flat import badge
@@ -18,6 +18,7 @@ from bench.results.rows import Row, title
 from gui.base.boxes import filled
 from gui.base.scale import GAP, TIGHT
 from gui.pages.page import Page
+from gui.widgets.combo import Combo
 from gui.widgets.labels import Label, as_tip
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class ComparePage(Page):
         from gui.widgets.tables import RowsTable
 
         self._next = 0  # the view to begin with
-        self._model = QComboBox()
+        self._model = Combo()
         self._model.setAccessibleName("Model")
         self._model.setMinimumContentsLength(24)
         self._model.currentIndexChanged.connect(self._on_model)
@@ -88,7 +89,8 @@ class ComparePage(Page):
         self.badge.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._grid = ChartGrid([view for name, view in self.views.items() if name != "accuracy"])
         self._varies = False
-        above = filled(QHBoxLayout(), (self._legend, 1), self.badge, spacing=GAP)
+        above = filled(QHBoxLayout(), (self._legend, 1), spacing=GAP)
+        above.addWidget(self.badge, 0, Qt.AlignmentFlag.AlignTop)
         charts = QWidget()
         filled(QVBoxLayout(charts), above, (self._grid, 1), margins=(0, 0, 0, 0), spacing=TIGHT)
         self.table = RowsTable()

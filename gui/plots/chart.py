@@ -30,9 +30,11 @@ from gui.plots.bars import BarPlot
 from gui.plots.base import PanelPlot
 from gui.plots.legend import Legend, entries
 from gui.plots.lines import LinePlot
+from gui.widgets.combo import Combo
 from gui.widgets.labels import Elided, Label, Lines, as_tip
 
 PANEL_WIDTH = 250  # pixels a panel wants beside another
+NARROW = 420  # pixels of a whole chart's width, below which its switches are in its context menu alone
 LITTLE = 245  # pixels of a whole chart's height, below which its finding has one line
 
 pg.setConfigOptions(antialias=True)
@@ -93,12 +95,20 @@ class ChartView(QFrame):
         for widget in (*own, self._area, self._finding, self._notes, self._scale_x, self._scale_y):
             widget.setVisible(chart is not None)
         if chart is None:
+            self._switchable = ()
             self._panels.hide()
             self._title.setText("")
             return
         lined = not chart.panels[0].bars
-        self._scale_x.setVisible(lined)
-        self._scale_y.setVisible(lined and any(p.y.unit != "%" for p in chart.panels))
+        self._switchable = tuple(
+            switch
+            for switch, able in (
+                (self._scale_x, lined),
+                (self._scale_y, lined and any(p.y.unit != "%" for p in chart.panels)),
+            )
+            if able
+        )
+        self._place_switches()
         # The model stands above the charts: where there is no room, it need not stand here too.
         self._title.setText(chart.title, *_without_model(chart.title))
         self._finding.setText(chart.finding)
@@ -153,6 +163,7 @@ class ChartView(QFrame):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._place_switches()
         self._limit_finding()
         if self.chart is not None:
             self._offer_panels([p.title for p in self.chart.panels])
@@ -165,7 +176,7 @@ class ChartView(QFrame):
         self._title.setProperty("role", "chart-title")
         self._finding = Lines(most=2)
         self._finding.setProperty("role", "finding")
-        self._panels = QComboBox()
+        self._panels = Combo()
         self._panels.setAccessibleName("Panel")
         self._panels.setToolTip("Which panel of this chart to show")
         self._panels.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
@@ -184,6 +195,7 @@ class ChartView(QFrame):
         self._expand.setToolTip("Enlarge this chart to the whole page, or restore it")
         self._expand.setAccessibleName("Enlarge")
         self._expand.toggled.connect(self._on_expand)
+        self._switchable: tuple[QToolButton, ...] = ()
         self._shared = False  # the legend is not this chart's alone
         self._legend = Legend(self._theming)
         self._legend.toggled.connect(self._on_hidden)
@@ -283,6 +295,11 @@ class ChartView(QFrame):
         plot.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # goes on to this widget
         return plot
 
+    def _place_switches(self) -> None:
+        """Where they would cut the title short they are in the context menu alone."""
+        for switch in (self._scale_x, self._scale_y):
+            switch.setVisible(switch in self._switchable and self.width() >= NARROW)
+
     def _on_chosen(self, panel: str) -> None:
         self._chosen = panel
         self._draw()
@@ -317,6 +334,12 @@ class ChartView(QFrame):
         copy.setEnabled(bool(self.chart.finding))
         copy.triggered.connect(lambda: QApplication.clipboard().setText(self.finding))
         menu.addActions([fit, copy])
+        for switch, words in ((self._scale_x, "Logarithmic &x"), (self._scale_y, "Logarithmic &y")):
+            if switch in self._switchable:
+                scale = menu.addAction(words)
+                scale.setCheckable(True)
+                scale.setChecked(switch.isChecked())
+                scale.triggered.connect(switch.setChecked)
         self.menu_opened.emit(menu, self.chart)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(self.mapToGlobal(at))

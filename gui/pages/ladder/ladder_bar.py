@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.results.records import stem
 from bench.run import bounds
+from gui.widgets.combo import Combo
 from gui.widgets.flow_layout import FlowLayout
 from gui.widgets.labels import as_tip, labelled
 
@@ -44,8 +45,8 @@ class LadderBar(QWidget):
         self._question: LadderQuestion | None = None
         self._rungs: tuple[str, ...] = ()
         self._shown: object = None
-        self.model, self.op, self.node = QComboBox(), QComboBox(), QComboBox()
-        self.device, self.precision = QComboBox(), QComboBox()
+        self.model, self.op, self.node = Combo(), Combo(), Combo()
+        self.device, self.precision = Combo(), Combo()
         self.batch = QSpinBox(minimum=1, maximum=bounds.MAX_BATCH)
         self.batch.setKeyboardTracking(False)
         self.batch.setMaximumWidth(10 * self.batch.fontMetrics().averageCharWidth())

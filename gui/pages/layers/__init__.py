@@ -22,6 +22,7 @@ from bench.words import units
 from gui.base.boxes import filled
 from gui.pages.layers import layer_rows
 from gui.pages.layers.graph_items import Box, NodeLook
+from gui.pages.layers.layer_bars import LayerBars, sides
 from gui.pages.layers.layer_rows import LayerRow, contender, error_text
 from gui.pages.layers.layer_table import LayerTable
 from gui.pages.layers.model_graph import GraphView
@@ -81,6 +82,8 @@ class LayersPage(Page):
         self.legend = ScaleLegend()
         self.table = LayerTable(theme)
         self.table.picked.connect(self._on_picked)
+        self.bars = LayerBars(self.theming)
+        self.bars.picked.connect(self._on_picked)
         self.ladder_action = QAction("Open in &ladder", self)
         self.ladder_action.setToolTip("Every kernel for the selected layer, checked and timed (Ctrl+Return)")
         self.ladder_action.setShortcut("Ctrl+Return")
@@ -96,8 +99,13 @@ class LayersPage(Page):
         split = QSplitter(Qt.Orientation.Horizontal)
         split.setObjectName("layers-columns")
         split.addWidget(self._graph_side())
+        figures = QSplitter(Qt.Orientation.Vertical)
+        figures.setObjectName("layers-figures")
+        figures.addWidget(self.table)
+        figures.addWidget(self.bars)
+        figures.setSizes([500, 500])
         right = QWidget()
-        filled(QVBoxLayout(right), (self.table, 1), self._note, margins=(0, 0, 0, 0))
+        filled(QVBoxLayout(right), (figures, 1), self._note, margins=(0, 0, 0, 0))
         split.addWidget(right)
         split.setStretchFactor(0, 1)
         split.setStretchFactor(1, 2)
@@ -166,6 +174,7 @@ class LayersPage(Page):
                 self.invalidate()
         self.graph.select(self.state.layer)
         self.table.follow(self.state.layer)
+        self.bars.follow(self.state.layer)
         self.ladder_action.setEnabled(self._layer() is not None)
 
     def restyle(self) -> None:
@@ -187,8 +196,10 @@ class LayersPage(Page):
         self.legend.show_scale(scale)
         self.graph.show_looks({r.layer.output: self._look(r, colour, scale) for r in rows if r.layer.output})
         self.table.show_table(layer_rows.table(beside, focus))
+        self.bars.show_rows(rows, sides(beside, focus))
         self.graph.select(self.state.layer)
         self.table.follow(self.state.layer)
+        self.bars.follow(self.state.layer)
         self.ladder_action.setEnabled(self._layer() is not None)
         self._note.setText(note(rows, focus))
 

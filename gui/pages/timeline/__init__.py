@@ -27,6 +27,7 @@ from gui.sessions.profile_state import Read
 from gui.sessions.run_state import RunState
 from gui.sessions.standing import Standing
 from gui.sessions.timeline_lanes import FIRST_PASS, PASS, PROCESS, STEADY
+from gui.widgets.combo import Combo
 from gui.widgets.labels import Label
 
 ORDER = 40
@@ -137,7 +138,7 @@ class TimelinePage(Page):
         made = QWidget()
         bar = FlowLayout(made, spacing=6)
         for key, words in (("batch", "&Batch"), ("anchor", "&0 is where"), ("span", "&Go to")):
-            box = QComboBox()
+            box = Combo()
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
             box.activated.connect(self._on_span if key == "span" else self._on_chosen)
             self._choices[key] = box
