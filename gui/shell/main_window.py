@@ -32,6 +32,7 @@ from bench.results.messages import Hello, Log
 from bench.results.records import BackendInfo, Job
 from gui.base import faults, splitters
 from gui.base.boxes import filled
+from gui.base.placing import SIZE, placed, put_on_screen
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
 from gui.pages.page import Page, page_types
@@ -45,7 +46,6 @@ from gui.shell.banner import Banner
 from gui.shell.docks import Docks
 from gui.shell.inspector import Inspector
 from gui.shell.machine_strip import MachineStrip
-from gui.shell.placing import SIZE, placed, put_on_screen
 from gui.shell.problems import Problems
 from gui.shell.progress_strip import ProgressStrip
 from gui.shell.redraw import Redraw
@@ -165,6 +165,7 @@ class MainWindow(QMainWindow):
         super().resizeEvent(event)
         if self._docks.fit(self.width()):
             self.room.arrange()
+        self.room.fit_foot()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         running = next((session.busy_words for session in self.sessions if session.writing), "")

@@ -16,6 +16,8 @@ from kernels.errors import InputError
 if TYPE_CHECKING:
     from gui.shell.main_window import MainWindow
 
+FOOT = 960  # pixels of the window, below which progress and the machine's readings do not both fit
+
 
 class Room(QObject):
     """Made once the window has its pages and actions."""
@@ -43,6 +45,13 @@ class Room(QObject):
         selected = {"case": state.case is not None, "layer": state.case is not None and bool(state.layer)}
         self._window.inspector.tell_of(page.inspects)
         self._docks.place(page.form, selected.get(page.inspects, False))
+
+    def fit_foot(self) -> None:
+        """The machine's readings give way where a run's progress and its buttons need the room."""
+        machine = self._window.machine
+        wanted = not self._active or self._window.width() >= FOOT
+        if machine.isHidden() == wanted:
+            machine.setVisible(wanted)
 
     # ------------------------------------------------------------------------------------------ the inside
 
@@ -73,6 +82,7 @@ class Room(QObject):
         if standing.active != self._active:
             self._active = standing.active
             self.toolbar.show_active(standing.active)
+            self.fit_foot()
 
     def _choose_primary(self) -> None:
         """What one does next, in the order in which it is seen; a page of its own kind has its own button."""

@@ -13,9 +13,9 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QSettings
 
 from gui.base import faults, garbage
+from gui.base.placing import SIZE
 from gui.base.theme import Theming
 from gui.shell.main_window import MainWindow
-from gui.shell.placing import SIZE
 
 FAKE = Path(__file__).parent / "fake_worker.py"
 # Of a wait and of a test: what a machine may need that does ten other things. Only what fails takes as long.

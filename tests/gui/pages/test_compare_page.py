@@ -247,3 +247,87 @@ def test_rows_of_charts_stay_as_high_when_the_first_one_comes(make_window, recor
     QApplication.processEvents()
     after = {view.height() for view in views}
     assert max(after | heights) - min(after | heights) <= 2
+
+
+def test_answers_that_are_all_alike_are_a_badge_and_no_chart(make_window):
+    run, measurements = synthetic.run(batches=(1, 8, 64))
+    known = next(m.accuracy for m in measurements if m.accuracy is not None)
+    same = msgspec.structs.replace(known, top1=0.9778, top5=1.0, agreement=1.0)
+    alike = [msgspec.structs.replace(m, accuracy=same) for m in measurements]
+    window = make_window("ok", begin=False)
+    page = window.page
+    window.state.open(run, Path("a-run"), alike)
+    window.redraw.flush()
+    assert page.badge.text() == "97.78 % right, all agree"
+    assert page.badge.isVisible()
+    assert not page.views["accuracy"].isVisible()
+    worse = msgspec.structs.replace(alike[0], accuracy=msgspec.structs.replace(same, top1=0.9))
+    window.state.open(run, Path("a-run"), [worse, *alike[1:]])
+    window.redraw.flush()
+    assert not page.badge.isVisible()
+    assert page.views["accuracy"].isVisible()
+
+
+@pytest.mark.parametrize("size", [(1268, 676), (1500, 940)])
+def test_at_the_full_layout_every_plot_is_high_enough_and_nothing_is_cut(make_window, recorded, qtbot, size):
+    window = make_window("ok", begin=False)
+    run, measurements = recorded
+    window.state.open(run, Path("a-run"), measurements)
+    window.resize(*size)
+    page = window.page
+    qtbot.waitUntil(lambda: not window.form.isVisible())
+    window.redraw.flush()
+    QApplication.processEvents()
+    window.redraw.flush()
+    assert page._grid.verticalScrollBar().maximum() == 0, "no chart has to be scrolled to"
+    for name, view in page.views.items():
+        if not view.isVisible():
+            continue
+        for plot in view.plots.values():
+            assert plot.height() >= 160, (name, plot.height())
+            (low, high), _ = plot.getPlotItem().getViewBox().viewRange()
+            labelled = plot.x_axis.tickValues(low, high, plot.x_axis.size().width())[0][1]
+            assert len(labelled) >= 9, name
+        titles = [view._title.text(), *view._title._shorter]
+        assert any(view._title.fontMetrics().horizontalAdvance(t) <= view._title.width() for t in titles), (
+            name
+        )
+
+
+def test_one_legend_hides_a_backend_in_every_chart(page):
+    page._legend.buttons["engine-cpu"].click()
+    for name in ("op-time", "speed"):
+        for plot in page.views[name].plots.values():
+            assert not plot._items["engine-cpu"].line.isVisible()
+    assert page.views["breakdown"]._legend is not page._legend
+    page._legend.buttons["engine-cpu"].click()
+
+
+@pytest.mark.parametrize("size", [(1500, 940), (1000, 640)])
+def test_a_card_covers_neither_its_value_nor_the_inspector(make_window, recorded, size):
+    window = make_window("ok", begin=False)
+    run, measurements = recorded
+    window.state.open(run, Path("a-run"), measurements)
+    window.state.select(measurements[0].case)
+    window.resize(*size)
+    QApplication.processEvents()
+    window.redraw.flush()
+    for view in window.page.views.values():
+        if not view.isVisible():
+            continue
+        for plot in view.plots.values():
+            places = plot._places.values() if hasattr(plot, "_places") else (0.0, 4.0, 10.0)
+            for x in places:
+                plot.read_out(float(x))
+                if not plot.readout.isVisible():
+                    continue
+                card, box = plot.readout.geometry(), plot.getPlotItem().getViewBox()
+                at = plot.mapTo(window, box.mapViewToScene(QPointF(x, 0)).toPoint()).x()
+                assert (
+                    not card.left() <= at <= card.right()
+                    or card.bottom() <= plot.mapTo(window, box.sceneBoundingRect().topLeft().toPoint()).y()
+                    or card.top() >= plot.mapTo(window, box.sceneBoundingRect().bottomLeft().toPoint()).y()
+                )
+                if window.inspector_dock.isVisible():
+                    assert not card.intersects(window.inspector_dock.geometry())
+            plot.read_out(None)

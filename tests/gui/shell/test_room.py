@@ -12,11 +12,11 @@ from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 
 from gui.base import icons
+from gui.base.placing import FRAME, placed
 from gui.base.theme import DARK, LIGHT
 from gui.form.summary_line import in_a_line
 from gui.plots.card_place import beside
 from gui.shell.docks import TINY
-from gui.shell.placing import FRAME, placed
 from gui.shell.toolbar import BUTTONS
 from tests.bench import synthetic
 
@@ -37,13 +37,17 @@ def inside(widget):
 def turn():
     for _ in range(20):
         app.processEvents()
+from gui.shell.machine_strip import cpu_reading
+window.machine.show_reading(cpu_reading("AMD EPYC, 128 threads", 100.0, 123_000_000_000, 999_000_000_000))
 turn()
 room = app.primaryScreen().availableGeometry()
 print("on screen", room.contains(window.frameGeometry()))
 print("run", inside(window.room.toolbar.buttons["run"]))
 window.session.stands.emit(Standing(phase="running", done=3, total=40, words="lenet5-digits"))
 turn()
-print("cancel", inside(window.room.toolbar.buttons["cancel"]) and inside(window.progress.cancel_button))
+whole = [b for b in (window.progress.pause_button, window.progress.cancel_button)
+    if inside(b) and b.width() >= b.sizeHint().width()]
+print("cancel", inside(window.room.toolbar.buttons["cancel"]) and len(whole) == 2)
 window.end()
 """
 
