@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QApplication
 
 GRID = 4  # pixels: every distance is a multiple of it
 TIGHT, GAP, WIDE, BROAD = GRID, 2 * GRID, 3 * GRID, 6 * GRID
+PAGE_MARGINS = (GAP, TIGHT, GAP, GAP)  # around what a page holds
 ROUND = 6  # of a surface's corners
 CONTROL = 5  # of a button's or a field's
 

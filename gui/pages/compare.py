@@ -16,7 +16,7 @@ from bench.results.messages import Provisional
 from bench.results.records import Measurement
 from bench.results.rows import Row, title
 from gui.base.boxes import filled
-from gui.base.scale import GAP, TIGHT
+from gui.base.scale import GAP, PAGE_MARGINS, TIGHT
 from gui.pages.page import Page
 from gui.widgets.combo import Combo
 from gui.widgets.labels import Label, as_tip
@@ -104,7 +104,7 @@ class ComparePage(Page):
         split.setSizes([700, 170])
         split.setCollapsible(0, False)
         body = QWidget()
-        filled(QVBoxLayout(body), self._bar, (split, 1), margins=(GAP, TIGHT, GAP, GAP), spacing=0)
+        filled(QVBoxLayout(body), self._bar, (split, 1), margins=PAGE_MARGINS, spacing=0)
         body.setMinimumHeight(LEAST_HEIGHT)
         scroll = QScrollArea()
         scroll.setWidget(body)

@@ -14,7 +14,7 @@ from bench.charts.ladder import name
 from bench.charts.ladder_live import charts
 from bench.ladder.records import RungCase
 from gui.base.boxes import filled
-from gui.base.scale import GAP, TIGHT
+from gui.base.scale import PAGE_MARGINS, TIGHT
 from gui.base.theme import Theming
 from gui.pages.page import Page
 from gui.sessions.ladder_session import LadderSession
@@ -111,7 +111,7 @@ class LadderPage(Page):
         filled(QVBoxLayout(self._top), self.bar, strip, margins=(0, 0, 0, 0), spacing=TIGHT)
         self.reader.whole_wanted.connect(self._on_whole)
         body = QWidget()
-        filled(QVBoxLayout(body), self._top, (self.panes, 1), margins=(GAP, TIGHT, GAP, GAP), spacing=TIGHT)
+        filled(QVBoxLayout(body), self._top, (self.panes, 1), margins=PAGE_MARGINS, spacing=TIGHT)
         self._on_standing(session.standing)
         for wait_ms, step in enumerate(self.ahead(), start=1):
             QTimer.singleShot(40 * wait_ms, self, step)

@@ -20,6 +20,7 @@ from bench.results.records import ErrorStats, Layer, Measurement
 from bench.results.rows import title
 from bench.words import units
 from gui.base.boxes import filled
+from gui.base.scale import PAGE_MARGINS
 from gui.pages.layers import layer_rows
 from gui.pages.layers.graph_items import Box, NodeLook
 from gui.pages.layers.layer_bars import LayerBars, sides
@@ -111,7 +112,7 @@ class LayersPage(Page):
         split.setStretchFactor(1, 2)
         split.setSizes([360, 640])
         body = QWidget()
-        filled(QVBoxLayout(body), self._bar, (split, 1), margins=(6, 6, 6, 6))
+        filled(QVBoxLayout(body), self._bar, (split, 1), margins=PAGE_MARGINS)
         return body
 
     def _graph_side(self) -> QWidget:

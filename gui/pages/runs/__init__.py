@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWid
 
 from bench.kinds.summaries import Summary
 from gui.base.boxes import filled
+from gui.base.scale import PAGE_MARGINS
 from gui.base.theme import Theming
 from gui.pages.page import Page
 from gui.sessions.run_state import RunState
@@ -77,7 +78,7 @@ class RunsPage(Page):
         self._count.setProperty("role", "muted")
         bar.addWidget(self._count)
         body = QWidget()
-        filled(QVBoxLayout(body), bar, (self.table, 1), margins=(6, 6, 6, 6))
+        filled(QVBoxLayout(body), bar, (self.table, 1), margins=PAGE_MARGINS)
         self._enable()
         return body
 

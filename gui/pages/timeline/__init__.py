@@ -20,6 +20,7 @@ from bench.profile.events import Event
 from bench.profile.records import CaseProfile
 from bench.results.records import BackendInfo
 from gui.base.boxes import filled
+from gui.base.scale import PAGE_MARGINS
 from gui.base.theme import Theming
 from gui.pages.page import Page
 from gui.sessions.profile_session import ProfileSession
@@ -126,7 +127,7 @@ class TimelinePage(Page):
         self.stack.addWidget(nothing)
         self.stack.addWidget(self.split)
         body = QWidget()
-        filled(QVBoxLayout(body), self.controls, strip, (self.stack, 1), margins=(6, 6, 6, 6), spacing=4)
+        filled(QVBoxLayout(body), self.controls, strip, (self.stack, 1), margins=PAGE_MARGINS, spacing=4)
         self._on_standing(session.standing)
         return body
 
