@@ -17,12 +17,6 @@ NAMES = {
     "form": "sliders-horizontal",
     "whole": "corners-out",
     "back": "corners-in",
-    "compare": "chart-line-up",
-    "layers": "stack-simple",
-    "ladder": "chart-bar",
-    "predictions": "image",
-    "timeline": "rows",
-    "runs": "clock-counter-clockwise",
 }
 
 

@@ -74,11 +74,19 @@ def _controls(theme: Theme) -> str:
     QComboBox QAbstractItemView {{ background: {theme.paper}; border: 1px solid {theme.line};
         outline: none; }}
     QLineEdit {{ {field} padding: {GRID - 1}px {TIGHT}px; }}
-    QAbstractSpinBox {{ {field} padding: {GRID - 1}px {TIGHT}px {GRID - 1}px {GRID + 2}px; }}
+    QSpinBox, QDoubleSpinBox {{ {field} padding: {GRID - 1}px {TIGHT}px {GRID - 1}px {GRID + 2}px; }}
     QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{ border: none; background: transparent;
         width: {4 * GRID}px; }}
     QAbstractSpinBox::up-arrow {{ image: url({_PICTURES}/up.svg); width: 10px; height: 10px; }}
     QAbstractSpinBox::down-arrow {{ image: url({_PICTURES}/down.svg); width: 10px; height: 10px; }}
+    QCheckBox {{ spacing: {GRID + 2}px; }}
+    QCheckBox::indicator, QListView::indicator {{ width: 13px; height: 13px; background: {theme.paper};
+        border: 1px solid {theme.muted}; border-radius: {GRID - 1}px; }}
+    QCheckBox::indicator:checked, QListView::indicator:checked {{ background: {theme.accent};
+        border-color: {theme.accent}; image: url({_PICTURES}/check-{theme.name}.svg); }}
+    QCheckBox::indicator:focus, QCheckBox::indicator:hover {{ border-color: {theme.accent}; }}
+    QCheckBox::indicator:disabled, QListView::indicator:disabled {{ border-color: {theme.line};
+        background: transparent; }}
     QProgressBar {{ background: {theme.line}; border: none; border-radius: {GRID - 1}px; max-height: 6px; }}
     QProgressBar::chunk {{ background: {theme.accent}; border-radius: {GRID - 1}px; }}
     """

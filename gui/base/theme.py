@@ -105,8 +105,6 @@ class Theming(QObject):
         if isinstance(app, QApplication):
             # A style sheet that is set while a palette changes would freeze the old colours in.
             app.setPalette(palette(self.theme))
-            for name in ("QCheckBox", "QListView"):
-                app.setPalette(_boxes(self.theme), name)  # type: ignore[arg-type]  # it takes str alone
             app.setStyleSheet(sheet(self.theme))
 
     def _follow(self, *_: object) -> None:
@@ -156,15 +154,6 @@ def palette(theme: Theme) -> QPalette:
     for role in (roles.WindowText, roles.Text, roles.ButtonText):
         made.setColor(QPalette.ColorGroup.Disabled, role, faint)
     made.setColor(QPalette.ColorGroup.Disabled, roles.Highlight, QColor(theme.line))
-    return made
-
-
-def _boxes(theme: Theme) -> QPalette:
-    """For what has check boxes: Fusion outlines them by a darker shade of the window's colour, which on a
-    dark window is none."""
-    made = palette(theme)
-    if theme.dark:
-        made.setColor(QPalette.ColorRole.Window, QColor(theme.muted))
     return made
 
 

@@ -141,6 +141,8 @@ class JobFields(QWidget):
             "Instances (sessions) of each backend at least, timed in turn. The interval then includes how "
             "they differ, by their addresses and by what is chosen when a session is created"
         )
+        for box in (self.budget, self.threads, self.instances):
+            box.lineEdit().setTextMargins(TIGHT, 0, 0, 0)
         self.layers = QCheckBox("Measure &every layer")
         self.layers.setToolTip("Time and errors of each operator, measured in separate passes")
         self.tune = QCheckBox("T&une the reference")

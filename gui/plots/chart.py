@@ -61,6 +61,9 @@ class ChartView(QFrame):
         self._chosen = ""  # the panel the user wants to see where not all have room; "": the first
         self._log: dict[str, bool | None] = {"x": None, "y": None}
         self._pointed = ""
+        self._switchable: tuple[QToolButton, ...] = ()  # the scales that can be chosen here
+        self._legend = Legend(theming)
+        self._shared = False  # the legend is not this chart's alone
         self._build()
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._on_menu)
@@ -195,9 +198,6 @@ class ChartView(QFrame):
         self._expand.setToolTip("Enlarge this chart to the whole page, or restore it")
         self._expand.setAccessibleName("Enlarge")
         self._expand.toggled.connect(self._on_expand)
-        self._switchable: tuple[QToolButton, ...] = ()
-        self._shared = False  # the legend is not this chart's alone
-        self._legend = Legend(self._theming)
         self._legend.toggled.connect(self._on_hidden)
         self._nothing = Label(self._empty)
         self._nothing.setProperty("role", "empty")

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QSize
+from PySide6.QtCore import QObject
 
-from gui.base import icons
-from gui.base.scale import GRID
 from gui.form.summary_line import in_a_line
 from gui.sessions.standing import Standing
 from gui.shell.docks import Docks
@@ -40,8 +38,6 @@ class Room(QObject):
         window.session.stands.connect(self._on_standing)
         for page in window.pages:
             page.begin_wanted.connect(self._begin)
-        window.theming.changed.connect(self._draw_tabs)
-        self._draw_tabs()
 
     def arrange(self) -> None:
         """Put there what the page in front has a use for."""
@@ -58,13 +54,6 @@ class Room(QObject):
             machine.setVisible(wanted)
 
     # ------------------------------------------------------------------------------------------ the inside
-
-    def _draw_tabs(self) -> None:
-        tabs = self._window.tabs
-        tabs.setIconSize(QSize(4 * GRID, 4 * GRID))
-        for index, page in enumerate(self._window.pages):
-            if (name := page.title.lower()) in icons.NAMES:
-                tabs.setTabIcon(index, icons.icon(name, self._window.theming, "muted"))
 
     def _begin(self, name: str) -> None:
         self._window.menu_actions.by_name[name].trigger()

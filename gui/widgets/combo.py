@@ -16,7 +16,7 @@ class Combo(QComboBox):
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
-        option.currentText = self.shown_text()  # type: ignore[attr-defined]  # PySide6's stubs leave it out
+        option.currentText = self.shown_text()
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
 
     def shown_text(self) -> str:
