@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
 from bench.charts import Chart
 from bench.charts.flat import badge
@@ -106,12 +106,7 @@ class ComparePage(Page):
         body = QWidget()
         filled(QVBoxLayout(body), self._bar, (split, 1), margins=PAGE_MARGINS, spacing=0)
         body.setMinimumHeight(LEAST_HEIGHT)
-        scroll = QScrollArea()
-        scroll.setWidget(body)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QScrollArea.Shape.NoFrame)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        return scroll
+        return body
 
     def ahead(self) -> Sequence[Callable[[], object]]:
         return [

@@ -33,11 +33,11 @@ class Room(QObject):
         window.tabs.currentChanged.connect(self.arrange)
         window.state.selection_changed.connect(self.arrange)
         window.state.replaced.connect(self._on_replaced)
-        window.state.changed.connect(self._choose_primary)
         window.form.changed.connect(self._sum_up)
         window.session.stands.connect(self._on_standing)
         for page in window.pages:
             page.begin_wanted.connect(self._begin)
+            page.turned.connect(self._choose_primary)
 
     def arrange(self) -> None:
         """Put there what the page in front has a use for."""
@@ -82,6 +82,8 @@ class Room(QObject):
         if standing.active != self._active:
             self._active = standing.active
             self.toolbar.show_active(standing.active)
+            for page in self._window.pages:
+                page.set_busy(standing.active)
             self.fit_foot()
 
     def _choose_primary(self) -> None:
