@@ -128,7 +128,8 @@ def _frames(theme: Theme) -> str:
     QTabBar::tab:selected {{ color: {theme.ink}; border-bottom-color: {theme.accent}; }}
     QTabBar::tab:focus {{ border-bottom-color: {theme.ink}; }}
     QMenuBar {{ background: {theme.window}; border: none; }}
-    QToolBar {{ background: {theme.window}; border: none; padding: {TIGHT}px {GAP}px; spacing: {GAP}px; }}
+    QToolBar {{ background: {theme.window}; border: none; padding: 2px {GAP}px; spacing: {GAP}px; }}
+    QToolBar QToolButton {{ min-height: {4 * GRID + 2}px; }}
     QStatusBar {{ background: {theme.window}; border-top: 1px solid {theme.line}; }}
     QDockWidget {{ color: {theme.muted}; titlebar-close-icon: url({_PICTURES}/close.svg); }}
     QDockWidget::title {{ background: {theme.window}; padding: {GRID + 2}px {WIDE}px; text-align: left; }}

@@ -175,10 +175,12 @@ def sheet(theme: Theme) -> str:
     QPushButton[role="primary"], QToolButton[role="primary"] {{ background: {theme.accent};
         color: {theme.on_accent}; font-weight: 600; border: 1px solid {theme.accent}; border-radius: 5px;
         padding: 4px 14px; }}
+    QToolButton[role="primary"] {{ padding: 3px 14px; }}
     QPushButton[role="primary"]:disabled, QToolButton[role="primary"]:disabled {{ background: {theme.line};
         color: {theme.muted}; border-color: {theme.line}; }}
     QPushButton[role="primary"]:focus, QToolButton[role="primary"]:focus {{ border: 2px solid {theme.ink};
         padding: 3px 13px; }}
+    QToolButton[role="primary"]:focus {{ padding: 2px 13px; }}
     QToolButton[role="legend"] {{ background: transparent; border: none; padding: 1px 4px; }}
     QToolButton[role="legend"][compact="true"] {{ padding: 1px 0px; }}
     QToolButton[role="legend"]:!checked {{ color: {theme.muted}; }}

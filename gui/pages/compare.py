@@ -66,6 +66,7 @@ class ComparePage(Page):
         self._model = Combo()
         self._model.setAccessibleName("Model")
         self._model.setMinimumContentsLength(24)
+        self._model.setSizeAdjustPolicy(Combo.SizeAdjustPolicy.AdjustToContents)
         self._model.currentIndexChanged.connect(self._on_model)
         self._bar = QWidget()
         bar = QHBoxLayout(self._bar)

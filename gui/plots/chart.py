@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from bench.charts import Chart, Panel
+from gui.base import icons
 from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.plots.bars import BarPlot
@@ -145,6 +146,7 @@ class ChartView(QFrame):
         self._legend.restyle()
         for plot in self._plots.values():
             plot.restyle()
+        self._draw()
 
     def set_log(self, axis: str, log: bool) -> None:
         """Make "x" or "y" of all panels logarithmic, or linear."""
@@ -192,7 +194,7 @@ class ChartView(QFrame):
         self._notes.setAccessibleName("Notes")
         self._notes.clicked.connect(self._show_notes)
         self._expand = QToolButton()
-        self._expand.setText("↗")
+        icons.put(self._expand, "whole", self._theming, "muted")
         self._expand.setCheckable(True)
         self._expand.setProperty("role", "switch")
         self._expand.setToolTip("Enlarge this chart to the whole page, or restore it")
@@ -277,7 +279,8 @@ class ChartView(QFrame):
                 plot.categories = self.chart.categories
             assert isinstance(plot, LinePlot | BarPlot)
             plot.ticks = self._ticks
-            plot.getPlotItem().setTitle(panel.title if len(wanted) > 1 and panel.title else None, size="9pt")
+            title = panel.title if len(wanted) > 1 and panel.title else None
+            plot.getPlotItem().setTitle(title, size="9pt", color=self._theming.theme.muted)
             plot.show_panel(panel)
 
     def _make(self, panel: Panel) -> PanelPlot:
@@ -309,6 +312,7 @@ class ChartView(QFrame):
             plot.set_hidden(hidden)
 
     def _on_expand(self, on: bool) -> None:
+        icons.put(self._expand, "back" if on else "whole", self._theming, "muted")
         self._limit_finding()
         self.expanded.emit(on)
 

@@ -13,7 +13,7 @@ from bench.results import doubt
 from bench.results.records import Measurement
 from bench.words import palette, units
 from gui.base.boxes import filled
-from gui.base.scale import GAP, GRID, TIGHT
+from gui.base.scale import GAP, GRID, TIGHT, points
 from gui.base.theme import Theming
 from gui.pages.layers.layer_rows import LayerRow, contender, tip
 from gui.widgets.labels import Label, as_tip
@@ -135,7 +135,7 @@ class _Bars(QWidget):
         step, (left, _) = self._step(), self._across()
         first, last = event.rect().top() // step, event.rect().bottom() // step
         small = self.font()
-        small.setPointSizeF(small.pointSizeF() * 0.88)
+        small.setPointSizeF(points("caption"))
         for place in range(first, min(last + 1, len(self._rows))):
             row = self._rows[place]
             if row.layer.output and row.layer.output == self._marked:

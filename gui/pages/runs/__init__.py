@@ -72,6 +72,8 @@ class RunsPage(Page):
             button = QToolButton()
             button.setDefaultAction(action)
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+            if action is self.open_action:
+                button.setProperty("role", "primary")
             bar.addWidget(button)
         bar.addStretch(1)
         self._count = Label()
