@@ -11,7 +11,8 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   Nothing else draws.
 - `gui.pages.page.Page`: base of a page. A page is one module in `gui/pages` with `PAGE` and `ORDER`; it
   writes `build()` (its widgets, once, when first needed; heavy imports here), `refresh()` (called when
-  dirty and visible; reuse items), `empty_text()` (what fills it), and where they help `has_content()`,
+  dirty and visible; reuse items), `empty_text()` (what fills it) with `ways` (actions that do, the first of
+  them its one button), and where they help `has_content()`,
   `select()`, `restyle()`, `actions_offered()`, `ahead()` (steps of getting ready while nothing goes on).
   `self.state` and `self.theming` are there from the start.
 - `gui.plots.chart` (and `gui.plot_*`): bench.charts' definitions → pyqtgraph (`ChartView`;
@@ -39,8 +40,15 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   saved.
 - `gui.pages.predictions.answers`: reads `bench.results.gallery`'s files on a thread, filters and counts;
   `gui.pages.predictions.answer_grid` draws only what is seen.
-- `gui.shell.docks`: what stands beside the pages; in a narrow window the inspector is a tab beside the
-  form. `gui.base.splitters` keeps how the user divided the pages, by the splitters' object names.
+- The look: `gui.base.scale` (one grid of distances, one scale of type sizes), `gui.base.surfaces` (the style
+  sheet of controls and surfaces in a theme), `gui.base.icons` (by what they mean, of QtAwesome). A widget
+  says by its property `role` what it is ("finding", "caption", "primary", "badge", "link", …), and sets no
+  size and no colour of its own.
+- `gui.shell.room.Room`: who has which room. The form folds into the toolbar's line once a run is shown, the
+  inspector is there while a page has something selected that it tells of (`Page.inspects`), one button a
+  page is the primary one; `gui.base.placing` fits the window to its screen. `gui.shell.docks`: what stands
+  beside the pages; in a narrow window the inspector is a tab beside the form. `gui.base.splitters` keeps how
+  the user divided the pages, by the splitters' object names.
   `gui.base.garbage`: Python's garbage is collected on the GUI thread alone, lest a thread that reads a
   file ends objects of Qt.
 - `gui.shell.actions.Actions`: menus File, Run, View, Help. A group of actions is one module in

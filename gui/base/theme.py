@@ -12,6 +12,8 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 
+from gui.base.surfaces import surfaces
+
 CHOICES = {"system": "Follow the system", "light": "Light", "dark": "Dark"}
 
 
@@ -103,8 +105,6 @@ class Theming(QObject):
         if isinstance(app, QApplication):
             # A style sheet that is set while a palette changes would freeze the old colours in.
             app.setPalette(palette(self.theme))
-            for name in ("QCheckBox", "QListView"):
-                app.setPalette(_boxes(self.theme), name)  # type: ignore[arg-type]  # it takes str alone
             app.setStyleSheet(sheet(self.theme))
 
     def _follow(self, *_: object) -> None:
@@ -157,18 +157,11 @@ def palette(theme: Theme) -> QPalette:
     return made
 
 
-def _boxes(theme: Theme) -> QPalette:
-    """For what has check boxes: Fusion outlines them by a darker shade of the window's colour, which on a
-    dark window is none."""
-    made = palette(theme)
-    if theme.dark:
-        made.setColor(QPalette.ColorRole.Window, QColor(theme.muted))
-    return made
-
-
 def sheet(theme: Theme) -> str:
     """What a palette cannot say: borders and the few widgets that have a role of their own by name."""
-    return f"""
+    return (
+        surfaces(theme)
+        + f"""
     QToolTip {{ color: {theme.ink}; background: {theme.paper}; border: 1px solid {theme.line};
         padding: 3px; }}
     QLabel[role="muted"] {{ color: {theme.muted}; }}
@@ -176,26 +169,31 @@ def sheet(theme: Theme) -> str:
     QLabel[role="failed"] {{ color: {theme.failed}; }}
     QLabel[role="warning"] {{ color: {theme.warning}; }}
     QLabel[role="empty"] {{ color: {theme.muted}; padding: 40px; }}
-    QFrame[role="card"] {{ background: {theme.paper}; border: 1px solid {theme.line}; border-radius: 4px; }}
+    QFrame[role="card"] {{ background: {theme.paper}; border: none; border-radius: 6px; }}
     QFrame[role="banner"] {{ background: {theme.paper}; border: 1px solid {theme.failed};
-        border-radius: 4px; }}
-    QPushButton[role="primary"] {{ background: {theme.accent}; color: {theme.on_accent}; font-weight: 600;
-        border: 1px solid {theme.accent}; border-radius: 4px; padding: 5px 14px; }}
-    QPushButton[role="primary"]:disabled {{ background: {theme.line}; color: {theme.muted};
-        border-color: {theme.line}; }}
-    QPushButton[role="primary"]:focus {{ border: 2px solid {theme.ink}; padding: 4px 13px; }}
-    QToolButton[role="legend"] {{ border: none; padding: 1px 4px; }}
+        border-radius: 6px; }}
+    QPushButton[role="primary"], QToolButton[role="primary"] {{ background: {theme.accent};
+        color: {theme.on_accent}; font-weight: 600; border: 1px solid {theme.accent}; border-radius: 5px;
+        padding: 4px 14px; }}
+    QToolButton[role="primary"] {{ padding: 3px 14px; }}
+    QPushButton[role="primary"]:disabled, QToolButton[role="primary"]:disabled {{ background: {theme.line};
+        color: {theme.muted}; border-color: {theme.line}; }}
+    QPushButton[role="primary"]:focus, QToolButton[role="primary"]:focus {{ border: 2px solid {theme.ink};
+        padding: 3px 13px; }}
+    QToolButton[role="primary"]:focus {{ padding: 2px 13px; }}
+    QToolButton[role="legend"] {{ background: transparent; border: none; padding: 1px 4px; }}
     QToolButton[role="legend"][compact="true"] {{ padding: 1px 0px; }}
     QToolButton[role="legend"]:!checked {{ color: {theme.muted}; }}
     QToolButton[role="legend"]:hover {{ background: {theme.alternate}; border-radius: 3px; }}
     QToolButton[role="legend"]:focus {{ border: 1px solid {theme.accent}; padding: 0px 3px; }}
     QToolButton[role="legend"][compact="true"]:focus {{ padding: 0px; }}
-    QToolButton[role="switch"] {{ border: none; padding: 1px 4px; color: {theme.muted}; }}
+    QToolButton[role="switch"] {{ background: transparent; border: none; padding: 1px 4px;
+        color: {theme.muted}; }}
     QToolButton[role="switch"]:checked {{ color: {theme.ink}; background: {theme.window};
         border-radius: 3px; }}
     QToolButton[role="switch"]:hover {{ color: {theme.accent}; }}
     QToolButton[role="switch"]:focus {{ border: 1px solid {theme.accent}; padding: 0px 3px; }}
-    QMainWindow::separator {{ background: {theme.line}; width: 3px; height: 3px; }}
     QFrame[role="divider"] {{ color: {theme.line}; }}
     QStatusBar::item {{ border: none; }}
     """
+    )

@@ -24,9 +24,11 @@ from bench.kinds.options import batches as batches_text
 from bench.results.records import stem
 from bench.run import bounds
 from gui.base.boxes import filled
+from gui.base.scale import GAP, TIGHT, WIDE
 from gui.form.form_fields import CheckColumn, CheckedText, CheckList, heading
 from gui.form.model_note import ModelNote
 from gui.form.rung_choices import RungChoices
+from gui.widgets.combo import Combo
 from gui.widgets.labels import Label
 from kernels.errors import InputError
 from kernels.nearest import did_you_mean
@@ -85,7 +87,7 @@ class JobFields(QWidget):
         self.batches.box.setToolTip(
             "For example 1,2,4, or 1..1024 for 1, 2, 4 …; for one model only: 1..256; alexnet-digits: 1,4"
         )
-        self.dataset = QComboBox()
+        self.dataset = Combo()
         self.dataset.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.dataset.setMinimumContentsLength(8)
         self.dataset.setAccessibleName("Data set")
@@ -121,7 +123,7 @@ class JobFields(QWidget):
             "What inputs beside the images are given, the same for each image; several with blanks between"
         )
         self.note = ModelNote()
-        self.l2 = QComboBox()
+        self.l2 = Combo()
         self.l2.setAccessibleName("L2 cache")
         self.l2.addItem("warm: passes follow each other", "warm")
         self.l2.addItem("cold: emptied before each pass", "cold")
@@ -139,6 +141,8 @@ class JobFields(QWidget):
             "Instances (sessions) of each backend at least, timed in turn. The interval then includes how "
             "they differ, by their addresses and by what is chosen when a session is created"
         )
+        for box in (self.budget, self.threads, self.instances):
+            box.lineEdit().setTextMargins(TIGHT, 0, 0, 0)
         self.layers = QCheckBox("Measure &every layer")
         self.layers.setToolTip("Time and errors of each operator, measured in separate passes")
         self.tune = QCheckBox("T&une the reference")
@@ -156,8 +160,8 @@ class JobFields(QWidget):
     def _lay_out(self) -> None:
         fields = QWidget()
         column = QVBoxLayout(fields)
-        column.setContentsMargins(10, 8, 10, 8)
-        column.setSpacing(5)
+        column.setContentsMargins(WIDE, GAP, WIDE, GAP)
+        column.setSpacing(TIGHT)
         top = filled(QHBoxLayout(), (heading("&Models", self.models), 1), self.open_button)
         column.addLayout(top)
         column.addWidget(self.models)
@@ -172,7 +176,8 @@ class JobFields(QWidget):
         form = QFormLayout()
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         form.setContentsMargins(0, 0, 0, 0)
-        form.setVerticalSpacing(5)
+        form.setVerticalSpacing(TIGHT)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         for text, field in (
             ("&Data set", self.dataset),
             ("&Images", self.images),
@@ -202,7 +207,7 @@ class JobFields(QWidget):
         scroll.setMinimumWidth(
             fields.minimumSizeHint().width() + scroll.verticalScrollBar().sizeHint().width()
         )
-        foot = filled(QVBoxLayout(), self._summary, margins=(10, 6, 10, 8))
+        foot = filled(QVBoxLayout(), self._summary, margins=(WIDE, GAP, WIDE, GAP))
         buttons = filled(QHBoxLayout(), (self.run_button, 1), self.copy_button)
         foot.addLayout(buttons)
         filled(QVBoxLayout(self), (scroll, 1), foot, margins=(0, 0, 0, 0), spacing=0)

@@ -4,37 +4,53 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
+from bench.charts import Chart
+from bench.charts.flat import badge
 from bench.results.messages import Provisional
 from bench.results.records import Measurement
 from bench.results.rows import Row, title
 from gui.base.boxes import filled
+from gui.base.scale import GAP, PAGE_MARGINS, TIGHT
 from gui.pages.page import Page
-from gui.widgets.labels import Label
+from gui.widgets.combo import Combo
+from gui.widgets.labels import Label, as_tip
+
+if TYPE_CHECKING:
+    from gui.plots.legend import LegendEntry
 
 ORDER = 10
-# The suffix of a chart's name → what its place says while there is nothing to draw; in reading order.
+# The suffix of a chart's name → what its place says while there is nothing to draw; in reading order. The
+# first has a place only where it has something to show: answers that are all alike are a badge.
 CHARTS = {
     "accuracy": "Accuracy appears here once a model with a data set was measured.",
     "op-time": "The time of a forward pass appears here over batch size.",
-    "breakdown": "Where the time of a pass goes appears here, one bar per batch size.",
     "speed": "Speed-up against the reference and images per second appear here.",
+    "breakdown": "Where the time of a pass goes appears here, one bar per batch size.",
 }
+LEAST_HEIGHT = 430  # pixels of the page, below which it scrolls
 BUDGET_S = 0.006  # after which the views that are left wait for the next turn
 
 
 class ComparePage(Page):
     title = "Compare"
+    inspects = "case"
+    ways = (
+        ("run", "Run the comparison"),
+        ("open-model", "Open a model of your own…"),
+        ("open-sample", "See a run that was recorded"),
+    )
     chart_menu = Signal(object, object)  # the context menu of a chart, and the chart, before it is shown
 
     def empty_text(self) -> str:
         return (
-            "Press F5 to run the comparison on the left: accuracy, times and speed-up appear here as they "
-            "are measured.\nDrop an .onnx file on the window to compare a model of your own."
+            "Which backend is faster, from which batch size on, and whether all answer alike appears here "
+            "as it is measured (F5). Drop an .onnx file on the window to add your own."
         )
 
     def has_content(self) -> bool:
@@ -43,13 +59,15 @@ class ComparePage(Page):
     def build(self) -> QWidget:
         from gui.plots.chart import ChartView
         from gui.plots.chart_grid import ChartGrid
+        from gui.plots.legend import Legend
         from gui.widgets.tables import RowsTable
         from gui.widgets.verdict_strip import VerdictStrip
 
         self._next = 0  # the view to begin with
-        self._model = QComboBox()
+        self._model = Combo()
         self._model.setAccessibleName("Model")
         self._model.setMinimumContentsLength(24)
+        self._model.setSizeAdjustPolicy(Combo.SizeAdjustPolicy.AdjustToContents)
         self._model.currentIndexChanged.connect(self._on_model)
         self._bar = QWidget()
         bar = QHBoxLayout(self._bar)
@@ -65,18 +83,33 @@ class ComparePage(Page):
         for view in self.views.values():
             view.picked.connect(self._on_picked)
             view.menu_opened.connect(self.chart_menu)
+        self._legend = Legend(self.theming)
+        for name, view in self.views.items():
+            if name != "breakdown":  # whose bars are made of other things
+                view.share(self._legend)
+        self.badge = Label()
+        self.badge.setProperty("role", "badge")
+        self.badge.setProperty("good", True)
+        self.badge.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._grid = ChartGrid([view for name, view in self.views.items() if name != "accuracy"])
+        self._varies = False
+        above = filled(QHBoxLayout(), (self._legend, 1), spacing=GAP)
+        above.addWidget(self.badge, 0, Qt.AlignmentFlag.AlignTop)
+        charts = QWidget()
+        filled(QVBoxLayout(charts), above, (self._grid, 1), margins=(0, 0, 0, 0), spacing=TIGHT)
         self.table = RowsTable()
         self.table.picked.connect(self.state.select)
         split = QSplitter(Qt.Orientation.Vertical)
         split.setObjectName("compare-rows")
-        split.addWidget(ChartGrid(list(self.views.values())))
+        split.addWidget(charts)
         split.addWidget(self.table)
         split.setStretchFactor(0, 4)
         split.setStretchFactor(1, 1)
         split.setSizes([700, 170])
         split.setCollapsible(0, False)
         body = QWidget()
-        filled(QVBoxLayout(body), self.strip, self._bar, (split, 1), margins=(6, 6, 6, 6), spacing=0)
+        filled(QVBoxLayout(body), self.strip, self._bar, (split, 1), margins=PAGE_MARGINS, spacing=0)
+        body.setMinimumHeight(LEAST_HEIGHT)
         return body
 
     def ahead(self) -> Sequence[Callable[[], object]]:
@@ -92,6 +125,10 @@ class ComparePage(Page):
         told = next((found.text for found in said if found.model == model), "")
         rows = self.state.rows(model) if model else []
         found = {chart.name: chart for chart in self.state.charts(model)} if model else {}
+        self._show_answers(found.get(f"{title(model)}-accuracy"))
+        self._legend.show_entries(
+            shared(found[name] for key in self.views if (name := f"{title(model)}-{key}") in found)
+        )
         ticks = tuple(float(b) for b in self.state.planned_batches(model)) if model else ()
         # A few views at a time, beginning where the last time ended: the user need not wait for all of them.
         end = time.perf_counter() + BUDGET_S
@@ -113,8 +150,20 @@ class ComparePage(Page):
         self.table.follow(case)
 
     def restyle(self) -> None:
+        self._legend.restyle()
         for view in self.views.values():
             view.restyle()
+
+    def _show_answers(self, chart: Chart | None) -> None:
+        """As a badge where all is alike, else as a chart."""
+        words = badge(chart) if chart is not None else ""
+        self.badge.setVisible(bool(words))
+        self.badge.setText(words)
+        self.badge.setToolTip(as_tip(chart.finding) if chart is not None else "")
+        varies = chart is not None and not words
+        if varies != self._varies:
+            self._varies = varies
+            self._grid.hold([view for name, view in self.views.items() if varies or name != "accuracy"])
 
     @property
     def model(self) -> str:
@@ -145,6 +194,14 @@ class ComparePage(Page):
         row = best_row(self.state.rows(self.model), contender, batch)
         if row is not None:
             self.state.select(row.case)
+
+
+def shared(charts: Iterable[Chart]) -> tuple[LegendEntry, ...]:
+    """The lines of all of them, each once."""
+    from gui.plots.legend import entries
+
+    found = {entry.key: entry for chart in charts if not chart.categories for entry in entries(chart)}
+    return tuple(found.values())
 
 
 def best_row(rows: Sequence[Row], contender: str, batch: float) -> Row | None:

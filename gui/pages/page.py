@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QStackedLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QScrollArea, QStackedLayout, QWidget
 
 from gui.base.theme import Theming
 from gui.sessions.run_state import RunState
-from gui.widgets.labels import Label
+from gui.widgets.empty import Empty, Way
 
 
 class Page(QWidget):
@@ -28,7 +28,11 @@ class Page(QWidget):
 
     title = ""
     built = Signal(object)  # carries the body, made just now
-    begins = False  # it says itself how to begin, where nothing is measured yet
+    turned = Signal()  # it is not empty any more, or empty again
+    begin_wanted = Signal(str)  # an empty page's button: the name of an action
+    form = True  # whether the comparison's form belongs beside it
+    inspects = ""  # what the inspector tells of beside it: "case", "layer" or nothing
+    ways: Sequence[Way] = (("run", "Run the comparison"),)  # that fill it while it is empty, the best first
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -37,10 +41,12 @@ class Page(QWidget):
         self._drawn: int | None = None
         self._behind = False  # the selection changed while the page was out of sight
         self._body: QWidget | None = None
-        self._empty = Label()
-        self._empty.setProperty("role", "empty")
-        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._empty.setWordWrap(True)
+        self._empty = Empty(self.ways)
+        self._empty.wanted.connect(self.begin_wanted)
+        self._frame = QScrollArea()
+        self._frame.setWidgetResizable(True)
+        self._frame.setFrameShape(QScrollArea.Shape.NoFrame)
+        self._frame.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self._empty)
         self._connect(state)
@@ -95,6 +101,16 @@ class Page(QWidget):
     # ---------------------------------------------------------------------------------- for the window
 
     @property
+    def begin_button(self) -> QPushButton | None:
+        """What to press next, while the page is empty."""
+        return self._empty.main if self._stack.currentWidget() is self._empty else None
+
+    def set_busy(self, busy: bool) -> None:
+        """While a comparison runs no other can be started."""
+        if (button := self._empty.buttons.get("run")) is not None:
+            button.setEnabled(not busy)
+
+    @property
     def dirty(self) -> bool:
         return self._drawn != self.state.version
 
@@ -102,7 +118,9 @@ class Page(QWidget):
         """Build the body ahead of need, while nothing else goes on."""
         if self._body is None:
             self._body = self.build()
-            self._stack.addWidget(self._body)
+            # On a screen that is smaller than what the page needs it scrolls, and the window fits.
+            self._frame.setWidget(self._body)
+            self._stack.addWidget(self._frame)
             # Fonts and styles now, and not in the moment the first measurement comes.
             for widget in self._body.findChildren(QWidget):
                 widget.ensurePolished()
@@ -118,19 +136,24 @@ class Page(QWidget):
         if self.has_content():
             self.prepare()
             assert self._body is not None
-            self._stack.setCurrentWidget(self._body)
+            self._put_in_front(self._frame)
             self.refresh()
             if self._behind:
                 self._behind = False
                 self.select()
         else:
             self._empty.setText(self.empty_text())
-            self._stack.setCurrentWidget(self._empty)
+            self._put_in_front(self._empty)
 
     def invalidate(self) -> None:
         """Have the page drawn again though the state is the same (a control of the page changed)."""
         self._drawn = None
         self.state.changed.emit()
+
+    def _put_in_front(self, widget: QWidget) -> None:
+        if self._stack.currentWidget() is not widget:
+            self._stack.setCurrentWidget(widget)
+            self.turned.emit()
 
     def _connect(self, state: RunState) -> None:
         state.selection_changed.connect(self._select)

@@ -100,6 +100,11 @@ class BarPlot(PanelPlot):
         ]
         return head + "".join(lines)
 
+    def reach(self) -> float:
+        (left, right), _ = self.getPlotItem().getViewBox().viewRange()
+        width = self.getPlotItem().getViewBox().width()
+        return 2.0 + 0.5 * THICK * width / max(1e-9, right - left)
+
     def pick(self, position: QPointF) -> tuple[str, float] | None:
         x = self.nearest(position)
         bar = self._bar_at(x) if x is not None else None

@@ -10,16 +10,18 @@ from html import escape
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPointF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMainWindow, QWidget
 
 from bench.charts import Panel
 from gui.base.theme import Theming
 from gui.plots.axes import ScaleAxis
+from gui.plots.card_place import beside, widest_side
 from gui.widgets.labels import Label
 
 READOUT_WIDTH = 430  # pixels at most; longer lines wrap
+LEAST_READOUT = 160
 SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t"}
 
 
@@ -136,28 +138,44 @@ class PanelPlot(pg.PlotWidget):
         self._place_readout(x)
 
     def _place_readout(self, x: float) -> None:
-        """Beside the crosshair, over whatever of the window lies there: a plot may be too small for it."""
+        """Beside the values it reads out, over whatever of the page lies there: a plot may be too small."""
         window = self.window()
         if self.readout.parent() is not window:
             self.readout.setParent(window)
-        self.readout.setWordWrap(False)
-        if self.readout.sizeHint().width() > READOUT_WIDTH:
-            self.readout.setWordWrap(True)
-            self.readout.setFixedWidth(READOUT_WIDTH)
-        else:
-            self.readout.setMinimumWidth(0)
-            self.readout.setMaximumWidth(READOUT_WIDTH)
-        self.readout.adjustSize()
         box = self.getPlotItem().getViewBox()
-        top = box.mapToScene(QPointF(0, 0)).y()
-        at = self.mapTo(window, QPointF(box.mapViewToScene(QPointF(x, 0)).x(), top))
-        left, gap = at.x() + 14, 14
-        if left + self.readout.width() > window.width() - gap:
-            left = at.x() - 14 - self.readout.width()
-        low = window.height() - self.readout.height() - gap
-        self.readout.move(max(gap, round(left)), max(gap, min(round(at.y()), low)))
+        view = box.sceneBoundingRect()
+        here = box.mapViewToScene(QPointF(x, 0)).x()
+        reach = self.reach()
+        value = QRect(
+            self.mapTo(window, QPoint(round(here - reach), round(view.top()))),
+            QSize(round(2 * reach), round(view.height())),
+        )
+        centre = window.centralWidget() if isinstance(window, QMainWindow) else None
+        room = centre.geometry() if centre is not None else window.rect()
+        for widest in (READOUT_WIDTH, max(LEAST_READOUT, widest_side(value, room))):
+            self._shape_readout(widest)
+            if (place := beside(self.readout.size(), value, room)) is not None:
+                break
+        else:  # more than the page has room for: at least the value is left free
+            left = value.right() + 1 if value.center().x() < room.center().x() else value.left()
+            shift = 0 if value.center().x() < room.center().x() else self.readout.width()
+            place = QRect(QPoint(left - shift, room.top()), self.readout.size())
+        self.readout.move(place.topLeft())
         self.readout.show()
         self.readout.raise_()
+
+    def _shape_readout(self, widest: int) -> None:
+        self.readout.setMinimumWidth(0)
+        self.readout.setMaximumWidth(widest)
+        self.readout.setWordWrap(False)
+        if self.readout.sizeHint().width() > widest:
+            self.readout.setWordWrap(True)
+            self.readout.setFixedWidth(widest)
+        self.readout.adjustSize()
+
+    def reach(self) -> float:
+        """How many pixels to either side of a position its values are drawn."""
+        return 14.0
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)

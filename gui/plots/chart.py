@@ -24,15 +24,18 @@ from PySide6.QtWidgets import (
 )
 
 from bench.charts import Chart, Panel
+from gui.base import icons
 from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.plots.bars import BarPlot
 from gui.plots.base import PanelPlot
 from gui.plots.legend import Legend, entries
 from gui.plots.lines import LinePlot
+from gui.widgets.combo import Combo
 from gui.widgets.labels import Elided, Label, Lines, as_tip
 
 PANEL_WIDTH = 250  # pixels a panel wants beside another
+NARROW = 420  # pixels of a whole chart's width, below which its switches are in its context menu alone
 LITTLE = 245  # pixels of a whole chart's height, below which its finding has one line
 
 pg.setConfigOptions(antialias=True)
@@ -60,6 +63,9 @@ class ChartView(QFrame):
         self._log: dict[str, bool | None] = {"x": None, "y": None}
         self._pointed = ""
         self.told = ""  # what stands above all charts, and need not stand here too
+        self._switchable: tuple[QToolButton, ...] = ()  # the scales that can be chosen here
+        self._legend = Legend(theming)
+        self._shared = False  # the legend is not this chart's alone
         self._build()
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._on_menu)
@@ -90,24 +96,41 @@ class ChartView(QFrame):
             return
         self.chart, self._ticks = chart, tuple(ticks)
         self._nothing.setVisible(chart is None)
-        for widget in (self._legend, self._area, self._finding, self._notes, self._scale_x, self._scale_y):
+        own = () if self._shared else (self._legend,)
+        for widget in (*own, self._area, self._finding, self._notes, self._scale_x, self._scale_y):
             widget.setVisible(chart is not None)
         if chart is None:
+            self._switchable = ()
             self._panels.hide()
             self._title.setText("")
             return
         lined = not chart.panels[0].bars
-        self._scale_x.setVisible(lined)
-        self._scale_y.setVisible(lined and any(p.y.unit != "%" for p in chart.panels))
+        self._switchable = tuple(
+            switch
+            for switch, able in (
+                (self._scale_x, lined),
+                (self._scale_y, lined and any(p.y.unit != "%" for p in chart.panels)),
+            )
+            if able
+        )
+        self._place_switches()
         # The model stands above the charts: where there is no room, it need not stand here too.
         self._title.setText(chart.title, *_without_model(chart.title))
         self._finding.setText(chart.finding)
         self._finding.setVisible(chart.finding not in ("", self.told))
         self._notes.setVisible(bool(chart.notes))
         self._notes.setToolTip(as_tip("\n".join(chart.notes)))
-        self._legend.show_entries(entries(chart))
+        if not self._shared:
+            self._legend.show_entries(entries(chart))
         self._offer_panels([p.title for p in chart.panels])
         self._draw()
+
+    def share(self, legend: Legend) -> None:
+        """Name lines in a legend that other charts have, too, and hide there what it hides."""
+        self._legend.hide()
+        self._legend = legend
+        self._shared = True
+        legend.toggled.connect(self._on_hidden)
 
     def make_ready(self, bars: bool) -> None:
         """Make a first panel's plot ahead of need: it takes 10 ms, which is long while a run streams."""
@@ -124,6 +147,7 @@ class ChartView(QFrame):
         self._legend.restyle()
         for plot in self._plots.values():
             plot.restyle()
+        self._draw()
 
     def set_log(self, axis: str, log: bool) -> None:
         """Make "x" or "y" of all panels logarithmic, or linear."""
@@ -145,6 +169,7 @@ class ChartView(QFrame):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._place_switches()
         self._limit_finding()
         if self.chart is not None:
             self._offer_panels([p.title for p in self.chart.panels])
@@ -154,15 +179,12 @@ class ChartView(QFrame):
 
     def _build(self) -> None:
         self._title = Elided()
-        font = self._title.font()
-        font.setBold(True)
-        self._title.setFont(font)
+        self._title.setProperty("role", "chart-title")
         self._finding = Lines(most=2)
-        self._finding.setProperty("role", "muted")
-        self._panels = QComboBox()
+        self._finding.setProperty("role", "finding")
+        self._panels = Combo()
         self._panels.setAccessibleName("Panel")
         self._panels.setToolTip("Which panel of this chart to show")
-        self._panels.setMaximumWidth(170)
         self._panels.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._panels.textActivated.connect(self._on_chosen)
         self._scale_x = self._switch("log x", "Logarithmic or linear batch sizes", "x")
@@ -173,13 +195,12 @@ class ChartView(QFrame):
         self._notes.setAccessibleName("Notes")
         self._notes.clicked.connect(self._show_notes)
         self._expand = QToolButton()
-        self._expand.setText("↗")
+        icons.put(self._expand, "whole", self._theming, "muted")
         self._expand.setCheckable(True)
         self._expand.setProperty("role", "switch")
         self._expand.setToolTip("Enlarge this chart to the whole page, or restore it")
         self._expand.setAccessibleName("Enlarge")
         self._expand.toggled.connect(self._on_expand)
-        self._legend = Legend(self._theming)
         self._legend.toggled.connect(self._on_hidden)
         self._nothing = Label(self._empty)
         self._nothing.setProperty("role", "empty")
@@ -259,7 +280,8 @@ class ChartView(QFrame):
                 plot.categories = self.chart.categories
             assert isinstance(plot, LinePlot | BarPlot)
             plot.ticks = self._ticks
-            plot.getPlotItem().setTitle(panel.title if len(wanted) > 1 and panel.title else None, size="9pt")
+            title = panel.title if len(wanted) > 1 and panel.title else None
+            plot.getPlotItem().setTitle(title, size="9pt", color=self._theming.theme.muted)
             plot.show_panel(panel)
 
     def _make(self, panel: Panel) -> PanelPlot:
@@ -277,6 +299,11 @@ class ChartView(QFrame):
         plot.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # goes on to this widget
         return plot
 
+    def _place_switches(self) -> None:
+        """Where they would cut the title short they are in the context menu alone."""
+        for switch in (self._scale_x, self._scale_y):
+            switch.setVisible(switch in self._switchable and self.width() >= NARROW)
+
     def _on_chosen(self, panel: str) -> None:
         self._chosen = panel
         self._draw()
@@ -286,6 +313,7 @@ class ChartView(QFrame):
             plot.set_hidden(hidden)
 
     def _on_expand(self, on: bool) -> None:
+        icons.put(self._expand, "back" if on else "whole", self._theming, "muted")
         self._limit_finding()
         self.expanded.emit(on)
 
@@ -311,6 +339,12 @@ class ChartView(QFrame):
         copy.setEnabled(bool(self.chart.finding))
         copy.triggered.connect(lambda: QApplication.clipboard().setText(self.finding))
         menu.addActions([fit, copy])
+        for switch, words in ((self._scale_x, "Logarithmic &x"), (self._scale_y, "Logarithmic &y")):
+            if switch in self._switchable:
+                scale = menu.addAction(words)
+                scale.setCheckable(True)
+                scale.setChecked(switch.isChecked())
+                scale.triggered.connect(switch.setChecked)
         self.menu_opened.emit(menu, self.chart)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(self.mapToGlobal(at))

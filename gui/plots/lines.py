@@ -129,6 +129,13 @@ class LinePlot(PanelPlot):
         distance, label, batch = min(found, default=(math.inf, "", 0.0))
         return (label, batch) if distance < 40 else None
 
+    def reach(self) -> float:
+        if self.panel is None or not self.panel.dodge or not self.logs[0]:
+            return super().reach()
+        (left, right), _ = self.getPlotItem().getViewBox().viewRange()
+        aside = max(abs(self._shift(self.panel, i)) for i in range(max(1, len(self.panel.series))))
+        return super().reach() + aside * self.getPlotItem().getViewBox().width() / max(1e-9, right - left)
+
     # ------------------------------------------------------------------------------------------ the inside
 
     def _visible(self) -> list[Series]:

@@ -15,6 +15,7 @@ from bench.results.rows import Row, label
 from bench.show.tables import WORDS
 from bench.words import palette, units
 from gui.base.boxes import filled
+from gui.base.scale import WIDE
 from gui.base.theme import Theme, Theming
 from gui.sessions.run_state import RunState
 
@@ -46,14 +47,22 @@ class Inspector(QWidget):
         self._state = state
         self._theming = theming
         self._drawn: object = None
+        self._about = "case"
         self._text = QTextBrowser()
         self._text.setOpenLinks(False)
         self._text.anchorClicked.connect(self._on_link)
         self._text.setFrameShape(QTextBrowser.Shape.NoFrame)
+        self._text.document().setDocumentMargin(WIDE)
         self._text.setAccessibleName("Details of the selected measurement")
         filled(QVBoxLayout(self), self._text, margins=(0, 0, 0, 0))
         state.selection_changed.connect(state.changed)
         theming.changed.connect(self._restyle)
+
+    def tell_of(self, about: str) -> None:
+        """What the page in front has selected: its "case", or the "layer" of one; "" where it has neither."""
+        if about != self._about:
+            self._about = about
+            self._state.changed.emit()
 
     @property
     def text(self) -> str:
@@ -66,7 +75,8 @@ class Inspector(QWidget):
 
     def redraw(self) -> None:
         self._drawn = self._shown()
-        html = page(self._state.measurement(self._state.case), self._state, self._theming.theme)
+        measurement = self._state.measurement(self._state.case)
+        html = page(measurement, self._state, self._theming.theme, self._about == "layer")
         if html != self._text.property("html"):
             at = self._text.verticalScrollBar().value()
             self._text.setProperty("html", html)
@@ -75,7 +85,8 @@ class Inspector(QWidget):
 
     def _shown(self) -> object:
         case = self._state.case
-        return id(self._state.measurement(case)), id(self._state.row(case)), case, self._state.layer
+        row = id(self._state.row(case))
+        return id(self._state.measurement(case)), row, case, self._state.layer, self._about
 
     def _on_link(self) -> None:
         measurement = self._state.measurement(self._state.case)
@@ -88,8 +99,8 @@ class Inspector(QWidget):
         self._state.changed.emit()
 
 
-def page(measurement: Measurement | None, state: RunState, theme: Theme) -> str:
-    """The inspector's page as HTML."""
+def page(measurement: Measurement | None, state: RunState, theme: Theme, layers: bool = False) -> str:
+    """The inspector's page as HTML: of a measurement, or of the layer of it that is selected."""
     case = state.case
     if case is None:
         return f'<p style="color:{theme.muted}">{EMPTY}</p>'
@@ -106,9 +117,10 @@ def page(measurement: Measurement | None, state: RunState, theme: Theme) -> str:
     if row.doubts:
         told = "<br>".join(escape(f"{doubt.MARK.strip()} {text}") for text in row.doubts)
         parts.append(f'<p style="color:{theme.warning}">{told}</p>')
-    if state.layer and (layer := _layer_of(measurement, state.layer)) is not None:
+    if layers and state.layer and (layer := _layer_of(measurement, state.layer)) is not None:
         parts.append('<p><a href="ladder">Open in ladder</a></p>' if layer.nodes else "")
         parts.append(_section(f"Layer {layer.output}", layer_facts(layer), theme))
+        return "".join(parts)
     parts += [_section(title, facts, theme) for title, facts in sections(row) if facts]
     return "".join(parts)
 

@@ -32,6 +32,7 @@ from bench.results.messages import Hello, Log
 from bench.results.records import BackendInfo, Job
 from gui.base import faults, splitters
 from gui.base.boxes import filled
+from gui.base.placing import SIZE, placed, put_on_screen
 from gui.base.theme import Theming
 from gui.form.job_form import JobForm
 from gui.pages.page import Page, page_types
@@ -48,13 +49,13 @@ from gui.shell.machine_strip import MachineStrip
 from gui.shell.problems import Problems
 from gui.shell.progress_strip import ProgressStrip
 from gui.shell.redraw import Redraw
+from gui.shell.room import Room
 from kernels.errors import KernelscopeError
 
 if TYPE_CHECKING:
     from gui.menus.ladder import LadderActions
     from gui.menus.timeline import ProfileActions
 
-SIZE = (1500, 940)
 TRUST = "Run these kernels"
 
 
@@ -92,6 +93,7 @@ class MainWindow(QMainWindow):
         self._build()
         self.menu_actions = Actions(self)
         self.menu_actions.collect()
+        self.room = Room(self, self._docks)
         self._connect(fault_handler)
         self._restore()
 
@@ -161,7 +163,9 @@ class MainWindow(QMainWindow):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._docks.fit(self.width())
+        if self._docks.fit(self.width()):
+            self.room.arrange()
+        self.room.fit_foot()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         running = next((session.busy_words for session in self.sessions if session.writing), "")
@@ -249,20 +253,24 @@ class MainWindow(QMainWindow):
     # ------------------------------------------------------------------------------------------ the inside
 
     def _restore(self) -> None:
-        self.resize(*SIZE)
+        place = placed(SIZE, self.screen().availableGeometry())
+        self._docks.fit(place.width())
+        self.setGeometry(place)
         geometry, layout = self.settings.value("geometry"), self.settings.value("layout")
         if geometry is not None:
             self.restoreGeometry(geometry)
         if layout is not None:
             self.restoreState(layout)
-            self._docks.folded = str(self.settings.value("folded", "false")).lower() == "true"
             self.problems_dock.hide()  # there is none yet
+        self._docks.restore(self.settings)
+        self.room.arrange()
+        put_on_screen(self)
 
     def _keep(self) -> None:
         self.form.save()
         self.settings.setValue("geometry", self.saveGeometry())
         self.settings.setValue("layout", self.saveState())
-        self.settings.setValue("folded", self._docks.folded)
+        self._docks.keep(self.settings)
         splitters.keep(self.settings, self.tabs)
         self.settings.setValue("theme", self.theming.choice)
         self.settings.sync()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
+from gui.widgets.combo import Combo
 from gui.widgets.flow_layout import FlowLayout
 from gui.widgets.labels import labelled
 
@@ -48,7 +49,7 @@ class ChoiceBar(QWidget):
         return True
 
     def _pair(self, key: str, words: str) -> QWidget:
-        box = QComboBox()
+        box = Combo()
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         box.activated.connect(lambda _: self.chosen.emit(key))
         self.boxes[key] = box

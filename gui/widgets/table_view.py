@@ -25,7 +25,7 @@ class TableView(QTableView):
     sortable = True
     copies = True
     grows = True  # columns never shrink while data comes
-    flush_headings = False
+    flush_headings = True
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)

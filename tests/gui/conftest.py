@@ -14,6 +14,7 @@ from PySide6.QtCore import QSettings
 
 from bench.run import beforehand
 from gui.base import faults, garbage
+from gui.base.placing import SIZE
 from gui.base.theme import Theming
 from gui.shell.main_window import MainWindow
 
@@ -98,6 +99,8 @@ def make_window(qtbot, tmp_path, settings_file, fault_handler, monkeypatch):
             runs=tmp_path / "runs",
             fault_handler=fault_handler,
         )
+        if window.settings.value("geometry") is None:
+            window.resize(SIZE)  # a small screen has made it a smaller one
         windows.append(window)
         qtbot.addWidget(window, before_close_func=lambda w: w.session.quit())
         with qtbot.waitExposed(window):

@@ -204,8 +204,10 @@ def test_a_run_is_driven_by_its_buttons(qtbot, make_window):
     first = window.state.folder
     kept = COMPARISON.open(first).measurements()
     assert [m.disposition for m in kept] == ["ok"]
+    assert not window.form.isVisible(), "it is folded into a line once a run is shown"
+    qtbot.waitUntil(window.room.toolbar.buttons["run"].isVisible)
     with qtbot.waitSignal(window.session.ended):
-        click(qtbot, window.form.run_button)
+        click(qtbot, window.room.toolbar.buttons["run"])
     assert window.state.folder != first
     assert len(window.state.measurements) == 4
 

@@ -14,6 +14,7 @@ from bench.charts.ladder import name
 from bench.charts.ladder_live import charts
 from bench.ladder.records import RungCase
 from gui.base.boxes import filled
+from gui.base.scale import PAGE_MARGINS, TIGHT
 from gui.base.theme import Theming
 from gui.pages.page import Page
 from gui.sessions.ladder_session import LadderSession
@@ -28,7 +29,8 @@ class LadderPage(Page):
     """gui.menus.ladder gives it its session; `use_wanted` carries (node, RungCase, device, model)."""
 
     title = "Ladder"
-    begins = True
+    form = False
+    ways = ()
     asked = Signal()  # shown for the first time: the ladder has to be planned
     use_wanted = Signal(object)
     folder_wanted = Signal()
@@ -105,8 +107,11 @@ class LadderPage(Page):
         self.reader.step_wanted.connect(self.table.step)
         self.panes = LadderPanes(self.speed, self.roofline, self.table, self.reader)
         self.table.activated.connect(self.panes.show_source)
+        self._top = QWidget()
+        filled(QVBoxLayout(self._top), self.bar, strip, margins=(0, 0, 0, 0), spacing=TIGHT)
+        self.reader.whole_wanted.connect(self._on_whole)
         body = QWidget()
-        filled(QVBoxLayout(body), self.bar, strip, (self.panes, 1), margins=(6, 6, 6, 6), spacing=4)
+        filled(QVBoxLayout(body), self._top, (self.panes, 1), margins=PAGE_MARGINS, spacing=TIGHT)
         self._on_standing(session.standing)
         for wait_ms, step in enumerate(self.ahead(), start=1):
             QTimer.singleShot(40 * wait_ms, self, step)
@@ -182,6 +187,10 @@ class LadderPage(Page):
         self.asked.emit()
 
     # ------------------------------------------------------------------------------------------ the inside
+
+    def _on_whole(self, on: bool) -> None:
+        self._top.setVisible(not on)
+        self.panes.set_whole(on)
 
     def _reset_panes(self) -> None:
         if self._body is not None:

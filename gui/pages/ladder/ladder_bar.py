@@ -21,6 +21,8 @@ from PySide6.QtWidgets import (
 from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.results.records import stem
 from bench.run import bounds
+from gui.base.scale import GAP, TIGHT
+from gui.widgets.combo import Combo
 from gui.widgets.flow_layout import FlowLayout
 from gui.widgets.labels import as_tip, labelled
 
@@ -44,10 +46,11 @@ class LadderBar(QWidget):
         self._question: LadderQuestion | None = None
         self._rungs: tuple[str, ...] = ()
         self._shown: object = None
-        self.model, self.op, self.node = QComboBox(), QComboBox(), QComboBox()
-        self.device, self.precision = QComboBox(), QComboBox()
+        self.model, self.op, self.node = Combo(), Combo(), Combo()
+        self.device, self.precision = Combo(), Combo()
         self.batch = QSpinBox(minimum=1, maximum=bounds.MAX_BATCH)
         self.batch.setKeyboardTracking(False)
+        self.batch.lineEdit().setTextMargins(TIGHT, 0, 0, 0)
         self.batch.setMaximumWidth(10 * self.batch.fontMetrics().averageCharWidth())
         self.whole_model = QCheckBox("&Whole model too")
         self.whole_model.setToolTip("Also run the whole model with each rung")
@@ -60,7 +63,7 @@ class LadderBar(QWidget):
         self.cancel_button = QPushButton("&Cancel")
         self.cancel_button.clicked.connect(self.cancel_wanted)
         self.cancel_button.hide()
-        line = FlowLayout(self, spacing=4)
+        line = FlowLayout(self, spacing=GAP)
         for words, field in (
             ("M&odel", self.model),
             ("O&perator", self.op),

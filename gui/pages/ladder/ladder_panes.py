@@ -36,6 +36,7 @@ class LadderPanes(QWidget):
     ) -> None:
         super().__init__(parent)
         self.way = ""
+        self._whole = False  # the reader has all the room, for as long as the user likes
         self._speed, self._roofline, self._table, self._reader = speed, roofline, table, reader
         self._slots = {way: (_Slot(), _Slot()) for way in LEAST}  # of the table and the reader
         self._grid = ChartGrid([], least_height=190)
@@ -61,6 +62,16 @@ class LadderPanes(QWidget):
         self._left.setSizes([600, 400])
         self._halves.setSizes([480, 520])
 
+    def set_whole(self, on: bool) -> None:
+        """Give the reader all the room, or everything its place again."""
+        self._whole = on
+        if not on:
+            self._arrange(self._fitting())
+        elif self.way != "tabs":  # where it has it already
+            self._alone.hold(self._reader)
+            self._reader.set_compact(True)
+            self._stack.setCurrentWidget(self._alone)
+
     def show_source(self) -> None:
         """Bring the source into view, where it is behind what was chosen."""
         if self.way == "tabs":
@@ -71,12 +82,15 @@ class LadderPanes(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        room = self.width(), self.height()
-        fitting = (way for way, least in LEAST.items() if room[0] >= least[0] and room[1] >= least[1])
-        if (way := next(fitting, "tabs")) != self.way:
+        if not self._whole and (way := self._fitting()) != self.way:
             self._arrange(way)
 
     # ------------------------------------------------------------------------------------------ the inside
+
+    def _fitting(self) -> str:
+        room = self.width(), self.height()
+        fitting = (way for way, least in LEAST.items() if room[0] >= least[0] and room[1] >= least[1])
+        return next(fitting, "tabs")
 
     def _arrange(self, way: str) -> None:
         self.way = way

@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QPushButton,
     QScrollArea,
@@ -24,12 +23,14 @@ from bench.ladder.records import RungCase, RungMeasurement
 from bench.ladder.show.tables import WORDS
 from bench.results import doubt
 from bench.words import units
+from gui.base import icons
 from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.pages.ladder.ladder_table import LadderRow
 from gui.pages.ladder.rung_diff import RungDiff
 from gui.pages.ladder.rung_source import SourceView
+from gui.widgets.combo import Combo
 from gui.widgets.labels import Label, Lines
 
 SOURCE, DIFFERENCE, FINDING = "&Source", "&Difference", "Findin&g"
@@ -41,6 +42,7 @@ class LadderReader(QWidget):
 
     use_wanted = Signal(object)
     step_wanted = Signal(int)
+    whole_wanted = Signal(bool)  # all of the page, or its own place
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -67,7 +69,7 @@ class LadderReader(QWidget):
         self._pictures.setWidgetResizable(True)
         self._pictures.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._pictures.setWidget(self.finding)
-        self._against = QComboBox()
+        self._against = Combo()
         self._against.setAccessibleName("The rung to compare with")
         self._against.activated.connect(lambda _: self._fill())
         label = Label("&Against")
@@ -81,6 +83,15 @@ class LadderReader(QWidget):
         self.tabs.addTab(self._beside, DIFFERENCE)
         self.tabs.addTab(self._pictures, FINDING)
         self.tabs.currentChanged.connect(lambda _: self._fill())
+        self.whole = QToolButton()
+        self.whole.setCheckable(True)
+        self.whole.setAutoRaise(True)
+        self.whole.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.whole.setAccessibleName("The whole page")
+        self.whole.setToolTip("Take the whole page, or give it back (Esc)")
+        self.whole.toggled.connect(self._on_whole)
+        icons.put(self.whole, "whole", theming, "muted")
+        self.tabs.setCornerWidget(self.whole)
         head = QHBoxLayout()
         head.setSpacing(4)
         self.steps = tuple(self._step_button(step) for step in (-1, 1))
@@ -163,7 +174,20 @@ class LadderReader(QWidget):
         self.use_button.hide()
         self._set_tabs(False, False, False)
 
+    def event(self, event: QEvent) -> bool:
+        """Esc gives the page back, before it is anything else's."""
+        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape and self.whole.isChecked():
+            if event.type() == QEvent.Type.KeyPress:
+                self.whole.setChecked(False)
+            event.accept()
+            return True
+        return super().event(event)
+
     # ------------------------------------------------------------------------------------------ the inside
+
+    def _on_whole(self, on: bool) -> None:
+        icons.put(self.whole, "back" if on else "whole", self._theming, "muted")
+        self.whole_wanted.emit(on)
 
     def _step_button(self, step: int) -> QToolButton:
         button = QToolButton()

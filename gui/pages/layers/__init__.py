@@ -20,8 +20,10 @@ from bench.results.records import ErrorStats, Layer, Measurement
 from bench.results.rows import title
 from bench.words import units
 from gui.base.boxes import filled
+from gui.base.scale import PAGE_MARGINS
 from gui.pages.layers import layer_rows
 from gui.pages.layers.graph_items import Box, NodeLook
+from gui.pages.layers.layer_bars import LayerBars, sides
 from gui.pages.layers.layer_rows import LayerRow, contender, error_text
 from gui.pages.layers.layer_table import LayerTable
 from gui.pages.layers.model_graph import GraphView
@@ -43,13 +45,14 @@ class LayersPage(Page):
     """`ladder_wanted` carries the Case and the Layer whose ladder is wanted."""
 
     title = "Layers"
+    inspects = "layer"
     ladder_wanted = Signal(object, object)
 
     def empty_text(self) -> str:
         if self.state.empty:
             return (
-                "Press F5 to run the comparison on the left: the model appears here as a graph, each layer "
-                "with its time and its error on every backend."
+                "The model as a graph, each layer with its time and its error on every backend: it appears "
+                "here as a comparison is measured (F5)."
             )
         if not self.state.run.job.layers:
             return "This run did not measure layers. Tick Layers in the form and run again to see them here."
@@ -80,6 +83,8 @@ class LayersPage(Page):
         self.legend = ScaleLegend()
         self.table = LayerTable(theme)
         self.table.picked.connect(self._on_picked)
+        self.bars = LayerBars(self.theming)
+        self.bars.picked.connect(self._on_picked)
         self.ladder_action = QAction("Open in &ladder", self)
         self.ladder_action.setToolTip("Every kernel for the selected layer, checked and timed (Ctrl+Return)")
         self.ladder_action.setShortcut("Ctrl+Return")
@@ -95,14 +100,19 @@ class LayersPage(Page):
         split = QSplitter(Qt.Orientation.Horizontal)
         split.setObjectName("layers-columns")
         split.addWidget(self._graph_side())
+        figures = QSplitter(Qt.Orientation.Vertical)
+        figures.setObjectName("layers-figures")
+        figures.addWidget(self.table)
+        figures.addWidget(self.bars)
+        figures.setSizes([500, 500])
         right = QWidget()
-        filled(QVBoxLayout(right), (self.table, 1), self._note, margins=(0, 0, 0, 0))
+        filled(QVBoxLayout(right), (figures, 1), self._note, margins=(0, 0, 0, 0))
         split.addWidget(right)
         split.setStretchFactor(0, 1)
         split.setStretchFactor(1, 2)
         split.setSizes([360, 640])
         body = QWidget()
-        filled(QVBoxLayout(body), self._bar, (split, 1), margins=(6, 6, 6, 6))
+        filled(QVBoxLayout(body), self._bar, (split, 1), margins=PAGE_MARGINS)
         return body
 
     def _graph_side(self) -> QWidget:
@@ -165,6 +175,7 @@ class LayersPage(Page):
                 self.invalidate()
         self.graph.select(self.state.layer)
         self.table.follow(self.state.layer)
+        self.bars.follow(self.state.layer)
         self.ladder_action.setEnabled(self._layer() is not None)
 
     def restyle(self) -> None:
@@ -186,8 +197,10 @@ class LayersPage(Page):
         self.legend.show_scale(scale)
         self.graph.show_looks({r.layer.output: self._look(r, colour, scale) for r in rows if r.layer.output})
         self.table.show_table(layer_rows.table(beside, focus))
+        self.bars.show_rows(rows, sides(beside, focus))
         self.graph.select(self.state.layer)
         self.table.follow(self.state.layer)
+        self.bars.follow(self.state.layer)
         self.ladder_action.setEnabled(self._layer() is not None)
         self._note.setText(note(rows, focus))
 

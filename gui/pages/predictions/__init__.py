@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 from bench.results.records import Case, Measurement
 from bench.results.rows import label, title
 from gui.base.boxes import filled
+from gui.base.scale import PAGE_MARGINS
 from gui.pages.page import Page
 from gui.widgets.choice_bar import ChoiceBar
 from gui.widgets.labels import Label, as_tip
@@ -29,8 +30,8 @@ class PredictionsPage(Page):
     def empty_text(self) -> str:
         if self.state.empty:
             return (
-                "Press F5 to run the comparison on the left: the images appear here, each with its label and "
-                "what every backend took it for."
+                "The images, each with its label and what every backend took it for: they appear here as a "
+                "comparison is measured (F5)."
             )
         if any(_answered(m) for m in self.state.measurements):
             return "The images and answers of this run are not kept: its folder has no file of them."
@@ -109,7 +110,7 @@ class PredictionsPage(Page):
         split.setStretchFactor(1, 2)
         split.setSizes([520, 480])
         body = QWidget()
-        filled(QVBoxLayout(body), self._bar, (split, 1), margins=(6, 6, 6, 6))
+        filled(QVBoxLayout(body), self._bar, (split, 1), margins=PAGE_MARGINS)
         return body
 
     def _side(self) -> QWidget:

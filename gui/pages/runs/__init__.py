@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWid
 
 from bench.kinds.summaries import Summary
 from gui.base.boxes import filled
+from gui.base.scale import PAGE_MARGINS
 from gui.base.theme import Theming
 from gui.pages.page import Page
 from gui.sessions.run_state import RunState
@@ -24,6 +25,8 @@ class RunsPage(Page):
     """Knows what to show and what the user wants; gui.shell.library does it."""
 
     title = "Runs"
+    form = False
+    ways = (("run", "Run the comparison"), ("open-run", "Open a run…"), ("open-sample", "See a recorded run"))
     list_wanted = Signal()
     open_wanted = Signal(Path)
     overlay_wanted = Signal(object)  # Path, or None: take the overlay away
@@ -49,8 +52,7 @@ class RunsPage(Page):
         where = f" in {self._where}" if self._where is not None else ""
         return (
             f"There is no saved run{where}: every comparison, ladder and profile leaves one here.\n"
-            "Press F5 to run one, open a run folder from elsewhere (File → Open run…, or drop it on the "
-            "window), or see the sample that comes along (File → Open sample run)."
+            "F5 makes the first; a run's folder from elsewhere is opened, or dropped on the window."
         )
 
     def has_content(self) -> bool:
@@ -70,13 +72,15 @@ class RunsPage(Page):
             button = QToolButton()
             button.setDefaultAction(action)
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+            if action is self.open_action:
+                button.setProperty("role", "primary")
             bar.addWidget(button)
         bar.addStretch(1)
         self._count = Label()
         self._count.setProperty("role", "muted")
         bar.addWidget(self._count)
         body = QWidget()
-        filled(QVBoxLayout(body), bar, (self.table, 1), margins=(6, 6, 6, 6))
+        filled(QVBoxLayout(body), bar, (self.table, 1), margins=PAGE_MARGINS)
         self._enable()
         return body
 

@@ -20,6 +20,7 @@ from bench.profile.events import Event
 from bench.profile.records import CaseProfile
 from bench.results.records import BackendInfo
 from gui.base.boxes import filled
+from gui.base.scale import PAGE_MARGINS
 from gui.base.theme import Theming
 from gui.pages.page import Page
 from gui.sessions.profile_session import ProfileSession
@@ -27,6 +28,7 @@ from gui.sessions.profile_state import Read
 from gui.sessions.run_state import RunState
 from gui.sessions.standing import Standing
 from gui.sessions.timeline_lanes import FIRST_PASS, PASS, PROCESS, STEADY
+from gui.widgets.combo import Combo
 from gui.widgets.labels import Label
 
 ORDER = 40
@@ -40,7 +42,8 @@ class TimelinePage(Page):
     """gui.menus.timeline gives it its session."""
 
     title = "Timeline"
-    begins = True
+    form = False
+    ways = ()
     trace_wanted = Signal()
     open_wanted = Signal()
 
@@ -124,7 +127,7 @@ class TimelinePage(Page):
         self.stack.addWidget(nothing)
         self.stack.addWidget(self.split)
         body = QWidget()
-        filled(QVBoxLayout(body), self.controls, strip, (self.stack, 1), margins=(6, 6, 6, 6), spacing=4)
+        filled(QVBoxLayout(body), self.controls, strip, (self.stack, 1), margins=PAGE_MARGINS, spacing=4)
         self._on_standing(session.standing)
         return body
 
@@ -136,7 +139,7 @@ class TimelinePage(Page):
         made = QWidget()
         bar = FlowLayout(made, spacing=6)
         for key, words in (("batch", "&Batch"), ("anchor", "&0 is where"), ("span", "&Go to")):
-            box = QComboBox()
+            box = Combo()
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
             box.activated.connect(self._on_span if key == "span" else self._on_chosen)
             self._choices[key] = box

@@ -66,6 +66,7 @@ class ProfileControls(QWidget):
         self.precision = QComboBox()
         self.precision.addItem("fp32")
         self.runs = QSpinBox(minimum=1, maximum=MOST_RUNS, value=ProfileJob(model="", backends=()).runs)
+        self.runs.lineEdit().setTextMargins(4, 0, 0, 0)
         self.runs.setToolTip("Number of profiled forward passes, after one to warm up")
         self.counters = QCheckBox("Cou&nters")
         self.counters.setToolTip(

@@ -158,7 +158,7 @@ def test_an_enlarged_chart_has_all_the_room_and_gives_it_back(page):
     assert all(other.isHidden() for name, other in page.views.items() if name != "breakdown")
     assert view.width() > 1.8 * narrow
     view._expand.click()
-    assert not any(other.isHidden() for other in page.views.values())
+    assert not any(other.isHidden() for name, other in page.views.items() if name != "accuracy")
 
 
 def test_the_model_can_be_chosen(page):
@@ -223,7 +223,8 @@ def test_what_is_made_ahead_is_what_is_shown(make_window, recorded, qtbot):
     for name, view in page.views.items():
         assert made[name] in view.plots.values()
         assert view._spare is None
-        qtbot.waitUntil(made[name].isVisible)
+        if name != "accuracy":  # which is a badge: all answer alike
+            qtbot.waitUntil(made[name].isVisible)
         assert made[name].backgroundBrush().color().name().upper() == window.theming.theme.paper
     window.theming.choose("light")
 
@@ -237,11 +238,96 @@ def test_rows_of_charts_stay_as_high_when_the_first_one_comes(make_window, recor
     window.state.expect(Provisional(case=measurements[0].case, median_ns=5e4))
     window.redraw.flush()
     QApplication.processEvents()
-    heights = {view.height() for view in window.pages[0].views.values()}
-    assert max(heights) - min(heights) <= 2, "one chart is there and three are still to come"
+    views = [view for name, view in window.pages[0].views.items() if name != "accuracy"]
+    heights = {view.height() for view in views}
+    assert max(heights) - min(heights) <= 2, "one chart is there and two are still to come"
     assert window.pages[0]._bar.isVisible(), "the second model is still to come"
     window.state.add([m for m in measurements if m.disposition == "ok"])  # a problem opens its list
     window.redraw.flush()
     QApplication.processEvents()
-    heights = {view.height() for view in window.pages[0].views.values()}
-    assert max(heights) - min(heights) <= 2
+    after = {view.height() for view in views}
+    assert max(after | heights) - min(after | heights) <= 2
+
+
+def test_answers_that_are_all_alike_are_a_badge_and_no_chart(make_window):
+    run, measurements = synthetic.run(batches=(1, 8, 64))
+    known = next(m.accuracy for m in measurements if m.accuracy is not None)
+    same = msgspec.structs.replace(known, top1=0.9778, top5=1.0, agreement=1.0)
+    alike = [msgspec.structs.replace(m, accuracy=same) for m in measurements]
+    window = make_window("ok", begin=False)
+    page = window.page
+    window.state.open(run, Path("a-run"), alike)
+    window.redraw.flush()
+    assert page.badge.text() == "97.78 % right, all agree"
+    assert page.badge.isVisible()
+    assert not page.views["accuracy"].isVisible()
+    worse = msgspec.structs.replace(alike[0], accuracy=msgspec.structs.replace(same, top1=0.9))
+    window.state.open(run, Path("a-run"), [worse, *alike[1:]])
+    window.redraw.flush()
+    assert not page.badge.isVisible()
+    assert page.views["accuracy"].isVisible()
+
+
+@pytest.mark.parametrize("size", [(1268, 676), (1500, 940)])
+def test_at_the_full_layout_every_plot_is_high_enough_and_nothing_is_cut(make_window, recorded, qtbot, size):
+    window = make_window("ok", begin=False)
+    run, measurements = recorded
+    window.state.open(run, Path("a-run"), measurements)
+    window.resize(*size)
+    page = window.page
+    qtbot.waitUntil(lambda: not window.form.isVisible())
+    window.redraw.flush()
+    QApplication.processEvents()
+    window.redraw.flush()
+    assert page._grid.verticalScrollBar().maximum() == 0, "no chart has to be scrolled to"
+    for name, view in page.views.items():
+        if not view.isVisible():
+            continue
+        for plot in view.plots.values():
+            assert plot.height() >= 160, (name, plot.height())
+            (low, high), _ = plot.getPlotItem().getViewBox().viewRange()
+            labelled = plot.x_axis.tickValues(low, high, plot.x_axis.size().width())[0][1]
+            assert len(labelled) >= 9, name
+        titles = [view._title.text(), *view._title._shorter]
+        assert any(view._title.fontMetrics().horizontalAdvance(t) <= view._title.width() for t in titles), (
+            name
+        )
+
+
+def test_one_legend_hides_a_backend_in_every_chart(page):
+    page._legend.buttons["engine-cpu"].click()
+    for name in ("op-time", "speed"):
+        for plot in page.views[name].plots.values():
+            assert not plot._items["engine-cpu"].line.isVisible()
+    assert page.views["breakdown"]._legend is not page._legend
+    page._legend.buttons["engine-cpu"].click()
+
+
+@pytest.mark.parametrize("size", [(1500, 940), (1000, 640)])
+def test_a_card_covers_neither_its_value_nor_the_inspector(make_window, recorded, size):
+    window = make_window("ok", begin=False)
+    run, measurements = recorded
+    window.state.open(run, Path("a-run"), measurements)
+    window.state.select(measurements[0].case)
+    window.resize(*size)
+    QApplication.processEvents()
+    window.redraw.flush()
+    for view in window.page.views.values():
+        if not view.isVisible():
+            continue
+        for plot in view.plots.values():
+            places = plot._places.values() if hasattr(plot, "_places") else (0.0, 4.0, 10.0)
+            for x in places:
+                plot.read_out(float(x))
+                if not plot.readout.isVisible():
+                    continue
+                card, box = plot.readout.geometry(), plot.getPlotItem().getViewBox()
+                at = plot.mapTo(window, box.mapViewToScene(QPointF(x, 0)).toPoint()).x()
+                assert (
+                    not card.left() <= at <= card.right()
+                    or card.bottom() <= plot.mapTo(window, box.sceneBoundingRect().topLeft().toPoint()).y()
+                    or card.top() >= plot.mapTo(window, box.sceneBoundingRect().bottomLeft().toPoint()).y()
+                )
+                if window.inspector_dock.isVisible():
+                    assert not card.intersects(window.inspector_dock.geometry())
+            plot.read_out(None)

@@ -93,6 +93,36 @@ def test_an_enlarged_chart_gives_its_room_back_where_it_cannot_have_it(qtbot, pa
     assert roofline.isVisible()
 
 
+def test_what_is_read_takes_the_whole_page_and_esc_gives_it_back(qtbot, make_window):
+    window = make_window("ok", begin=False)
+    page = next(page for page in window.pages if page.title == "Ladder")
+    window.tabs.setCurrentWidget(page)
+    window.redraw.flush()
+    page.prepare()
+    QApplication.processEvents()
+    reader, before = page.reader, page.panes.way
+    reader.tabs.setTabVisible(0, True)  # as if a rung were read
+    reader.tabs.show()
+    QApplication.processEvents()
+    narrow = reader.width()
+    qtbot.mouseClick(reader.whole, Qt.MouseButton.LeftButton)
+    QApplication.processEvents()
+    assert reader.width() > 1.5 * narrow
+    assert not page.bar.isVisible()
+    window.resize(1300, 800)
+    QApplication.processEvents()
+    assert not page.bar.isVisible(), "also in a window of another size"
+    window.tell("something else that Esc would take away")
+    qtbot.keyClick(reader.tabs, Qt.Key.Key_Escape)
+    QApplication.processEvents()
+    assert page.bar.isVisible()
+    assert not reader.whole.isChecked()
+    assert page.panes.way != "tabs"
+    assert page.table.isVisible()
+    assert window.banner.text, "one Esc does one thing"
+    assert before == "rows"
+
+
 def test_a_narrow_window_has_the_inspector_beside_the_form(qtbot, make_window):
     window = make_window("ok", begin=False)
     form, inspector = window.form_dock, window.inspector_dock
@@ -113,6 +143,8 @@ def test_a_narrow_window_has_the_inspector_beside_the_form(qtbot, make_window):
     window.resize(1000, 650)
     window.end()
     again = make_window("ok", begin=False)  # folded as it was left, and unfolded when there is room
+    again.form_dock.show()
+    again.inspector_dock.show()
     assert again.inspector_dock in again.tabifiedDockWidgets(again.form_dock)
     again.resize(1500, 940)
     qtbot.waitUntil(lambda: again.inspector_dock not in again.tabifiedDockWidgets(again.form_dock))

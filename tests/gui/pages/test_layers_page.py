@@ -295,3 +295,25 @@ def test_a_deep_graph_opens_readable_from_its_top(qtbot):
     view.show_graph([Box(k, "Conv", k, "1 × 1") for k in keys], list(itertools.pairwise(keys)))
     assert view.zoom >= 0.7
     assert view.mapToScene(view.viewport().rect()).boundingRect().top() < 10
+
+
+def test_every_layer_has_a_bar_of_the_engine_and_one_of_its_reference(qtbot, shown):
+    page, bars = shown.page, shown.page.bars.bars
+    page.showcase()
+    focus = page._focus
+    names = [side.name for side in bars._sides]
+    assert names[0] == layer_rows.contender(focus)
+    assert focus.reference in names[1]
+    assert len(names) == 2
+    timed = [layer for layer in focus.layers if layer.time_ns]
+    rows = {row.layer.output: place for place, row in enumerate(bars._rows)}
+    assert {layer.output for layer in timed} <= set(rows)
+    longest = max(timed, key=lambda layer: layer.time_ns)
+    shortest = min(timed, key=lambda layer: layer.time_ns)
+    wide, narrow = (bars.bar(rows[layer.output], 0).width() for layer in (longest, shortest))
+    assert wide / narrow == pytest.approx(longest.time_ns / shortest.time_ns, rel=0.3)
+    place = bars.bar(rows[shortest.output], 0).center()
+    qtbot.mouseClick(bars, Qt.MouseButton.LeftButton, pos=place)
+    assert shown.state.layer == shortest.output
+    assert bars._marked == shortest.output
+    assert not page.bars.grab().isNull()

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 from bench.kinds.summaries import SAMPLE
 from bench.ladder.kind import KIND as LADDER
 from gui.shell import library
-from gui.shell.hint import FirstStart
 from gui.shell.library import Library
 from tests.bench import synthetic
 from tests.bench.kinds.test_thin import saved
@@ -293,21 +292,15 @@ def test_no_run_is_opened_over_one_that_is_measured(qtbot, window, runs, monkeyp
     monkeypatch.undo()
 
 
-def test_where_to_begin_goes_with_the_first_run_and_for_good_when_dismissed(qtbot, make_window, runs):
+def test_an_empty_page_has_one_button_that_fills_it(qtbot, make_window, runs):
     window = make_window("mute", begin=False)
-    hint = window.findChild(FirstStart)
-    assert hint.isVisible()
-    hint.buttons["open-sample"].click()
+    page = window.page
+    assert page.begin_button is page._empty.buttons["run"]
+    assert [b.property("role") for b in page._empty.buttons.values()] == ["primary", "link", "link"]
+    page._empty.buttons["open-sample"].click()
     settle(qtbot, window)
     assert not window.state.empty
-    assert not hint.isVisible()
-
-    again = make_window("mute", begin=False)
-    hint = again.findChild(FirstStart)
-    assert hint.isVisible()
-    hint.close_button.click()
-    assert not hint.isVisible()
-    assert not make_window("mute", begin=False).findChild(FirstStart).isVisible()
+    assert page.begin_button is None
 
 
 def test_a_folder_that_cannot_be_read_is_listed_with_the_reason(qtbot, window, runs):
