@@ -23,7 +23,7 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   `gui.shell.progress_strip` (where the run stands), `gui.shell.machine_strip` (what the machine does).
   `gui.shell.problems`: what went wrong, a row each.
 - `gui.pages.layers.layer_rows`: measurements → layers side by side, columns and edges;
-  `gui.pages.layers.graph_layout` places boxes (nothing of Qt), `gui.pages.layers.model_graph.GraphView`
+  `gui.widgets.graph_layout` places boxes (nothing of Qt), `gui.widgets.model_graph.GraphView`
   draws them, `gui.widgets.colour_scale` colours them and draws the legend.
 - The Timeline page: `gui.sessions.profile_session.ProfileSession` runs a profile's workers (a process
   a case), opens profile folders and has events read on a thread; `gui.sessions.profile_state` holds

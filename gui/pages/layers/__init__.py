@@ -21,14 +21,14 @@ from bench.results.rows import title
 from bench.words import units
 from gui.base.boxes import filled
 from gui.pages.layers import layer_rows
-from gui.pages.layers.graph_items import Box, NodeLook
 from gui.pages.layers.layer_rows import LayerRow, contender, error_text
 from gui.pages.layers.layer_table import LayerTable
-from gui.pages.layers.model_graph import GraphView
 from gui.pages.page import Page
 from gui.widgets.choice_bar import ChoiceBar
 from gui.widgets.colour_scale import Scale, ScaleLegend
+from gui.widgets.graph_items import Box, NodeLook
 from gui.widgets.labels import Label
+from gui.widgets.model_graph import GraphView
 
 ORDER = 20
 COLOURS = {
