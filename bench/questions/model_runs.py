@@ -7,10 +7,10 @@ from collections import Counter
 
 from bench.questions.preview import Run
 from bench.words import units
-from engine.graph.graph import Graph
+from engine.graph.graph import Graph, Node
 from engine.graph.plan import Plan
 from engine.graph.shapes import infer_node
-from engine.ops import Kernel, View
+from engine.ops import Kernel, View, supported
 from engine.options import Options
 from engine.passes import known
 from engine.passes.trace import advance, start
@@ -96,7 +96,7 @@ def _one_by_one(graph: Graph, batch: int, device: str, choose: Choose) -> tuple[
         try:
             lowered = advance(node, scope, graph)
         except UnsupportedError as error:
-            found[node.name] = Run(refused=str(error))
+            found[node.name] = Run(refused=_reason(str(error), node))
             scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
             continue
         if lowered is None:
@@ -112,6 +112,12 @@ def _one_by_one(graph: Graph, batch: int, device: str, choose: Choose) -> tuple[
                 before = None if before is not None and before.note else before
                 found[node.name] = _run(item.params.op, chosen, (node.name,), before)
     return found, _refused(graph, found)
+
+
+def _reason(text: str, node: Node) -> str:
+    """Without the node, which is known here, and without a list of all operators there are."""
+    text = text.removeprefix(f"node {node.name!r} ({node.op_type}): ")
+    return text.removesuffix(f"; it supports {', '.join(supported())}")
 
 
 def _refused(graph: Graph, found: Runs) -> str:

@@ -76,6 +76,19 @@ class CheckList(QListWidget):
         self.blockSignals(False)
         self.updateGeometry()
 
+    @property
+    def current(self) -> str:
+        """The key of the item gone to, "" for none."""
+        item = self.currentItem()
+        return item.data(KEY) if item is not None else ""
+
+    def remove(self, key: str) -> None:
+        """Take an item away, where it is there."""
+        item = self._find(key)
+        if item is not None:
+            self.takeItem(self.row(item))
+            self.updateGeometry()
+
     def check(self, keys: Iterable[str]) -> None:
         """Check these and no others."""
         wanted = set(keys)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSettings, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import (
-    QFileDialog,
     QFrame,
     QHBoxLayout,
     QMainWindow,
@@ -36,7 +35,6 @@ from gui.base.theme import Theming
 from gui.form.job_form import JobForm
 from gui.pages.page import Page, page_types
 from gui.sessions.measuring import Measuring
-from gui.sessions.model_asker import ModelAsker
 from gui.sessions.run_state import RunState
 from gui.sessions.session import ComparisonSession
 from gui.sessions.standing import Standing
@@ -45,6 +43,7 @@ from gui.shell.banner import Banner
 from gui.shell.docks import Docks
 from gui.shell.inspector import Inspector
 from gui.shell.machine_strip import MachineStrip
+from gui.shell.model_files import ModelFiles
 from gui.shell.problems import Problems
 from gui.shell.progress_strip import ProgressStrip
 from gui.shell.redraw import Redraw
@@ -133,17 +132,11 @@ class MainWindow(QMainWindow):
             self.tell(str(error))
 
     def open_models(self, paths: Sequence[str] = ()) -> None:
-        """Put .onnx files into the form; without paths, ask for them."""
-        if not paths:
-            paths, _ = QFileDialog.getOpenFileNames(
-                self, "Open models", str(self.settings.value("folder", "")), "ONNX models (*.onnx)"
-            )
-        for path in paths:
-            if path.endswith(".onnx") and Path(path).is_file():
-                self.form.add_model(str(Path(path).absolute()))
-                self.settings.setValue("folder", str(Path(path).parent))
-            else:
-                self.tell(f"{Path(path).name} is not an .onnx file; a model has to be one.")
+        """Put .onnx files into the form, once each was looked at; without paths, ask for them."""
+        if paths:
+            self.model_files.open(paths)
+        else:
+            self.model_files.ask_open()
 
     def end(self) -> None:
         """Close without asking; what was measured is kept."""
@@ -172,7 +165,6 @@ class MainWindow(QMainWindow):
         self._keep()
         self.closing.emit()
         self.session.quit()
-        self.asker.quit()
         self.machine.stop()
         event.accept()
 
@@ -199,7 +191,6 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(centre)
 
         self.form = JobForm(self.settings)
-        self.asker = ModelAsker(self)
         self.inspector = Inspector(self.state, self.theming)
         self.problems = Problems(self.state)
         self._docks = docks = Docks(self, self.form, self.inspector, self.problems)
@@ -228,8 +219,7 @@ class MainWindow(QMainWindow):
     def _connect(self, fault_handler: faults.Faults | None) -> None:
         self.form.run_wanted.connect(self.start)
         self.form.open_wanted.connect(self.open_models)
-        self.form.note.asked.connect(self.asker.ask)
-        self.asker.answered.connect(self.form.show_takes)
+        self.model_files = ModelFiles(self)
         self.session.stands.connect(self._on_standing)
         self.session.greeted.connect(self._on_hello)
         self.session.told.connect(self.tell)

@@ -139,7 +139,12 @@ class GraphView(QGraphicsView):
         self._set_zoom(max(READABLE, self._fitting()))
         rect = self.sceneRect()
         shown = self.mapToScene(self.viewport().rect()).boundingRect()
-        self.centerOn(rect.center().x(), rect.top() + min(rect.height(), shown.height()) / 2)
+        top = [self._centre(key).x() for key in self._rows[0]] if self._rows else []
+        # Where not all of its width has room, what it begins with is seen.
+        middle = sum(top) / len(top) if top and rect.width() > shown.width() else rect.center().x()
+        self.centerOn(middle, rect.top() + min(rect.height(), shown.height()) / 2)
+        if self._selected:
+            self.ensureVisible(self._items[self._selected], 20, 20)
 
     def _fitting(self) -> float:
         rect, room = self.sceneRect(), self.viewport().rect()

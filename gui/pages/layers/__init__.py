@@ -27,6 +27,7 @@ from gui.pages.page import Page
 from gui.widgets.choice_bar import ChoiceBar
 from gui.widgets.colour_scale import Scale, ScaleLegend
 from gui.widgets.graph_items import Box, NodeLook
+from gui.widgets.graph_tools import zoom_buttons
 from gui.widgets.labels import Label
 from gui.widgets.model_graph import GraphView
 
@@ -110,18 +111,7 @@ class LayersPage(Page):
         column = QVBoxLayout(side)
         column.setContentsMargins(0, 0, 0, 0)
         buttons = QHBoxLayout()
-        for words, name, tip, do in (
-            ("−", "Zoom out", "Zoom out (−)", lambda: self.graph.zoom_by(0.8)),
-            ("+", "Zoom in", "Zoom in (+)", lambda: self.graph.zoom_by(1.25)),
-            ("Fit", "Show the whole graph", "Show the whole graph (0)", self.graph.fit),
-            ("1:1", "Full size", "Full size (1)", self.graph.full_size),
-        ):
-            button = QToolButton()
-            button.setText(words)
-            button.setAccessibleName(name)
-            button.setToolTip(tip)
-            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-            button.clicked.connect(do)
+        for button in zoom_buttons(self.graph):
             buttons.addWidget(button)
         buttons.addStretch(1)
         ladder = QToolButton()
