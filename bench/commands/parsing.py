@@ -34,7 +34,7 @@ def integers(text: str, what: str) -> tuple[int, ...]:
         else:
             found[_integer(item, what)] = None
     if not found:
-        raise InputError(f"--{what} {text!r} names no number: write it for example 1,2,4 or 1..1024")
+        raise InputError(f"--{what} {text!r} names no number: write it as in 1,2,4 or 1..1024")
     return tuple(found)
 
 
@@ -66,7 +66,7 @@ def _integer(text: str, what: str) -> int:
         return int(text.strip().replace("_", ""))
     except ValueError:
         raise InputError(
-            f"--{what} {text!r} is not a whole number: write it for example 1,2,4 or 1..1024"
+            f"--{what} {text!r} is not a whole number: write it as in 1,2,4 or 1..1024"
         ) from None
 
 

@@ -124,7 +124,7 @@ class JobFields(QWidget):
         self.l2 = QComboBox()
         self.l2.setAccessibleName("L2 cache")
         self.l2.addItem("warm: passes follow each other", "warm")
-        self.l2.addItem("cold: emptied before each pass pass", "cold")
+        self.l2.addItem("cold: emptied before each pass", "cold")
         self.budget = QDoubleSpinBox(
             minimum=0.05, maximum=600.0, decimals=2, singleStep=0.25, suffix=" s a case"
         )

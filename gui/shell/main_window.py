@@ -41,6 +41,7 @@ from gui.sessions.standing import Standing
 from gui.shell.actions import Actions
 from gui.shell.banner import Banner
 from gui.shell.docks import Docks
+from gui.shell.drop_target import DropTarget
 from gui.shell.inspector import Inspector
 from gui.shell.machine_strip import MachineStrip
 from gui.shell.model_files import ModelFiles
@@ -91,6 +92,7 @@ class MainWindow(QMainWindow):
         self._build()
         self.menu_actions = Actions(self)
         self.menu_actions.collect()
+        self.drop_target = DropTarget(self, theming)  # hears of a drag before those who take it
         self._connect(fault_handler)
         self._restore()
 
@@ -169,7 +171,8 @@ class MainWindow(QMainWindow):
         event.accept()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if any(url.toLocalFile().endswith(".onnx") for url in event.mimeData().urls()):
+        # Also of what is no model: the drop says so.
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:

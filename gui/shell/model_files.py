@@ -108,7 +108,7 @@ class ModelFiles(QObject):
         self._form.add_model(self._opening)
         self._before = None  # there is something to be seen
         self.page.show_preview(question, preview)
-        self._window.redraw.flush()
+        self.page.redraw()
         self.page.graph.setFocus(Qt.FocusReason.OtherFocusReason)  # Ctrl+F and the arrows are the next things
         self._next()
 
@@ -164,10 +164,10 @@ class ModelFiles(QObject):
             do(current)
 
 
-def refusal(path: Path) -> str:
-    """Why a file is not even looked at, in a sentence; "" where it is."""
+def refusal(path: Path, there: bool = True) -> str:
+    """Why a file is not even looked at, in a sentence; "" where it is. there: it has to be."""
     if path.suffix.lower() in WEIGHTS:
         return f"{path.name} holds weights: `python main.py models import {path.name}` makes a model of them."
     if path.suffix.lower() != SUFFIX:
         return f"{path.name} is not an {SUFFIX} file; a model has to be one."
-    return "" if path.is_file() else f"{path.name} is not there."
+    return "" if not there or path.is_file() else f"{path.name} is not there."
