@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from gui.base.boxes import filled
-from gui.widgets.labels import Label
+from gui.widgets.labels import Label, TermLabel
 from kernels.errors import KernelscopeError
 
 KEY = Qt.ItemDataRole.UserRole
@@ -243,7 +243,7 @@ class CheckedText(QWidget):
 
 def heading(text: str, buddy: QWidget | None = None) -> QLabel:
     """A bold caption over a field; Alt and its marked letter lead to the field."""
-    label = Label(text)
+    label = TermLabel(text)
     label.setProperty("role", "heading")
     if buddy is not None:
         label.setBuddy(buddy)

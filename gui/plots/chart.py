@@ -23,14 +23,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts import Chart, Panel
+from bench.charts import Chart, Panel, meanings
 from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.plots.bars import BarPlot
 from gui.plots.base import PanelPlot
 from gui.plots.legend import Legend, entries
 from gui.plots.lines import LinePlot
-from gui.widgets.labels import Elided, Label, Lines, as_tip
+from gui.plots.meaning import ChartTitle
+from gui.widgets.labels import Label, Lines, as_tip
 
 PANEL_WIDTH = 250  # pixels a panel wants beside another
 LITTLE = 245  # pixels of a whole chart's height, below which its finding has one line
@@ -94,12 +95,14 @@ class ChartView(QFrame):
         if chart is None:
             self._panels.hide()
             self._title.setText("")
+            self._title.meaning = ""
             return
         lined = not chart.panels[0].bars
         self._scale_x.setVisible(lined)
         self._scale_y.setVisible(lined and any(p.y.unit != "%" for p in chart.panels))
         # The model stands above the charts: where there is no room, it need not stand here too.
         self._title.setText(chart.title, *_without_model(chart.title))
+        self._title.meaning = meanings.of(chart.name)
         self._finding.setText(chart.finding)
         self._finding.setVisible(bool(chart.finding))
         self._notes.setVisible(bool(chart.notes))
@@ -152,7 +155,7 @@ class ChartView(QFrame):
     # ------------------------------------------------------------------------------------------ building
 
     def _build(self) -> None:
-        self._title = Elided()
+        self._title = ChartTitle()
         font = self._title.font()
         font.setBold(True)
         self._title.setFont(font)
@@ -309,7 +312,10 @@ class ChartView(QFrame):
         copy = QAction("&Copy the finding", menu)
         copy.setEnabled(bool(self.chart.finding))
         copy.triggered.connect(lambda: QApplication.clipboard().setText(self.finding))
-        menu.addActions([fit, copy])
+        means = QAction("What this chart &means", menu)
+        means.setEnabled(bool(self._title.meaning))
+        means.triggered.connect(self._title.show_meaning)
+        menu.addActions([fit, copy, means])
         self.menu_opened.emit(menu, self.chart)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(self.mapToGlobal(at))

@@ -51,6 +51,7 @@ from gui.shell.redraw import Redraw
 from kernels.errors import KernelscopeError
 
 if TYPE_CHECKING:
+    from gui.menus.help import Help
     from gui.menus.ladder import LadderActions
     from gui.menus.timeline import ProfileActions
 
@@ -59,8 +60,10 @@ TRUST = "Run these kernels"
 
 
 class MainWindow(QMainWindow):
-    """`command`: another worker than ours (tests). Show it, then `begin`. `closing`: it goes now."""
+    """`command`: another worker than ours (tests). Show it, then `begin`. `begun`: the user has it now;
+    `closing`: it goes."""
 
+    begun = Signal()
     closing = Signal()
 
     def __init__(
@@ -86,6 +89,7 @@ class MainWindow(QMainWindow):
         self._opened_problems = False  # the list of problems came up by itself
         self.ladders: LadderActions | None = None  # gui.menus.ladder
         self.profiles: ProfileActions | None = None  # gui.menus.timeline
+        self.helper: Help | None = None  # gui.menus.help
         self.sessions: list[Measuring] = [self.session]  # of every kind
         # What shows a folder of a kind that has a page of its own, by the kind's name.
         self.showers: dict[str, Callable[[Path], None]] = {}
@@ -100,6 +104,7 @@ class MainWindow(QMainWindow):
         """Start what runs beside the window: a worker in waiting, the machine's readings."""
         self.session.warm_up()
         self.machine.start()
+        self.begun.emit()
         # While the user looks at the form there is time to build the page that a run will fill.
         QTimer.singleShot(200, self, self._prepare_page)
 

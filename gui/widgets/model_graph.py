@@ -7,6 +7,7 @@ layer to layer, + and − zoom, 0 shows everything, 1 is full size.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
@@ -23,6 +24,13 @@ READABLE = 0.85  # a large graph opens no smaller than this
 class GraphView(QGraphicsView):
     """Shows boxes and edges; `picked` tells the key that the user selected."""
 
+    KEYS: ClassVar = {
+        "↑, ↓, ←, →": "From node to node of the graph",
+        "Home, End": "First and last node",
+        "+, −": "Zoom the graph",
+        "0": "Show the whole graph",
+        "1": "Graph in full size",
+    }
     picked = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:

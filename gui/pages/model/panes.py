@@ -7,7 +7,6 @@ from PySide6.QtGui import QColor, QImage, QPixmap
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
-    QLabel,
     QScrollArea,
     QSplitter,
     QVBoxLayout,
@@ -144,7 +143,7 @@ class ImagesPane(QScrollArea):
             (0, image.own, f"{own}{image.own.height}×{image.own.width}"),
             (2, image.given, given_words(image)),
         ):
-            shown = QLabel()
+            shown = Label()
             shown.setPixmap(pixmap(picture))
             shown.setAccessibleName(caption)
             under = Label(caption)
