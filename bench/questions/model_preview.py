@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from bench.measure.cases import ModelSpec, model_spec
@@ -147,27 +148,35 @@ def weight(name: str, array: np.ndarray) -> Weight:
     finite = values[np.isfinite(values)]
     missing = len(values) - len(finite)
     if not len(finite):
-        return Weight(*_plain(plain), not_finite=missing, taken=len(values))
+        return msgspec.structs.replace(plain, not_finite=missing, taken=len(values))
     low, high = float(finite.min()), float(finite.max())
-    # Halved, so that the span of the largest floats there are stays one.
-    counts = np.histogram(finite / 2, BINS, (low / 2, high / 2))[0] if low < high else [len(finite)]
-    with np.errstate(over="ignore"):
-        mean, std = float((finite / 2).mean() * 2), float((finite / 2).std() * 2)
-    return Weight(
-        *_plain(plain),
+    scale = max(abs(low), abs(high), 1e-300)
+    return msgspec.structs.replace(
+        plain,
         low=low,
         high=high,
-        mean=mean,
-        std=std,
+        # Of values within ±1: sums and squares of the largest floats there are would be none.
+        mean=float((finite / scale).mean() * scale),
+        std=float((finite / scale).std() * scale),
         zeros=float((finite == 0).mean()),
         not_finite=missing,
         taken=len(values),
-        counts=tuple(map(int, counts)),
+        counts=_counts(finite, low, high),
     )
 
 
-def _plain(of: Weight) -> tuple[Any, ...]:
-    return of.name, of.dtype, of.shape, of.elements, of.nbytes
+def _counts(values: np.ndarray, low: float, high: float) -> tuple[int, ...]:
+    """One bin where all are alike, or differ by so little that there is no room for bins between them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        edges = low / 2 + (high / 2 - low / 2) * np.linspace(0, 1, BINS + 1)
+    if not (np.diff(edges) > 0).all():
+        return (len(values),)
+    return tuple(map(int, np.histogram(values / 2, edges)[0]))
+
+
+def _number(value: float) -> float:
+    """Within what JSON can say."""
+    return float(np.nan_to_num(value))
 
 
 # ------------------------------------------------------------------------------------------------- images
@@ -199,7 +208,7 @@ def _images(spec: ModelSpec, feed: ImageFeed | None, job: Job) -> tuple[tuple[Se
                 label=label,
                 own=picture(image if image.ndim == 3 else image[..., None]),
                 given=picture(_seen(given, make.blue_first)),
-                channels=tuple((float(c.min()), float(c.mean()), float(c.max())) for c in given),
+                channels=tuple((_number(c.min()), _number(c.mean()), _number(c.max())) for c in given),
                 size="×".join(map(str, given.shape)),
             )
         )

@@ -68,8 +68,8 @@ def _run(op: str, chosen: Chosen, nodes: tuple[str, ...], before: Run | None) ->
 def _planned(graph: Graph, made: Plan) -> tuple[Runs, str]:
     found: Runs = {}
     for step in made.steps:
-        for node in step.nodes:
-            found[node] = _run(step.op, Chosen(step.rung, step.chosen), step.nodes, found.get(node))
+        for name in step.nodes:
+            found[name] = _run(step.op, Chosen(step.rung, step.chosen), step.nodes, found.get(name))
     constants = known(graph, made.batch).constants
     for node in graph.nodes:
         if node.name not in found:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from html import escape
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QKeyCombination, Qt
 from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import QDialog, QMainWindow, QTextBrowser, QVBoxLayout, QWidget
 
@@ -42,10 +42,7 @@ def sheet(window: QMainWindow, menus: Iterable[tuple[str, Iterable[QAction]]]) -
 
 def _rooms(window: QMainWindow) -> list[tuple[str, QWidget]]:
     """The pages by their titles, then the docks by theirs."""
-    rooms = [
-        (str(page.title), page)  # type: ignore[attr-defined]
-        for page in getattr(window, "pages", ())
-    ]
+    rooms = [(str(page.title), page) for page in getattr(window, "pages", ())]
     docks = [getattr(window, name, None) for name in ("form_dock", "inspector_dock", "problems_dock")]
     return rooms + [(dock.windowTitle(), dock) for dock in docks if dock is not None]
 
@@ -59,7 +56,8 @@ def _of_action(action: QAction) -> str:
 
 def _of_few_keyboards(keys: QKeySequence) -> bool:
     """A key for "open" or "back", which only some have."""
-    return bool(keys.count()) and Qt.Key.Key_Back <= keys[0].key() < Qt.Key.Key_unknown
+    first: QKeyCombination = keys[0]  # type: ignore[index]  # PySide6 has it, and does not say so
+    return Qt.Key.Key_Back <= first.key() < Qt.Key.Key_unknown
 
 
 def _everywhere(found: dict[str, Keys]) -> dict[str, Keys]:

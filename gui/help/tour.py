@@ -39,6 +39,7 @@ class Tour(QWidget):
 
     def __init__(self, window: QWidget, theming: Theming, steps: Sequence[TourStep]) -> None:
         super().__init__(window)
+        self._window = window
         self._theming = theming
         self._steps = tuple(steps)
         self.at = 0
@@ -77,7 +78,7 @@ class Tour(QWidget):
         window.installEventFilter(self)
 
     def start(self) -> None:
-        self.setGeometry(self.parentWidget().rect())
+        self.setGeometry(self._window.rect())
         self.show()
         self.raise_()
         self.go(0)
@@ -102,10 +103,17 @@ class Tour(QWidget):
         self._place()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Resize and watched is self.parent() and self.isVisible():
-            self.setGeometry(self.parentWidget().rect())
+        if event.type() == QEvent.Type.Resize and watched is self._window and self.isVisible():
+            self.setGeometry(self._window.rect())
             self._place()
         return False
+
+    def event(self, event: QEvent) -> bool:
+        # While it is shown keys are its own, also those that the window has uses for.
+        if event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()
+            return True
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         match event.key():
@@ -141,7 +149,7 @@ class Tour(QWidget):
 
     def _end(self, whole: bool) -> None:
         self.hide()
-        self.parentWidget().removeEventFilter(self)
+        self._window.removeEventFilter(self)
         self.ended.emit(whole)
         self.deleteLater()
 
@@ -153,7 +161,7 @@ class Tour(QWidget):
         size, room = self.card.size(), self.rect()
         spot = QPoint((room.width() - size.width()) // 2, (room.height() - size.height()) // 2)
         if target is not None and target.isVisible():
-            top_left = target.mapTo(self.parentWidget(), QPoint(0, 0))
+            top_left = target.mapTo(self._window, QPoint(0, 0))
             self._hole = QRect(top_left, target.size()).adjusted(-4, -4, 4, 4) & room
             hole = self._hole
             across = min(max(GAP, hole.left()), room.width() - size.width() - GAP)

@@ -83,6 +83,10 @@ class Help(QObject):
         window = self._window
         form = window.form
 
+        def to_form() -> None:
+            window.form_dock.show()
+            window.form_dock.raise_()
+
         def to_compare() -> None:
             window.tabs.setCurrentIndex(0)
 
@@ -92,7 +96,7 @@ class Help(QObject):
                 "Tick models, and the [backend]s that run them: ours (engine-…), and ONNX Runtime (ort-…), "
                 "the [reference]. Drop an .onnx file of your own on the window to look into it first.",
                 lambda: window.form_dock,
-                lambda: (window.form_dock.show(), window.form_dock.raise_()),
+                to_form,
             ),
             TourStep(
                 "Run it",

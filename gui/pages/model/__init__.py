@@ -318,10 +318,8 @@ def _shown_of(job: Job) -> Job:
 
 def _mixed(colour: str, paper: str, part: float) -> str:
     one, other = QColor(colour), QColor(paper)
-    mixed = [
-        int(part * a + (1 - part) * b) for a, b in zip(one.getRgb()[:3], other.getRgb()[:3], strict=True)
-    ]
-    return QColor(*mixed).name()
+    channels = ((one.red(), other.red()), (one.green(), other.green()), (one.blue(), other.blue()))
+    return QColor(*(int(part * a + (1 - part) * b) for a, b in channels)).name()
 
 
 PAGE = ModelPage
