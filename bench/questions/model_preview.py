@@ -212,7 +212,9 @@ def _images(spec: ModelSpec, feed: ImageFeed | None, job: Job) -> tuple[tuple[Se
                 size="×".join(map(str, given.shape)),
             )
         )
-    what = {"random": "Random images, as nobody chose a data set"}.get(spec.dataset, f"From {spec.dataset}")
+    what = f"From {spec.dataset}"
+    if spec.dataset == "random":
+        what = "Random images" + (", as no data set is chosen" if job.dataset is None else "")
     return tuple(found), f"{what}. {feed.words()[:1].upper()}{feed.words()[1:]}."
 
 

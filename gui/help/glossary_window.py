@@ -34,6 +34,7 @@ class GlossaryWindow(QDialog):
 
     def show_term(self, term: str) -> None:
         self.field.clear()
+        self._fill("", term)
         self.show()
         self.raise_()
         self.activateWindow()
@@ -44,7 +45,8 @@ class GlossaryWindow(QDialog):
         if link.scheme() == TERM:
             self.show_term(link.path())
 
-    def _fill(self, wanted: str) -> None:
+    def _fill(self, wanted: str, marked: str = "") -> None:
+        """The words that hold `wanted`, or whose meaning does; the marked one stands out."""
         wanted = wanted.strip().lower()
         known = glossary.terms()
         found = {
@@ -54,8 +56,11 @@ class GlossaryWindow(QDialog):
         }
         self.shown = tuple(found)
         accent = self.palette().accent().color().name()
+        ground = self.palette().midlight().color().name()
         items = [
-            f'<p style="margin-top:0px;margin-bottom:10px"><a name="{_anchor(term)}"></a>'
+            '<p style="margin-top:0px;margin-bottom:10px'
+            + (f";background:{ground}" if term == marked else "")
+            + f'"><a name="{_anchor(term)}"></a>'
             f'<b style="color:{accent}">{escape(term)}</b><br>{_html(meaning, term)}</p>'
             for term, meaning in found.items()
         ]

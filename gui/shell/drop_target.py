@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QEvent, QMimeData, QObject, QRectF, Qt
 from PySide6.QtGui import QColor, QDropEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from gui.base.theme import Theming
 from gui.shell.drop_run import run_of
@@ -30,6 +30,13 @@ class DropTarget(QWidget):
         self.setAccessibleName("Drop target")
         self.hide()
         window.installEventFilter(self)
+        self.take_over(window)
+
+    @staticmethod
+    def take_over(root: QWidget) -> None:
+        """A file dropped on a field of this is for the window, and not its path for the field."""
+        for field in root.findChildren(QLineEdit):
+            field.setAcceptDrops(False)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.DragEnter and isinstance(event, QDropEvent):
@@ -49,7 +56,7 @@ class DropTarget(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         veil = QColor(theme.window)
-        veil.setAlphaF(0.86)
+        veil.setAlphaF(0.92)
         painter.fillRect(self.rect(), veil)
         colour = QColor(theme.failed if self.refused else theme.accent)
         painter.setPen(QPen(colour, 3, Qt.PenStyle.DashLine))

@@ -97,6 +97,8 @@ class MainWindow(QMainWindow):
         self.menu_actions = Actions(self)
         self.menu_actions.collect()
         self.drop_target = DropTarget(self, theming)  # hears of a drag before those who take it
+        for page in self.pages:
+            page.built.connect(self.drop_target.take_over)
         self._connect(fault_handler)
         self._restore()
 

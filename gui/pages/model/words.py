@@ -57,6 +57,13 @@ def run_words(run: Run | None, node: str) -> str:
     return f"{run.kernel} ({how}){beside}"
 
 
+def kernel_words(run: Run | None) -> str | None:
+    """The same for a table's cell."""
+    if run is None:
+        return None
+    return FAILED + "no kernel" if run.refused else run.kernel or run.note.partition(":")[0]
+
+
 def refused(node: PreviewNode) -> bool:
     return any(run.refused for run in node.runs.values())
 
@@ -172,7 +179,7 @@ def nodes_table(preview: Preview) -> Table[PreviewNode]:
     def runs(device: str) -> Column[PreviewNode]:
         return Column(
             f"{device} kernel",
-            lambda node: run_words(node.runs.get(device), node.name) or None,
+            lambda node: kernel_words(node.runs.get(device)),
             title=DEVICES[device],
             tip=f"what {DEVICES[device]} runs for the node, or why it runs nothing",
             left=True,

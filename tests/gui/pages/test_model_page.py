@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLineEdit
 
 from gui.pages.model import words
 from tests.gui.models import small_model
@@ -170,6 +170,9 @@ def test_a_file_is_removed_from_the_list_by_its_menu_and_the_catalogue_stays(mak
 def test_a_drag_shows_where_it_may_be_dropped_and_what_comes_of_it(make_window, qtbot, tmp_path):
     window = make_window("ok", begin=False)
     target = window.drop_target
+    fields = [*window.form.findChildren(QLineEdit), *window.page.findChildren(QLineEdit)]
+    assert fields
+    assert not any(field.acceptDrops() for field in fields), "it would take the path as text"
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(tmp_path / "mine.onnx"))])
     enter = QDragEnterEvent(QPoint(50, 50), Qt.DropAction.CopyAction, data, LEFT, NONE)
