@@ -133,7 +133,8 @@ class ModelFiles(QObject):
         self._drop_unreadable(question.job.models[0], failed)
 
     def _drop_unreadable(self, model: str, failed: Failed) -> None:
-        if failed.kind not in OF_THE_JOB and model not in names.models() and model in self._form.models.keys:
+        is_file = model not in names.models() and model in self._form.models.keys
+        if is_file and (failed.kind not in OF_THE_JOB or not Path(model).is_file()):
             self._form.remove_model(model)
             self._window.tell(f"{Path(model).name} was taken from the list: {failed.text}.")
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QShowEvent
+from PySide6.QtGui import QAction, QColor, QShowEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QSplitter,
     QStackedWidget,
     QTabWidget,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from bench.questions.preview import Preview, WhichPreview
+from bench.questions.preview import Preview, PreviewNode, WhichPreview
 from bench.results.records import Job, stem
 from bench.words import palette
 from gui.base.boxes import filled
@@ -37,11 +38,13 @@ TINT = 0.34  # of an operator's colour in its box
 
 
 class ModelPage(Page):
-    """`asked` carries the WhichPreview whose answer is wanted; `show_preview` and `refuse` answer it."""
+    """`asked` carries the WhichPreview whose answer is wanted; `show_preview` and `refuse` answer it.
+    `ladder_wanted` carries the model, the PreviewNode whose ladder is wanted, and the batch size."""
 
     title = "Model"
     begins = True
     asked = Signal(object)
+    ladder_wanted = Signal(str, object, int)
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
         self.preview: Preview | None = None
@@ -121,7 +124,16 @@ class ModelPage(Page):
             buttons.addWidget(button)
         hint = Label("Ctrl+F finds")
         hint.setProperty("role", "muted")
-        filled(buttons, 1, hint)
+        self.ladder_action = QAction("Open in &ladder", self)
+        self.ladder_action.setToolTip("Every kernel for the node chosen, checked and timed (Ctrl+Return)")
+        self.ladder_action.setShortcut("Ctrl+Return")
+        self.ladder_action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self.ladder_action.triggered.connect(self._on_ladder)
+        self.addAction(self.ladder_action)
+        ladder = QToolButton()
+        ladder.setDefaultAction(self.ladder_action)
+        ladder.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        filled(buttons, hint, 1, ladder)
         filled(QVBoxLayout(side), (self.graph, 1), self.find_bar, buttons, margins=(0, 0, 0, 0))
         return side
 
@@ -256,7 +268,7 @@ class ModelPage(Page):
         else:
             self.images.show_preview(preview)
 
-    def _look(self, preview: Preview, node: words.PreviewNode) -> NodeLook:
+    def _look(self, preview: Preview, node: PreviewNode) -> NodeLook:
         theme = self.theming.theme
         colour = palette.CATEGORIES[words.family(node)][1]
         plain = words.family(node) == "other"
@@ -280,10 +292,18 @@ class ModelPage(Page):
             self.panes.setCurrentWidget(self.node)
         self._show_weight()
 
+    def _chosen_node(self) -> PreviewNode | None:
+        nodes = self.preview.nodes if self.preview is not None else ()
+        return next((node for node in nodes if node.name == self._selected), None)
+
+    def _on_ladder(self) -> None:
+        node = self._chosen_node()
+        if self.preview is not None and node is not None:
+            self.ladder_wanted.emit(self.preview.model, node, self.preview.batch)
+
     def _show_weight(self) -> None:
         """The first of the node chosen."""
-        nodes = self.preview.nodes if self.preview is not None else ()
-        node = next((node for node in nodes if node.name == self._selected), None)
+        node = self._chosen_node()
         if node is not None and node.weights:
             self.weights.show_weight(node.weights[0])
 
@@ -292,6 +312,8 @@ class ModelPage(Page):
         self.graph.select(self._selected)
         self.find_bar.go_from(self._selected)
         self.nodes.follow(self._selected)
+        node = self._chosen_node()
+        self.ladder_action.setEnabled(node is not None and any(run.kernel for run in node.runs.values()))
         none = [("Node", [("", "Click a box of the graph, or find one (Ctrl+F).")])]
         self.node.show_facts(words.of_node(self.preview, self._selected) or none)
 

@@ -91,6 +91,18 @@ def test_a_node_without_a_kernel_is_marked_with_the_reason(opened, tmp_path):
     assert row.runs.keys() == words.DEVICES.keys()
 
 
+def test_the_ladder_of_a_node_is_a_key_away(opened, qtbot, tmp_path, monkeypatch):
+    window, page = opened(small_model(tmp_path / "mine.onnx", "Det"))
+    asked = []
+    monkeypatch.setattr(window.ladders.session, "ask", asked.append)
+    page.select_node("second")
+    assert not page.ladder_action.isEnabled(), "it has no kernel"
+    page.select_node("first")
+    page.ladder_action.trigger()
+    assert (asked[-1].model, asked[-1].nodes, asked[-1].batch) == (str(tmp_path / "mine.onnx"), ("first",), 1)
+    assert window.page.title == "Ladder"
+
+
 def test_find_goes_from_one_match_to_the_next(opened, tmp_path):
     _, page = opened(small_model(tmp_path / "mine.onnx"))
     page.find_bar.open_bar()
