@@ -23,7 +23,7 @@ from gui.base.boxes import filled
 from gui.base.theme import Theming
 from gui.pages.model import words
 from gui.pages.model.facts import FactsView
-from gui.pages.model.panes import ImagesPane, NodesTable, WeightsPane
+from gui.pages.model.panes import ImagesPane, NodePane, NodesTable, WeightsPane
 from gui.pages.page import Page
 from gui.sessions.run_state import RunState
 from gui.widgets.choice_bar import ChoiceBar
@@ -84,7 +84,7 @@ class ModelPage(Page):
         self.message.setWordWrap(True)
         self.message.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.about = FactsView("About the model")
-        self.node = FactsView("The node chosen")
+        self.node = NodePane(theme)
         self.nodes = NodesTable(theme)
         self.nodes.picked.connect(self.select_node)
         self.weights = WeightsPane(theme)
@@ -280,7 +280,8 @@ class ModelPage(Page):
         self._drawn_preview = None
         self.nodes.theme = theme
         self.graph.restyle(theme)
-        self.weights.restyle(theme)
+        for card in (self.weights.card, self.node.card):
+            card.restyle(theme)
 
     # ------------------------------------------------------------------------------------------ choosing
 
@@ -314,8 +315,7 @@ class ModelPage(Page):
         self.nodes.follow(self._selected)
         node = self._chosen_node()
         self.ladder_action.setEnabled(node is not None and any(run.kernel for run in node.runs.values()))
-        none = [("Node", [("", "Click a box of the graph, or find one (Ctrl+F).")])]
-        self.node.show_facts(words.of_node(self.preview, self._selected) or none)
+        self.node.show_node(self.preview, self._selected)
 
     def showcase(self) -> None:
         if self.preview is not None and not self._waiting:

@@ -18,6 +18,7 @@ from bench.show.table import Column
 from gui.base.boxes import filled
 from gui.base.theme import Theme
 from gui.pages.model import words
+from gui.pages.model.facts import FactsView
 from gui.widgets.histogram import Histogram
 from gui.widgets.labels import Label
 from gui.widgets.table_view import TableView
@@ -56,14 +57,12 @@ class WeightsTable(TableView):
         return row.name
 
 
-class WeightsPane(QSplitter):
-    """The table above, the histogram of the weight chosen in it below."""
+class WeightCard(QFrame):
+    """One weight: its name, its histogram, and figures below it."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(Qt.Orientation.Vertical, parent)
-        self.setObjectName("model-weights")
-        self.table = WeightsTable()
-        self.table.picked.connect(self.show_weight)
+        super().__init__(parent)
+        self.setProperty("role", "card")
         self.histogram = Histogram(theme)
         self.title = Label()
         self.title.setProperty("role", "heading")
@@ -71,18 +70,41 @@ class WeightsPane(QSplitter):
         self.spread = Label()
         self.spread.setProperty("role", "muted")
         self.spread.setWordWrap(True)
-        below = QFrame()
-        below.setProperty("role", "card")
         filled(
-            QVBoxLayout(below),
+            QVBoxLayout(self),
             self.title,
             (self.histogram, 1),
             self.spread,
             margins=(8, 6, 8, 6),
             spacing=3,
         )
+
+    def show_weight(self, weight: Weight | None, otherwise: str = "") -> None:
+        if weight is None:
+            self.title.setText(otherwise)
+            self.spread.setText("")
+            self.histogram.show_counts((), 0, 0)
+            return
+        self.title.setText(f"{weight.name}  {words.shape_text(weight.shape)}")
+        self.spread.setText(words.spread_words(weight))
+        self.histogram.show_counts(weight.counts, weight.low, weight.high)
+
+    def restyle(self, theme: Theme) -> None:
+        self.histogram.theme = theme
+        self.histogram.update()
+
+
+class WeightsPane(QSplitter):
+    """The table above, the weight chosen in it below."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Vertical, parent)
+        self.setObjectName("model-weights")
+        self.table = WeightsTable()
+        self.table.picked.connect(self.show_weight)
+        self.card = WeightCard(theme)
         self.addWidget(self.table)
-        self.addWidget(below)
+        self.addWidget(self.card)
         self.setStretchFactor(0, 1)
         self.setSizes([320, 200])
         self._weights: dict[str, Weight] = {}
@@ -94,20 +116,36 @@ class WeightsPane(QSplitter):
         self.show_weight(largest.name if largest is not None else "")
 
     def show_weight(self, name: str) -> None:
-        weight = self._weights.get(name)
-        if weight is None:
-            self.title.setText("The model has no weights." if not self._weights else "")
-            self.spread.setText("")
-            self.histogram.show_counts((), 0, 0)
-            return
-        self.title.setText(f"{name}  {words.shape_text(weight.shape)}")
-        self.spread.setText(words.spread_words(weight))
-        self.histogram.show_counts(weight.counts, weight.low, weight.high)
-        self.table.follow(name)
+        self.card.show_weight(self._weights.get(name), "" if self._weights else "The model has no weights.")
+        if name in self._weights:
+            self.table.follow(name)
 
-    def restyle(self, theme: Theme) -> None:
-        self.histogram.theme = theme
-        self.histogram.update()
+
+class NodePane(QSplitter):
+    """What is known of a node, and its largest weight."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Vertical, parent)
+        self.setObjectName("model-node")
+        self.facts = FactsView("The node chosen")
+        self.card = WeightCard(theme)
+        self.addWidget(self.facts)
+        self.addWidget(self.card)
+        self.setStretchFactor(0, 1)
+        self.setSizes([340, 180])
+
+    @property
+    def text(self) -> str:
+        return self.facts.text
+
+    def show_node(self, preview: Preview, key: str) -> None:
+        none = [("Node", [("", "Click a box of the graph, or find one (Ctrl+F).")])]
+        self.facts.show_facts(words.of_node(preview, key) or none)
+        node = next((node for node in preview.nodes if node.name == key), None)
+        own = [weight for weight in preview.weights if node is not None and weight.name in node.weights]
+        largest = max(own, key=lambda weight: weight.elements, default=None)
+        self.card.setVisible(largest is not None)
+        self.card.show_weight(largest)
 
 
 class ImagesPane(QScrollArea):

@@ -68,10 +68,11 @@ def test_a_model_opened_is_shown_before_anything_runs(opened, tmp_path):
         "weight: float32, 4 × 3 × 3 × 3",
     ):
         assert said in page.node.text
+    assert page.node.card.isVisible()
     page.panes.setCurrentWidget(page.weights)
-    assert page.weights.title.text() == "weight  4 × 3 × 3 × 3"
-    assert "mean" in page.weights.spread.text()
-    left = page.weights.histogram
+    assert page.weights.card.title.text() == "weight  4 × 3 × 3 × 3"
+    assert "mean" in page.weights.card.spread.text()
+    left = page.weights.card.histogram
     assert left.words_at(left.width() / 2).endswith("of 108 values")
     page.panes.setCurrentWidget(page.images)
     assert page.images.shown == 3
