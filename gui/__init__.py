@@ -24,8 +24,18 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   `gui.shell.progress_strip` (where the run stands), `gui.shell.machine_strip` (what the machine does).
   `gui.shell.problems`: what went wrong, a row each.
 - `gui.pages.layers.layer_rows`: measurements → layers side by side, columns and edges;
-  `gui.pages.layers.graph_layout` places boxes (nothing of Qt), `gui.pages.layers.model_graph.GraphView`
+  `gui.widgets.graph_layout` places boxes (nothing of Qt), `gui.widgets.model_graph.GraphView`
   draws them, `gui.widgets.colour_scale` colours them and draws the legend.
+- The Model page (`gui.pages.model`): a `bench.questions.preview.Preview`, made by a process of its own, as
+  boxes, facts and tables (`words`, without Qt). `gui.shell.model_files.ModelFiles` has every file looked at
+  before it joins the form's list, and asks for what the page and the form show of one
+  (`gui.sessions.model_asker`). `gui.shell.drop_target` says over the window what a drop will do.
+- Help: `gui.menus.help` has the tour (`gui.help.tour`), the glossary (`gui.help.glossary_window`, read from
+  bench.words.glossary) and the sheet of shortcuts (`gui.help.shortcuts`), which reads actions, QShortcuts
+  (`setWhatsThis` says what one does) and the `KEYS` of widgets that read keys themselves. In
+  `gui.widgets.labels`, `TermLabel` is a label that leads to the glossary if it is a word of it, `Linked` a
+  text of ours with such links; both open `term:` links, which the window handles. `gui.plots.meaning`: a
+  chart's title with bench.charts.meanings behind it.
 - The Timeline page: `gui.sessions.profile_session.ProfileSession` runs a profile's workers (a process
   a case), opens profile folders and has events read on a thread; `gui.sessions.profile_state` holds
   them. `gui.sessions.timeline_lanes` makes lanes of events and `gui.pages.timeline.timeline_axis`

@@ -159,6 +159,22 @@ class Preprocessing:
                 return self.fill(images)
         return self.fill([self.fit(image) for image in images])
 
+    def planes(self, made: np.ndarray) -> np.ndarray:
+        """An input as it was made here, as (N, C, H, W) in the model's order of channels, to be looked at."""
+        taken = self._taken
+        if taken.axes == "NCHW":
+            return made
+        if taken.axes == "NF":
+            assert taken.height is not None
+            assert taken.width is not None
+            made = made.reshape(len(made), taken.height, taken.width, taken.channels)
+        return made[:, None] if taken.axes == "NHW" else made.transpose(0, 3, 1, 2)
+
+    @property
+    def blue_first(self) -> bool:
+        """Whether the model's first channel of three is blue."""
+        return self._taken.channels == 3 and self._prepared.order == "BGR"
+
     def _put(self, images: np.ndarray, out: np.ndarray) -> None:
         factors, offsets = self._factors
         _put(planes_of(images, self._taken.channels), self._prepared.order, factors, offsets, out)

@@ -46,7 +46,12 @@ class Split:
 
 def category(layer: Layer) -> str:
     """A layer's category: that of the first of its operators which has one ("Conv+Relu" is conv)."""
-    for op_type in layer.op_type.replace("+", " ").replace(",", " ").split():
+    return category_of(layer.op_type)
+
+
+def category_of(op_types: str) -> str:
+    """The same of operators, with "+" or "," between them."""
+    for op_type in op_types.replace("+", " ").replace(",", " ").split():
         if op_type in _CATEGORY:
             return _CATEGORY[op_type]
     return "other"

@@ -9,6 +9,7 @@ import msgspec
 
 from bench.profile.records import ProfileJob
 from bench.questions.asked import Answer, Failed, Looking, Question, Takes, WhichTakes
+from bench.questions.preview import Preview, WhichPreview
 from bench.results.messages import Progress
 from bench.results.records import Case, Job
 
@@ -45,7 +46,7 @@ class WhichFacts(Question, frozen=True, tag="facts"):
     precision: str = "fp32"
 
 
-AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts | WhichTakes
+AnyQuestion = WhichCases | WhichProfile | WhichNode | WhichFacts | WhichTakes | WhichPreview
 
 
 class Cases(Answer, frozen=True, tag="cases"):
@@ -78,4 +79,4 @@ class ModelFacts(Answer, frozen=True, tag="facts"):
     below: str = ""
 
 
-AnyAnswer = Cases | ProfileCases | NodeFound | ModelFacts | Takes | Failed | Looking | Progress
+AnyAnswer = Cases | ProfileCases | NodeFound | ModelFacts | Takes | Preview | Failed | Looking | Progress

@@ -36,6 +36,7 @@ from bench.questions.messages import (
     WhichNode,
     WhichProfile,
 )
+from bench.questions.preview import WhichPreview
 from bench.results.messages import Progress
 from bench.results.records import Case, Job
 from bench.run.client import worker_environment
@@ -230,7 +231,7 @@ def _named(question: AnyQuestion) -> str:
     match question:
         case WhichCases(job=job):
             return f"model file {next(name for name in job.models if received([name]))!r}"
-        case WhichTakes(job=job):
+        case WhichTakes(job=job) | WhichPreview(job=job):
             return f"model file {job.models[0]!r}"
         case WhichProfile(job=wanted):
             return f"model file {wanted.model!r}"

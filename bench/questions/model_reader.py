@@ -29,6 +29,7 @@ from bench.questions.messages import (
     WhichProfile,
     WhichTakes,
 )
+from bench.questions.preview import WhichPreview
 from bench.results.messages import Progress
 from kernels.errors import KernelscopeError
 
@@ -85,6 +86,10 @@ def answer(
             from bench.questions import model_takes
 
             return model_takes.takes(question.job)
+        case WhichPreview():
+            from bench.questions import model_preview
+
+            return model_preview.preview(question, progress)
         case WhichFacts():
             from bench.questions import model_facts
 

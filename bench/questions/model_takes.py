@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.measure.cases import model_spec
+from bench.measure.cases import ModelSpec, model_spec
 from bench.measure.images.image_feed import ImageFeed, shape_words
 from bench.measure.images.other_inputs import folded
 from bench.questions.asked import Takes
@@ -16,16 +16,23 @@ from models import labels
 def takes(job: Job) -> Takes:
     """Of the first model of a job. Raises KernelscopeError where its file cannot be read."""
     spec = model_spec(job.models[0], job)
-    graph = importer.load(spec.file())
+    return fed(spec, importer.load(spec.file()), job)[0]
+
+
+def fed(spec: ModelSpec, graph: Graph, job: Job) -> tuple[Takes, Graph, ImageFeed | None]:
+    """The same of a graph that is read; the graph with its other inputs as the job gives them; and how it is
+    fed, None where what the job says does not fit it."""
     try:
         graph = folded(graph, job.inputs)
         feed = ImageFeed(graph, job, spec.preprocess, spec.classes, spec.dataset)
     except InputError as error:
-        return Takes(
+        found = Takes(
             model=spec.name, lines=tuple(ends(graph)), fixed_batch=graph.fixed_batch, refused=str(error)
         )
+        return found, graph, None
     refused = "" if feed.image or spec.dataset == "random" else feed.takes_none(spec.dataset)
-    return Takes(model=spec.name, lines=tuple(lines(feed)), fixed_batch=graph.fixed_batch, refused=refused)
+    found = Takes(model=spec.name, lines=tuple(lines(feed)), fixed_batch=graph.fixed_batch, refused=refused)
+    return found, graph, feed
 
 
 def ends(graph: Graph) -> list[tuple[str, str]]:

@@ -11,6 +11,14 @@ Part = QWidget | QLayout | int
 Box = TypeVar("Box", bound=QBoxLayout)
 
 
+def fitting_height(widget: QWidget, width: int) -> int:
+    """That a widget needs at this width for wrapped text in its layout."""
+    layout = widget.layout()
+    assert layout is not None
+    layout.activate()
+    return layout.totalHeightForWidth(width) if layout.hasHeightForWidth() else layout.sizeHint().height()
+
+
 def filled(
     box: Box,
     *parts: Part | tuple[QWidget | QLayout, int] | tuple[QWidget, int, Qt.AlignmentFlag],

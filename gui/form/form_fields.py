@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from gui.base.boxes import filled
-from gui.widgets.labels import Label
+from gui.widgets.labels import Label, TermLabel
 from kernels.errors import KernelscopeError
 
 KEY = Qt.ItemDataRole.UserRole
@@ -75,6 +75,19 @@ class CheckList(QListWidget):
         item.setCheckState(Qt.CheckState.Checked if checked else Qt.CheckState.Unchecked)
         self.blockSignals(False)
         self.updateGeometry()
+
+    @property
+    def current(self) -> str:
+        """The key of the item gone to, "" for none."""
+        item = self.currentItem()
+        return item.data(KEY) if item is not None else ""
+
+    def remove(self, key: str) -> None:
+        """Take an item away, where it is there."""
+        item = self._find(key)
+        if item is not None:
+            self.takeItem(self.row(item))
+            self.updateGeometry()
 
     def check(self, keys: Iterable[str]) -> None:
         """Check these and no others."""
@@ -230,7 +243,7 @@ class CheckedText(QWidget):
 
 def heading(text: str, buddy: QWidget | None = None) -> QLabel:
     """A bold caption over a field; Alt and its marked letter lead to the field."""
-    label = Label(text)
+    label = TermLabel(text)
     label.setProperty("role", "heading")
     if buddy is not None:
         label.setBuddy(buddy)

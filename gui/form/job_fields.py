@@ -29,7 +29,7 @@ from gui.form.form_fields import CheckColumn, CheckedText, CheckList, heading
 from gui.form.model_note import ModelNote
 from gui.form.rung_choices import RungChoices
 from gui.widgets.combo import Combo
-from gui.widgets.labels import Label
+from gui.widgets.labels import Label, TermLabel
 from kernels.errors import InputError
 from kernels.nearest import did_you_mean
 from models import labels, names, preparation
@@ -190,7 +190,7 @@ class JobFields(QWidget):
             ("I&nstances", self.instances),
             ("Thre&ads", self.threads),
         ):
-            label = Label(text)
+            label = TermLabel(text)
             label.setBuddy(field.box if isinstance(field, CheckedText) else field)
             form.addRow(label, field)
         column.addLayout(form)

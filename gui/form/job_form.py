@@ -152,6 +152,21 @@ class JobForm(JobFields):
         self._settings.setValue("recent", recent[:MOST_RECENT])
         self._update()
 
+    def remove_model(self, path: str) -> None:
+        """Take an .onnx file from the models and from the recent ones."""
+        self.models.remove(path)
+        self.models.fit(MODEL_ROWS)
+        self._settings.setValue("recent", [kept for kept in self._recent() if kept != path])
+        self._update()
+
+    def job_of(self, model: str) -> Job:
+        """As which this model would be compared; where the form describes no job, as it was the last time."""
+        try:
+            job = self.job()
+        except InputError:
+            job = self._kept
+        return msgspec.structs.replace(job, models=(model,))
+
     def show_backends(self, infos: Sequence[BackendInfo]) -> None:
         """What the machine can run, from a worker's Hello."""
         self._show_variants([info for info in infos if info.variant_of])

@@ -11,11 +11,13 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.questions import LadderQuestion
 from bench.ladder.records import LadderJob, RungCase
+from bench.questions.preview import PreviewNode
 from bench.results import trust
 from bench.results.records import Case, Layer, stem
 from bench.run import chosen_rungs, defaults
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
+from gui.pages.model import ModelPage
 from gui.sessions.export import Exporter, Order
 from gui.sessions.ladder_session import LadderSession
 from gui.shell.library import reveal
@@ -70,6 +72,8 @@ class LadderActions:
         for other in window.pages:
             if isinstance(other, LayersPage):
                 other.ladder_wanted.connect(self.open_layer)
+            elif isinstance(other, ModelPage):
+                other.ladder_wanted.connect(self.open_node)
         window.inspector.ladder_wanted.connect(self.open_layer)
 
     def run(self) -> None:
@@ -120,6 +124,17 @@ class LadderActions:
             rungs=(),
         )
         self._show(question)
+
+    def open_node(self, model: str, node: PreviewNode, batch: int) -> None:
+        """The ladder of a node of a model that was looked at, on a device that has a kernel for it; the one
+        climbed last where that has."""
+        question = self.session.state.question
+        runs = {device: run for device, run in node.runs.items() if run.kernel}
+        device = question.device if question.device in ("", *runs) else next(iter(runs), "")
+        looked_at = [runs[device]] if device in runs else list(runs.values())
+        nodes = tuple(dict.fromkeys(name for run in looked_at for name in run.nodes))
+        wanted = {"model": model, "op": "", "node": "", "nodes": nodes, "batch": batch, "device": device}
+        self._show(msgspec.structs.replace(question, **wanted, rungs=()))
 
     def copy_command(self) -> None:
         ladder = self.session.state.ladder

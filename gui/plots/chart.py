@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.charts import Chart, Panel
+from bench.charts import Chart, Panel, meanings
 from gui.base import icons
 from gui.base.boxes import filled
 from gui.base.theme import Theming
@@ -31,8 +31,9 @@ from gui.plots.bars import BarPlot
 from gui.plots.base import PanelPlot
 from gui.plots.legend import Legend, entries
 from gui.plots.lines import LinePlot
+from gui.plots.meaning import ChartTitle
 from gui.widgets.combo import Combo
-from gui.widgets.labels import Elided, Label, Lines, as_tip
+from gui.widgets.labels import Label, Lines, as_tip
 
 PANEL_WIDTH = 250  # pixels a panel wants beside another
 NARROW = 420  # pixels of a whole chart's width, below which its switches are in its context menu alone
@@ -103,6 +104,7 @@ class ChartView(QFrame):
             self._switchable = ()
             self._panels.hide()
             self._title.setText("")
+            self._title.meaning = ""
             return
         lined = not chart.panels[0].bars
         self._switchable = tuple(
@@ -116,6 +118,7 @@ class ChartView(QFrame):
         self._place_switches()
         # The model stands above the charts: where there is no room, it need not stand here too.
         self._title.setText(chart.title, *_without_model(chart.title))
+        self._title.meaning = meanings.of(chart.name)
         self._finding.setText(chart.finding)
         self._finding.setVisible(chart.finding not in ("", self.told))
         self._notes.setVisible(bool(chart.notes))
@@ -178,7 +181,7 @@ class ChartView(QFrame):
     # ------------------------------------------------------------------------------------------ building
 
     def _build(self) -> None:
-        self._title = Elided()
+        self._title = ChartTitle()
         self._title.setProperty("role", "chart-title")
         self._finding = Lines(most=2)
         self._finding.setProperty("role", "finding")
@@ -338,7 +341,10 @@ class ChartView(QFrame):
         copy = QAction("&Copy the finding", menu)
         copy.setEnabled(bool(self.chart.finding))
         copy.triggered.connect(lambda: QApplication.clipboard().setText(self.finding))
-        menu.addActions([fit, copy])
+        means = QAction("What this chart &means", menu)
+        means.setEnabled(bool(self._title.meaning))
+        means.triggered.connect(self._title.show_meaning)
+        menu.addActions([fit, copy, means])
         for switch, words in ((self._scale_x, "Logarithmic &x"), (self._scale_y, "Logarithmic &y")):
             if switch in self._switchable:
                 scale = menu.addAction(words)

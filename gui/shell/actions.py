@@ -72,6 +72,14 @@ class Actions:
         self.place(menu, made.menuAction())
         return made
 
+    def every(self, menu: QMenu) -> list[QAction]:
+        """The actions of a menu and of the menus in it."""
+        found: list[QAction] = []
+        for action in menu.actions():
+            inner = action.menu()
+            found += self.every(inner) if isinstance(inner, QMenu) else [action]
+        return found
+
     def collect(self) -> None:
         """Let every module of gui/menus add its actions."""
         import gui.menus

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QUrl, Signal
 from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
 
 from bench.charts import breakdown
@@ -18,6 +18,7 @@ from gui.base.boxes import filled
 from gui.base.scale import WIDE
 from gui.base.theme import Theme, Theming
 from gui.sessions.run_state import RunState
+from gui.widgets.labels import TERM, open_term, with_links
 
 Fact = tuple[str, str]
 CHOSEN = {
@@ -88,7 +89,10 @@ class Inspector(QWidget):
         row = id(self._state.row(case))
         return id(self._state.measurement(case)), row, case, self._state.layer, self._about
 
-    def _on_link(self) -> None:
+    def _on_link(self, link: QUrl) -> None:
+        if link.scheme() == TERM:
+            open_term(link.path())
+            return
         measurement = self._state.measurement(self._state.case)
         layer = _layer_of(measurement, self._state.layer) if measurement is not None else None
         if measurement is not None and layer is not None:
@@ -288,8 +292,8 @@ def _disposition(m: Measurement, theme: Theme) -> str:
 
 def _section(title: str, facts: Sequence[Fact], theme: Theme) -> str:
     rows = "".join(
-        f'<tr><td style="color:{theme.muted};padding-right:10px">{escape(name)}</td>'
+        f'<tr><td style="color:{theme.muted};padding-right:10px">{with_links(name)}</td>'
         f"<td>{escape(value)}</td></tr>"
         for name, value in facts
     )
-    return f'<p style="margin-bottom:2px;margin-top:10px"><b>{escape(title)}</b></p><table>{rows}</table>'
+    return f'<p style="margin-bottom:2px;margin-top:10px"><b>{with_links(title)}</b></p><table>{rows}</table>'

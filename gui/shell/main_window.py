@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSettings, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import (
-    QFileDialog,
     QFrame,
     QHBoxLayout,
     QMainWindow,
@@ -37,15 +36,16 @@ from gui.base.theme import Theming
 from gui.form.job_form import JobForm
 from gui.pages.page import Page, page_types
 from gui.sessions.measuring import Measuring
-from gui.sessions.model_asker import ModelAsker
 from gui.sessions.run_state import RunState
 from gui.sessions.session import ComparisonSession
 from gui.sessions.standing import Standing
 from gui.shell.actions import Actions
 from gui.shell.banner import Banner
 from gui.shell.docks import Docks
+from gui.shell.drop_target import DropTarget
 from gui.shell.inspector import Inspector
 from gui.shell.machine_strip import MachineStrip
+from gui.shell.model_files import ModelFiles
 from gui.shell.problems import Problems
 from gui.shell.progress_strip import ProgressStrip
 from gui.shell.redraw import Redraw
@@ -53,6 +53,7 @@ from gui.shell.room import Room
 from kernels.errors import KernelscopeError
 
 if TYPE_CHECKING:
+    from gui.menus.help import Help
     from gui.menus.ladder import LadderActions
     from gui.menus.timeline import ProfileActions
 
@@ -60,8 +61,10 @@ TRUST = "Run these kernels"
 
 
 class MainWindow(QMainWindow):
-    """`command`: another worker than ours (tests). Show it, then `begin`. `closing`: it goes now."""
+    """`command`: another worker than ours (tests). Show it, then `begin`. `begun`: the user has it now;
+    `closing`: it goes."""
 
+    begun = Signal()
     closing = Signal()
 
     def __init__(
@@ -87,6 +90,7 @@ class MainWindow(QMainWindow):
         self._opened_problems = False  # the list of problems came up by itself
         self.ladders: LadderActions | None = None  # gui.menus.ladder
         self.profiles: ProfileActions | None = None  # gui.menus.timeline
+        self.helper: Help | None = None  # gui.menus.help
         self.sessions: list[Measuring] = [self.session]  # of every kind
         # What shows a folder of a kind that has a page of its own, by the kind's name.
         self.showers: dict[str, Callable[[Path], None]] = {}
@@ -94,6 +98,9 @@ class MainWindow(QMainWindow):
         self.menu_actions = Actions(self)
         self.menu_actions.collect()
         self.room = Room(self, self._docks)
+        self.drop_target = DropTarget(self, theming)  # hears of a drag before those who take it
+        for page in self.pages:
+            page.built.connect(self.drop_target.take_over)
         self._connect(fault_handler)
         self._restore()
 
@@ -101,6 +108,7 @@ class MainWindow(QMainWindow):
         """Start what runs beside the window: a worker in waiting, the machine's readings."""
         self.session.warm_up()
         self.machine.start()
+        self.begun.emit()
         # While the user looks at the form there is time to build the page that a run will fill.
         QTimer.singleShot(200, self, self._prepare_page)
 
@@ -135,17 +143,11 @@ class MainWindow(QMainWindow):
             self.tell(str(error))
 
     def open_models(self, paths: Sequence[str] = ()) -> None:
-        """Put .onnx files into the form; without paths, ask for them."""
-        if not paths:
-            paths, _ = QFileDialog.getOpenFileNames(
-                self, "Open models", str(self.settings.value("folder", "")), "ONNX models (*.onnx)"
-            )
-        for path in paths:
-            if path.endswith(".onnx") and Path(path).is_file():
-                self.form.add_model(str(Path(path).absolute()))
-                self.settings.setValue("folder", str(Path(path).parent))
-            else:
-                self.tell(f"{Path(path).name} is not an .onnx file; a model has to be one.")
+        """Put .onnx files into the form, once each was looked at; without paths, ask for them."""
+        if paths:
+            self.model_files.open(paths)
+        else:
+            self.model_files.ask_open()
 
     def end(self) -> None:
         """Close without asking; what was measured is kept."""
@@ -176,12 +178,12 @@ class MainWindow(QMainWindow):
         self._keep()
         self.closing.emit()
         self.session.quit()
-        self.asker.quit()
         self.machine.stop()
         event.accept()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if any(url.toLocalFile().endswith(".onnx") for url in event.mimeData().urls()):
+        # Also of what is no model: the drop says so.
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
@@ -203,7 +205,6 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(centre)
 
         self.form = JobForm(self.settings)
-        self.asker = ModelAsker(self)
         self.inspector = Inspector(self.state, self.theming)
         self.problems = Problems(self.state)
         self._docks = docks = Docks(self, self.form, self.inspector, self.problems)
@@ -232,8 +233,7 @@ class MainWindow(QMainWindow):
     def _connect(self, fault_handler: faults.Faults | None) -> None:
         self.form.run_wanted.connect(self.start)
         self.form.open_wanted.connect(self.open_models)
-        self.form.note.asked.connect(self.asker.ask)
-        self.asker.answered.connect(self.form.show_takes)
+        self.model_files = ModelFiles(self)
         self.session.stands.connect(self._on_standing)
         self.session.greeted.connect(self._on_hello)
         self.session.told.connect(self.tell)

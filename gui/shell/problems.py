@@ -40,9 +40,10 @@ class Problems(QWidget):
         header.resizeSection(0, 360)
         header.resizeSection(1, 110)
         self._tree.currentItemChanged.connect(self._on_current)
-        QShortcut(
+        copying = QShortcut(
             QKeySequence.StandardKey.Copy, self._tree, self.copy, context=Qt.ShortcutContext.WidgetShortcut
         )
+        copying.setWhatsThis("Copy the problems")
         filled(QVBoxLayout(self), self._tree, margins=(0, 0, 0, 0))
         state.replaced.connect(self._clear)
 

@@ -6,11 +6,25 @@ from __future__ import annotations
 from html import escape
 
 from PySide6 import QtGui
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent, QTextLayout, QTextOption
+from PySide6.QtCore import QSize, Qt, QUrl
+from PySide6.QtGui import (
+    QDesktopServices,
+    QFontMetricsF,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QTextLayout,
+    QTextOption,
+)
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
+from bench.words import glossary
 from gui.base.boxes import filled
+
+_VERBS = ("run", "runs", "pass", "passes", "step", "steps", "train", "trains")  # may be no word of ours
+TERM = "term"  # the scheme of links that lead to a word of the glossary
 
 
 def as_tip(text: str) -> str:
@@ -26,6 +40,89 @@ class Label(QLabel):
         super().__init__(parent)
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setText(text)
+
+
+class TermLabel(Label):
+    """Words before a field or a value. Where they are a word of the glossary they are underlined by dots,
+    their tooltip is what it means, and a click leads to the glossary."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        self.term = glossary.find(text)
+        super().__init__(text, parent)
+        if self.term:
+            self.setCursor(Qt.CursorShape.WhatsThisCursor)
+            self.setToolTip(as_tip(meaning(self.term)))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if self.term and self.rect().contains(event.position().toPoint()):
+            open_term(self.term)
+        super().mouseReleaseEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self.term and self.isEnabled():
+            painter = QPainter(self)
+            colour = self.palette().windowText().color()
+            colour.setAlphaF(0.55)
+            painter.setPen(QPen(colour, 1, Qt.PenStyle.DotLine))
+            wide = self.fontMetrics().horizontalAdvance(self.text().replace("&", ""))
+            below = (self.height() + self.fontMetrics().height()) // 2 - 1
+            painter.drawLine(0, below, min(wide, self.width()), below)
+
+
+class Linked(QLabel):
+    """Text of ours in paragraphs, in which the marked words ("each [rung]") are links to the glossary."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setWordWrap(True)
+        self.setOpenExternalLinks(True)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
+        self.setText(text)
+
+    def setText(self, text: str) -> None:
+        super().setText(linked(text))
+
+
+def linked(text: str) -> str:
+    """As HTML, its marked words as links."""
+    made = [
+        f'<a href="{TERM}:{escape(word)}">{escape(part)}</a>' if word else escape(part)
+        for part, word in glossary.parts(text)
+    ]
+    return "".join(made).replace("\n", "<br>")
+
+
+def with_links(text: str, but: str = "") -> str:
+    """As HTML, the words of the glossary in it as links where they stand alone; but: a word that is none."""
+    made = []
+    for word in text.split(" "):
+        plain = word.strip(".,;:()")
+        term = glossary.find(plain) if plain and plain not in _VERBS else ""
+        told = escape(word)
+        if term and term != but:
+            told = told.replace(escape(plain), f'<a href="{TERM}:{escape(term)}">{escape(plain)}</a>')
+        made.append(told)
+    return " ".join(made)
+
+
+def meaning(term: str) -> str:
+    """For a tooltip."""
+    return f"{term}: {plain_meaning(term)}\n(a click opens the glossary)"
+
+
+def plain_meaning(term: str) -> str:
+    """Of a word of the glossary, without marks."""
+    return glossary.terms()[term].replace("`", "")
+
+
+def open_term(term: str) -> None:
+    """Show the glossary at this word: whoever has it in the window handles such links."""
+    link = QUrl()
+    link.setScheme(TERM)
+    link.setPath(term)
+    QDesktopServices.openUrl(link)
 
 
 class Elided(Label):
@@ -117,7 +214,7 @@ class Lines(Label):
 def labelled(field: QWidget, words: str, gap: int = 10) -> QWidget:
     """A field behind its label, whose key leads to it; gap: to the next pair."""
     field.setAccessibleName(words.replace("&", ""))
-    label = Label(words)
+    label = TermLabel(words)
     label.setBuddy(field)
     pair = QWidget()
     filled(QHBoxLayout(pair), label, field, margins=(0, 0, gap, 0))

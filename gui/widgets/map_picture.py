@@ -4,6 +4,7 @@ keys mark a pixel."""
 from __future__ import annotations
 
 from html import escape
+from typing import ClassVar
 
 import numpy as np
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
@@ -28,6 +29,7 @@ _STEPS = {
 class MapPicture(QWidget):
     """The image alone. `pointed` carries the Cell under the pointer, None where it left."""
 
+    KEYS: ClassVar = {"↑, ↓, ←, →": "From cell to cell of an error map"}
     pointed = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:

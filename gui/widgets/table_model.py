@@ -10,7 +10,8 @@ from PySide6.QtGui import QColor, QFont, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from bench.show.table import Column, Table
-from gui.widgets.labels import as_tip
+from bench.words import glossary
+from gui.widgets.labels import as_tip, plain_meaning
 
 Index = QModelIndex | QPersistentModelIndex
 _NO_INDEX = QModelIndex()
@@ -108,6 +109,10 @@ class TableModel(QAbstractTableModel):
     def columnCount(self, parent: Index = _NO_INDEX) -> int:
         return 0 if parent.isValid() else len(self.columns)
 
+    def term(self, section: int) -> str:
+        """The word of the glossary that a heading is, "" for none."""
+        return glossary.find(self.columns[section].heading)
+
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = 0) -> Any:
         if orientation == Qt.Orientation.Vertical or section >= len(self.columns):
             return None
@@ -116,7 +121,9 @@ class TableModel(QAbstractTableModel):
             case Qt.ItemDataRole.DisplayRole:
                 return column.heading
             case Qt.ItemDataRole.ToolTipRole:
-                return as_tip(column.tip) or None
+                term = self.term(section)
+                told = f"{term}: {plain_meaning(term)}" if term else ""
+                return as_tip("\n".join(filter(None, [column.tip, told]))) or None
             case Qt.ItemDataRole.TextAlignmentRole if self._looks.flush_headings:
                 return _flush(column)
             case Qt.ItemDataRole.DecorationRole:

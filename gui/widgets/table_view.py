@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction, QColor, QKeySequence, QPixmap
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu, QTableView, QWidget
 
 from bench.show.table import Column, Table, to_csv, to_markdown
+from gui.widgets.labels import open_term
 from gui.widgets.table_model import TableModel
 
 
@@ -43,6 +44,8 @@ class TableView(QTableView):
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + self.row_margin)
         self.horizontalHeader().setHighlightSections(False)
+        self.horizontalHeader().setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.horizontalHeader().customContextMenuRequested.connect(self._on_heading_menu)
         self._widths: dict[int, int] = {}
         self._following = False
         self.selectionModel().currentRowChanged.connect(self._on_current)
@@ -150,6 +153,15 @@ class TableView(QTableView):
     def _on_current(self, current: QModelIndex) -> None:
         if current.isValid() and not self._following:
             self.picked.emit(self.target(self.source.rows[current.row()]))
+
+    def _on_heading_menu(self, at: QPoint) -> None:
+        """Of a heading that is a word of the glossary."""
+        place = self.horizontalHeader().logicalIndexAt(at)
+        if 0 <= place < len(self.source.columns) and (term := self.source.term(place)):
+            menu = QMenu(self)
+            menu.addAction(f"What “{term}” means").triggered.connect(lambda: open_term(term))
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            menu.popup(self.horizontalHeader().viewport().mapToGlobal(at))
 
     def _on_menu(self, at: QPoint) -> None:
         menu = QMenu(self)

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHelpEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolTip
 
 from bench.comparison.kind import KIND as COMPARISON
@@ -15,6 +15,7 @@ from bench.run import nvml
 from gui.shell.export_actions import FORMATS, ExportActions
 from gui.shell.library import Library
 from gui.shell.machine_strip import gpu_reading
+from tests.gui.models import small_model
 from tests.gui.mouse import move
 from tests.gui.pages.test_runs_page import settle
 from tests.gui.recorded import RECORDED
@@ -141,32 +142,16 @@ def test_each_kind_is_exported_by_right_click_and_from_the_menu(qtbot, window, t
     assert all(view.chart.name in order.arguments for order in orders)
 
 
-def test_a_model_dropped_from_outside_is_taken_and_another_file_is_not(make_window, tmp_path):
-    window = make_window("ok", begin=False)
-
-    def drop(path: Path) -> bool:
-        path.write_bytes(b"")
-        data = QMimeData()
-        data.setUrls([QUrl.fromLocalFile(str(path))])
-        copy = Qt.DropAction.CopyAction
-        enter = QDragEnterEvent(QPoint(50, 50), copy, data, LEFT, NONE)
-        QApplication.sendEvent(window, enter)
-        if enter.isAccepted():
-            QApplication.sendEvent(window, QDropEvent(QPointF(50, 50), copy, data, LEFT, NONE))
-        return enter.isAccepted()
-
-    assert drop(tmp_path / "mine.onnx")
-    assert str(tmp_path / "mine.onnx") in window.form.job().models
-    assert not drop(tmp_path / "mine.txt")
-
-
-def test_recent_files_are_offered_after_a_restart_while_they_are_there(make_window, tmp_path, monkeypatch):
+def test_recent_files_are_offered_after_a_restart_while_they_are_there(
+    make_window, qtbot, tmp_path, monkeypatch
+):
     kept, gone = tmp_path / "kept.onnx", tmp_path / "gone.onnx"
     for path in (kept, gone):
-        path.write_bytes(b"")
+        small_model(path)
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(kept), str(gone)], ""))
     window = make_window("ok")
     window.menu_actions.by_name["open-model"].trigger()
+    qtbot.waitUntil(lambda: not window.model_files.busy)
     window.form.models.check(["lenet5-digits"])
     window.end()
     gone.unlink()

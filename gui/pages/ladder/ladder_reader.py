@@ -198,6 +198,7 @@ class LadderReader(QWidget):
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.clicked.connect(lambda: self.step_wanted.emit(step))
         shortcut = QShortcut(QKeySequence(keys), self)
+        shortcut.setWhatsThis(words)
         shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         shortcut.activated.connect(button.click)
         return button

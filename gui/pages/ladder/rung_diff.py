@@ -98,6 +98,7 @@ class RungDiff(QWidget):
             button.setToolTip(f"{words} ({keys})")
             button.clicked.connect(do)
             shortcut = QShortcut(QKeySequence(keys), self)
+            shortcut.setWhatsThis(words)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(do)
             bar.addWidget(button)

@@ -22,15 +22,16 @@ from bench.words import units
 from gui.base.boxes import filled
 from gui.base.scale import PAGE_MARGINS
 from gui.pages.layers import layer_rows
-from gui.pages.layers.graph_items import Box, NodeLook
 from gui.pages.layers.layer_bars import LayerBars, sides
 from gui.pages.layers.layer_rows import LayerRow, contender, error_text
 from gui.pages.layers.layer_table import LayerTable
-from gui.pages.layers.model_graph import GraphView
 from gui.pages.page import Page
 from gui.widgets.choice_bar import ChoiceBar
 from gui.widgets.colour_scale import Scale, ScaleLegend
+from gui.widgets.graph_items import Box, NodeLook
+from gui.widgets.graph_tools import zoom_buttons
 from gui.widgets.labels import Label
+from gui.widgets.model_graph import GraphView
 
 ORDER = 20
 COLOURS = {
@@ -120,18 +121,7 @@ class LayersPage(Page):
         column = QVBoxLayout(side)
         column.setContentsMargins(0, 0, 0, 0)
         buttons = QHBoxLayout()
-        for words, name, tip, do in (
-            ("−", "Zoom out", "Zoom out (−)", lambda: self.graph.zoom_by(0.8)),
-            ("+", "Zoom in", "Zoom in (+)", lambda: self.graph.zoom_by(1.25)),
-            ("Fit", "Show the whole graph", "Show the whole graph (0)", self.graph.fit),
-            ("1:1", "Full size", "Full size (1)", self.graph.full_size),
-        ):
-            button = QToolButton()
-            button.setText(words)
-            button.setAccessibleName(name)
-            button.setToolTip(tip)
-            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-            button.clicked.connect(do)
+        for button in zoom_buttons(self.graph):
             buttons.addWidget(button)
         buttons.addStretch(1)
         ladder = QToolButton()

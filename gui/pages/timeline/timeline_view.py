@@ -9,6 +9,8 @@ that is selected, Escape to let go.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
@@ -25,6 +27,17 @@ READOUT_WIDTH = 460
 
 class TimelineView(TimelineCanvas):
     """The canvas in the hands of the user."""
+
+    KEYS: ClassVar = {
+        "←, →": "Earlier and later on the timeline",
+        "↑, ↓": "Scroll the lanes",
+        "+, −": "Zoom the timeline",
+        "0, Home": "The whole timeline",
+        "N, P": "Next and previous event",
+        "Z": "Zoom to the measured span",
+        "Ctrl+C": "Copy the event selected",
+        "Esc": "Let go of what is measured or selected",
+    }
 
     def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(theming, parent)

@@ -4,8 +4,7 @@ import shlex
 
 import msgspec
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from bench.comparison import cli as compare
@@ -14,6 +13,7 @@ from bench.results.records import BackendInfo, Job
 from bench.run import defaults
 from kernels.errors import InputError
 from models import imported
+from tests.gui.models import small_model
 
 
 def test_it_is_ready_on_the_default_comparison(make_window):
@@ -112,9 +112,7 @@ FULL = Job(
 
 def test_settings_survive_a_restart(make_window, tmp_path):
     window = make_window("ok")
-    model = tmp_path / "mine.onnx"
-    model.write_bytes(b"")
-    window.open_models([str(model)])
+    model = small_model(tmp_path / "mine.onnx")
     window.form.set_job(msgspec.structs.replace(FULL, models=(*FULL.models, str(model))))
     wanted = window.form.job()
     window.theming.choose("dark")
@@ -168,17 +166,6 @@ def test_the_reference_can_be_tuned_where_it_can_run(make_window):
     form.backends.check(["engine-cpu"])
     form.show_backends([plain, msgspec.structs.replace(variant, unavailable="")])
     assert "Choose ort-cuda too" in form.summary
-
-
-def test_a_dropped_model_joins_the_list(make_window, tmp_path):
-    window = make_window("ok", begin=False)
-    model = tmp_path / "dropped.onnx"
-    model.write_bytes(b"")
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(model))])
-    buttons, modifiers = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    window.dropEvent(QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, buttons, modifiers))
-    assert str(model) in window.form.job().models
 
 
 def test_a_click_beside_the_box_turns_an_item(make_window, qtbot):
@@ -238,15 +225,6 @@ def test_a_models_file_says_what_it_takes_before_anything_runs(make_window, qtbo
     form.models.check(["lenet5-digits"])
     form.batches.text = "1"
     assert form.note.isHidden()
-
-
-def test_a_file_that_is_no_model_says_so(make_window, qtbot, tmp_path):
-    window = make_window("ok")
-    model = tmp_path / "broken.onnx"
-    model.write_bytes(b"\x08\x07\x12")
-    window.form.models.check([])
-    window.open_models([str(model)])
-    qtbot.waitUntil(lambda: "truncated or is not an ONNX model" in window.form.note.text())
 
 
 def test_a_file_of_classes_is_read_while_it_is_named(make_window, tmp_path):

@@ -14,9 +14,9 @@ from PySide6.QtWidgets import QApplication
 from bench.results.records import Case, ErrorStats, Layer, Measurement
 from gui.base.theme import DARK, LIGHT
 from gui.pages.layers import LayersPage, layer_rows
-from gui.pages.layers.graph_items import Box
-from gui.pages.layers.model_graph import GraphView
 from gui.shell.inspector import layer_facts
+from gui.widgets.graph_items import Box
+from gui.widgets.model_graph import GraphView
 from tests.gui.mouse import move
 from tests.gui.recorded import Shown
 

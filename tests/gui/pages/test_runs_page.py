@@ -171,7 +171,8 @@ def test_a_dropped_run_opens_and_stays_in_the_list(qtbot, window, runs, tmp_path
     assert window.state.folder == runs / "second"
     note = tmp_path / "note.txt"
     note.write_text("")
-    assert not drop(window, note)
+    assert drop(window, note)
+    assert "note.txt is not an .onnx file" in window.banner.text
 
 
 @pytest.fixture

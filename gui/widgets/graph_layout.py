@@ -150,10 +150,13 @@ def _align(layer: list[_Spot], down: bool) -> None:
         if index:
             offset += (layer[index - 1].width + spot.width) / 2 + GAP_X
         near = (spot.above if down else spot.below) or (spot.below if down else spot.above)
+        # Beside a long edge that joins it a node stays below the node before it: else a deep net of many such
+        # drifts sideways at each.
+        near = [other for other in near if other.key is not None] or near if spot.key is not None else near
         offsets.append(offset)
         wanted.append((sum(other.x for other in near) / len(near) if near else spot.x) - offset)
-        # A long edge that is straight reads best, so passages move least.
-        weights.append(4.0 if spot.key is None else 1.0)
+        # A column of nodes that is straight reads best: it is the edges past them that make way.
+        weights.append(1.0 if spot.key is None else 1000.0)
     pools: list[tuple[float, float, int]] = []  # mean, weight, members
     for value, weight in zip(wanted, weights, strict=True):
         pool = (value, weight, 1)
@@ -174,13 +177,19 @@ def _placed(layers: list[list[_Spot]], paths: dict[tuple[str, str], list[_Spot]]
         height = max(spot.height for spot in layer)
         for spot in layer:
             middle[spot] = y + height / 2
+            if spot.key is None:
+                spot.height = height  # an edge goes past the layer upright, and not behind its boxes
         y += height + GAP_Y
     centres = {spot.key: (spot.x, middle[spot]) for layer in layers for spot in layer if spot.key is not None}
     routes = {}
     for ends, path in paths.items():
         first, last = path[0], path[-1]
         points = [(first.x, middle[first] + first.height / 2)]
-        points += [(spot.x, middle[spot]) for spot in path[1:-1]]
+        for spot in path[1:-1]:
+            points += [
+                (spot.x, middle[spot] - spot.height / 2),
+                (spot.x, middle[spot] + spot.height / 2),
+            ]
         points.append((last.x, middle[last] - last.height / 2))
         routes[ends] = tuple(points)
     rows = tuple(tuple(spot.key for spot in layer if spot.key is not None) for layer in layers)

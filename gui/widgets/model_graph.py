@@ -7,14 +7,15 @@ layer to layer, + and − zoom, 0 shows everything, 1 is full size.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QGraphicsScene, QGraphicsView, QWidget
 
 from gui.base.theme import Theme
-from gui.pages.layers.graph_items import ArrowItem, Box, BoxItem, Fonts, NodeLook
-from gui.pages.layers.graph_layout import layout
+from gui.widgets.graph_items import ArrowItem, Box, BoxItem, Fonts, NodeLook
+from gui.widgets.graph_layout import layout
 
 LEAST_ZOOM, MOST_ZOOM = 0.05, 4.0
 READABLE = 0.85  # a large graph opens no smaller than this
@@ -23,6 +24,13 @@ READABLE = 0.85  # a large graph opens no smaller than this
 class GraphView(QGraphicsView):
     """Shows boxes and edges; `picked` tells the key that the user selected."""
 
+    KEYS: ClassVar = {
+        "↑, ↓, ←, →": "From node to node of the graph",
+        "Home, End": "First and last node",
+        "+, −": "Zoom the graph",
+        "0": "Show the whole graph",
+        "1": "Graph in full size",
+    }
     picked = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -139,7 +147,12 @@ class GraphView(QGraphicsView):
         self._set_zoom(max(READABLE, self._fitting()))
         rect = self.sceneRect()
         shown = self.mapToScene(self.viewport().rect()).boundingRect()
-        self.centerOn(rect.center().x(), rect.top() + min(rect.height(), shown.height()) / 2)
+        top = [self._centre(key).x() for key in self._rows[0]] if self._rows else []
+        # Where not all of its width has room, what it begins with is seen.
+        middle = sum(top) / len(top) if top and rect.width() > shown.width() else rect.center().x()
+        self.centerOn(middle, rect.top() + min(rect.height(), shown.height()) / 2)
+        if self._selected:
+            self.ensureVisible(self._items[self._selected], 20, 20)
 
     def _fitting(self) -> float:
         rect, room = self.sceneRect(), self.viewport().rect()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gui.pages.layers.graph_layout import GAP_X, layout
+from gui.widgets.graph_layout import GAP_X, layout
 
 
 def sizes(names, width=100.0, height=40.0):
@@ -68,3 +68,19 @@ def test_no_two_boxes_overlap_and_every_edge_leads_down(count, data):
         assert placed.centres[a][1] < placed.centres[b][1]
         ys = [y for _, y in placed.routes[a, b]]
         assert ys == sorted(ys)
+
+
+def test_a_deep_net_with_edges_past_its_nodes_stays_in_one_column():
+    """x → sigmoid → mul, and x → mul past it, a hundred times: as exporters write Swish."""
+    sizes, edges, before = {"x0": (100.0, 30.0)}, [], "x0"
+    for i in range(100):
+        sizes |= {f"s{i}": (100.0, 30.0), f"m{i}": (100.0, 30.0)}
+        edges += [(before, f"s{i}"), (f"s{i}", f"m{i}"), (before, f"m{i}")]
+        before = f"m{i}"
+    placed = layout(sizes, edges)
+    middles = [x for x, _ in placed.centres.values()]
+    assert max(middles) - min(middles) < 10
+    past = placed.routes["x0", "m0"]
+    inside = [x for x, y in past if abs(y - placed.centres["s0"][1]) <= 15]
+    assert inside
+    assert all(abs(x - placed.centres["s0"][0]) >= 50 for x in inside), "beside the box, and not behind it"

@@ -1,0 +1,133 @@
+"""What our engine would run for each node of a model on one device, or why not: of all nodes, where a plan
+stops at the first that is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from bench.questions.preview import Run
+from bench.words import units
+from engine.graph.graph import Graph, Node
+from engine.graph.plan import Plan
+from engine.graph.shapes import infer_node
+from engine.ops import Kernel, View, supported
+from engine.options import Options
+from engine.passes import known
+from engine.passes.trace import advance, start
+from engine.planning.planner import Choose, Chosen, ladder_choice, plan
+from kernels import registry
+from kernels.errors import InputError, UnsupportedError
+from kernels.ops import PRECISIONS, Params
+
+FOLDED = "computed once, before the first run"
+VIEW = "nothing to run: another view of the same bytes"
+DEAD = "left out: no output depends on it"
+Runs = dict[str, Run]
+
+
+def runs(graph: Graph, batch: int, device: str, precision: str) -> tuple[Runs, str]:
+    """By the node's name, and of the whole model, in a sentence. A precision that the device has not is
+    fp32."""
+    if precision not in registry.precisions(device):
+        precision = PRECISIONS[0]
+    choose = _told(ladder_choice(Options(), precision=precision))
+    try:
+        made = plan(graph, batch, device, precision, choose=choose)
+    except InputError as error:
+        return {}, f"does not run it: {error}"
+    except UnsupportedError:
+        return _one_by_one(graph, batch, device, choose)
+    return _planned(graph, made)
+
+
+def _told(usual: Choose) -> Choose:
+    """A rung, or as what chose none the reason that there is none."""
+
+    def choose(device: str, wanted: Params, node: str, weights_known: bool) -> Chosen:
+        try:
+            return usual(device, wanted, node, weights_known)
+        except UnsupportedError as error:
+            return Chosen("", str(error))
+
+    return choose
+
+
+def _run(op: str, chosen: Chosen, nodes: tuple[str, ...], before: Run | None) -> Run:
+    """Of one kernel of a node, which may have several."""
+    if not chosen.rung:
+        return Run(nodes=nodes, refused=chosen.by)
+    kernel, by = f"{op}/{chosen.rung}", chosen.by
+    if before is None:
+        return Run(kernel=kernel, chosen=by, nodes=nodes)
+    if before.refused:
+        return before
+    every = tuple(dict.fromkeys([*before.nodes, *nodes]))
+    return Run(kernel=f"{before.kernel} + {kernel}", chosen=before.chosen, nodes=every)
+
+
+def _planned(graph: Graph, made: Plan) -> tuple[Runs, str]:
+    found: Runs = {}
+    for step in made.steps:
+        for name in step.nodes:
+            found[name] = _run(step.op, Chosen(step.rung, step.chosen), step.nodes, found.get(name))
+    constants = known(graph, made.batch).constants
+    for node in graph.nodes:
+        if node.name not in found:
+            folded = all(name in constants for name in node.outputs if name)
+            view = any(name in made.aliases for name in node.outputs)
+            found[node.name] = Run(note=FOLDED if folded else VIEW if view else DEAD)
+    if any(run.refused for run in found.values()):
+        return found, _refused(graph, found)
+    words = (
+        f"{len(made.steps)} step{'s' * (len(made.steps) != 1)}; weights {units.nbytes(made.weights_nbytes)}, "
+        f"activations {units.nbytes(made.arena_nbytes)}"
+    )
+    return found, words
+
+
+def _one_by_one(graph: Graph, batch: int, device: str, choose: Choose) -> tuple[Runs, str]:
+    """Each node as if it ran alone: of what is fused there is no telling."""
+    try:
+        scope = start(graph, batch)
+    except UnsupportedError as error:
+        return {}, f"does not run it: {error}"
+    found: Runs = {}
+    for node in graph.nodes:
+        try:
+            lowered = advance(node, scope, graph)
+        except UnsupportedError as error:
+            found[node.name] = Run(refused=_reason(str(error), node))
+            scope.specs.update(infer_node(node, scope.specs, scope.constants, graph))
+            continue
+        if lowered is None:
+            found[node.name] = Run(note=FOLDED)
+            continue
+        for item in lowered.items:
+            if isinstance(item, View):
+                found.setdefault(node.name, Run(note=VIEW))
+            elif isinstance(item, Kernel):
+                known_weights = all(name in scope.constants for name in item.inputs[1:])
+                chosen = choose(device, item.params, node.name, known_weights)
+                before = found.get(node.name)
+                before = None if before is not None and before.note else before
+                found[node.name] = _run(item.params.op, chosen, (node.name,), before)
+    return found, _refused(graph, found)
+
+
+def _reason(text: str, node: Node) -> str:
+    """Without the node, which is known here, and without a list of all operators there are."""
+    text = text.removeprefix(f"node {node.name!r} ({node.op_type}): ")
+    return text.removesuffix(f"; it supports {', '.join(supported())}")
+
+
+def _refused(graph: Graph, found: Runs) -> str:
+    ops = Counter(node.op_type for node in graph.nodes if found.get(node.name, Run()).refused)
+    if not ops:
+        return "does not run it, though each node alone has a kernel"
+    named = ", ".join(f"{op} × {n}" if n > 1 else op for op, n in ops.most_common(6))
+    more = ", …" if len(ops) > 6 else ""
+    count = sum(ops.values())
+    return (
+        f"does not run it: {count:,} of {len(graph.nodes):,} nodes {'has' if count == 1 else 'have'} no "
+        f"kernel ({named}{more}); ONNX Runtime runs it alone"
+    )

@@ -1,0 +1,54 @@
+"""The words that are ours, and what each means: read off glossary.md, which docs/architecture.md repeats.
+
+Texts for people mark such a word by brackets, as in "each [rung] of the [ladder]"; `parts` tells the words
+from what stands between them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+FILE = Path(__file__).with_name("glossary.md")
+# At the beginning of an item, or of a sentence in it.
+_TERM = re.compile(r"(?:(?<=^)|(?<=[.…] ))\*\*([^*]+)\*\*: ")
+_MARKED = re.compile(r"\[([^][]+)\](\w*)")  # with the end of a plural
+
+
+@lru_cache(maxsize=1)
+def terms() -> Mapping[str, str]:
+    """What each word means, in the order of the list."""
+    return read(FILE.read_text(encoding="utf-8"))
+
+
+def read(text: str) -> dict[str, str]:
+    """The words in the items of a Markdown list."""
+    found: dict[str, str] = {}
+    for item in re.split(r"^- ", text, flags=re.MULTILINE):
+        told = " ".join(item.split())
+        marks = list(_TERM.finditer(told))
+        ends = [mark.start() for mark in marks[1:]] + [len(told)]
+        for mark, end in zip(marks, ends[: len(marks)], strict=True):
+            found[mark[1]] = told[mark.end() : end].strip()
+    return found
+
+
+def find(words: str) -> str:
+    """The word that these are, also with a capital, marked for a menu, or of several; "" for none."""
+    plain = words.replace("&", "").replace("_", " ").strip().rstrip(":").lower()
+    singular = plain.removesuffix("s")
+    return next((word for word in (plain, singular) if word in terms()), "")
+
+
+def parts(text: str) -> list[tuple[str, str]]:
+    """Text and the word that it is a mark of ("": of none), in order. Raises KeyError for a marked word that
+    the list has not: it would lead nowhere."""
+    found, end = [], 0
+    for mark in _MARKED.finditer(text):
+        if not (word := find(mark[1])):
+            raise KeyError(mark[1])
+        found += [(text[end : mark.start()], ""), (mark[1] + mark[2], word)]
+        end = mark.end()
+    return [part for part in [*found, (text[end:], "")] if part[0]]

@@ -1,0 +1,174 @@
+"""Files that are opened or dropped as models: each is looked at by a process of its own first, and what is no
+model never joins the list. Also who asks for what the form and the Model page show of one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from bench.questions.asked import Failed, Takes, WhichTakes
+from bench.questions.preview import Preview, WhichPreview
+from gui.pages.model import ModelPage
+from gui.sessions.model_asker import ModelAsker
+from models import names
+
+if TYPE_CHECKING:
+    from gui.shell.main_window import MainWindow
+
+SUFFIX = ".onnx"
+WEIGHTS = (".npy", ".pth", ".safetensors", ".caffemodel", ".prototxt")
+OF_THE_JOB = ("InputError", "DataError")  # errors that speak against what the form says, and not the file
+
+
+class ModelFiles(QObject):
+    """Of one window."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._form = form = window.form
+        self.page = next(page for page in window.pages if isinstance(page, ModelPage))
+        self._waiting: deque[str] = deque()
+        self._opening = ""
+        self._before: QWidget | None = None  # the page that was in front before a file was opened
+        self.note_asker = ModelAsker(self)
+        self.note_asker.answered.connect(lambda _, takes: form.show_takes(takes))
+        self.note_asker.failed.connect(self._on_note_failed)
+        form.note.asked.connect(lambda job: self.note_asker.ask(WhichTakes(job=job)))
+        self.page_asker = ModelAsker(self)
+        self.page_asker.answered.connect(self.page.show_preview)
+        self.page_asker.failed.connect(self._on_page_failed)
+        self.opener = ModelAsker(self)
+        self.opener.answered.connect(self._on_opened)
+        self.opener.failed.connect(self._on_refused)
+        self.page.connect_to(self._offered, form.job_of)
+        self.page.asked.connect(self.page_asker.ask_now)
+        form.changed.connect(self.page.look_again)
+        window.closing.connect(self.quit)
+        self._offer_removal()
+
+    def ask_open(self) -> None:
+        """Ask for files, and open them."""
+        folder = str(self._window.settings.value("folder", ""))
+        paths, _ = QFileDialog.getOpenFileNames(
+            self._window, "Open models", folder, f"ONNX models (*{SUFFIX})"
+        )
+        self.open(paths)
+
+    def open(self, paths: Sequence[str]) -> None:
+        """Look at these files, one after another, and put those that are models into the form."""
+        for path in paths:
+            if reason := refusal(Path(path)):
+                self._window.tell(reason)
+            else:
+                self._window.settings.setValue("folder", str(Path(path).parent))
+                self._waiting.append(str(Path(path).absolute()))
+        if self._waiting and not self._opening:
+            self._before = self._window.tabs.currentWidget()
+            self._next()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a file is being looked at before it joins the list."""
+        return bool(self._opening)
+
+    def look_at(self, model: str) -> None:
+        """Show a model of the list on its page."""
+        self.page.look_at(model)
+        self._window.tabs.setCurrentWidget(self.page)
+
+    def remove(self, model: str) -> None:
+        """Take a file from the list; of the catalogue nothing is taken."""
+        if model not in names.models():
+            self._form.remove_model(model)
+
+    def quit(self) -> None:
+        self._waiting.clear()
+        for asker in (self.note_asker, self.page_asker, self.opener):
+            asker.quit()
+
+    # ------------------------------------------------------------------------------------------ the inside
+
+    def _next(self) -> None:
+        self._opening = self._waiting.popleft() if self._waiting else ""
+        if self._opening:
+            question = self.page.question_of(self._opening)
+            self.page_asker.quit()
+            self.page.reading(question)
+            self._window.tabs.setCurrentWidget(self.page)
+            self.opener.ask_now(question)
+
+    def _on_opened(self, question: WhichPreview, preview: Preview) -> None:
+        self._form.add_model(self._opening)
+        self._before = None  # there is something to be seen
+        self.page.show_preview(question, preview)
+        self.page.redraw()
+        self.page.graph.setFocus(Qt.FocusReason.OtherFocusReason)  # Ctrl+F and the arrows are the next things
+        self._next()
+
+    def _on_refused(self, question: WhichPreview, failed: Failed) -> None:
+        name = Path(self._opening).name
+        self._window.tell(f"{name} was not opened: {failed.text}.")
+        self.page.forget(question)
+        self._next()
+        if not self._opening:
+            if self._before is not None:
+                self._window.tabs.setCurrentWidget(self._before)
+            self.page.look_again()
+
+    def _on_note_failed(self, question: WhichTakes, failed: Failed) -> None:
+        """A file of the list that was one before may be none any more."""
+        model = question.job.models[0]
+        self._form.show_takes(Takes(model=model, lines=(), refused=failed.text))
+        self._drop_unreadable(model, failed)
+
+    def _on_page_failed(self, question: WhichPreview, failed: Failed) -> None:
+        self.page.refuse(question, f"{failed.text[:1].upper()}{failed.text[1:]}.")
+        self._drop_unreadable(question.job.models[0], failed)
+
+    def _drop_unreadable(self, model: str, failed: Failed) -> None:
+        is_file = model not in names.models() and model in self._form.models.keys
+        if is_file and (failed.kind not in OF_THE_JOB or not Path(model).is_file()):
+            self._form.remove_model(model)
+            self._window.tell(f"{Path(model).name} was taken from the list: {failed.text}.")
+
+    def _offered(self) -> dict[str, str]:
+        """Those that are chosen first."""
+        form = self._form
+        order = dict.fromkeys([*form.models.checked, *form.models.keys])
+        return {model: Path(model).stem if model not in names.models() else model for model in order}
+
+    def _offer_removal(self) -> None:
+        models = self._form.models
+        look = QAction("&Look at the model", models)
+        look.triggered.connect(lambda: self._of_current(self.look_at))
+        remove = QAction("&Remove from the list", models)
+        remove.setShortcut(QKeySequence(QKeySequence.StandardKey.Delete))
+        remove.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        remove.triggered.connect(lambda: self._of_current(self.remove))
+        models.addActions([look, remove])
+        models.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        models.currentItemChanged.connect(
+            lambda item, _: remove.setEnabled(models.current not in names.models() if item else False)
+        )
+        remove.setEnabled(False)
+
+    def _of_current(self, do: object) -> None:
+        current = self._form.models.current
+        if current and callable(do):
+            do(current)
+
+
+def refusal(path: Path, there: bool = True) -> str:
+    """Why a file is not even looked at, in a sentence; "" where it is. there: it has to be."""
+    if path.suffix.lower() in WEIGHTS:
+        return f"{path.name} holds weights: `python main.py models import {path.name}` makes a model of them."
+    if path.suffix.lower() != SUFFIX:
+        return f"{path.name} is not an {SUFFIX} file; a model has to be one."
+    return "" if not there or path.is_file() else f"{path.name} is not there."
