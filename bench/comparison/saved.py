@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.comparison.kind import KIND, RunFolder
+from bench.kinds import note
 from bench.results.rows import in_order
 from kernels.errors import InputError
 
@@ -76,8 +77,11 @@ def _read(folder: RunFolder) -> RunData:
     return folder.header, measurements
 
 
-def _charts(data: RunData, over: Path | None) -> list[Chart]:
+def _charts(data: RunData, over: Sequence[Path]) -> list[Chart]:
     from bench.charts import charts, lay_over, short_name
 
     made = charts([data])
-    return made if over is None else lay_over(made, charts([_read(KIND.open(over))]), short_name(over))
+    for number, path in enumerate(over, start=1):
+        name = note.read(path).name or short_name(path)
+        made = lay_over(made, charts([_read(KIND.open(path))]), name, number)
+    return made

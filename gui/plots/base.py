@@ -20,7 +20,7 @@ from gui.plots.axes import ScaleAxis
 from gui.widgets.labels import Label
 
 READOUT_WIDTH = 430  # pixels at most; longer lines wrap
-SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t"}
+SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t", "<": "t3", ">": "t2", "*": "star"}
 
 
 class PanelPlot(pg.PlotWidget):
