@@ -56,8 +56,8 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   backends), rehearses one node so that the first case waits for no import, and waits for a job. A pause
   stops it after its pass; going on starts one with the cases left.
 - `gui.shell.library.Library`: the user's folders of runs, ladders and profiles (list, open, drop, delete,
-  sample), read by `gui.base.background` off the GUI thread. `RunState.overlay` is a second run
-  (`gui.sessions.overlay`); `RunState.charts(model)` has both runs' lines.
+  sample; resume, name, fill the form), read by `gui.base.background` off the GUI thread. `RunState.overlays`
+  are other runs (`gui.sessions.overlay`); `RunState.charts(model)` has their lines, too.
 - `gui.pages.ladder`: `gui.sessions.ladder_session.LadderSession` asks (`gui.sessions.ladder_describer`), runs
   (as any kind is) and reruns what `gui.sessions.kernel_watch` saw saved
   (`gui.sessions.own_kernels`: which rungs that is), into `gui.sessions.ladder_state.LadderState`; what was

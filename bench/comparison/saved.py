@@ -49,9 +49,9 @@ def print_tables(found: Sequence[RunData], format: str, layers: bool = False) ->
 
 
 def export(
-    folder: RunFolder, over: Path | None
+    folder: RunFolder, over: Sequence[Path]
 ) -> tuple[Callable[[], list[Chart]], Callable[[], dict[str, str]]]:
-    """Its charts, those of the run `over` laid over them, and its numbers as CSV by the name of the file."""
+    """Its charts, those of the runs in `over` laid over them; its numbers as CSV by the name of the file."""
     from bench.results.rows import rows
     from bench.show import tables
     from bench.show.table import to_csv

@@ -29,8 +29,8 @@ class Summary:
     """A folder as one line. kind: its name. created_at: ISO, in the zone it was measured in; models: their
     titles; node: of a ladder, "" else; what: all that it is of, in words. cases: how many are meant (0: not
     known yet); ended: how each of them that is done did; left: how many going on with it would
-    measure. called, note: what the user names it and noted; result: what came of it, in a few words. problem: why
-    nothing else is known of it, "" where it can be read."""
+    measure. called, note: what the user names it and noted; result: what came of it, in a few words.
+    problem: why nothing else is known of it, "" where it can be read."""
 
     path: Path
     kind: str

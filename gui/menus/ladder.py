@@ -33,6 +33,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     ladders = LadderActions(window, page)
     window.ladders = ladders
     window.showers[LADDER.name] = ladders.open
+    window.resumers[LADDER.name] = ladders.resume
     actions.add("run", "ladder", "Run the &ladder", ladders.run, "Ctrl+Shift+R")
     actions.add("run", "cancel-ladder", "Cancel the la&dder", ladders.session.cancel, enabled=False)
     ladders.session.stands.connect(
@@ -81,6 +82,11 @@ class LadderActions:
         """Show a ladder that was climbed before."""
         self._show()
         self.session.open(folder)
+
+    def resume(self, folder: Path) -> None:
+        """Measure what is missing of a ladder that was interrupted."""
+        self._show()
+        self.session.go_on(folder)
 
     def ask_open(self) -> None:
         folder = QFileDialog.getExistingDirectory(

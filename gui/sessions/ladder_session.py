@@ -22,6 +22,7 @@ from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
 from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.ladder.records import Ladder, RungCase, RungMeasurement, RungProvisional
+from bench.results import trust
 from gui.sessions.kernel_watch import KernelWatch
 from gui.sessions.ladder_describer import LadderDescriber
 from gui.sessions.ladder_state import LadderState
@@ -133,6 +134,26 @@ class LadderSession(Measuring):
         self._own.due.clear()
         self._climb(folder, quick=False)
 
+    def go_on(self, path: Path, trusted: bool = False) -> None:
+        """Run what is missing of a ladder, into its folder. Kernels that it names and the user did not record
+        here are run only where he has agreed (`trusted`). Raises InputError where it cannot be read."""
+        if reason := self.occupied() or self.blocked():
+            raise InputError(reason)
+        folder = LADDER.open(path)
+        folder.claim()
+        measured, missing = folder.measurements(), folder.missing()
+        if missing and not trusted and (doubt := trust.doubt(folder.path, folder.job.kernel_dirs)):
+            folder.close()
+            self.doubted.emit(doubt, lambda: self.go_on(path, trusted=True))
+            return
+        trust.remember(folder.path, folder.job.kernel_dirs)
+        self._opened(folder, measured)
+        if missing:
+            self._climb(folder, quick=False, cases=missing)
+        else:
+            folder.close()
+            self.told.emit(f"Every rung of {folder.path.name} is measured already.")
+
     def run_due(self) -> None:
         """The rungs that were saved while something else was measured, if that is over."""
         ladder = self.state.ladder
@@ -212,13 +233,21 @@ class LadderSession(Measuring):
         self.note(f"Opened from {path.name}, of {when}. Run climbs what is chosen above anew.")
         self._describer.ask(self.state.question)
 
-    def _climb(self, folder: LadderFolder, quick: bool, together: bool = False) -> None:
+    def _climb(
+        self,
+        folder: LadderFolder,
+        quick: bool,
+        together: bool = False,
+        cases: Sequence[RungCase] | None = None,
+    ) -> None:
+        """Run these cases of a ladder, all of them unless they are named."""
+        cases = folder.cases if cases is None else cases
         self._quick, self._together, self._held = quick, together, []
         if not together:  # else what is known stays on the screen until it is known anew
-            self.state.begin(folder.cases)
+            self.state.begin(cases)
         if not quick:
             self.state.keep(folder.path.absolute())
-        self.begin(folder, folder.cases)
+        self.begin(folder, cases)
 
     def _heard(self, message: Any) -> str:
         self.state.heard(message)
