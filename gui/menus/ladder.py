@@ -16,6 +16,7 @@ from bench.results.records import Case, Layer, stem
 from bench.run import chosen_rungs, defaults
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
+from gui.pages.page import Spot
 from gui.sessions.export import Exporter, Order
 from gui.sessions.ladder_session import LadderSession
 from gui.shell.library import reveal
@@ -115,17 +116,11 @@ class LadderActions:
 
     def open_layer(self, case: Case, layer: Layer) -> None:
         """The ladder of a layer, on the device of the backend it was seen on."""
-        question = msgspec.structs.replace(
-            self.session.state.question,
-            model=case.model,
-            op="",
-            node="",
-            nodes=layer.nodes,
-            batch=case.batch,
-            device=case.backend.rpartition("-")[2],
-            rungs=(),
-        )
-        self._show(question)
+        spot = Spot(case.model, layer.nodes, case.backend, case.batch, case.precision, layer.rung)
+        self._begin()
+        if reason := self._page.show_spot(spot):
+            self._window.tell(reason)
+        self._show()
 
     def copy_command(self) -> None:
         ladder = self.session.state.ladder

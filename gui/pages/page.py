@@ -9,14 +9,28 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QStackedLayout, QWidget
+from PySide6.QtWidgets import QMenu, QStackedLayout, QToolButton, QWidget
 
 from gui.base.theme import Theming
 from gui.sessions.run_state import RunState
 from gui.widgets.labels import Label
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Some nodes of a model that run as one, as any page can show them: a layer, a node's ladder, a kernel of
+    a pass. What is "" or 0 is of no matter. rung: the kernel that ran them."""
+
+    model: str
+    nodes: tuple[str, ...]
+    backend: str = ""
+    batch: int = 0
+    precision: str = ""
+    rung: str = ""
 
 
 class Page(QWidget):
@@ -29,11 +43,14 @@ class Page(QWidget):
     title = ""
     built = Signal(object)  # carries the body, made just now
     begins = False  # it says itself how to begin, where nothing is measured yet
+    link = ""  # what leads from other pages to this one's view of what is selected there; "": it has none
+    own_links: tuple[str, ...] = ()  # titles of pages that it leads to by itself
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.state = state
         self.theming = theming
+        self.links: list[QAction] = []  # to the other pages, from the window
         self._drawn: int | None = None
         self._behind = False  # the selection changed while the page was out of sight
         self._body: QWidget | None = None
@@ -81,6 +98,15 @@ class Page(QWidget):
     def select(self) -> None:
         """The selection changed (`state.case`, `state.layer`); the body is built and the page visible."""
 
+    def spot(self) -> Spot | None:
+        """What is selected here, for other pages to show."""
+        return None
+
+    def show_spot(self, spot: Spot) -> str:
+        """Select what is of these nodes; "", or why that cannot be, in a sentence. The page comes to the
+        front afterwards."""
+        return f"{self.title} has nothing of {', '.join(spot.nodes)}."
+
     def showcase(self) -> None:
         """Choose what shows most of the page, beyond what is selected: for pictures of the window."""
 
@@ -91,6 +117,19 @@ class Page(QWidget):
 
     def restyle(self) -> None:
         """The theme changed; the body is built. Whatever follows the palette by itself needs nothing."""
+
+    def go_button(self) -> QToolButton:
+        """A button whose menu leads to the other pages; hidden where there are none."""
+        button = QToolButton()
+        button.setText("Go to")
+        button.setToolTip("What is selected here, on the other pages")
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        menu = QMenu(button)
+        menu.addActions(self.links)
+        button.setMenu(menu)
+        button.setVisible(bool(self.links))
+        return button
 
     # ---------------------------------------------------------------------------------- for the window
 

@@ -6,16 +6,18 @@ import functools
 import importlib
 from collections.abc import Callable, Sequence
 
+import msgspec
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from bench.charts.ladder import name
 from bench.charts.ladder_live import charts
-from bench.ladder.records import RungCase
+from bench.ladder.questions import NodeInfo
+from bench.ladder.records import REFERENCE, RungCase
 from gui.base.boxes import filled
 from gui.base.theme import Theming
-from gui.pages.page import Page
+from gui.pages.page import Page, Spot
 from gui.sessions.ladder_session import LadderSession
 from gui.sessions.run_state import RunState
 from gui.sessions.standing import Standing
@@ -28,6 +30,7 @@ class LadderPage(Page):
     """gui.menus.ladder gives it its session; `use_wanted` carries (node, RungCase, device, model)."""
 
     title = "Ladder"
+    link = "Open in La&dder"
     begins = True
     asked = Signal()  # shown for the first time: the ladder has to be planned
     use_wanted = Signal(object)
@@ -41,6 +44,7 @@ class LadderPage(Page):
         self._models: Callable[[], Sequence[str]] = tuple
         self._used: Callable[[str, str], str] = lambda node, model: ""
         self._key = ""  # of the case selected
+        self._wanted = ""  # rung to be selected once its ladder is planned
         self._problem = ""  # path of the file selected that is no rung
         self._charted: object = None  # what the charts show
         super().__init__(state, theming, parent)
@@ -86,7 +90,9 @@ class LadderPage(Page):
         self._progress.setFixedSize(140, 8)
         self._words = Lines(3)
         strip = filled(
-            QHBoxLayout(), self.bar.run_button, self.bar.cancel_button, self._progress, (self._words, 1)
+            QHBoxLayout(),
+            *(self.bar.run_button, self.bar.cancel_button, self._progress, (self._words, 1)),
+            self.go_button(),
         )
         self.speed = ChartView(
             self.theming, "Press Run the ladder: a bar grows here for each rung as it is measured."
@@ -100,6 +106,7 @@ class LadderPage(Page):
         self.roofline.picked.connect(self._on_point)
         self.table = LadderTable(self.theming)
         self.table.picked.connect(self._on_picked)
+        self.table.addActions(self.links)
         self.reader = LadderReader(self.theming)
         self.reader.use_wanted.connect(self._on_use)
         self.reader.step_wanted.connect(self.table.step)
@@ -148,8 +155,49 @@ class LadderPage(Page):
                 self.speed.show_chart(None)
                 self.roofline.show_chart(None)
         self.table.show_rows(self._shown)
+        if self._wanted and not session.planning:
+            keys = {shown.row.case.rung: shown.row.case.key for shown in self._shown}
+            self._key, self._wanted = keys.get(self._wanted, self._key), ""
         self._show_selected()
         self._on_standing(session.standing)
+
+    def spot(self) -> Spot | None:
+        ladder = self.session.state.ladder if self.session is not None else None
+        if ladder is None or not ladder.job.node or self._body is None:
+            return None
+        job = ladder.job
+        nodes = next((i.nodes for i in self._nodes() if job.node in i.nodes), ()) or (job.node,)
+        case = next((shown.row.case for shown in self._shown if shown.row.case.key == self._key), None)
+        kind = "ort" if case is not None and case.is_reference else "engine"
+        precision = case.precision if case is not None else ""
+        rung = case.rung if case is not None else ""
+        return Spot(job.model, nodes, f"{kind}-{job.device}", job.batch, precision, rung)
+
+    def show_spot(self, spot: Spot) -> str:
+        """The ladder of these nodes on the device that they were seen on, at the rung that ran them."""
+        session = self.session
+        if session is None or session.active:
+            return session.occupied() if session is not None else super().show_spot(spot)
+        self._wanted = REFERENCE if spot.backend.startswith("ort-") else spot.rung
+        self._problem = ""
+        before = session.state.question
+        session.ask(
+            msgspec.structs.replace(
+                before,
+                model=spot.model,
+                op="",
+                node="",
+                nodes=spot.nodes,
+                batch=spot.batch or before.batch,
+                device=spot.backend.rpartition("-")[2] or before.device,
+                rungs=(),
+            )
+        )
+        return ""
+
+    def _nodes(self) -> Sequence[NodeInfo]:
+        answer = self.session.state.answer if self.session is not None else None
+        return answer.nodes if answer is not None else ()
 
     def restyle(self) -> None:
         self.speed.restyle()
