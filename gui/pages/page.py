@@ -121,7 +121,7 @@ class Page(QWidget):
     def go_button(self) -> QToolButton:
         """A button whose menu leads to the other pages; hidden where there are none."""
         button = QToolButton()
-        button.setText("Go to")
+        button.setText("Show in")
         button.setToolTip("What is selected here, on the other pages")
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)

@@ -23,6 +23,7 @@ from bench.ladder.kind import LadderFolder
 from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.ladder.records import Ladder, RungCase, RungMeasurement, RungProvisional
 from bench.results import trust
+from gui.sessions.assembly_asker import AssemblyAsker
 from gui.sessions.kernel_watch import KernelWatch
 from gui.sessions.ladder_describer import LadderDescriber
 from gui.sessions.ladder_state import LadderState
@@ -57,6 +58,7 @@ class LadderSession(Measuring):
         self._describer = LadderDescriber(self, describer)
         self._describer.answered.connect(self._on_answer)
         self._describer.failed.connect(self._on_no_answer)
+        self.assembly = AssemblyAsker(self)
         self._watch = KernelWatch(self)
         self._watch.changed.connect(self._on_saved)
         self._quick = False
@@ -187,6 +189,7 @@ class LadderSession(Measuring):
     def quit(self) -> None:
         self._retry.stop()
         self._describer.quit()
+        self.assembly.quit()
         super().quit()
 
     # ------------------------------------------------------------------------------------------ the answers

@@ -184,6 +184,7 @@ def _rung(rung: registry.Rung, step: Step, device: str) -> RungInfo:
         source=rung.source,
         headers=tuple(str(header.path) for header in includes.headers(rung)),
         refused=(refused or "").removeprefix(f"{rung.label} "),
+        template=ladder_template.of(rung) if rung.user else "",
     )
 
 

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from bench.charts.ladder import name
 from bench.charts.ladder_live import charts
-from bench.ladder.questions import NodeInfo
+from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, NodeInfo, RungInfo
 from bench.ladder.records import REFERENCE, RungCase
 from gui.base.boxes import filled
 from gui.base.theme import Theming
@@ -37,6 +37,7 @@ class LadderPage(Page):
     folder_wanted = Signal()
     template_wanted = Signal()
     command_wanted = Signal()
+    edit_wanted = Signal(object, int)  # a file, and its line
     chart_menu = Signal(object, object)  # the context menu of a chart, and the chart, before it is shown
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
@@ -47,6 +48,7 @@ class LadderPage(Page):
         self._wanted = ""  # rung to be selected once its ladder is planned
         self._problem = ""  # path of the file selected that is no rung
         self._charted: object = None  # what the charts show
+        self._work: object = None  # what the rungs are compiled for
         super().__init__(state, theming, parent)
         self._as_at_first = QAction("Reset the ladder's &panes", self)
         self._as_at_first.triggered.connect(self._reset_panes)
@@ -110,6 +112,9 @@ class LadderPage(Page):
         self.reader = LadderReader(self.theming)
         self.reader.use_wanted.connect(self._on_use)
         self.reader.step_wanted.connect(self.table.step)
+        self.reader.edit_wanted.connect(self.edit_wanted)
+        self.reader.assembly_wanted.connect(self._on_assembly_wanted)
+        session.assembly.answered.connect(self._on_assembly)
         self.panes = LadderPanes(self.speed, self.roofline, self.table, self.reader)
         self.table.activated.connect(self.panes.show_source)
         body = QWidget()
@@ -145,6 +150,10 @@ class LadderPage(Page):
         refused = {info.case.rung: info.refused for info in state.rungs if info.refused}
         self._shown = shown_rows(state.rows, refused, state.going, state.models)
         now = (state.ladder, state.derived, dict(state.going))
+        work = state.ladder.job.params if state.ladder is not None else None
+        if work != self._work:
+            self._work = work
+            self.reader.forget_assembly()
         if now != self._charted:
             self._charted = now
             if state.ladder is not None and (state.derived or state.going):
@@ -311,6 +320,17 @@ class LadderPage(Page):
         elif rungs:
             self._on_picked(rungs[0])
         self.invalidate()
+
+    def _on_assembly_wanted(self, info: RungInfo) -> None:
+        session = self.session
+        if session is not None and session.state.ladder is not None:
+            # The user's own folders, which the rungs shown are of; not those that a record names.
+            dirs = session.state.question.kernel_dirs
+            job = msgspec.structs.replace(session.state.ladder.job, kernel_dirs=dirs)
+            session.assembly.ask(AssemblyQuestion(job=job, rung=info.case.rung))
+
+    def _on_assembly(self, asked: AssemblyQuestion, answer: AssemblyAnswer) -> None:
+        self.reader.show_assembly(asked.rung, answer)
 
     def _on_use(self, case: RungCase) -> None:
         session = self.session
