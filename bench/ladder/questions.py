@@ -96,10 +96,12 @@ class LadderAnswer(Message, frozen=True, tag="ladder_answer"):
 
 
 class AssemblyQuestion(Record, frozen=True):
-    """What a rung of a ladder is compiled to on its work: one line to `assembly_command`'s process."""
+    """What a rung of a ladder is compiled to on its work: one line to `assembly_command`'s process. arch: as
+    "sm_90"; "" for this machine's GPU, or what the rung asks for."""
 
     job: LadderJob
     rung: str
+    arch: str = ""
 
 
 class Listing(Record, frozen=True):

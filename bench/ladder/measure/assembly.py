@@ -37,6 +37,7 @@ NO_LINES = "cuobjdump does not say which line an instruction is of; nvdisasm doe
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:,.*?inlined_at\s+(\d+)\s+(\d+)\s+(\d+))?")
 _FILE = re.compile(r'\s*\.file\s+(\d+)\s+"(.*)"')
 _SASS_LINE = re.compile(r'"([^"]*)", line (\d+)')
+_INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*$")  # its address, what it does
 _ENCODING = re.compile(r"\s*/\* 0x[0-9a-f]{16} \*/\s*$")
 
 Place = tuple[int, int, int]  # file, line, column
@@ -60,7 +61,7 @@ def answer(asked: AssemblyQuestion) -> AssemblyAnswer:
         job = asked.job
         folders = [Path(folder) for folder in job.kernel_dirs if Path(folder).is_dir()]
         rung = registry.find(job.device, job.op, asked.rung, folders, broken=[])
-        arch = compiled.meant_for(rung)
+        (arch,) = compiled.architectures([asked.arch]) if asked.arch else (compiled.meant_for(rung),)
         how = launch.launch(params_of(job.op, job.params), rung)
         text, cubin = nvrtc.assembly(rung, arch, how.defines)
         found, missing = [ptx(text, rung.path.name)], NO_TOOL
@@ -179,8 +180,10 @@ def sass_listing(lines: Sequence[str], name: str) -> Listing:
         code = bare.strip()
         if not code and (bare != line or not shown or not shown[-1][0].strip()):
             continue
-        line = bare
-        shown.append((line.expandtabs(4), at if code.startswith("/*") else 0))
+        if m := _INSTRUCTION.match(bare):
+            shown.append((f"{m[1]}  {m[2]}", at))
+        else:
+            shown.append((code, 0))
     while shown and not shown[-1][0].strip():
         shown.pop()
     return Listing(

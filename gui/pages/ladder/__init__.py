@@ -327,7 +327,11 @@ class LadderPage(Page):
             # The user's own folders, which the rungs shown are of; not those that a record names.
             dirs = session.state.question.kernel_dirs
             job = msgspec.structs.replace(session.state.ladder.job, kernel_dirs=dirs)
-            session.assembly.ask(AssemblyQuestion(job=job, rung=info.case.rung))
+            measured = session.state.measurement(info.case.key)
+            # Of a ladder that was climbed elsewhere the code of the GPU there.
+            capability = measured.facts.get("compute_capability", "") if measured is not None else ""
+            arch = f"sm_{capability.replace('.', '')}" if capability else ""
+            session.assembly.ask(AssemblyQuestion(job=job, rung=info.case.rung, arch=arch))
 
     def _on_assembly(self, asked: AssemblyQuestion, answer: AssemblyAnswer) -> None:
         self.reader.show_assembly(asked.rung, answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
 from bench.ladder.questions import AssemblyAnswer, Listing
@@ -16,6 +17,7 @@ from gui.widgets.find_bar import FindBar
 from gui.widgets.labels import Elided, Label
 
 WAITING = "Compiling …"
+WIDE = 620  # pixels, from which source and code stand beside each other
 
 
 class AssemblyView(QWidget):
@@ -42,7 +44,7 @@ class AssemblyView(QWidget):
         self.told.setWordWrap(True)
         self.told.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         bar = filled(QHBoxLayout(), self.which, (self.words, 1))
-        split = QSplitter(Qt.Orientation.Horizontal)
+        self._split = split = QSplitter(Qt.Orientation.Horizontal)
         split.setObjectName("ladder-assembly")
         split.setChildrenCollapsible(False)
         for view in (self.source, self.code):
@@ -78,6 +80,12 @@ class AssemblyView(QWidget):
         self.which.setVisible(self.which.count() > 0)
         self._fill()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Beside each other where both have room for a line."""
+        super().resizeEvent(event)
+        wide = self.width() >= WIDE
+        self._split.setOrientation(Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical)
+
     def _fill(self) -> None:
         answer = self._answer
         if answer is None:
@@ -99,7 +107,10 @@ class AssemblyView(QWidget):
         count = sum(map(len, of.values()))
         words = f"{answer.arch}: {count:,} instructions of {len(of)} lines" if of else answer.arch
         self._tell(words, answer.missing)
-        self._on_source()
+        if self.source.at + 1 not in of and of and self.source.at == 0:
+            self.source.go_to(min(of) - 1)  # which marks it
+        else:
+            self._on_source()
 
     def _tell(self, words: str, told: str) -> None:
         self.words.setText(words)
