@@ -32,7 +32,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
         if reason := editor.open_in_editor(Path(file), line, window.settings):
             window.tell(reason)
 
-    actions.add("file", "editor", "&Editor…", ask)
+    actions.add("file", "editor", "Ed&itor…", ask)
     for page in window.pages:
         if isinstance(page, LadderPage):
             page.edit_wanted.connect(edit)

@@ -128,7 +128,8 @@ class Page(QWidget):
         menu = QMenu(button)
         menu.addActions(self.links)
         button.setMenu(menu)
-        button.setVisible(bool(self.links))
+        if not self.links:
+            button.hide()  # shown, it would be a window of its own: it has no parent yet
         return button
 
     # ---------------------------------------------------------------------------------- for the window

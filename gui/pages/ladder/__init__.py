@@ -30,7 +30,7 @@ class LadderPage(Page):
     """gui.menus.ladder gives it its session; `use_wanted` carries (node, RungCase, device, model)."""
 
     title = "Ladder"
-    link = "Open in La&dder"
+    link = "Open in &Ladder"
     begins = True
     asked = Signal()  # shown for the first time: the ladder has to be planned
     use_wanted = Signal(object)

@@ -43,7 +43,7 @@ class LayersPage(Page):
     """`ladder_wanted` carries the Case and the Layer whose ladder is wanted."""
 
     title = "Layers"
-    link = "Show in &Layers"
+    link = "Show in La&yers"
     own_links = ("Ladder",)
     ladder_wanted = Signal(object, object)
 

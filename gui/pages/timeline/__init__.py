@@ -41,7 +41,7 @@ class TimelinePage(Page):
     """gui.menus.timeline gives it its session."""
 
     title = "Timeline"
-    link = "Show on the &Timeline"
+    link = "Show on the T&imeline"
     begins = True
     trace_wanted = Signal()
     open_wanted = Signal()

@@ -69,8 +69,8 @@ def test_a_kernel_on_the_timeline_leads_to_its_row_its_layer_and_its_rung(qtbot,
     assert event.rung in str(line["name"]), "its row is marked in the table"
     assert timeline._go.isEnabled()
     assert {action.text() for action in timeline._go.menu().actions()} == {
-        "Show in &Layers",
-        "Open in La&dder",
+        "Show in La&yers",
+        "Open in &Ladder",
     }
 
     go(qtbot, window, "Layers")
