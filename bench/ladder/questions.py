@@ -80,8 +80,8 @@ class KernelProblem(Record, frozen=True):
 class LadderAnswer(Message, frozen=True, tag="ladder_answer"):
     """ladder: ready to be run (None: `error` says why there is none). nodes: those of the model that have a
     ladder, in its order. rungs: all of the ladder's operator, in order, whichever were asked for; precisions:
-    what they compute in. to_read: those of the device that was asked for, where it cannot run here and the
-    ladder is another's. created: the template that was written."""
+    what they compute in. to_read: the answer for the device that was asked for, where it cannot run here and
+    the ladder is another's: its rungs can be read and compiled. created: the template that was written."""
 
     number: int
     error: str = ""
@@ -89,7 +89,7 @@ class LadderAnswer(Message, frozen=True, tag="ladder_answer"):
     nodes: tuple[NodeInfo, ...] = ()
     ladder: Ladder | None = None
     rungs: tuple[RungInfo, ...] = ()
-    to_read: tuple[RungInfo, ...] = ()
+    to_read: LadderAnswer | None = None
     precisions: tuple[str, ...] = ()
     problems: tuple[KernelProblem, ...] = ()
     created: str = ""

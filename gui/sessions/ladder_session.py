@@ -125,6 +125,9 @@ class LadderSession(Measuring):
         if self.state.opened is not None:
             self.ask(self.state.question)  # as it is here and now, not as it was recorded
         self._wanted = self.planning
+        if self.state.only_read and not self._wanted:
+            self.told.emit(self.state.reading_words)
+            return
         ladder = self.state.ladder
         if ladder is None or self._wanted:
             return
@@ -160,6 +163,8 @@ class LadderSession(Measuring):
         """The rungs that were saved while something else was measured, if that is over."""
         ladder = self.state.ladder
         if self._over or not self._own.due or ladder is None or self.active or self.state.opened:
+            return
+        if self.state.only_read:
             return
         if self.blocked():
             self._stand(ended="Saved. It is run as soon as nothing else is timed.")

@@ -290,7 +290,7 @@ class LadderPage(Page):
             words, role = f"{problem.path}: {problem.reason}{more}", "failed"
         else:
             title = state.ladder.job.title if state.ladder is not None else ""
-            words = ". ".join(filter(None, [title, standing.ended]))
+            words = ". ".join(filter(None, [title, state.reading_words.rstrip("."), standing.ended]))
         if self._words.text() != words or self._words.property("role") != role:
             self._words.setText(words)
             self._words.setProperty("role", role)

@@ -116,8 +116,44 @@ def test_a_rung_s_ptx_stands_beside_its_source_without_a_gpu(qtbot, make_window,
     assert marked(reader.assembly.code)
     assert reader.assembly.source.lines[line].text.strip()
     assert session.assembly._process is None, "the compiler gives its memory back"
-    page.table.step(1)
-    qtbot.waitUntil(lambda: at_rest() and reader.assembly.code.toPlainText() not in ("", code))
+
+
+@pytest.mark.skipif(nvrtc.unavailable() is not None, reason="NVRTC is not installed")
+def test_kernels_for_a_gpu_that_is_not_here_are_read_and_compiled_and_not_run(qtbot, make_window, tmp_path):
+    window = make_window("ok")
+    page = planned(window, qtbot)
+    if not any(info.refused for info in page.session.state.answer.devices):
+        pytest.skip("there is a GPU here")
+    path = template.write("conv", "cuda", tmp_path / "kernels")
+    window.ladders.add_folder(str(path.parent))
+    settled(window, page, qtbot)
+    at = page.bar.device.findData("cuda")
+    assert page.bar.device.itemText(at) == "cuda (to read)"
+    page.bar.device.setCurrentIndex(at)
+    page.bar.device.activated.emit(at)
+    state, session = page.session.state, page.session
+    qtbot.waitUntil(lambda: state.ladder is not None and state.ladder.job.device == "cuda")
+    settled(window, page, qtbot)
+    assert {Path(info.path).suffix for info in state.rungs} == {".cu"}
+    assert not page.bar.run_button.isEnabled()
+    assert "Kernels for cuda are read and compiled here, not run" in page._words.text()
+    session.run()
+    assert "not run" in window.banner.text
+    assert not session.active
+    page._on_picked("mine")
+    window.redraw.flush()
+    page.reader.tabs.setCurrentWidget(page.reader.assembly)
+    qtbot.waitUntil(lambda: not session.assembly.busy)
+    assert ".visible .entry conv" in page.reader.assembly.code.toPlainText()
+    # Whatever is saved is compiled again, and what is wrong with it told.
+    path.write_text(path.read_text() + "nonsense;\n")
+    qtbot.waitUntil(lambda: "90_mine.cu" in page.reader.assembly.told.text())
+    assert not session.active, "and nothing is run"
+    page.bar.device.setCurrentIndex(page.bar.device.findData("cpu"))
+    page.bar.device.activated.emit(page.bar.device.currentIndex())
+    qtbot.waitUntil(lambda: state.ladder.job.device == "cpu")
+    settled(window, page, qtbot)
+    assert page.bar.run_button.isEnabled()
 
 
 def test_an_own_kernel_is_held_against_its_template_or_any_rung(qtbot, make_window, tmp_path, monkeypatch):
