@@ -34,7 +34,6 @@ def _spans(items: Sequence[Row]) -> list[str]:
     for (who, reference), its in compared.items():
         low, high = (units.digits(pick(row.speedup or 0.0 for row in its)) for pick in (min, max))
         span = low if low == high else f"{low}–{high}"
-        made.append(
-            f"{who} {doubt.marked(f'{span}×', [d for row in its for d in row.speedup_doubts])} {reference}"
-        )
+        doubts = [text for row in its for text in row.speedup_doubts]
+        made.append(doubt.marked(f"{who} {span}× {reference}", doubts))
     return made

@@ -20,8 +20,7 @@ def words(ladder: Ladder, lines: Sequence[Any]) -> str:
         return ""
     best = min(timed, key=lambda row: row.time.value if row.time is not None else 0.0)
     if best.speedup is not None:
-        return (
-            f"{best.name} {doubt.marked(units.times(best.speedup.value), best.speedup_doubts)} the reference"
-        )
+        told = f"{best.name} {units.times(best.speedup.value)} the reference"
+        return doubt.marked(told, best.speedup_doubts)
     assert best.time is not None
     return f"{best.name} {doubt.marked(units.duration(best.time.value), best.doubts)}"
