@@ -74,18 +74,22 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   backends), rehearses one node so that the first case waits for no import, and waits for a job. A pause
   stops it after its pass; going on starts one with the cases left.
 - `gui.shell.library.Library`: the user's folders of runs, ladders and profiles (list, open, drop, delete,
-  sample), read by `gui.base.background` off the GUI thread. `RunState.overlay` is a second run
-  (`gui.sessions.overlay`); `RunState.charts(model)` has both runs' lines.
+  sample; resume, name, fill the form), read by `gui.base.background` off the GUI thread. `RunState.overlays`
+  are other runs (`gui.sessions.overlay`); `RunState.charts(model)` has their lines, too.
 - `gui.pages.ladder`: `gui.sessions.ladder_session.LadderSession` asks (`gui.sessions.ladder_describer`), runs
   (as any kind is) and reruns what `gui.sessions.kernel_watch` saw saved
-  (`gui.sessions.own_kernels`: which rungs that is), into `gui.sessions.ladder_state.LadderState`; what was
+  (`gui.sessions.own_kernels`: which rungs that is; `gui.sessions.assembly_asker` has one compiled, in a
+  process that ends with the answer), into `gui.sessions.ladder_state.LadderState`; what was
   measured on one node is kept while others are looked at. The bar (`gui.pages.ladder.ladder_bar`) makes a
   LadderQuestion, the table (`gui.pages.ladder.ladder_table`) and the reader
-  (`gui.pages.ladder.ladder_reader`: `rung_source`, `rung_diff`, `error_map`) show the state;
+  (`gui.pages.ladder.ladder_reader`: `rung_source`, `rung_diff`, `error_map`, `assembly_view`) show the state;
   `gui.pages.ladder.ladder_panes` sets them out by the room there is: beside each other, in halves, or
   behind tabs. `gui.menus.ladder` joins it to the window. One thing is timed at a time: `Measuring.blockers`,
   which `MainWindow.join` fills, say in words why not; what was saved meanwhile is run afterwards.
   `gui.form.rung_choices`: rungs chosen, in the form.
+- Links: a page with a `link` shows what is selected on another (`Page.spot`, `Page.show_spot`);
+  `gui.menus.links` makes the actions, which pages set into their menus (`Page.links`). `gui.base.editor`
+  opens files in the user's editor.
 - `gui.sessions.export.Exporter`: orders, each a child process `main.py export …` or `main.py runs copy …`;
   the window draws nothing for paper. `gui.shell.export_actions` asks where to and tells the status bar's
   `gui.shell.export_strip`.

@@ -8,11 +8,12 @@ version. No fast-math and no flush to zero: what a rung computes is what its sou
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -96,6 +97,20 @@ def compile_rung(rung: registry.Rung, arch: str, defines: Mapping[str, Define] |
         _write(path.with_suffix(".log"), log.encode())
         _write(path, cubin)
     return path
+
+
+def assembly(
+    rung: registry.Rung, arch: str, defines: Mapping[str, Define] | None = None
+) -> tuple[str, bytes]:
+    """The PTX of `rung` for `arch` and the cubin that it becomes, both with the lines of the source that each
+    instruction is of; compiled now, and the same code as `compile_rung`'s. Raises as that does."""
+    if reason := unavailable():
+        raise UnavailableError(f"{rung.label} cannot be compiled: {reason}")
+    _, options = _cubin(rung, arch, defines or {})
+    with _compiled(rung, arch, [*options, "-lineinfo"]) as (nvrtc, program, _):
+        ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
+        cubin = _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+        return ptx.decode(errors="replace").rstrip("\0"), cubin
 
 
 def compile_ahead(
@@ -201,6 +216,14 @@ def _include_dirs(rung: registry.Rung) -> list[Path]:
 
 
 def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes, str]:
+    """The cubin and what the compiler said."""
+    with _compiled(rung, arch, options) as (nvrtc, program, log):
+        return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
+
+
+@contextlib.contextmanager
+def _compiled(rung: registry.Rung, arch: str, options: list[str]) -> Iterator[tuple[Any, Any, str]]:
+    """(NVRTC, the program that was compiled, what the compiler said)."""
     from cuda.bindings import nvrtc
 
     flags = [o.encode() for o in options] + [f"-I{d}".encode() for d in _include_dirs(rung)]
@@ -217,7 +240,7 @@ def _compile(rung: registry.Rung, arch: str, options: list[str]) -> tuple[bytes,
         log = log.rstrip("\0 \n")
         if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise KernelError(_failure(rung, arch, log or result.name))
-        return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
+        yield nvrtc, program, log
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

@@ -61,9 +61,10 @@ class MissingPoint(Definition, frozen=True):
 
 class Series(Definition, frozen=True):
     """One line: a backend in one precision. A reference is dashed. colour "#RRGGBB"; marker a matplotlib
-    letter. overlay: of another run, laid over this one; drawn thinner, with small marks. provisional: cases
-    that are being measured, as they look so far; on screen alone. named: its label stands at its last point
-    where there is room to set labels apart, instead of in a legend; leading: also where not all have room."""
+    letter. overlay: of which of the other runs that are laid over this one (0: of this one); drawn thinner,
+    with small marks. provisional: cases that are being measured, as they look so far; on screen alone.
+    named: its label stands at its last point where there is room to set labels apart, instead of in a legend;
+    leading: also where not all have room."""
 
     label: str
     backend: str
@@ -73,7 +74,7 @@ class Series(Definition, frozen=True):
     marker: str
     points: tuple[Point, ...] = ()
     marks: tuple[MissingPoint, ...] = ()
-    overlay: bool = False
+    overlay: int = 0
     provisional: tuple[Point, ...] = ()
     named: bool = False
     leading: bool = False

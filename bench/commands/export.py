@@ -31,7 +31,9 @@ def export(
         None, metavar="FILE", help="Write one chart to this file, in the format of its suffix."
     ),
     scale: float = typer.Option(1.0, metavar="N", help="Size of PNG: 2 gives twice as many pixels per side."),
-    over: Path | None = typer.Option(None, metavar="RUN", help="Draw this run over it, in thin lines."),
+    over: list[Path] = typer.Option(
+        [], metavar="RUN", help="Draw this run over it, in thin lines; may be repeated."
+    ),
 ) -> None:
     """Draw the charts of a saved run, ladder or profile again."""
     from bench.commands import parsing
@@ -51,7 +53,7 @@ def export(
     if not formats and not csv:
         raise InputError("nothing to export: name chart formats by --charts, or give --csv")
     folder = open_folder(run)
-    if over is not None and not folder.kind.layered:
+    if over and not folder.kind.layered:
         raise InputError(f"--over lays one run over another; {folder.kind.a} cannot be laid over one")
     saved = folder.kind.part("saved")
     everything, numbers = saved.export(folder, over)

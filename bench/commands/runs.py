@@ -27,9 +27,28 @@ def list_command(
     if not found:
         raise InputError(f"there is no run in {folder}; `python main.py compare` makes one")
     # The run whole, so that it can be copied into the next command.
-    columns = pick(COLUMNS, "path", "created_at", "what", "machine", "meant", "measured", "failed")
+    given = ("called", "note")
+    columns = pick(
+        COLUMNS,
+        *("path", "called", "created_at", "what", "machine", "meant", "measured", "failed", "note"),
+    )
+    columns = tuple(column for column in columns if column.name not in given or column.tells(found))
     wraps = {column.name for column in columns} - {"path"}
     console().print(Grid(Table(columns, found), wraps=wraps, airy=True))
+
+
+@app.command("name")
+def name_command(
+    run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
+    name: str = typer.Argument("", metavar="[NAME]", help="What to call it; none takes the name away."),
+    note: str | None = typer.Option(None, metavar="TEXT", help='Also note this of it; "" takes it away.'),
+) -> None:
+    """Name a run, or note something of it; kept in its folder, shown in lists and legends."""
+    from bench.kinds import note as notes
+
+    before = notes.read(run)
+    kept = notes.write(run, notes.Note(name=name, text=before.text if note is None else note))
+    print(f"{run}: {kept.name or run.absolute().name}")
 
 
 @app.command("show")
@@ -41,6 +60,7 @@ def show_command(
     """Print the tables of a saved run, ladder or profile, with its machine and settings."""
     from bench.commands import parsing
     from bench.commands.terminal import console
+    from bench.kinds import note
     from bench.kinds.folders import open_folder
     from bench.show.table import FORMATS
     from kernels.errors import InputError
@@ -51,7 +71,8 @@ def show_command(
         raise InputError(f"--layers is of a comparison; {run} is none, but holds {folder.kind.a}")
     lines = folder.kind.part("saved").show(folder, wanted, layers)
     if wanted == "table":
-        for line in lines:
+        kept = note.read(run)
+        for line in (*filter(None, (kept.name, kept.text)), *lines):
             console().print(line, style="dim", markup=False)
         if left := len(folder.missing()):
             console().print(f"{left} of {len(folder.cases)} cases are not measured yet", style="yellow")

@@ -101,4 +101,5 @@ KIND: Kind[Run, Measurement] = Kind(
     thin="bench.comparison.thin",
     saved="bench.comparison.saved",
     report="bench.comparison.report",
+    result="bench.comparison.result",
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.comparison.kind import KIND, RunFolder
+from bench.kinds import note
 from bench.results.rows import in_order
 from kernels.errors import InputError
 
@@ -54,9 +55,9 @@ def print_tables(found: Sequence[RunData], format: str, layers: bool = False) ->
 
 
 def export(
-    folder: RunFolder, over: Path | None
+    folder: RunFolder, over: Sequence[Path]
 ) -> tuple[Callable[[], list[Chart]], Callable[[], dict[str, str]]]:
-    """Its charts, those of the run `over` laid over them, and its numbers as CSV by the name of the file."""
+    """Its charts, those of the runs in `over` laid over them; its numbers as CSV by the name of the file."""
     from bench.results.rows import rows
     from bench.show import tables
     from bench.show.table import to_csv
@@ -82,8 +83,11 @@ def _read(folder: RunFolder) -> RunData:
     return folder.header, measurements
 
 
-def _charts(data: RunData, over: Path | None) -> list[Chart]:
+def _charts(data: RunData, over: Sequence[Path]) -> list[Chart]:
     from bench.charts import charts, lay_over, short_name
 
     made = charts([data])
-    return made if over is None else lay_over(made, charts([_read(KIND.open(over))]), short_name(over))
+    for number, path in enumerate(over, start=1):
+        name = note.read(path).name or short_name(path)
+        made = lay_over(made, charts([_read(KIND.open(path))]), name, number)
+    return made

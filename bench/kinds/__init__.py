@@ -5,8 +5,8 @@ light (records and words alone), found by its file. What it names by module path
 its worker, its tables, charts and reports, what makes it small. Nothing here knows a kind by name.
 
 - `registry`: the descriptor, and which kinds there are. `folder`: one on the disk. `folders`: one of any kind
-  opened, copied. `summaries`: one as a line of a list, read quickly. `thin` (`samples`): made small enough to
-  ship.
+  opened, copied. `summaries`: one as a line of a list, read quickly. `note`: what the user calls one. `thin`
+  (`samples`): made small enough to ship.
 - `options`: a job as its command line.
 - `sample_run` is a comparison thinned (`python main.py runs thin RUN bench/kinds/sample_run` made it).
 """

@@ -16,7 +16,7 @@ from bench.kinds.folder import Folder
 from bench.kinds.options import Option, arguments
 from bench.results.claim import LOCK_FILE
 from bench.results.records import stem
-from bench.results.store import CHARTS, LOG_FILE, RESULTS_FILE, read_record
+from bench.results.store import CHARTS, LOG_FILE, NOTE_FILE, RESULTS_FILE, read_record
 from kernels.errors import InputError, system_words
 
 H = TypeVar("H")
@@ -24,7 +24,12 @@ M = TypeVar("M")
 
 
 # What the modules that a kind names do with one.
-_DONE = {"thin": "thinned", "saved": "shown or exported", "report": "reported"}
+_DONE = {
+    "thin": "thinned",
+    "saved": "shown or exported",
+    "report": "reported",
+    "result": "told in a few words",
+}
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,8 @@ class Kind(Generic[H, M]):
     options: the command line of a job; resumes: whether `verb --resume` goes on with one.
 
     Modules, loaded when they are needed: thin (`GRADES`, `LESS`, `write`; see bench.kinds.thin); saved
-    (`show`, `export`; see bench.commands.runs and .export); report (`write`).
+    (`show`, `export`; see bench.commands.runs and .export); report (`write`); result (`READS`, the fields of
+    a line that it takes beside `case` and `disposition`, and `words`: what came of the whole, for a list).
     """
 
     name: str
@@ -95,6 +101,7 @@ class Kind(Generic[H, M]):
     thin: str = ""
     saved: str = ""
     report: str = ""
+    result: str = ""
 
     # ------------------------------------------------------------------------------------------ its folders
 
@@ -110,7 +117,7 @@ class Kind(Generic[H, M]):
     @property
     def own(self) -> tuple[str, ...]:
         """What a folder of this kind consists of; anything else in it is somebody's."""
-        return (self.file, RESULTS_FILE, LOG_FILE, LOCK_FILE, *self.parts, CHARTS)
+        return (self.file, RESULTS_FILE, LOG_FILE, NOTE_FILE, LOCK_FILE, *self.parts, CHARTS)
 
     @property
     def case(self) -> Any:

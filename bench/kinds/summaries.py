@@ -1,5 +1,5 @@
-"""What a list of runs says of each, of whichever kind, read quickly: of every measurement only its case and
-how it ended."""
+"""What a list of runs says of each, of whichever kind, read quickly: of every measurement its case, how it
+ended, and what the result of the whole is told from."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import contextlib
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 
+from bench.kinds import note
 from bench.kinds.folder import Folder
 from bench.kinds.folders import open_folder
 from bench.kinds.registry import Kind, kinds, meant
 from bench.results.results_file import ResultsFile
 from bench.results.rows import FAILURES
-from bench.results.store import RESULTS_FILE, NewerError
+from bench.results.store import RESULTS_FILE, NewerError, to_run_again
 from bench.words import plain
 from kernels.errors import InputError, system_words
 
@@ -27,8 +28,9 @@ SAMPLE = Path(__file__).parent / "sample_run"  # the run that comes with the pro
 class Summary:
     """A folder as one line. kind: its name. created_at: ISO, in the zone it was measured in; models: their
     titles; node: of a ladder, "" else; what: all that it is of, in words. cases: how many are meant (0: not
-    known yet); ended: how each of them that is done did. problem: why nothing else is known of it, "" where
-    it can be read."""
+    known yet); ended: how each of them that is done did; left: how many going on with it would
+    measure. called, note: what the user names it and noted; result: what came of it, in a few words.
+    problem: why nothing else is known of it, "" where it can be read."""
 
     path: Path
     kind: str
@@ -42,11 +44,21 @@ class Summary:
     ended: tuple[str, ...]
     node: str = ""
     command: str = ""
+    left: int = 0
+    called: str = ""
+    note: str = ""
+    result: str = ""
     problem: str = ""
 
     @property
     def name(self) -> str:
         return self.path.absolute().name
+
+    @property
+    def resumable(self) -> bool:
+        """Whether there is something to go on with: cases that are not measured, or none that is known."""
+        able = any(kind.resumes for kind in kinds() if kind.name == self.kind)
+        return able and not self.problem and (self.left > 0 or not self.cases)
 
     @property
     def layered(self) -> bool:
@@ -127,8 +139,20 @@ def _unread(path: Path, kind: Kind[Any, Any] | None, problem: str, created_at: s
 
 @functools.cache
 def _ended(kind: Kind[Any, Any]) -> Any:
-    """Of a line its case and how it ended: samples and layers are skipped, not read."""
-    return msgspec.defstruct("_Ended", [("case", kind.case), ("disposition", str)])
+    """Of a line its case, how it ended, and what a result is told from; layers are skipped, not read."""
+    wanted = ("case", "disposition", "facts", *(kind.part("result").READS if kind.result else ()))
+    types = get_type_hints(kind.line)
+    plain_of = {field.name: field for field in msgspec.structs.fields(kind.line)}
+    fields: list[Any] = []
+    for name in dict.fromkeys(wanted):
+        field = plain_of[name]
+        if field.required:
+            fields.append((name, types[name]))
+        elif field.default is not msgspec.NODEFAULT:
+            fields.append((name, types[name], field.default))
+        else:
+            fields.append((name, types[name], msgspec.field(default_factory=field.default_factory)))
+    return msgspec.defstruct("_Ended", fields, frozen=True)
 
 
 def _told(folder: Folder[Any, Any]) -> Summary:
@@ -136,6 +160,8 @@ def _told(folder: Folder[Any, Any]) -> Summary:
     # The last line of a case counts; lines that are damaged are passed over.
     ended = ResultsFile(folder.path / RESULTS_FILE, _ended(folder.kind)).read(tell=False)
     told = folder.kind.told(header, folder.cases or tuple(line.case for line in ended.values()))
+    done = {key for key, line in ended.items() if not to_run_again(line, retry=False)}
+    noted = note.read(folder.path)
     return Summary(
         path=folder.path,
         kind=folder.kind.name,
@@ -149,4 +175,17 @@ def _told(folder: Folder[Any, Any]) -> Summary:
         cases=len(folder.cases),
         command=header.command,
         ended=tuple(line.disposition for line in ended.values()),
+        left=sum(case.key not in done for case in folder.cases),
+        called=noted.name,
+        note=noted.text,
+        result=_result(folder, tuple(ended.values())),
     )
+
+
+def _result(folder: Folder[Any, Any], lines: tuple[Any, ...]) -> str:
+    if not folder.kind.result or not lines:
+        return ""
+    with contextlib.suppress(ValueError, ArithmeticError):  # of times that no machine takes: it stays listed
+        words: str = folder.kind.part("result").words(folder.header, lines)
+        return words
+    return ""

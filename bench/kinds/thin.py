@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from bench.kinds import note
 from bench.kinds.folders import open_folder
 from kernels.errors import InputError
 
@@ -37,6 +38,8 @@ def thin(source: Path, target: Path, most_nbytes: int = MOST_NBYTES) -> int:
             if size <= most_nbytes:
                 try:
                     shutil.copytree(made, target)
+                    if (told := note.read(source)) != note.Note():
+                        note.write(target, told)
                 except OSError as error:
                     raise InputError(f"cannot write {target}: {error.strerror or error}") from error
                 return size

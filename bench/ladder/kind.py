@@ -89,4 +89,5 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
     thin="bench.ladder.thin",
     saved="bench.ladder.show.saved",
     report="bench.ladder.show.report",
+    result="bench.ladder.show.result",
 )

@@ -6,7 +6,9 @@ open; it times nothing. Like bench.ladder.records this module reaches nothing bu
 
 from __future__ import annotations
 
-from bench.ladder.records import Ladder, RungCase
+import sys
+
+from bench.ladder.records import Ladder, LadderJob, RungCase
 from bench.results.messages import Message
 from bench.results.records import Record
 
@@ -55,13 +57,15 @@ class NodeInfo(Record, frozen=True):
 
 class RungInfo(Record, frozen=True):
     """A rung as its file has it; headers: the paths of those of ours that it includes, however deep; refused:
-    why it cannot run the node chosen ("": it can)."""
+    why it cannot run the node chosen ("": it can). template: of a rung of the user's what its file began
+    as."""
 
     case: RungCase
     path: str
     source: str
     headers: tuple[str, ...] = ()
     refused: str = ""
+    template: str = ""
 
 
 class KernelProblem(Record, frozen=True):
@@ -76,8 +80,8 @@ class KernelProblem(Record, frozen=True):
 class LadderAnswer(Message, frozen=True, tag="ladder_answer"):
     """ladder: ready to be run (None: `error` says why there is none). nodes: those of the model that have a
     ladder, in its order. rungs: all of the ladder's operator, in order, whichever were asked for; precisions:
-    what they compute in. to_read: those of the device that was asked for, where it cannot run here and the
-    ladder is another's. created: the template that was written."""
+    what they compute in. to_read: the answer for the device that was asked for, where it cannot run here and
+    the ladder is another's: its rungs can be read and compiled. created: the template that was written."""
 
     number: int
     error: str = ""
@@ -85,7 +89,40 @@ class LadderAnswer(Message, frozen=True, tag="ladder_answer"):
     nodes: tuple[NodeInfo, ...] = ()
     ladder: Ladder | None = None
     rungs: tuple[RungInfo, ...] = ()
-    to_read: tuple[RungInfo, ...] = ()
+    to_read: LadderAnswer | None = None
     precisions: tuple[str, ...] = ()
     problems: tuple[KernelProblem, ...] = ()
     created: str = ""
+
+
+class AssemblyQuestion(Record, frozen=True):
+    """What a rung of a ladder is compiled to on its work: one line to `assembly_command`'s process. arch: as
+    "sm_90"; "" for this machine's GPU, or what the rung asks for."""
+
+    job: LadderJob
+    rung: str
+    arch: str = ""
+
+
+class Listing(Record, frozen=True):
+    """Code as the machine is given it: "PTX" or "SASS". lines: of each of its lines the line of the rung's
+    own file that it is of, 0 where that is none."""
+
+    name: str
+    text: str
+    lines: tuple[int, ...]
+
+
+class AssemblyAnswer(Message, frozen=True, tag="assembly"):
+    """arch: what it was compiled for; missing: what is not there, why, and what would bring it; error: why
+    there is nothing."""
+
+    rung: str
+    arch: str = ""
+    listings: tuple[Listing, ...] = ()
+    missing: str = ""
+    error: str = ""
+
+
+def assembly_command() -> list[str]:
+    return [sys.executable, "-m", "bench.ladder.measure.assembly"]

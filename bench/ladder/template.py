@@ -83,6 +83,12 @@ def write(op: str, device: str, folder: Path, name: str = "mine") -> Path:
     return path
 
 
+def of(rung: Rung) -> str:
+    """What the file of a user's rung began as, or would have; "" where there is nothing to begin from."""
+    source = registry.rungs(rung.device, rung.op)
+    return text(_plain(source[0]), rung.number, rung.name, rung.path.name) if source else ""
+
+
 def text(first: Rung, number: int, name: str, file: str) -> str:
     """The template made from a rung of the operator."""
     op = first.op

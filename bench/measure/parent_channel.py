@@ -8,7 +8,7 @@ import threading
 
 import msgspec
 
-from bench.ladder.questions import LadderAnswer
+from bench.ladder.questions import AssemblyAnswer, LadderAnswer
 from bench.ladder.records import LadderMessage
 from bench.results.messages import WorkerMessage
 
@@ -26,7 +26,7 @@ class ParentChannel:
         sys.stdout = sys.stderr
         self._lock = threading.Lock()
 
-    def say(self, message: WorkerMessage | LadderMessage | LadderAnswer) -> None:
+    def say(self, message: WorkerMessage | LadderMessage | LadderAnswer | AssemblyAnswer) -> None:
         line = memoryview(msgspec.json.encode(message) + b"\n")
         with self._lock:
             try:

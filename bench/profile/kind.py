@@ -108,4 +108,5 @@ KIND: Kind[Profile, CaseProfile] = Kind(
     thin="bench.profile.thin",
     saved="bench.profile.show.saved",
     report="bench.profile.show.report",
+    result="bench.profile.show.result",
 )

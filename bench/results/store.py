@@ -18,6 +18,7 @@ from kernels.errors import InputError, system_words
 
 RESULTS_FILE = "results.jsonl"
 LOG_FILE = "worker.log"
+NOTE_FILE = "note.json"  # what the user calls it (bench.kinds.note)
 CHARTS = "charts"  # where those of any kind are drawn
 
 R = TypeVar("R")

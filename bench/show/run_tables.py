@@ -40,6 +40,11 @@ COLUMNS: tuple[Column[Summary], ...] = (
     Column("done", lambda s: s.measured, cell=_done, title="cases"),
     Column("ok", cell=lambda s: _known(s, str(s.ok))),
     Column("failed", text=lambda count: str(count) if count else ""),
+    _word("called", title="name"),
+    _word(
+        "result", tip="Speed-ups over the reference, spanned over the batch sizes; “!” where one is doubted"
+    ),
+    _word("note", cell=lambda s: " ".join(s.note.split())),
     _word("path", text=str, title="run"),
     _word("name", title="run"),
 )

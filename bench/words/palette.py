@@ -44,6 +44,7 @@ STAGES = {
     "dataset_rest": ("data set: copies and rest", "#C4C4C4"),
 }
 MARKERS = {"fp32": "o", "fp32-tc": "s", "tf32": "^", "fp16": "D"}
+OVERLAID = ("<", ">", "*")  # of the second run that is laid over another, the third, …
 
 INK = "#222222"
 MUTED = "#6A6A6A"
@@ -65,3 +66,8 @@ def backend(name: str, user: bool = False) -> str:
 def marker(precision: str) -> str:
     """The point shape of a precision, in the letters that matplotlib and pyqtgraph share in spirit."""
     return MARKERS.get(precision, "v")
+
+
+def overlaid(marker: str, number: int) -> str:
+    """The point shape in the run that is laid over another as its `number`th: of the first as it is."""
+    return OVERLAID[(number - 2) % len(OVERLAID)] if marker and number > 1 else marker

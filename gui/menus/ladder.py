@@ -18,6 +18,7 @@ from bench.run import chosen_rungs, defaults
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
 from gui.pages.model import ModelPage
+from gui.pages.page import Spot
 from gui.sessions.export import Exporter, Order
 from gui.sessions.ladder_session import LadderSession
 from gui.shell.library import reveal
@@ -35,6 +36,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     ladders = LadderActions(window, page)
     window.ladders = ladders
     window.showers[LADDER.name] = ladders.open
+    window.resumers[LADDER.name] = ladders.resume
     actions.add("run", "ladder", "Run the &ladder", ladders.run, "Ctrl+Shift+R")
     actions.add("run", "cancel-ladder", "Cancel the la&dder", ladders.session.cancel, enabled=False)
     ladders.session.stands.connect(
@@ -86,6 +88,11 @@ class LadderActions:
         self._show()
         self.session.open(folder)
 
+    def resume(self, folder: Path) -> None:
+        """Measure what is missing of a ladder that was interrupted."""
+        self._show()
+        self.session.go_on(folder)
+
     def ask_open(self) -> None:
         folder = QFileDialog.getExistingDirectory(
             self._window, "A ladder's folder", str(self._window.session.runs)
@@ -113,17 +120,11 @@ class LadderActions:
 
     def open_layer(self, case: Case, layer: Layer) -> None:
         """The ladder of a layer, on the device of the backend it was seen on."""
-        question = msgspec.structs.replace(
-            self.session.state.question,
-            model=case.model,
-            op="",
-            node="",
-            nodes=layer.nodes,
-            batch=case.batch,
-            device=case.backend.rpartition("-")[2],
-            rungs=(),
-        )
-        self._show(question)
+        spot = Spot(case.model, layer.nodes, case.backend, case.batch, case.precision, layer.rung)
+        self._begin()
+        if reason := self._page.show_spot(spot):
+            self._window.tell(reason)
+        self._show()
 
     def open_node(self, model: str, node: PreviewNode, batch: int) -> None:
         """The ladder of a node of a model that was looked at, on a device that has a kernel for it; the one

@@ -21,11 +21,11 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     actions.add("file", "open-sample", "Open &sample run", library.open_sample)
     actions.add("file", "lay-over", "&Lay a run over this one…", library.ask_overlay, "Ctrl+L")
     off = actions.add(
-        "file", "take-off", "&Take the other run off", lambda: library.lay_over(None), "Ctrl+Shift+L"
+        "file", "take-off", "&Take the other runs off", lambda: window.state.take_off(), "Ctrl+Shift+L"
     )
 
     def enable() -> None:
-        off.setEnabled(window.state.overlay is not None)
+        off.setEnabled(bool(window.state.overlays))
 
     window.state.changed.connect(enable)
     enable()

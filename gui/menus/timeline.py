@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
 from bench.profile.kind import KIND as PROFILE
+from bench.run import chosen_rungs
 from gui.pages.timeline import TimelinePage
 from gui.sessions.profile_session import ProfileSession
 
@@ -38,11 +40,17 @@ class ProfileActions:
         self._window, self._page = window, page
         self.session = ProfileSession(window, window.session.runs)
         window.join(self.session)
-        page.connect_to(self.session, lambda: window.form.models.keys)
+        page.connect_to(self.session, lambda: window.form.models.keys, self._kernels)
         page.open_wanted.connect(self.ask_open)
         page.trace_wanted.connect(self.ask_trace)
         window.session.greeted.connect(lambda hello: page.show_backends(hello.environment.backends))
         window.form.changed.connect(page.invalidate)
+
+    def _kernels(self, model: str) -> tuple[Mapping[str, str], Sequence[str]]:
+        """What the form has chosen for a model: a profile is of the kernels that F5 would run."""
+        rungs, form = self._window.form.rungs, self._window.form
+        chosen = chosen_rungs.compared(rungs.rungs, [model], form.models.keys)
+        return chosen, rungs.folders if chosen else ()
 
     def show(self) -> None:
         self._window.tabs.setCurrentWidget(self._page)

@@ -9,14 +9,28 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QPushButton, QScrollArea, QStackedLayout, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QScrollArea, QStackedLayout, QToolButton, QWidget
 
 from gui.base.theme import Theming
 from gui.sessions.run_state import RunState
 from gui.widgets.empty import Empty, Way
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Some nodes of a model that run as one, as any page can show them: a layer, a node's ladder, a kernel of
+    a pass. What is "" or 0 is of no matter. rung: the kernel that ran them."""
+
+    model: str
+    nodes: tuple[str, ...]
+    backend: str = ""
+    batch: int = 0
+    precision: str = ""
+    rung: str = ""
 
 
 class Page(QWidget):
@@ -33,11 +47,14 @@ class Page(QWidget):
     form = True  # whether the comparison's form belongs beside it
     inspects = ""  # what the inspector tells of beside it: "case", "layer" or nothing
     ways: Sequence[Way] = (("run", "Run the comparison"),)  # that fill it while it is empty, the best first
+    link = ""  # what leads from other pages to this one's view of what is selected there; "": it has none
+    own_links: tuple[str, ...] = ()  # titles of pages that it leads to by itself
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.state = state
         self.theming = theming
+        self.links: list[QAction] = []  # to the other pages, from the window
         self._drawn: int | None = None
         self._behind = False  # the selection changed while the page was out of sight
         self._body: QWidget | None = None
@@ -87,6 +104,15 @@ class Page(QWidget):
     def select(self) -> None:
         """The selection changed (`state.case`, `state.layer`); the body is built and the page visible."""
 
+    def spot(self) -> Spot | None:
+        """What is selected here, for other pages to show."""
+        return None
+
+    def show_spot(self, spot: Spot) -> str:
+        """Select what is of these nodes; "", or why that cannot be, in a sentence. The page comes to the
+        front afterwards."""
+        return f"{self.title} has nothing of {', '.join(spot.nodes)}."
+
     def showcase(self) -> None:
         """Choose what shows most of the page, beyond what is selected: for pictures of the window."""
 
@@ -97,6 +123,20 @@ class Page(QWidget):
 
     def restyle(self) -> None:
         """The theme changed; the body is built. Whatever follows the palette by itself needs nothing."""
+
+    def go_button(self) -> QToolButton:
+        """A button whose menu leads to the other pages; hidden where there are none."""
+        button = QToolButton()
+        button.setText("Show in")
+        button.setToolTip("What is selected here, on the other pages")
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        menu = QMenu(button)
+        menu.addActions(self.links)
+        button.setMenu(menu)
+        if not self.links:
+            button.hide()  # shown, it would be a window of its own: it has no parent yet
+        return button
 
     # ---------------------------------------------------------------------------------- for the window
 

@@ -22,7 +22,7 @@ from gui.widgets.labels import Label
 
 READOUT_WIDTH = 430  # pixels at most; longer lines wrap
 LEAST_READOUT = 160
-SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t"}
+SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t", "<": "t3", ">": "t2", "*": "star"}
 
 
 class PanelPlot(pg.PlotWidget):

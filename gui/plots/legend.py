@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class LegendEntry:
     colour: str
     dashed: bool = False
     marker: str = ""
-    overlay: bool = False
+    overlay: int = 0
     short: str = ""
 
 
@@ -246,12 +247,20 @@ class Legend(QWidget):
         return QIcon(picture)
 
 
+def _star() -> list[tuple[float, float]]:
+    turns = [(math.pi * k / 5 - math.pi / 2, 0.6 if k % 2 else 1.5) for k in range(10)]
+    return [(r * math.cos(turn), r * math.sin(turn)) for turn, r in turns]
+
+
 def _marker(painter: QPainter, marker: str, at: QPointF, r: float = 3.4) -> None:
     corners: dict[str, Sequence[tuple[float, float]]] = {
         "s": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
         "^": ((0, -1.2), (1.1, 0.9), (-1.1, 0.9)),
         "v": ((0, 1.2), (1.1, -0.9), (-1.1, -0.9)),
         "D": ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
+        "<": ((-1.2, 0), (0.9, 1.1), (0.9, -1.1)),
+        ">": ((1.2, 0), (-0.9, 1.1), (-0.9, -1.1)),
+        "*": _star(),
     }
     if marker in corners:
         painter.drawPolygon(

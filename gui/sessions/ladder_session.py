@@ -22,6 +22,8 @@ from bench.ladder.kind import KIND as LADDER
 from bench.ladder.kind import LadderFolder
 from bench.ladder.questions import LadderAnswer, LadderQuestion
 from bench.ladder.records import Ladder, RungCase, RungMeasurement, RungProvisional
+from bench.results import trust
+from gui.sessions.assembly_asker import AssemblyAsker
 from gui.sessions.kernel_watch import KernelWatch
 from gui.sessions.ladder_describer import LadderDescriber
 from gui.sessions.ladder_state import LadderState
@@ -56,6 +58,7 @@ class LadderSession(Measuring):
         self._describer = LadderDescriber(self, describer)
         self._describer.answered.connect(self._on_answer)
         self._describer.failed.connect(self._on_no_answer)
+        self.assembly = AssemblyAsker(self)
         self._watch = KernelWatch(self)
         self._watch.changed.connect(self._on_saved)
         self._quick = False
@@ -122,6 +125,9 @@ class LadderSession(Measuring):
         if self.state.opened is not None:
             self.ask(self.state.question)  # as it is here and now, not as it was recorded
         self._wanted = self.planning
+        if self.state.only_read and not self._wanted:
+            self.told.emit(self.state.reading_words)
+            return
         ladder = self.state.ladder
         if ladder is None or self._wanted:
             return
@@ -133,10 +139,32 @@ class LadderSession(Measuring):
         self._own.due.clear()
         self._climb(folder, quick=False)
 
+    def go_on(self, path: Path, trusted: bool = False) -> None:
+        """Run what is missing of a ladder, into its folder. Kernels that it names and the user did not record
+        here are run only where he has agreed (`trusted`). Raises InputError where it cannot be read."""
+        if reason := self.occupied() or self.blocked():
+            raise InputError(reason)
+        folder = LADDER.open(path)
+        folder.claim()
+        measured, missing = folder.measurements(), folder.missing()
+        if missing and not trusted and (doubt := trust.doubt(folder.path, folder.job.kernel_dirs)):
+            folder.close()
+            self.doubted.emit(doubt, lambda: self.go_on(path, trusted=True))
+            return
+        trust.remember(folder.path, folder.job.kernel_dirs)
+        self._opened(folder, measured)
+        if missing:
+            self._climb(folder, quick=False, cases=missing)
+        else:
+            folder.close()
+            self.told.emit(f"Every rung of {folder.path.name} is measured already.")
+
     def run_due(self) -> None:
         """The rungs that were saved while something else was measured, if that is over."""
         ladder = self.state.ladder
         if self._over or not self._own.due or ladder is None or self.active or self.state.opened:
+            return
+        if self.state.only_read:
             return
         if self.blocked():
             self._stand(ended="Saved. It is run as soon as nothing else is timed.")
@@ -166,6 +194,7 @@ class LadderSession(Measuring):
     def quit(self) -> None:
         self._retry.stop()
         self._describer.quit()
+        self.assembly.quit()
         super().quit()
 
     # ------------------------------------------------------------------------------------------ the answers
@@ -212,13 +241,21 @@ class LadderSession(Measuring):
         self.note(f"Opened from {path.name}, of {when}. Run climbs what is chosen above anew.")
         self._describer.ask(self.state.question)
 
-    def _climb(self, folder: LadderFolder, quick: bool, together: bool = False) -> None:
+    def _climb(
+        self,
+        folder: LadderFolder,
+        quick: bool,
+        together: bool = False,
+        cases: Sequence[RungCase] | None = None,
+    ) -> None:
+        """Run these cases of a ladder, all of them unless they are named."""
+        cases = folder.cases if cases is None else cases
         self._quick, self._together, self._held = quick, together, []
         if not together:  # else what is known stays on the screen until it is known anew
-            self.state.begin(folder.cases)
+            self.state.begin(cases)
         if not quick:
             self.state.keep(folder.path.absolute())
-        self.begin(folder, folder.cases)
+        self.begin(folder, cases)
 
     def _heard(self, message: Any) -> str:
         self.state.heard(message)

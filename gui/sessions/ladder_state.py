@@ -47,6 +47,7 @@ class LadderState(QObject):
         self.question = question
         self.answer: LadderAnswer | None = None
         self.error = ""  # why there is no ladder
+        self.only_read = ""  # why its rungs can be read and compiled here, and not run
         self.opened: Path | None = None  # the folder of the ladder shown, where it was climbed before
         self.ladder: Ladder | None = None
         self.going: dict[str, Going] = {}
@@ -67,6 +68,14 @@ class LadderState(QObject):
     @property
     def problems(self) -> tuple[KernelProblem, ...]:
         return self.answer.problems if self.answer is not None else ()
+
+    @property
+    def reading_words(self) -> str:
+        """That the rungs shown cannot run here, and why; "" where they can."""
+        if not self.only_read or self.ladder is None:
+            return ""
+        device = self.ladder.job.device
+        return f"Kernels for {device} are read and compiled here, not run: {self.only_read}."
 
     @property
     def rows(self) -> list[RungRow]:
@@ -119,6 +128,7 @@ class LadderState(QObject):
         now."""
         job = ladder.job
         self.opened, self.error, self.answer, self.ladder = folder, "", None, ladder
+        self.only_read = ""
         self.question = msgspec.structs.replace(
             self.question,
             model=job.model or self.question.model,
@@ -140,14 +150,21 @@ class LadderState(QObject):
         """Show what was answered. A choice that could not be met is replaced by what was answered; beside a
         ladder that was climbed before, only what there is to choose from and to read."""
         if self.opened is not None and self.ladder is not None:
-            job, now = self.ladder.job, answer.ladder.job if answer.ladder is not None else None
-            same = now is not None and now.op == job.op
-            rungs = answer.rungs if now is not None and now.device == job.device else answer.to_read
+            job = self.ladder.job
+            found = answer.to_read or answer
+            now = found.ladder.job if found.ladder is not None else None
+            same = now is not None and (now.op, now.device) == (job.op, job.device)
+            rungs = found.rungs if same else ()
             self.answer = msgspec.structs.replace(
-                answer, error="", ladder=self.ladder, rungs=rungs if same else (), problems=()
+                answer, error="", ladder=self.ladder, rungs=rungs, problems=(), to_read=None
             )
             self.changed.emit()
             return
+        self.only_read = ""
+        if answer.to_read is not None and (ladder := answer.to_read.ladder) is not None:
+            refused = {info.name: info.refused for info in answer.devices}
+            self.only_read = refused.get(ladder.job.device, "") or "it is not here"
+            answer = msgspec.structs.replace(answer.to_read, devices=answer.devices, created=answer.created)
         self.answer, self.error, self.ladder = answer, answer.error, answer.ladder
         if answer.ladder is not None:
             job = answer.ladder.job

@@ -32,12 +32,14 @@ from gui.sessions.worker_process import WorkerProcess
 
 class Measuring(QObject):
     """Signals: `stands` whenever the standing changed, `greeted` with a worker's Hello, `told` with what the
-    user should know (a sentence), `logged` with a Log, `ended` when nothing is measured any more. blockers:
-    each says why nothing may start now, "" if it may."""
+    user should know (a sentence), `doubted` with why a run's kernels are not run unasked and what runs them,
+    `logged` with a Log, `ended` when nothing is measured any more. blockers: each says why nothing may start
+    now, "" if it may."""
 
     stands = Signal(object)
     greeted = Signal(object)
     told = Signal(str)
+    doubted = Signal(str, object)
     logged = Signal(object)
     ended = Signal()
 

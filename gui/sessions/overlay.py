@@ -15,9 +15,11 @@ class Overlay:
     for.
     """
 
-    def __init__(self, folder: Path, run: Run, measurements: Iterable[Measurement]) -> None:
+    def __init__(self, folder: Path, run: Run, measurements: Iterable[Measurement], called: str = "") -> None:
+        """called: what the user named it, "" for by its folder."""
         self.folder = folder
         self.run = run
+        self.called = called
         self._rows = RowCache()
         self._models = set()
         for measurement in measurements:
@@ -28,7 +30,7 @@ class Overlay:
     @property
     def name(self) -> str:
         """What its lines are called."""
-        return short_name(self.folder)
+        return self.called or short_name(self.folder)
 
     @property
     def models(self) -> frozenset[str]:
@@ -43,11 +45,12 @@ class Overlay:
         self._charts.clear()
         return self._rows.step()
 
-    def over(self, charts: list[Chart], model: str) -> list[Chart]:
-        """The charts of a model with this run's lines in them; as they are where it has not measured it."""
+    def over(self, charts: list[Chart], model: str, number: int = 1) -> list[Chart]:
+        """The charts of a model with this run's lines in them, as the overlay of this number; as they are
+        where it has not measured it."""
         if model not in self._models:
             return charts
         if model not in self._charts:
             rows = [row for row in self._rows.rows() if row.case.model == model]
             self._charts[model] = model_charts(model, rows, [self.run]) if rows else []
-        return lay_over(charts, self._charts[model], self.name)
+        return lay_over(charts, self._charts[model], self.name, number)

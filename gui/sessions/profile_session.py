@@ -52,6 +52,7 @@ class ProfileSession(Measuring):
             self.told.emit(reason)
             return
         profile = Profile(job=job, cases=planned(job))
+        command = command or PROFILE.command_line(job)
         try:
             folder = folders.begin(PROFILE, profile, None, self._runs, command)
         except InputError as error:

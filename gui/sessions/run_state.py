@@ -40,9 +40,7 @@ class RunState(QObject):
         self.version = 0
         self.case: Case | None = None  # selected
         self.layer = ""  # selected: the output tensor of a layer of the model
-        self.overlay: Overlay | None = (
-            None  # another run, drawn over this one; it stays when this one changes
-        )
+        self.overlays: tuple[Overlay, ...] = ()  # other runs, drawn over this one; they stay when it changes
         self._measurements: dict[str, Measurement] = {}
         self._rows = RowCache()
         self._provisional: dict[str, Provisional] = {}
@@ -93,10 +91,22 @@ class RunState(QObject):
             self._provisional = {}
             self._touch()
 
-    def lay_over(self, overlay: Overlay | None) -> None:
-        """Draw another run over this one; None takes it away."""
-        self.overlay = overlay
+    def lay_over(self, overlay: Overlay) -> None:
+        """Draw another run over this one and those that lie there; the same one again takes its place."""
+        names = {other.folder.absolute(): other for other in self.overlays}
+        self.overlays = tuple({**names, overlay.folder.absolute(): overlay}.values())
         self._touch()
+
+    def take_off(self, folder: Path | None = None) -> None:
+        """Take the overlay of this folder away; without one, all of them."""
+        left = tuple(
+            other
+            for other in self.overlays
+            if folder is not None and other.folder.absolute() != folder.absolute()
+        )
+        if left != self.overlays:
+            self.overlays = left
+            self._touch()
 
     def measurement(self, case: Case | None) -> Measurement | None:
         return self._measurements.get(case.key) if case is not None else None
@@ -120,12 +130,12 @@ class RunState(QObject):
     @property
     def up_to_date(self) -> bool:
         """Whether every measurement has its row."""
-        return self._rows.pending == 0 and (self.overlay is None or self.overlay.pending == 0)
+        return self._rows.pending == 0 and not any(overlay.pending for overlay in self.overlays)
 
     def work(self, budget_s: float) -> bool:
         """Derive rows for at most about `budget_s`; whether any came of it."""
         end, any_made = time.perf_counter() + budget_s, False
-        while self._rows.step() or (self.overlay is not None and self.overlay.step()):
+        while self._rows.step() or any(overlay.step() for overlay in self.overlays):
             any_made = True
             if time.perf_counter() >= end:
                 break
@@ -141,13 +151,15 @@ class RunState(QObject):
         return self._rows.row(case) if case is not None else None
 
     def charts(self, model: str) -> list[Chart]:
-        """The charts of a model from the rows derived so far and from what is being measured, the overlay's
+        """The charts of a model from the rows derived so far and from what is being measured, the overlays'
         lines in them."""
         charts = self._measured_charts(model)
         shown = next((info.title for info in self.run.models if info.name == model), "") or title(model)
         references = {info.reference for info in self.run.environment.backends}
         charts = with_provisional(charts, model, shown, self.provisional(model), references)
-        return self.overlay.over(charts, model) if self.overlay is not None else charts
+        for number, overlay in enumerate(self.overlays, start=1):
+            charts = overlay.over(charts, model, number)
+        return charts
 
     def all_charts(self) -> list[Chart]:
         """The charts of what is measured of every model: those that can be exported."""

@@ -24,10 +24,8 @@ from kernels.errors import InputError
 
 
 class ComparisonSession(Measuring):
-    """Signals beside Measuring's: `doubted` with why a run's kernels are not run unasked and what runs them,
-    `opened` with the folder of one that is shown."""
+    """Signal beside Measuring's: `opened` with the folder of one that is shown."""
 
-    doubted = Signal(str, object)
     opened = Signal(Path)
 
     busy_words = "A comparison is running"

@@ -169,8 +169,8 @@ class ExportActions(QObject):
         return (*named, *self._over())
 
     def _over(self) -> tuple[str, ...]:
-        overlay = self._window.state.overlay
-        return ("--over", str(overlay.folder.absolute())) if overlay is not None else ()
+        overlays = self._window.state.overlays
+        return tuple(word for other in overlays for word in ("--over", str(other.folder.absolute())))
 
     def _run(self) -> Path | None:
         """The folder of the run shown; None, and told, where there is nothing to export."""

@@ -1,5 +1,5 @@
-"""What the window does with folders of runs, ladders and profiles: lists, opens on their pages, lays over,
-shows on the disk, deletes.
+"""What the window does with folders of runs, ladders and profiles: lists, opens on their pages, goes on with,
+lays over, fills the form from, names, shows on the disk, deletes.
 
 Everything that reads a run's files does so off the GUI thread; a folder that is none is told in a sentence.
 """
@@ -11,19 +11,24 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QFile, QObject, QUrl
+import msgspec
+from PySide6.QtCore import QFile, QObject, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from bench.comparison.kind import KIND as COMPARISON
+from bench.kinds import note
 from bench.kinds.naming import RUNS
 from bench.kinds.registry import kind_of
 from bench.kinds.summaries import SAMPLE, Summary, listed, summaries
-from bench.results.records import Measurement, Run
+from bench.results import trust
+from bench.results.records import Job, Measurement, Run, stem
+from bench.results.store import to_run_again
 from gui.pages.runs import RunsPage, same
 from gui.sessions.overlay import Overlay
+from gui.sessions.standing import Standing
 from gui.widgets.labels import as_tip
-from kernels.errors import InputError
+from kernels.errors import InputError, KernelscopeError
 
 if TYPE_CHECKING:
     from gui.shell.main_window import MainWindow
@@ -31,7 +36,10 @@ if TYPE_CHECKING:
 MOST_KNOWN = 20  # runs from elsewhere that stay in the list
 _KNOWN = "runs/opened"
 
-RunFiles = tuple[Path, Run, tuple[Measurement, ...]]
+_RUNNING = "runs/running"  # the folder that was measured into when the window went
+GO_ON = "Resume"
+
+RunFiles = tuple[Path, Run, tuple[Measurement, ...], str]
 
 
 class Library(QObject):
@@ -41,16 +49,25 @@ class Library(QObject):
         super().__init__(window)
         self._window = window
         self.runs = runs
+        self._running: Path | None = None
+        self._closing = False
+        window.closing.connect(self._on_closing)
         self.background = window.session.background
         self._pages = [page for page in window.pages if isinstance(page, RunsPage)]
         for page in self._pages:
             page.list_wanted.connect(self.refresh)
             page.open_wanted.connect(self.open)
+            page.resume_wanted.connect(self.resume)
             page.overlay_wanted.connect(self.lay_over)
+            page.overlay_unwanted.connect(window.state.take_off)
+            page.form_wanted.connect(self.fill_form)
+            page.noted.connect(self.set_note)
             page.reveal_wanted.connect(reveal)
             page.delete_wanted.connect(self.delete)
         window.session.ended.connect(self._on_ended)
         window.session.opened.connect(self._on_opened)
+        window.session.stands.connect(self._on_standing)
+        QTimer.singleShot(0, self, self._offer_interrupted)
 
     # --------------------------------------------------------------------------------------------- opening
 
@@ -78,31 +95,105 @@ class Library(QObject):
             self._remember(path)
             show(path)
 
-    def lay_over(self, path: Path | None) -> None:
-        """Draw a run over the one shown, None to take it away; what is wrong with it is told."""
+    def resume(self, path: Path) -> None:
+        """Measure what is missing of a run or a ladder; what hinders it is told."""
+        kind = kind_of(path)
+        begin = self._window.resumers.get(kind.name) if kind is not None else None
+        try:
+            if begin is None:
+                raise InputError(f"{path.absolute().name} is nothing that can be gone on with")
+            begin(path)
+        except KernelscopeError as error:
+            self._window.tell(str(error))
+            return
+        if begin == self._window.session.go_on and self._window.session.active:
+            self._window.tabs.setCurrentIndex(0)
+
+    def fill_form(self, path: Path, trusted: bool = False) -> None:
+        """Put a run's settings into the form. Kernels of somebody else's only where the user agrees."""
+
+        def then(job: Job) -> None:
+            if not trusted and (reason := trust.doubt(path, job.kernel_dirs)):
+                self._window.doubt(reason, lambda: self.fill_form(path, trusted=True))
+                return
+            form = self._window.form
+            gone = [m for m in job.models if m not in form.models.keys and not Path(m).is_file()]
+            left = tuple(m for m in job.models if m not in gone)
+            name = path.absolute().name
+            if not left:
+                self._window.tell(f"No model of {name} is here any more, so it cannot fill the form.")
+                return
+            form.set_job(msgspec.structs.replace(job, models=left))
+            self._window.form_dock.show()
+            missing = f", but for {', '.join(map(stem, gone))}, which is not here any more" if gone else ""
+            self._window.tell(f"The form has the settings of {name}{missing}; F5 runs them.")
+
+        self.background.start("settings", lambda: COMPARISON.open(path).job, then)
+
+    def set_note(self, path: Path, noted: note.Note) -> None:
+        """Keep what the user calls a run; legends and the list have it from now on."""
+
+        def then(kept: note.Note) -> None:
+            for overlay in self._window.state.overlays:
+                if same(overlay.folder, path):
+                    overlay.called = kept.name
+                    self._window.state.lay_over(overlay)
+            self.refresh()
+
+        self.background.start("note", lambda: note.write(path, noted), then)
+
+    def lay_over(self, path: Path) -> None:
+        """Draw a run over the one shown; what is wrong with it is told."""
         window = self._window
-        if path is None:
-            window.state.lay_over(None)
-        elif window.state.folder is not None and same(window.state.folder, path):
+        if window.state.folder is not None and same(window.state.folder, path):
             window.tell(f"{path.absolute().name} is the run shown; lay another over it.")
         else:
             self.background.start("overlay", lambda: read(path), self._on_overlay)
 
     def _on_opened(self, folder: Path) -> None:
         window = self._window
-        if window.state.overlay is not None and same(window.state.overlay.folder, folder):
-            window.state.lay_over(None)
+        window.state.take_off(folder)
         if folder != SAMPLE:
             self._remember(folder)
         if window.state.empty:
             window.tell(f"{folder.absolute().name} holds no measurement.")
         if isinstance(window.page, RunsPage):
             window.tabs.setCurrentIndex(0)
+        if folder != SAMPLE and (left := missing(window.state.run, window.state.measurements)):
+            self._offer(folder, f"{folder.absolute().name} was interrupted", left)
+
+    def _offer(self, folder: Path, what: str, left: int) -> None:
+        cases = "1 case is" if left == 1 else f"{left:,} cases are"
+        self._window.banner.ask(f"{what}: {cases} not measured yet.", GO_ON, lambda: self.resume(folder))
+
+    def _on_closing(self) -> None:
+        self._closing = True
+
+    def _on_standing(self, standing: Standing) -> None:
+        """Which run the window would leave behind, were it to go now."""
+        writing = self._window.session.writing
+        if standing.active and writing is not None and self._running != writing:
+            self._running = writing
+            self._window.settings.setValue(_RUNNING, str(writing))
+            self._window.settings.sync()
+
+    def _offer_interrupted(self) -> None:
+        """Go on with the run that was measured when the window went, if the user likes."""
+        kept = str(self._window.settings.value(_RUNNING, "") or "")
+        self._window.settings.remove(_RUNNING)
+        if not kept or self._window.session.active:
+            return
+
+        def then(found: Summary | None) -> None:
+            if found is not None and found.resumable and found.cases and not self._window.session.active:
+                self._offer(found.path, f"{found.name} was interrupted when the window closed", found.left)
+
+        self.background.start("interrupted", lambda: listed(Path(kept)), then)
 
     def _on_overlay(self, files: RunFiles) -> None:
         window = self._window
-        folder, run, measurements = files
-        overlay = Overlay(folder, run, measurements)
+        overlay = Overlay(*files)
+        folder = overlay.folder
         self._remember(folder)
         window.state.lay_over(overlay)
         shown = set(window.state.models)
@@ -136,17 +227,31 @@ class Library(QObject):
             buttons.Cancel,
         )
         if answer == buttons.Yes:
-            self.background.start("delete", lambda: discard(path), lambda _: self.refresh())
+            self.background.start("delete", lambda: discard(path), lambda _: self._on_deleted(path))
+
+    def _on_deleted(self, path: Path) -> None:
+        """Nothing shows a run that is gone: no overlay, and no page."""
+        state = self._window.state
+        state.take_off(path)
+        if state.folder is not None and same(state.folder, path) and not self._window.session.active:
+            state.open(Run(job=Job(models=(), backends=()), cases=()))
+        self.refresh()
 
     def _being_written(self) -> list[Path]:
         """The folders that something is measured into now."""
         return [session.writing for session in self._window.sessions if session.writing is not None]
 
     def _on_list(self, runs: tuple[Summary, ...]) -> None:
+        for overlay in self._window.state.overlays:
+            if not overlay.folder.exists():  # deleted by somebody else
+                self._window.state.take_off(overlay.folder)
         for page in self._pages:
             page.show_runs(runs, self.runs)
 
     def _on_ended(self) -> None:
+        if not self._closing:  # else it was cut short, and is offered the next time
+            self._running = None
+            self._window.settings.remove(_RUNNING)
         if any(page.isVisible() for page in self._pages):
             self.refresh()
 
@@ -171,7 +276,13 @@ class Library(QObject):
 def read(path: Path) -> RunFiles:
     """All of a run's records. Raises InputError where it is none."""
     folder = COMPARISON.open(path)
-    return folder.path, folder.header, folder.measurements()
+    return folder.path, folder.header, folder.measurements(), note.read(path).name
+
+
+def missing(run: Run, measurements: Iterable[Measurement]) -> int:
+    """How many cases of a run going on with it would measure."""
+    done = {m.case.key for m in measurements if not to_run_again(m, retry=False)}
+    return sum(case.key not in done for case in run.cases)
 
 
 def found(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:

@@ -94,6 +94,8 @@ class MainWindow(QMainWindow):
         self.sessions: list[Measuring] = [self.session]  # of every kind
         # What shows a folder of a kind that has a page of its own, by the kind's name.
         self.showers: dict[str, Callable[[Path], None]] = {}
+        # What goes on with a folder of a kind, by the kind's name. Raises InputError.
+        self.resumers: dict[str, Callable[[Path], None]] = {self.session.kind.name: self.session.go_on}
         self._build()
         self.menu_actions = Actions(self)
         self.menu_actions.collect()
@@ -129,6 +131,7 @@ class MainWindow(QMainWindow):
             session.blockers.append(other.occupied)
         self.sessions.append(session)
         session.told.connect(self.tell)
+        session.doubted.connect(self.doubt)
         session.logged.connect(self.problems.logged)
         self.closing.connect(session.quit)
 

@@ -6,8 +6,8 @@ alone. The viewer of one rung and the comparison of two stand on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QEvent, QRect, QSize, Qt
 from PySide6.QtGui import (
@@ -35,6 +35,7 @@ TINTS = {
     "removed": ("failed", 0.11, 0.33),
     "added": ("good", 0.13, 0.36),
     "absent": ("line", 0.4, 0.4),
+    "linked": ("accent", 0.16, 0.3),
 }
 
 
@@ -108,6 +109,30 @@ class CodeView(QPlainTextEdit):
             self.centerCursor()
             self.horizontalScrollBar().setValue(0)
 
+    @property
+    def at(self) -> int:
+        """The index of the caret's line, from 0."""
+        return self.textCursor().blockNumber()
+
+    def mark(self, indices: Collection[int], role: str = "linked") -> None:
+        """Have these lines, and no others, this role; the inks of the text stay as they are."""
+        self.lines = tuple(
+            replace(line, role=role if index in indices else "" if line.role == role else line.role)
+            if (line.role == role) != (index in indices)
+            else line
+            for index, line in enumerate(self.lines)
+        )
+        self.viewport().update()
+        self._gutter.update()
+
+    def bring(self, index: int) -> None:
+        """Have a line in view, in the middle where it was not; the caret stays."""
+        block = self.document().findBlockByNumber(index)
+        first, shown = self.firstVisibleBlock().blockNumber(), self.viewport().height()
+        rows = max(1, shown // max(1, self.fontMetrics().lineSpacing()))
+        if block.isValid() and not first <= index < first + rows - 1:
+            self.verticalScrollBar().setValue(max(0, index - rows // 2))
+
     def restyle(self) -> None:
         self._colours.rehighlight()
         self.viewport().update()
@@ -147,6 +172,7 @@ class CodeView(QPlainTextEdit):
             if line.role:
                 painter.fillRect(QRect(0, rect.top(), wide, rect.height()), tint(theme, line.role))
             marked = theme.failed if line.role in ("error", "removed") else theme.good
+            marked = theme.accent if line.role == "linked" else marked
             if line.sign:
                 painter.setPen(QColor(marked))
                 painter.drawText(row.adjusted(4, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, line.sign)

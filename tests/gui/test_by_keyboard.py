@@ -200,9 +200,9 @@ def test_the_command_is_copied_and_a_run_is_opened_and_laid_over(qtbot, active, 
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(other))
     press(qtbot, window, Qt.Key.Key_L, CTRL)
     settle(qtbot, window)
-    assert window.state.overlay is not None
+    assert window.state.overlays
     press(qtbot, window, Qt.Key.Key_L, CTRL | SHIFT)
-    assert window.state.overlay is None
+    assert not window.state.overlays
 
 
 def test_pages_docks_and_the_table_answer_to_keys(qtbot, active):

@@ -54,8 +54,21 @@ def answer(asked: LadderQuestion) -> LadderAnswer:
         device = _device(asked.device)
         if asked.new_in:
             op = ladder_plan.op_of(asked.op or "conv")
-            written = ladder_template.write(op, device, Path(asked.new_in))
+            wanted = asked.device if asked.device in ENGINES else device
+            written = ladder_template.write(op, wanted, Path(asked.new_in))
             found = msgspec.structs.replace(found, created=str(written))
+    except KernelscopeError as error:
+        return msgspec.structs.replace(found, error=str(error))
+    found = _of_device(found, asked, device)
+    if asked.device in ENGINES and asked.device != device:
+        to_read = _of_device(LadderAnswer(number=asked.number), asked, asked.device)
+        found = msgspec.structs.replace(found, to_read=to_read if not to_read.error else None)
+    return found
+
+
+def _of_device(found: LadderAnswer, asked: LadderQuestion, device: str) -> LadderAnswer:
+    """The answer with what there is on a device, which need not be one that can run here."""
+    try:
         steps = _steps(asked.model, asked.batch, device)
         found = msgspec.structs.replace(found, nodes=tuple(_node(step) for step in steps))
         step = _chosen(steps, asked)
@@ -65,13 +78,7 @@ def answer(asked: LadderQuestion) -> LadderAnswer:
         found = msgspec.structs.replace(found, problems=(*gone, *_problems(problems)))
         ladder = _ladder(asked, device, step, rungs, folders)
         told = tuple(_rung(rung, step, device) for rung in rungs)
-        found = msgspec.structs.replace(found, ladder=ladder, rungs=told, precisions=_precisions(rungs))
-        if asked.device in ENGINES and asked.device != device:
-            others = registry.rungs(asked.device, step.op, folders, [])
-            found = msgspec.structs.replace(
-                found, to_read=tuple(_rung(rung, step, asked.device) for rung in others)
-            )
-        return found
+        return msgspec.structs.replace(found, ladder=ladder, rungs=told, precisions=_precisions(rungs))
     except KernelscopeError as error:
         return msgspec.structs.replace(found, error=str(error))
 
@@ -184,6 +191,7 @@ def _rung(rung: registry.Rung, step: Step, device: str) -> RungInfo:
         source=rung.source,
         headers=tuple(str(header.path) for header in includes.headers(rung)),
         refused=(refused or "").removeprefix(f"{rung.label} "),
+        template=ladder_template.of(rung) if rung.user else "",
     )
 
 

@@ -43,7 +43,7 @@ def print_tables(folder: LadderFolder, measurements: Sequence[RungMeasurement], 
 
 
 def export(
-    folder: LadderFolder, over: Path | None = None
+    folder: LadderFolder, over: Sequence[Path] = ()
 ) -> tuple[Callable[[], list[Chart]], Callable[[], dict[str, str]]]:
     """Its charts, and its numbers as CSV by the name of the file."""
     from bench.charts import ladder as ladder_charts

@@ -105,7 +105,7 @@ def print_tables(folder: ProfileFolder, measurements: Sequence[CaseProfile], sho
 
 
 def export(
-    folder: ProfileFolder, over: Path | None = None
+    folder: ProfileFolder, over: Sequence[Path] = ()
 ) -> tuple[Callable[[], list[Chart]], Callable[[], dict[str, str]]]:
     """Its charts, and its tables as CSV by the name of the file."""
     from bench.charts import profile as profile_charts

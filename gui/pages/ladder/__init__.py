@@ -6,17 +6,19 @@ import functools
 import importlib
 from collections.abc import Callable, Sequence
 
+import msgspec
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from bench.charts.ladder import name
 from bench.charts.ladder_live import charts
-from bench.ladder.records import RungCase
+from bench.ladder.questions import AssemblyAnswer, AssemblyQuestion, NodeInfo, RungInfo
+from bench.ladder.records import REFERENCE, RungCase
 from gui.base.boxes import filled
 from gui.base.scale import PAGE_MARGINS, TIGHT
 from gui.base.theme import Theming
-from gui.pages.page import Page
+from gui.pages.page import Page, Spot
 from gui.sessions.ladder_session import LadderSession
 from gui.sessions.run_state import RunState
 from gui.sessions.standing import Standing
@@ -31,11 +33,13 @@ class LadderPage(Page):
     title = "Ladder"
     form = False
     ways = ()
+    link = "Open in &Ladder"
     asked = Signal()  # shown for the first time: the ladder has to be planned
     use_wanted = Signal(object)
     folder_wanted = Signal()
     template_wanted = Signal()
     command_wanted = Signal()
+    edit_wanted = Signal(object, int)  # a file, and its line
     chart_menu = Signal(object, object)  # the context menu of a chart, and the chart, before it is shown
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
@@ -43,8 +47,10 @@ class LadderPage(Page):
         self._models: Callable[[], Sequence[str]] = tuple
         self._used: Callable[[str, str], str] = lambda node, model: ""
         self._key = ""  # of the case selected
+        self._wanted = ""  # rung to be selected once its ladder is planned
         self._problem = ""  # path of the file selected that is no rung
         self._charted: object = None  # what the charts show
+        self._work: object = None  # what the rungs are compiled for
         super().__init__(state, theming, parent)
         self._as_at_first = QAction("Reset the ladder's &panes", self)
         self._as_at_first.triggered.connect(self._reset_panes)
@@ -88,7 +94,9 @@ class LadderPage(Page):
         self._progress.setFixedSize(140, 8)
         self._words = Lines(3)
         strip = filled(
-            QHBoxLayout(), self.bar.run_button, self.bar.cancel_button, self._progress, (self._words, 1)
+            QHBoxLayout(),
+            *(self.bar.run_button, self.bar.cancel_button, self._progress, (self._words, 1)),
+            self.go_button(),
         )
         self.speed = ChartView(
             self.theming, "Press Run the ladder: a bar grows here for each rung as it is measured."
@@ -102,9 +110,13 @@ class LadderPage(Page):
         self.roofline.picked.connect(self._on_point)
         self.table = LadderTable(self.theming)
         self.table.picked.connect(self._on_picked)
+        self.table.addActions(self.links)
         self.reader = LadderReader(self.theming)
         self.reader.use_wanted.connect(self._on_use)
         self.reader.step_wanted.connect(self.table.step)
+        self.reader.edit_wanted.connect(self.edit_wanted)
+        self.reader.assembly_wanted.connect(self._on_assembly_wanted)
+        session.assembly.answered.connect(self._on_assembly)
         self.panes = LadderPanes(self.speed, self.roofline, self.table, self.reader)
         self.table.activated.connect(self.panes.show_source)
         self._top = QWidget()
@@ -143,6 +155,10 @@ class LadderPage(Page):
         refused = {info.case.rung: info.refused for info in state.rungs if info.refused}
         self._shown = shown_rows(state.rows, refused, state.going, state.models)
         now = (state.ladder, state.derived, dict(state.going))
+        work = state.ladder.job.params if state.ladder is not None else None
+        if work != self._work:
+            self._work = work
+            self.reader.forget_assembly()
         if now != self._charted:
             self._charted = now
             if state.ladder is not None and (state.derived or state.going):
@@ -153,8 +169,49 @@ class LadderPage(Page):
                 self.speed.show_chart(None)
                 self.roofline.show_chart(None)
         self.table.show_rows(self._shown)
+        if self._wanted and not session.planning:
+            keys = {shown.row.case.rung: shown.row.case.key for shown in self._shown}
+            self._key, self._wanted = keys.get(self._wanted, self._key), ""
         self._show_selected()
         self._on_standing(session.standing)
+
+    def spot(self) -> Spot | None:
+        ladder = self.session.state.ladder if self.session is not None else None
+        if ladder is None or not ladder.job.node or self._body is None:
+            return None
+        job = ladder.job
+        nodes = next((i.nodes for i in self._nodes() if job.node in i.nodes), ()) or (job.node,)
+        case = next((shown.row.case for shown in self._shown if shown.row.case.key == self._key), None)
+        kind = "ort" if case is not None and case.is_reference else "engine"
+        precision = case.precision if case is not None else ""
+        rung = case.rung if case is not None else ""
+        return Spot(job.model, nodes, f"{kind}-{job.device}", job.batch, precision, rung)
+
+    def show_spot(self, spot: Spot) -> str:
+        """The ladder of these nodes on the device that they were seen on, at the rung that ran them."""
+        session = self.session
+        if session is None or session.active:
+            return session.occupied() if session is not None else super().show_spot(spot)
+        self._wanted = REFERENCE if spot.backend.startswith("ort-") else spot.rung
+        self._problem = ""
+        before = session.state.question
+        session.ask(
+            msgspec.structs.replace(
+                before,
+                model=spot.model,
+                op="",
+                node="",
+                nodes=spot.nodes,
+                batch=spot.batch or before.batch,
+                device=spot.backend.rpartition("-")[2] or before.device,
+                rungs=(),
+            )
+        )
+        return ""
+
+    def _nodes(self) -> Sequence[NodeInfo]:
+        answer = self.session.state.answer if self.session is not None else None
+        return answer.nodes if answer is not None else ()
 
     def restyle(self) -> None:
         self.speed.restyle()
@@ -242,7 +299,7 @@ class LadderPage(Page):
             words, role = f"{problem.path}: {problem.reason}{more}", "failed"
         else:
             title = state.ladder.job.title if state.ladder is not None else ""
-            words = ". ".join(filter(None, [title, standing.ended]))
+            words = ". ".join(filter(None, [title, state.reading_words.rstrip("."), standing.ended]))
         if self._words.text() != words or self._words.property("role") != role:
             self._words.setText(words)
             self._words.setProperty("role", role)
@@ -272,6 +329,21 @@ class LadderPage(Page):
         elif rungs:
             self._on_picked(rungs[0])
         self.invalidate()
+
+    def _on_assembly_wanted(self, info: RungInfo) -> None:
+        session = self.session
+        if session is not None and session.state.ladder is not None:
+            # The user's own folders, which the rungs shown are of; not those that a record names.
+            dirs = session.state.question.kernel_dirs
+            job = msgspec.structs.replace(session.state.ladder.job, kernel_dirs=dirs)
+            measured = session.state.measurement(info.case.key)
+            # Of a ladder that was climbed elsewhere the code of the GPU there.
+            capability = measured.facts.get("compute_capability", "") if measured is not None else ""
+            arch = f"sm_{capability.replace('.', '')}" if capability else ""
+            session.assembly.ask(AssemblyQuestion(job=job, rung=info.case.rung, arch=arch))
+
+    def _on_assembly(self, asked: AssemblyQuestion, answer: AssemblyAnswer) -> None:
+        self.reader.show_assembly(asked.rung, answer)
 
     def _on_use(self, case: RungCase) -> None:
         session = self.session

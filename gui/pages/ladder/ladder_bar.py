@@ -101,7 +101,10 @@ class LadderBar(QWidget):
         self.whole_model.blockSignals(False)
         if answer is not None:
             self._show_answer(question, answer)
-        self.run_button.setEnabled(answer is not None and answer.ladder is not None)
+        ladder = answer.ladder if answer is not None else None
+        devices = answer.devices if answer is not None else ()
+        refused = ladder is not None and any(d.refused for d in devices if d.name == ladder.job.device)
+        self.run_button.setEnabled(ladder is not None and not refused)
         before, after = self.run_button, self.cancel_button
         if not active:
             before, after = after, before
@@ -128,12 +131,15 @@ class LadderBar(QWidget):
         for row, device in enumerate(answer.devices):
             item = items.item(row) if isinstance(items, QStandardItemModel) else None
             if item is not None:
-                item.setEnabled(not device.refused)
                 item.setToolTip(device.refused or "It can run here")
                 if device.refused:
-                    item.setText(f"{device.name} (not here)")
+                    item.setText(f"{device.name} (to read)")
         self.device.setMinimumContentsLength(max(LEAST_LETTERS, len(self.device.currentText())))
-        refused = [f"{d.name} cannot run here: {d.refused}." for d in answer.devices if d.refused]
+        refused = [
+            f"{d.name} cannot run here: {d.refused}; its kernels can be read and compiled."
+            for d in answer.devices
+            if d.refused
+        ]
         self.device.setToolTip("\n".join(refused))
         every = {"": EVERY} if len(answer.precisions) > 1 else {}
         _fill(

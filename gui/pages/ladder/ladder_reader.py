@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,29 +17,33 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.ladder.questions import KernelProblem, RungInfo
-from bench.ladder.records import RungCase, RungMeasurement
-from bench.ladder.show.tables import WORDS
-from bench.results import doubt
-from bench.words import units
+from bench.ladder.questions import AssemblyAnswer, KernelProblem, RungInfo
+from bench.ladder.records import RungMeasurement
 from gui.base import icons
 from gui.base.boxes import filled
 from gui.base.theme import Theming
+from gui.pages.ladder.assembly_view import AssemblyView
 from gui.pages.ladder.error_map import ErrorMapView
 from gui.pages.ladder.ladder_table import LadderRow
 from gui.pages.ladder.rung_diff import RungDiff
 from gui.pages.ladder.rung_source import SourceView
+from gui.pages.ladder.rung_words import error_lines, heading, named, neighbour, standing
 from gui.widgets.combo import Combo
 from gui.widgets.labels import Label, Lines
 
-SOURCE, DIFFERENCE, FINDING = "&Source", "&Difference", "Findin&g"
+SOURCE, DIFFERENCE, ASSEMBLY, FINDING = "&Source", "&Difference", "Asse&mbly", "Findin&g"
+TEMPLATE = "its template"  # what a rung of the user's is compared with, beside other rungs
+COMPILED = ".cu"  # the suffix of what is compiled, so that there is something to show
 
 
 class LadderReader(QWidget):
     """`use_wanted` carries the RungCase that the model is to use, `step_wanted` how many rungs further on (or
-    back) is to be read. Tabs are filled when they are seen."""
+    back) is to be read, `edit_wanted` a file and its line for an editor, `assembly_wanted` the RungInfo whose
+    compiled code is to be shown. Tabs are filled when they are seen."""
 
     use_wanted = Signal(object)
+    edit_wanted = Signal(Path, int)
+    assembly_wanted = Signal(object)
     step_wanted = Signal(int)
     whole_wanted = Signal(bool)  # all of the page, or its own place
 
@@ -61,7 +64,14 @@ class LadderReader(QWidget):
         self.use_button = QPushButton("&Use in model")
         self.use_button.setToolTip("Use this rung for this node of the model when the comparison runs (F5)")
         self.use_button.clicked.connect(self._on_use)
+        self.edit_button = QPushButton("&Edit…")
+        self.edit_button.setToolTip("Open this file in your editor, at the line of the caret (F4)")
+        self.edit_button.clicked.connect(self._on_edit)
+        edit = QShortcut(QKeySequence("F4"), self)
+        edit.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        edit.activated.connect(self._on_edit)
         self.source = SourceView(theming)
+        self.assembly = AssemblyView(theming)
         self.diff = RungDiff(theming)
         self.finding = ErrorMapView(theming)
         self._pictures = QScrollArea()  # they would take the room of the source, and of the charts
@@ -82,6 +92,7 @@ class LadderReader(QWidget):
         self.tabs.addTab(self.source, SOURCE)
         self.tabs.addTab(self._beside, DIFFERENCE)
         self.tabs.addTab(self._pictures, FINDING)
+        self.tabs.addTab(self.assembly, ASSEMBLY)
         self.tabs.currentChanged.connect(lambda _: self._fill())
         self.whole = QToolButton()
         self.whole.setCheckable(True)
@@ -98,6 +109,7 @@ class LadderReader(QWidget):
         for button in self.steps:
             head.addWidget(button)
         head.addWidget(self.title, 1)
+        head.addWidget(self.edit_button)
         head.addWidget(self.use_button)
         filled(
             QVBoxLayout(self),
@@ -147,7 +159,8 @@ class LadderReader(QWidget):
         self.use_button.setText("In the model" if used else "&Use in model")
         self._offer(other)
         wrong = self._measurement.finding is not None
-        self._set_tabs(info is not None, info is not None and bool(self._against.count()), wrong)
+        compiles = info is not None and Path(info.path).suffix == COMPILED
+        self._set_tabs(info is not None, info is not None and bool(self._against.count()), wrong, compiles)
         if wrong and other and self.tabs.currentWidget() in (self.source, self._beside):
             self.tabs.setCurrentWidget(self._pictures)
         self._fill()
@@ -210,26 +223,35 @@ class LadderReader(QWidget):
             self.state.setProperty("role", role)
             self.state.style().polish(self.state)
 
-    def _set_tabs(self, source: bool, difference: bool, finding: bool) -> None:
+    def _set_tabs(self, source: bool, difference: bool, finding: bool, assembly: bool = False) -> None:
         for button in self.steps:
             button.setVisible(bool(self.title.text()))
-        for widget, there in ((self.source, source), (self._beside, difference), (self._pictures, finding)):
+        self.edit_button.setVisible(source)
+        for widget, there in (
+            (self.source, source),
+            (self._beside, difference),
+            (self.assembly, assembly),
+            (self._pictures, finding),
+        ):
             self.tabs.setTabVisible(self.tabs.indexOf(widget), there)
         self.tabs.setVisible(any(self.tabs.isTabVisible(i) for i in range(self.tabs.count())))
 
     def _offer(self, other: bool) -> None:
-        """The rungs to compare with; the neighbour below is chosen when another rung is shown."""
+        """What to compare with: of a rung of the user's first its template, of any other the neighbour below;
+        and every rung."""
         info = self._info
         chosen = None if other else self._against.currentData()
         self._against.clear()
         if info is None:
             return
+        if info.template:
+            self._against.addItem(TEMPLATE, TEMPLATE)
         for rung in self._rungs:
             if rung.path != info.path:
                 self._against.addItem(f"{rung.case.number:02d} {rung.case.rung}", rung.path)
         below = neighbour(info, self._rungs)
         at = self._against.findData(chosen) if chosen else -1
-        if at < 0 and below is not None:
+        if at < 0 and below is not None and not info.template:
             at = self._against.findData(below.path)
         self._against.setCurrentIndex(max(0, at))
 
@@ -240,10 +262,18 @@ class LadderReader(QWidget):
             self._fill_source()
         elif tab is self._beside and info is not None:
             below = next((r for r in self._rungs if r.path == self._against.currentData()), None)
-            if below is not None and self._new(tab, (below, info)):
-                names = [f"{r.case.number:02d} {r.case.rung}" for r in (below, info)]
-                suffix = Path(info.path).suffix
-                self.diff.show_pair(names[0], below.source, names[1], info.source, suffix)
+            if self._against.currentData() == TEMPLATE:
+                other = ("The template", info.template)
+            elif below is not None:
+                other = (named(below), below.source)
+            else:
+                return
+            if self._new(tab, (other, info)):
+                self.diff.show_pair(*other, named(info), info.source, Path(info.path).suffix)
+        elif tab is self.assembly and info is not None:
+            if self._new(tab, (info.path, info.source, info.headers)):
+                self.assembly.show_source(info.source, Path(info.path).suffix)
+                self.assembly_wanted.emit(info)
         elif tab is self._pictures and self._measurement is not None:
             finding = self._measurement.finding
             if finding is not None and self._new(tab, (finding, self._map)):
@@ -269,76 +299,30 @@ class LadderReader(QWidget):
         self._filled[tab] = content
         return True
 
+    def show_assembly(self, rung: str, answer: AssemblyAnswer) -> None:
+        """What the rung of this name is compiled to, if it is still the one that is read."""
+        if self._info is not None and self._info.case.rung == rung:
+            self.assembly.show_answer(answer)
+
+    def forget_assembly(self) -> None:
+        """The work is another, for which the same rung may be compiled otherwise."""
+        self._filled.pop(self.assembly, None)
+        self._fill()
+
+    def _on_edit(self) -> None:
+        if self._problem is not None:
+            path, errors = self._problem.path, error_lines(self._problem.path, self._problem.reason)
+        elif self._info is not None:
+            path, errors = self._info.path, {}
+        else:
+            return
+        if self.tabs.currentWidget() is self.assembly:
+            self.edit_wanted.emit(Path(path), self.assembly.source.at + 1)
+        elif self.tabs.currentWidget() is self.source:
+            self.edit_wanted.emit(self.source.files.currentData() or Path(path), self.source.code.at + 1)
+        else:
+            self.edit_wanted.emit(Path(path), next(iter(errors), 1))
+
     def _on_use(self) -> None:
         if self._info is not None:
             self.use_wanted.emit(self._info.case)
-
-
-def heading(case: RungCase) -> str:
-    """A case as a title."""
-    if case.is_reference:
-        return "The reference" + (f", {case.precision}" if case.precision != "fp32" else "")
-    marks = [
-        words
-        for words, on in (
-            ("your own", case.user),
-            ("beside the ladder", case.side),
-            (case.precision, case.precision != "fp32"),
-        )
-        if on
-    ]
-    return f"{case.number:02d} {case.rung}" + (f" ({', '.join(marks)})" if marks else "")
-
-
-def standing(shown: LadderRow) -> tuple[str, str]:
-    """How a rung stands in words, and the role they are written in."""
-    m = shown.row.measurement
-    if shown.going is not None:
-        return (f"{shown.going.words.capitalize()} …" if shown.going.words else "Waits its turn."), "muted"
-    if shown.waits:
-        return (f"Refused here: it {shown.refused}." if shown.refused else "Not measured yet."), "muted"
-    if m.disposition == "unsupported":
-        return f"Refused here: it {m.reason}.", "muted"
-    if m.disposition != "ok":
-        word = "wrong" if m.finding is not None else WORDS.get(m.disposition, m.disposition)
-        return f"{word[:1].upper()}{word[1:]}: {_without_folder(m.reason)}", "failed"
-    parts = [doubt.marked(units.duration(shown.row.time.value), shown.row.doubts)] if shown.row.time else []
-    if shown.row.gain is not None:
-        than = "as fast as" if not shown.row.beside else "the speed of"
-        gain = doubt.marked(units.times(shown.row.gain.value), shown.row.gain_doubts)
-        parts.append(f"{gain} {than} {shown.row.below}")
-    if shown.row.speedup is not None:
-        speedup = doubt.marked(units.times(shown.row.speedup.value), shown.row.speedup_doubts)
-        parts.append(f"{speedup} the speed of the reference")
-    doubts = shown.row.all_doubts
-    notes = list(dict.fromkeys([*m.notes, *doubts]))
-    words = ", ".join(parts) + "." if parts else ""
-    return " ".join([words, *(f"{note[:1].upper()}{note[1:]}." for note in notes)]), "muted"
-
-
-def _without_folder(reason: str) -> str:
-    """A reason that begins with a file's path, with the file's name alone."""
-    found = re.match(r"(.*?[\\/])?([^\\/]+\.(?:cu|cuh|py):\d+: .*)", reason, re.DOTALL)
-    return found[2] if found else reason
-
-
-def neighbour(info: RungInfo, rungs: Sequence[RungInfo]) -> RungInfo | None:
-    """The rung below on the ladder itself: of the same precision where there is one, else of fp32; above the
-    first rung the one after it."""
-    case = info.case
-    own = [r for r in rungs if not (r.case.side or r.case.user or r.case.yardstick) and r.path != info.path]
-    lower = [r for r in own if r.case.number < case.number]
-    same = [r for r in lower if r.case.precision == case.precision]
-    plain = [r for r in lower if r.case.precision == "fp32"]
-    found = same or plain or lower
-    return found[-1] if found else None
-
-
-def error_lines(path: str, reason: str) -> dict[int, str]:
-    """The line of the rung's own file that a reason names ("…/90_mine.cu:12: …"), with what it says of it."""
-    found = re.match(re.escape(path) + r":(\d+): (.*)", reason, re.DOTALL)
-    if found:
-        return {int(found[1]): found[2]}
-    # TOML says where in the header: "… (at line 3, column 8)"; the header begins in the file's first line.
-    header = re.search(r"\(at line (\d+), column \d+\)", reason)
-    return {int(header[1]): reason.partition(": ")[2] or reason} if header else {}

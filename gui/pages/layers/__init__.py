@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.results.records import ErrorStats, Layer, Measurement
+from bench.results.records import ErrorStats, Layer, Measurement, stem
 from bench.results.rows import title
 from bench.words import units
 from gui.base.boxes import filled
@@ -25,7 +25,7 @@ from gui.pages.layers import layer_rows
 from gui.pages.layers.layer_bars import LayerBars, sides
 from gui.pages.layers.layer_rows import LayerRow, contender, error_text
 from gui.pages.layers.layer_table import LayerTable
-from gui.pages.page import Page
+from gui.pages.page import Page, Spot
 from gui.widgets.choice_bar import ChoiceBar
 from gui.widgets.colour_scale import Scale, ScaleLegend
 from gui.widgets.graph_items import Box, NodeLook
@@ -47,6 +47,8 @@ class LayersPage(Page):
 
     title = "Layers"
     inspects = "layer"
+    link = "Show in La&yers"
+    own_links = ("Ladder",)
     ladder_wanted = Signal(object, object)
 
     def empty_text(self) -> str:
@@ -92,7 +94,7 @@ class LayersPage(Page):
         self.ladder_action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self.ladder_action.triggered.connect(self._on_ladder)
         self.addAction(self.ladder_action)
-        self.table.addAction(self.ladder_action)
+        self.table.addActions([self.ladder_action, *self.links])
         self.graph.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.graph.customContextMenuRequested.connect(self._on_menu)
         self._note = Label()
@@ -128,6 +130,7 @@ class LayersPage(Page):
         ladder.setDefaultAction(self.ladder_action)
         ladder.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         buttons.addWidget(ladder)
+        buttons.addWidget(self.go_button())
         column.addWidget(self.legend)
         column.addWidget(self.graph, 1)
         column.addLayout(buttons)
@@ -167,6 +170,36 @@ class LayersPage(Page):
         self.table.follow(self.state.layer)
         self.bars.follow(self.state.layer)
         self.ladder_action.setEnabled(self._layer() is not None)
+
+    def spot(self) -> Spot | None:
+        layer = self._layer() if self._body is not None else None
+        if layer is None or self._focus is None:
+            return None
+        case = self._focus.case
+        return Spot(case.model, layer.nodes, case.backend, case.batch, case.precision, layer.rung)
+
+    def show_spot(self, spot: Spot) -> str:
+        """The layer of these nodes, of the case that is most like the spot's."""
+        model = stem(spot.model)
+        ours = [m for m in self.state.measurements if m.layers and stem(m.case.model) == model]
+        if not ours:
+            return f"The run shown has no layers of {model}: open a comparison of it, or run one (F5)."
+        found = [(m, layer) for m in ours for layer in m.layers if set(layer.nodes) & set(spot.nodes)]
+        if not found:
+            return f"No layer of {model} holds {', '.join(spot.nodes)}."
+
+        def likeness(item: tuple[Measurement, Layer]) -> tuple[bool, ...]:
+            case = item[0].case
+            return (
+                case.backend == spot.backend,
+                case.batch == spot.batch,
+                case.precision == spot.precision,
+                item[1].nodes == spot.nodes,
+            )
+
+        measurement, layer = max(found, key=likeness)
+        self.state.select(measurement.case, layer.output)
+        return ""
 
     def restyle(self) -> None:
         self._shown = None
@@ -253,7 +286,7 @@ class LayersPage(Page):
 
     def _on_menu(self, at: QPoint) -> None:
         menu = QMenu(self.graph)
-        menu.addAction(self.ladder_action)
+        menu.addActions([self.ladder_action, *self.links])
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(self.graph.viewport().mapToGlobal(at))
 

@@ -42,7 +42,6 @@ class ModelPage(Page):
     `ladder_wanted` carries the model, the PreviewNode whose ladder is wanted, and the batch size."""
 
     title = "Model"
-    begins = True
     asked = Signal(object)
     ladder_wanted = Signal(str, object, int)
 

@@ -1,5 +1,5 @@
-"""Runs: the saved runs, ladders and profiles, to open, to find on the disk, to delete; runs to lay over the
-one shown."""
+"""Runs: the saved runs, ladders and profiles, to open, to resume, to name, to find on the disk, to delete;
+runs to lay over the one shown, and to fill the form from."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction, QKeySequence, QShortcut, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QMenu, QToolButton, QVBoxLayout, QWidget
 
+from bench.kinds.note import Note
 from bench.kinds.summaries import Summary
+from bench.show.run_tables import COLUMNS
 from gui.base.boxes import filled
 from gui.base.scale import PAGE_MARGINS
 from gui.base.theme import Theming
@@ -29,7 +31,11 @@ class RunsPage(Page):
     ways = (("run", "Run the comparison"), ("open-run", "Open a run…"), ("open-sample", "See a recorded run"))
     list_wanted = Signal()
     open_wanted = Signal(Path)
-    overlay_wanted = Signal(object)  # Path, or None: take the overlay away
+    resume_wanted = Signal(Path)
+    overlay_wanted = Signal(Path)
+    overlay_unwanted = Signal(Path)
+    form_wanted = Signal(Path)
+    noted = Signal(Path, object)  # with a Note
     reveal_wanted = Signal(Path)
     delete_wanted = Signal(Path)
 
@@ -40,12 +46,23 @@ class RunsPage(Page):
         self.open_action = self._action(
             "&Open", "Show this run, ladder or profile on its pages (Enter)", self._open
         )
+        self.resume_action = self._action(
+            "Res&ume", "Measure what is missing of this run (Ctrl+G)", self._resume
+        )
         self.overlay_action = self._action(
             "Lay o&ver", "Draw this run in thin lines over the one on the Compare page (Space)", self._overlay
         )
+        self.form_action = self._action(
+            "Fill the fo&rm", "Put this run's settings into the form, for F5", self._fill_form
+        )
+        self.note_action = self._action(
+            "&Name…", "Name this run and note something of it; kept in its folder (F2)", self._ask_note
+        )
         self.reveal_action = self._action("Show the &folder", "Open the run's folder", self._reveal)
         self.delete_action = self._action("&Delete…", "Move the run to the trash (Delete)", self._delete)
+        self.resume_action.setShortcut("Ctrl+G")
         self.overlay_action.setShortcut("Space")
+        self.note_action.setShortcut("F2")
         self.delete_action.setShortcut("Del")
 
     def empty_text(self) -> str:
@@ -79,16 +96,28 @@ class RunsPage(Page):
         self._count = Label()
         self._count.setProperty("role", "muted")
         bar.addWidget(self._count)
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Only runs with …")
+        self.filter.setToolTip("Every word has to stand somewhere in a run's line or in its note (Ctrl+F)")
+        self.filter.setAccessibleName("Filter")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setMaximumWidth(240)
+        self.filter.textChanged.connect(lambda _: self.invalidate())
+        self.filter.returnPressed.connect(self.table.setFocus)
+        bar.addWidget(self.filter)
+        find = QShortcut(QKeySequence(QKeySequence.StandardKey.Find), self)
+        find.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        find.activated.connect(self.filter.setFocus)
         body = QWidget()
         filled(QVBoxLayout(body), bar, (self.table, 1), margins=PAGE_MARGINS)
         self._enable()
         return body
 
     def refresh(self) -> None:
-        overlay = self.state.overlay.folder if self.state.overlay is not None else None
-        self.table.show_runs(self._summaries, self.state.folder, overlay)
-        count = len(self._summaries)
-        self._count.setText(f"{count} runs" if count != 1 else "1 run")
+        wanted, every = matching(self._summaries, self.filter.text()), len(self._summaries)
+        self.table.show_runs(wanted, self.state.folder, [other.folder for other in self.state.overlays])
+        some = f"{len(wanted)} of {every}" if len(wanted) < every else f"{every}"
+        self._count.setText(f"{some} runs" if every != 1 else f"{some} run")
         self._enable()
 
     def show_runs(self, summaries: Sequence[Summary], where: Path) -> None:
@@ -114,7 +143,15 @@ class RunsPage(Page):
 
     @property
     def _actions(self) -> list[QAction]:
-        return [self.open_action, self.overlay_action, self.reveal_action, self.delete_action]
+        return [
+            self.open_action,
+            self.resume_action,
+            self.overlay_action,
+            self.form_action,
+            self.note_action,
+            self.reveal_action,
+            self.delete_action,
+        ]
 
     def _action(self, text: str, tip: str, slot: object) -> QAction:
         action = QAction(text, self)
@@ -127,23 +164,44 @@ class RunsPage(Page):
         chosen = self.chosen
         for action in self._actions:
             action.setEnabled(chosen is not None)
-        over = (
-            self.state.overlay is not None and chosen is not None and same(self.state.overlay.folder, chosen)
-        )
-        self.overlay_action.setText("Take o&ff" if over else "Lay o&ver")
+        self.overlay_action.setText("Take o&ff" if self._over else "Lay o&ver")
         shown = chosen is not None and self.state.folder is not None and same(self.state.folder, chosen)
         run = self.table.chosen_run if self._body is not None else None
         self.overlay_action.setEnabled(run is not None and run.layered and not shown)
+        self.resume_action.setEnabled(run is not None and run.resumable)
+        self.form_action.setEnabled(run is not None and run.layered and not run.problem)
+        self.note_action.setEnabled(run is not None and bool(run.kind))
 
     def _open(self) -> None:
         if self.chosen is not None:
             self.open_wanted.emit(self.chosen)
 
-    def _overlay(self) -> None:
+    @property
+    def _over(self) -> bool:
+        """Whether the run chosen lies over the one shown."""
         chosen = self.chosen
-        if chosen is not None:
-            overlay = self.state.overlay
-            self.overlay_wanted.emit(None if overlay is not None and same(overlay.folder, chosen) else chosen)
+        return chosen is not None and any(same(other.folder, chosen) for other in self.state.overlays)
+
+    def _overlay(self) -> None:
+        if self.chosen is not None:
+            (self.overlay_unwanted if self._over else self.overlay_wanted).emit(self.chosen)
+
+    def _resume(self) -> None:
+        if self.chosen is not None:
+            self.resume_wanted.emit(self.chosen)
+
+    def _fill_form(self) -> None:
+        if self.chosen is not None:
+            self.form_wanted.emit(self.chosen)
+
+    def _ask_note(self) -> None:
+        from gui.pages.runs.note_dialog import NoteDialog
+
+        run = self.table.chosen_run
+        if run is not None:
+            dialog = NoteDialog(run.name, Note(name=run.called, text=run.note), self)
+            dialog.kept.connect(lambda note, path=run.path: self.noted.emit(path, note))
+            dialog.open()
 
     def _reveal(self) -> None:
         if self.chosen is not None:
@@ -158,6 +216,17 @@ class RunsPage(Page):
         menu.addActions(self._actions)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(self.table.viewport().mapToGlobal(at))
+
+
+def matching(runs: Sequence[Summary], text: str) -> tuple[Summary, ...]:
+    """The runs of which every word of a text stands in the line, the note or the command."""
+    words = text.casefold().split()
+    return tuple(run for run in runs if all(word in _said(run) for word in words))
+
+
+def _said(run: Summary) -> str:
+    shown = (column.words(run) for column in COLUMNS)
+    return " ".join((*shown, run.note, run.command)).casefold()
 
 
 def same(one: Path, other: Path) -> bool:

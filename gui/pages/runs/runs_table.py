@@ -17,8 +17,8 @@ from gui.widgets.table_view import TableView
 
 STARTED, *OTHERS = pick(
     run_tables.COLUMNS,
-    *("created_at", "kind", "models", "node", "backends", "batches", "machine"),
-    *("done", "ok", "failed", "name"),
+    *("created_at", "called", "kind", "models", "node", "result", "done", "failed", "backends", "batches"),
+    *("machine", "note", "name"),
 )
 
 
@@ -41,10 +41,12 @@ class RunsTable(TableView):
         self.activated.connect(self._on_activated)
         self.selectionModel().selectionChanged.connect(lambda *_: self.chosen.emit())
 
-    def show_runs(self, runs: Sequence[Summary], shown: Path | None, overlay: Path | None) -> None:
-        """Show these, saying which is shown and which is laid over it; the chosen one stays chosen."""
+    def show_runs(self, runs: Sequence[Summary], shown: Path | None, overlays: Sequence[Path]) -> None:
+        """Show these, saying which is shown and which are laid over it; the chosen one stays chosen."""
         before = self.chosen_path()
-        marks = {path.absolute(): words for path, words in ((shown, "shown"), (overlay, "laid over")) if path}
+        marks = {path.absolute(): "laid over" for path in overlays}
+        if shown is not None:
+            marks[shown.absolute()] = "shown"
         if tuple(runs) != self.source.table.rows or marks != self._marks:
             self._marks = marks
             self.show_table(Table((replace(STARTED, cell=self._started), *OTHERS), tuple(runs)))
@@ -68,14 +70,15 @@ class RunsTable(TableView):
         return row.path
 
     def tip(self, row: Summary, column: Column[Summary]) -> str:
-        return "\n".join(filter(None, (str(row.path.absolute()), row.command, row.problem)))
+        of_column = {"result": row.result, "note": row.note}.get(column.name, "")
+        return "\n".join(filter(None, (of_column, str(row.path.absolute()), row.command, row.problem)))
 
     def bold(self, row: Summary, column: Column[Summary]) -> bool:
         return bool(self._mark(row))
 
     def hides(self, column: Column[Summary]) -> bool:
-        """No column of nodes where there is no ladder."""
-        return column.name == "node" and super().hides(column)
+        """No column of nodes where there is no ladder, none of names where nothing is named."""
+        return column.name in ("node", "called", "note", "result") and super().hides(column)
 
     def _mark(self, summary: Summary) -> str:
         return self._marks.get(summary.path.absolute(), "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
@@ -16,13 +16,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from bench.profile.events import Event
+from bench.profile.events import Activity, Event, HostSpan
 from bench.profile.records import CaseProfile
-from bench.results.records import BackendInfo
+from bench.results.records import BackendInfo, stem
 from gui.base.boxes import filled
 from gui.base.scale import PAGE_MARGINS
 from gui.base.theme import Theming
-from gui.pages.page import Page
+from gui.pages.page import Page, Spot
 from gui.sessions.profile_session import ProfileSession
 from gui.sessions.profile_state import Read
 from gui.sessions.run_state import RunState
@@ -32,6 +32,7 @@ from gui.widgets.combo import Combo
 from gui.widgets.labels import Label
 
 ORDER = 40
+Kernels = tuple[Mapping[str, str], Sequence[str]]  # as bench.results.records.Job has rungs and kernel_dirs
 EMPTY = (
     "Press Profile: every kernel, copy, CUDA call and step of a model appears here on one time axis, with "
     "their tables, the parts that add up to a pass, and the parts of the cold start."
@@ -44,18 +45,27 @@ class TimelinePage(Page):
     title = "Timeline"
     form = False
     ways = ()
+    link = "Show on the T&imeline"
     trace_wanted = Signal()
     open_wanted = Signal()
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
         self.session: ProfileSession | None = None
         self._models: Callable[[], Sequence[str]] = tuple
+        self._kernels: Callable[[str], Kernels] = lambda model: ({}, ())
         self._infos: Sequence[BackendInfo] = ()
+        self._wanted: Spot | None = None  # to be selected once its events are read
         super().__init__(state, theming, parent)
 
-    def connect_to(self, session: ProfileSession, models: Callable[[], Sequence[str]]) -> None:
-        """models: those that the form has."""
-        self.session, self._models = session, models
+    def connect_to(
+        self,
+        session: ProfileSession,
+        models: Callable[[], Sequence[str]],
+        kernels: Callable[[str], Kernels] = lambda model: ({}, ()),
+    ) -> None:
+        """models: those that the form has; kernels: model → the rungs chosen for it there, and the folders of
+        the user's own."""
+        self.session, self._models, self._kernels = session, models, kernels
         session.state.changed.connect(self.invalidate)
         session.stands.connect(self._on_standing)
 
@@ -81,7 +91,7 @@ class TimelinePage(Page):
         self._folder: object = None  # whose job the controls show
         self._groups: tuple = ()
         self._choices: dict[str, QComboBox] = {}
-        self.controls = ProfileControls()
+        self.controls = ProfileControls(self._kernels)
         self.controls.run_wanted.connect(session.run)
         self.controls.cancel_wanted.connect(session.cancel)
         self.controls.open_wanted.connect(self.open_wanted)
@@ -95,9 +105,13 @@ class TimelinePage(Page):
         strip = filled(QHBoxLayout(), self._progress, (self._words, 1))
         self.view = TimelineView(self.theming)
         self.view.picked.connect(self._on_event)
+        self.view.addActions(self.links)
         self._facts = Label()
         self._facts.setWordWrap(True)
         self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._go = self.go_button()
+        self._go.setEnabled(False)
+        about = filled(QHBoxLayout(), (self._facts, 1), (self._go, 0, Qt.AlignmentFlag.AlignTop))
         self._notes = Elided()
         self._notes.setProperty("role", "muted")
         self.details = ProfileDetails(self.theming, session.background)
@@ -108,7 +122,7 @@ class TimelinePage(Page):
             QVBoxLayout(top),
             self._bar(),
             (self.view, 1),
-            self._facts,
+            about,
             self._notes,
             margins=(0, 0, 0, 0),
             spacing=3,
@@ -169,6 +183,7 @@ class TimelinePage(Page):
         state = session.state
         self.controls.show_models(self._models())
         self.controls.show_infos(self._infos)
+        self.controls.show_kernels()
         if state.profile is not None and state.folder != self._folder:
             self._folder = state.folder
             if not session.active:
@@ -177,10 +192,12 @@ class TimelinePage(Page):
         self.stack.setCurrentIndex(1 if state.fine else 0)
         if not state.fine:
             return
-        cases = state.at(self._offer_batches(state.batches))
+        cases = state.at(self._offer_batches(state.batches, self._wanted))
         session.read(cases)
         reads = [read for case in cases if (read := state.read(case)) is not None]
         self._show_lanes(reads)
+        if self._wanted is not None and len(reads) == len(cases):
+            self._show_wanted(self._wanted, reads)
         # What is missing is said here and not hidden in a tab.
         notes: dict[str, list[str]] = {}
         for case in cases:
@@ -210,7 +227,49 @@ class TimelinePage(Page):
     def batch(self) -> int:
         return int(self._choices["batch"].currentData() or 0)
 
-    def _offer_batches(self, batches: Sequence[int]) -> int:
+    def spot(self) -> Spot | None:
+        event = self.view.selected if self._body is not None else None
+        place = self.view.place_of(event)
+        if event is None or place is None or self.session is None:
+            return None
+        nodes: tuple[str, ...] = getattr(event, "nodes", ())
+        made = next((c for c in self.session.state.fine if c.case.key == place.group.key), None)
+        if not nodes or made is None:
+            return None
+        rung = getattr(event, "rung", "") or next(
+            (operator.rung for operator in made.operators if set(operator.nodes) & set(nodes)), ""
+        )
+        case = made.case
+        return Spot(case.model, nodes, case.backend, case.batch, case.precision, rung)
+
+    def show_spot(self, spot: Spot) -> str:
+        """The first kernel of these nodes in a profiled pass, on the backend that it was seen on."""
+        state = self.session.state if self.session is not None else None
+        model = stem(spot.model)
+        if state is None or state.profile is None or stem(state.profile.job.model) != model or not state.fine:
+            if self._body is not None:
+                self.controls.choose_model(spot.model)
+            return (
+                f"No profile of {model} is open: open one, or press Profile on the Timeline page; then its "
+                "kernels can be shown."
+            )
+        if not any(nodes_of(operator) & set(spot.nodes) for c in state.fine for operator in c.operators):
+            return f"The profile of {model} has nothing of {', '.join(spot.nodes)}."
+        self._wanted = spot
+        self.invalidate()
+        return ""
+
+    def _show_wanted(self, spot: Spot, reads: Sequence[Read]) -> None:
+        self._wanted = None
+        for read in sorted(reads, key=lambda read: read.case.case.backend != spot.backend):
+            events: list[Activity | HostSpan] = [*read.events.activities, *read.events.intervals]
+            found = [e for e in events if nodes_of(e) & set(spot.nodes) and e.run is not None]
+            if found:
+                self.details.choose(read.case.case.backend)
+                self.view.select(min(found, key=lambda event: event.start_ns))
+                return
+
+    def _offer_batches(self, batches: Sequence[int], wanted: Spot | None = None) -> int:
         box = self._choices["batch"]
         if [box.itemData(i) for i in range(box.count())] != list(batches):
             chosen = box.currentData()
@@ -218,6 +277,8 @@ class TimelinePage(Page):
             for batch in batches:
                 box.addItem(f"{batch:,}", batch)
             box.setCurrentIndex(max(0, box.findData(chosen)))
+        if wanted is not None and (at := box.findData(wanted.batch)) >= 0:
+            box.setCurrentIndex(at)
         box.setEnabled(box.count() > 1)
         return int(box.currentData())
 
@@ -269,6 +330,8 @@ class TimelinePage(Page):
             self.view.look_at(*data)
 
     def _on_event(self, event: Event | None) -> None:
+        self._go.setEnabled(self.spot() is not None)
+        self.details.follow(event, self.view.place_of(event))
         if event is None:
             self._facts.setText(
                 "Drag to measure, use the wheel to zoom, Shift and drag to move, click for details."
@@ -281,6 +344,11 @@ class TimelinePage(Page):
         box.setCurrentIndex(max(0, box.findData(case.case.batch)))
         self.details.choose(case.case.backend)
         self.invalidate()
+
+
+def nodes_of(event: object) -> set[str]:
+    """The nodes of whatever has some."""
+    return set(getattr(event, "nodes", ()))
 
 
 PAGE = TimelinePage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -21,13 +21,14 @@ from PySide6.QtWidgets import (
 
 from bench.profile.kind import KIND as PROFILE
 from bench.profile.records import ProfileJob
-from bench.results.records import BackendInfo
+from bench.results.records import BackendInfo, stem
 from bench.run import bounds
 from gui.base.boxes import filled
 from gui.form.job_fields import numbers
+from gui.form.rung_choices import sentence
 from gui.sessions.standing import Standing
 from gui.widgets.flow_layout import FlowLayout
-from gui.widgets.labels import Label
+from gui.widgets.labels import Label, as_tip
 from kernels.errors import InputError
 
 BATCHES = {
@@ -48,8 +49,14 @@ class ProfileControls(QWidget):
     trace_wanted = Signal()
     told = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        kernels: Callable[[str], tuple[Mapping[str, str], Sequence[str]]] = lambda model: ({}, ()),
+        parent: QWidget | None = None,
+    ) -> None:
+        """kernels: model → the rungs that are chosen for it in the form, and the folders of the user's."""
         super().__init__(parent)
+        self._kernels = kernels
         self._infos: tuple[BackendInfo, ...] = ()
         self._wanted: set[str] | None = None  # None: the user has chosen none yet
         self.model = QComboBox()
@@ -89,6 +96,10 @@ class ProfileControls(QWidget):
         ):
             line.addWidget(pair(words, field))
         line.addWidget(self.counters)
+        self.kernels = Label()
+        self.kernels.setProperty("role", "muted")
+        line.addWidget(self.kernels)
+        self.model.currentIndexChanged.connect(lambda _: self.show_kernels())
         line.addWidget(self.run_button)
         line.addWidget(self.cancel_button)
         for words, tip, do in (
@@ -117,6 +128,7 @@ class ProfileControls(QWidget):
             )
         if self.model.currentData() is None:
             raise InputError("Choose a model to profile.")
+        rungs, folders = self._kernels(self.model.currentData())
         return ProfileJob(
             model=self.model.currentData(),
             backends=backends,
@@ -124,6 +136,8 @@ class ProfileControls(QWidget):
             precision=self.precision.currentText(),
             runs=self.runs.value(),
             counters=self.counters.isChecked(),
+            rungs=dict(rungs),
+            kernel_dirs=tuple(folders),
         )
 
     def set_job(self, job: ProfileJob) -> None:
@@ -137,6 +151,21 @@ class ProfileControls(QWidget):
         self.counters.setChecked(job.counters)
         if (at := self.precision.findText(job.precision)) >= 0:
             self.precision.setCurrentIndex(at)
+
+    def choose_model(self, model: str) -> None:
+        """Have this model profiled next, where it is one of the list."""
+        found = (i for i in range(self.model.count()) if stem(self.model.itemData(i)) == stem(model))
+        if (at := next(found, -1)) >= 0:
+            self.model.setCurrentIndex(at)
+
+    def show_kernels(self) -> None:
+        """Say which kernels of the form are profiled with the model chosen."""
+        model = self.model.currentData()
+        rungs, folders = self._kernels(model) if model is not None else ({}, ())
+        words = [sentence(key, rung, [model]) for key, rung in rungs.items()]
+        self.kernels.setText(f"with {len(words)} chosen kernel{'s' * (len(words) > 1)}" if words else "")
+        self.kernels.setToolTip(as_tip("\n".join([*words, *(f"kernels of {f}" for f in folders)])))
+        self.kernels.setVisible(bool(words))
 
     @property
     def chosen(self) -> tuple[str, ...]:

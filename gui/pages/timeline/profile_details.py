@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from bench.charts import Chart
 from bench.charts import profile_roofline as charts
+from bench.profile.events import Event
 from bench.profile.records import CaseProfile, Profile
 from bench.profile.show import findings as profile_findings
 from bench.profile.show import remarks as profile_remarks
@@ -30,6 +31,7 @@ from gui.pages.timeline.cold_view import ColdView
 from gui.pages.timeline.parts_view import PartsView
 from gui.pages.timeline.profile_table import ProfileView
 from gui.pages.timeline.profile_tables_view import ProfileTables
+from gui.pages.timeline.timeline_paint import TimelinePlace
 from gui.plots.chart import ChartView
 from gui.sessions.profile_state import Read
 from gui.widgets.labels import Label
@@ -100,6 +102,13 @@ class ProfileDetails(QTabWidget):
     def choose(self, backend: str) -> None:
         self.backend.setCurrentIndex(max(0, self.backend.findText(backend)))
         self._update()
+
+    def follow(self, event: Event | None, place: TimelinePlace | None) -> None:
+        """Mark the line of the tables that an event is counted in, of its own backend."""
+        if event is not None and place is not None:
+            if place.group.backend != self.backend.currentText():
+                self.choose(place.group.backend)
+            self.tables.follow(event)
 
     @property
     def case(self) -> CaseProfile | None:

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from bench.profile import api as profile_api
-from bench.profile.events import Event
+from bench.profile.events import Activity, ApiCall, Event, HostSpan
 from bench.profile.show import lines as profile_lines
 from bench.profile.show import tables as profile_tables
 from bench.profile.show.columns import ProfileTable
@@ -66,6 +66,7 @@ class ProfileTables(QWidget):
         self._read: Read | None = None
         self._calls = True
         self._first: dict[tuple[str, str], Event] = {}
+        self._followed: Event | None = None
         self._shown: _Wanted | None = None
         self.window_box, self.by_box = QComboBox(), QComboBox()
         for key, words in profile_tables.WINDOW_WORDS.items():
@@ -135,6 +136,20 @@ class ProfileTables(QWidget):
 
         self._background.start("tables", lambda: _found(read, wanted), self._show)
 
+    def follow(self, event: Event) -> None:
+        """Mark the line that counts an event, now or once the tables are there."""
+        self._followed = event
+        if isinstance(event, ApiCall):
+            name, view = profile_api.bare(event.name), self.calls
+        elif isinstance(event, Activity | HostSpan):
+            name = profile_lines.key_of(self.by_box.currentData())(event)
+            view = self.activities
+        else:
+            return
+        row = next((row for row in view.source.rows if str(row["name"]) == name), None)
+        if row is not None:
+            view.follow(row)
+
     def heading(self, key: str) -> str:
         """The title and the 90 % list above a table ("activities", "calls")."""
         title, note, _ = self._heads[key]
@@ -162,6 +177,8 @@ class ProfileTables(QWidget):
             more.setText(" ".join(notes[1:]))
             more.setVisible(len(notes) > 1)
         self._calls = tables[1] is not None
+        if self._followed is not None:
+            self.follow(self._followed)
         steps = tables[0] is not None and "GPU" not in tables[0].title
         self._which.button(0).setText("&Steps" if steps else "GP&U activities")
         self._fold()

@@ -132,6 +132,8 @@ class TimelineView(TimelineCanvas):
             action = menu.addAction(words)
             action.triggered.connect(do)
             action.setEnabled(able)
+        menu.addSeparator()
+        menu.addActions(self.actions())  # to the other pages
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(event.globalPos())
 

@@ -106,6 +106,28 @@ def test_two_runs_stand_in_one_chart(run: Path, tmp_path: Path) -> None:
     assert len(list((tmp_path / "both").glob("*.png"))) == len(made)
 
 
+def test_several_runs_stand_over_one_in_their_order(run: Path, tmp_path: Path) -> None:
+    made = charts([_data(run)])
+    for number, name in enumerate(("second", "third"), start=1):
+        other = saved(tmp_path / name, *synthetic.run(backends=CPU, batches=(2, 8))).path
+        made = lay_over(made, charts([_data(other)]), name, number)
+    found = {c.name: c for c in made}
+    times = found["lenet5-digits-op-time"]
+    assert times.notes[0] == "Thin lines with small marks: second, third."
+    lines = {s.label: (s.overlay, s.marker) for s in times.panels[0].series}
+    assert [lines[f"engine-cpu{of}"] for of in ("", " · second", " · third")] == [
+        (0, "o"),
+        (1, "o"),
+        (2, "<"),
+    ]
+    assert [p.title for p in found["lenet5-digits-breakdown"].panels] == [
+        "engine-cpu", "engine-cpu · second", "engine-cpu · third",
+        "ort-cpu", "ort-cpu · second", "ort-cpu · third",
+    ]  # fmt: skip
+    over = [word for name in ("second", "third") for word in ("--over", tmp_path / name)]
+    assert export(run, *over, "--charts", "svg", "--out", tmp_path / "all") == 0
+
+
 def test_a_run_named_by_its_date_is_called_by_it() -> None:
     assert short_name(Path("runs/20261120-224452-lenet5-digits")) == "2026-11-20 22:44"
     assert short_name(Path("runs/before the change")) == "before the change"

@@ -12,8 +12,8 @@ from bench.results import doubt
 from bench.results.records import Validity
 from bench.words import units
 from gui.base.theme import Theming
-from gui.pages.ladder.ladder_reader import standing
 from gui.pages.ladder.ladder_table import LadderTable, shown_rows
+from gui.pages.ladder.rung_words import standing
 from gui.pages.layers.layer_rows import table
 from gui.shell.inspector import page as inspector_page
 from gui.shell.inspector import sections

@@ -1,0 +1,87 @@
+"""A rung in words: its title, how it stands, what it is compared with at first, which lines are faulty."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bench.ladder.questions import RungInfo
+from bench.ladder.records import RungCase
+from bench.ladder.show.tables import WORDS
+from bench.results import doubt
+from bench.words import units
+from gui.pages.ladder.ladder_table import LadderRow
+
+
+def named(info: RungInfo) -> str:
+    return f"{info.case.number:02d} {info.case.rung}"
+
+
+def heading(case: RungCase) -> str:
+    """A case as a title."""
+    if case.is_reference:
+        return "The reference" + (f", {case.precision}" if case.precision != "fp32" else "")
+    marks = [
+        words
+        for words, on in (
+            ("your own", case.user),
+            ("beside the ladder", case.side),
+            (case.precision, case.precision != "fp32"),
+        )
+        if on
+    ]
+    return f"{case.number:02d} {case.rung}" + (f" ({', '.join(marks)})" if marks else "")
+
+
+def standing(shown: LadderRow) -> tuple[str, str]:
+    """How a rung stands in words, and the role they are written in."""
+    m = shown.row.measurement
+    if shown.going is not None:
+        return (f"{shown.going.words.capitalize()} …" if shown.going.words else "Waits its turn."), "muted"
+    if shown.waits:
+        return (f"Refused here: it {shown.refused}." if shown.refused else "Not measured yet."), "muted"
+    if m.disposition == "unsupported":
+        return f"Refused here: it {m.reason}.", "muted"
+    if m.disposition != "ok":
+        word = "wrong" if m.finding is not None else WORDS.get(m.disposition, m.disposition)
+        return f"{word[:1].upper()}{word[1:]}: {_without_folder(m.reason)}", "failed"
+    parts = [doubt.marked(units.duration(shown.row.time.value), shown.row.doubts)] if shown.row.time else []
+    if shown.row.gain is not None:
+        than = "as fast as" if not shown.row.beside else "the speed of"
+        gain = doubt.marked(units.times(shown.row.gain.value), shown.row.gain_doubts)
+        parts.append(f"{gain} {than} {shown.row.below}")
+    if shown.row.speedup is not None:
+        speedup = doubt.marked(units.times(shown.row.speedup.value), shown.row.speedup_doubts)
+        parts.append(f"{speedup} the speed of the reference")
+    doubts = shown.row.all_doubts
+    notes = list(dict.fromkeys([*m.notes, *doubts]))
+    words = ", ".join(parts) + "." if parts else ""
+    return " ".join([words, *(f"{note[:1].upper()}{note[1:]}." for note in notes)]), "muted"
+
+
+def _without_folder(reason: str) -> str:
+    """A reason that begins with a file's path, with the file's name alone."""
+    found = re.match(r"(.*?[\\/])?([^\\/]+\.(?:cu|cuh|py):\d+: .*)", reason, re.DOTALL)
+    return found[2] if found else reason
+
+
+def neighbour(info: RungInfo, rungs: Sequence[RungInfo]) -> RungInfo | None:
+    """The rung below on the ladder itself: of the same precision where there is one, else of fp32; above the
+    first rung the one after it."""
+    case = info.case
+    own = [r for r in rungs if not (r.case.side or r.case.user or r.case.yardstick) and r.path != info.path]
+    lower = [r for r in own if r.case.number < case.number]
+    same = [r for r in lower if r.case.precision == case.precision]
+    plain = [r for r in lower if r.case.precision == "fp32"]
+    found = same or plain or lower
+    return found[-1] if found else None
+
+
+def error_lines(path: str, reason: str) -> dict[int, str]:
+    """The line of the rung's own file that a reason names ("…/90_mine.cu:12: …"), with what it says of it."""
+    found = re.match(re.escape(path) + r":(\d+): (.*)", reason, re.DOTALL)
+    if found:
+        return {int(found[1]): found[2]}
+    # TOML says where in the header: "… (at line 3, column 8)"; the header begins in the file's first line.
+    header = re.search(r"\(at line (\d+), column \d+\)", reason)
+    return {int(header[1]): reason.partition(": ")[2] or reason} if header else {}
