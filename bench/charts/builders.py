@@ -81,7 +81,7 @@ def op_time_title(shown: str) -> str:
 
 def op_time_panel(lines: Sequence[Series], x: Axis) -> Panel:
     y = Axis(label="time of one batch", unit="s", scale="log")
-    return Panel(title="", x=x, y=y, series=tuple(lines))
+    return Panel(title="", x=x, y=y, series=tuple(lines), dodge=True)
 
 
 def timing_breakdown(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
@@ -172,12 +172,16 @@ def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
     rates = tuple(series.lines(items, rate))
     if not any(s.points for s in rates):
         return None
-    panels = [Panel(title="images a second", x=x, y=Axis(label="images/s", scale="log"), series=rates)]
+    panels = [
+        Panel(title="images a second", x=x, y=Axis(label="images/s", scale="log"), series=rates, dodge=True)
+    ]
     if ups:
         y = Axis(label="reference's time over own", unit="×", scale="log")
         references = {r.contender: r.measurement.reference for r in items if not r.is_reference}
         against = ", ".join(dict.fromkeys(references[s.label] for s in ups))
-        panels.insert(0, Panel(title=f"speed-up against {against}", x=x, y=y, series=ups, baseline=1.0))
+        panels.insert(
+            0, Panel(title=f"speed-up against {against}", x=x, y=y, series=ups, baseline=1.0, dodge=True)
+        )
     return Chart(
         name=f"{title(model)}-speed",
         model=model,

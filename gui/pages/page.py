@@ -84,6 +84,10 @@ class Page(QWidget):
     def showcase(self) -> None:
         """Choose what shows most of the page, beyond what is selected: for pictures of the window."""
 
+    def leave(self) -> bool:
+        """Esc was pressed: leave what has taken the whole page. Whether there was anything to leave."""
+        return False
+
     @property
     def at_rest(self) -> bool:
         """Whether nothing that the page began is still on its way: for pictures of the window."""

@@ -20,6 +20,7 @@ from gui.plots.axes import ScaleAxis
 from gui.widgets.labels import Label
 
 READOUT_WIDTH = 430  # pixels at most; longer lines wrap
+LANE = 20.0  # pixels of the lane where failures stand
 SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t"}
 
 
@@ -33,6 +34,7 @@ class PanelPlot(pg.PlotWidget):
         super().__init__(parent, axisItems={"bottom": self.x_axis, "left": self.y_axis})
         self.theming = theming
         self.panel: Panel | None = None
+        self.selected: tuple[str, float] | None = None
         self.hidden: frozenset[str] = frozenset()
         self._touched = False
         self._fitted: tuple[float, float, float, float] | None = None
@@ -80,7 +82,19 @@ class PanelPlot(pg.PlotWidget):
         """(series label, batch) nearest to a click."""
         raise NotImplementedError
 
+    def place_selection(self) -> None:
+        """Mark what is selected (`self.selected`), wherever it stands now."""
+        raise NotImplementedError
+
     # ------------------------------------------------------------------------------------------ for views
+
+    def select(self, label: str, x: float | None) -> None:
+        """Mark a series' point, or a panel's bar, at `x` as selected; None: none is."""
+        wanted = (label, x) if x is not None else None
+        if wanted != self.selected:
+            self.selected = wanted
+            if self.panel is not None:
+                self.place_selection()
 
     def show_panel(self, panel: Panel) -> None:
         self.panel = panel

@@ -59,6 +59,7 @@ class ChartView(QFrame):
         self._chosen = ""  # the panel the user wants to see where not all have room; "": the first
         self._log: dict[str, bool | None] = {"x": None, "y": None}
         self._pointed = ""
+        self._selected: tuple[str, float | None] = ("", None)
         self._build()
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._on_menu)
@@ -119,6 +120,13 @@ class ChartView(QFrame):
             self._expand.setChecked(False)
         self._expand.setVisible(on)
 
+    def shrink(self) -> bool:
+        """Give back all the room, where it has that. Whether it had."""
+        enlarged = self._expand.isChecked() and self.isVisible()
+        if enlarged:
+            self._expand.setChecked(False)
+        return enlarged
+
     def restyle(self) -> None:
         self._legend.restyle()
         for plot in self._plots.values():
@@ -137,6 +145,13 @@ class ChartView(QFrame):
         for plot in self._plots.values():
             if isinstance(plot, LinePlot):
                 plot.point_out(label)
+
+    def select(self, label: str, x: float | None) -> None:
+        """Mark a point of the series, and in panels of bars the bar of the panel, that is called `label`;
+        None: nothing is selected."""
+        self._selected = (label, x)
+        for plot in self._plots.values():
+            plot.select(label, x)
 
     def reset_view(self) -> None:
         for plot in self._plots.values():
@@ -175,7 +190,7 @@ class ChartView(QFrame):
         self._expand.setText("↗")
         self._expand.setCheckable(True)
         self._expand.setProperty("role", "switch")
-        self._expand.setToolTip("Enlarge this chart to the whole page, or restore it")
+        self._expand.setToolTip("Enlarge this chart to the whole page; Esc leaves it")
         self._expand.setAccessibleName("Enlarge")
         self._expand.toggled.connect(self._on_expand)
         self._legend = Legend(self._theming)
@@ -272,6 +287,7 @@ class ChartView(QFrame):
         if isinstance(plot, LinePlot):
             plot.log_x, plot.log_y = self._log["x"], self._log["y"]
             plot.point_out(self._pointed)
+        plot.select(*self._selected)
         plot.picked.connect(self.picked)
         plot.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # goes on to this widget
         return plot

@@ -151,6 +151,9 @@ class LadderPage(Page):
         self._show_selected()
         self._on_standing(session.standing)
 
+    def leave(self) -> bool:
+        return self._body is not None and any(view.shrink() for view in (self.speed, self.roofline))
+
     def restyle(self) -> None:
         self.speed.restyle()
         self.roofline.restyle()
@@ -194,6 +197,8 @@ class LadderPage(Page):
         problem = next((p for p in state.problems if p.path == self._problem), None)
         if problem is not None:
             self.table.follow("")
+            self.speed.select("", None)
+            self.roofline.select("", None)
             self.reader.show_problem(problem)
             return
         rungs = [shown for shown in self._shown if not shown.row.case.is_reference]
@@ -206,6 +211,12 @@ class LadderPage(Page):
         self._key = case.key
         self.table.follow(case.key)
         self.roofline.point_out("" if case.is_reference else name(case))
+        bars = [shown.row.case.key for shown in rungs]
+        self.speed.select("", float(bars.index(case.key)) if case.key in bars else None)
+        charted = self.roofline.chart
+        standing = [s for panel in charted.panels for s in panel.series] if charted is not None else []
+        places = [s.points[0].x for s in standing if s.label == name(case) and s.points]
+        self.roofline.select(name(case), next(iter(places), None))
         used = job is not None and self._used(job.node, job.model) == f"{job.device}/{case.rung}"
         info = None if case.is_reference else state.info(case.rung)
         map_path = state.map_of(found.row.measurement)

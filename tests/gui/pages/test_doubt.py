@@ -72,7 +72,7 @@ def test_points_have_rings_that_the_legend_explains_and_cannot_hide(window):
     plot = view.plots[""]
 
     def rings(label):
-        return sorted(2.0 ** point.pos().x() for point in plot._items[label].unsure.points())
+        return sorted(round(2.0 ** point.pos().x()) for point in plot._items[label].unsure.points())
 
     assert rings("ort-cpu") == [4]
     assert rings("engine-cpu") == [16]
