@@ -24,6 +24,7 @@ RING: dict[str, Any] = {
     "markeredgecolor": palette.DOUBT,
     "markeredgewidth": 1.2,
 }
+ENDS: dict[str, Any] = {"ecolor": palette.INK, "elinewidth": 0.9, "capsize": 2.2, "capthick": 0.8}
 DIGIT = 0.636 * TICK_SIZE / 72  # inches; DejaVu Sans' digits are 0.636 em wide
 
 
@@ -139,7 +140,7 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
     """Stacks side by side in the order of their batch sizes, equally spaced."""
     places = {x: i for i, x in enumerate(sorted({b.x for b in panel.bars} | set(panel.x.ticks)))}
     colours = {c.key: c.colour for c in chart.categories}
-    highest = max((sum(p.value for p in b.parts) for b in panel.bars), default=1.0)
+    highest = max((b.followed for b in panel.bars), default=1.0)
     levels = panel.baselines or ((Baseline(y=panel.baseline, label=""),) if panel.baseline else ())
     highest = max([highest, *(level.y for level in levels)])
     room = width / max(1, len(places))  # inches a bar
@@ -155,11 +156,14 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
                 thick,
                 bottom=base,
                 color=colours[part.category],
-                edgecolor="white",
+                edgecolor=palette.edge(colours[part.category]),
                 linewidth=0.3,
                 zorder=3,
             )
             base += part.value
+        if bar.interval is not None and bar.parts:
+            ends = [[base - bar.interval[0]], [bar.interval[1] - base]]
+            axes.errorbar([places[bar.x]], [base], yerr=ends, fmt="none", **ENDS, zorder=5)
         if bar.mark is not None:
             axes.plot(
                 places[bar.x],
@@ -174,7 +178,7 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
             upright = room < 0.50
             axes.annotate(
                 bar.total,
-                (places[bar.x], base),
+                (places[bar.x], max(base, bar.followed)),
                 xytext=(0, 2.5),
                 textcoords="offset points",
                 ha="center",
@@ -186,7 +190,7 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
                 zorder=6,
             )
     axes.set_xlim(-0.6, len(places) - 0.4)
-    axes.set_ylim(0, highest * (1.24 if room < 0.50 else 1.10))
+    axes.set_ylim(0, highest * (_above(axes, panel) if room < 0.50 else 1.10))
     for level in levels:
         axes.axhline(level.y, color=palette.INK, linewidth=1.1, linestyle=dash(level.precision), zorder=5)
     if panel.x.labels:
@@ -200,6 +204,13 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
     _y_axis(axes, panel)
     axes.tick_params(axis="x", length=0)
     axes.grid(True, axis="y")
+
+
+def _above(axes: Axes, panel: Panel) -> float:
+    """By how much higher than its bars a panel is where their totals stand upright."""
+    longest = max((len(bar.total) for bar in panel.bars), default=0)
+    need = 0.06 * longest + 0.08  # inches
+    return max(1.24, 1 / (1 - min(0.5, need / (axes.get_window_extent().height / axes.figure.dpi))))
 
 
 def _thinned(labels: Sequence[str], room: float, width: float) -> list[str]:
