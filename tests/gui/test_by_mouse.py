@@ -266,9 +266,11 @@ def test_the_whole_run_and_all_charts_are_asked_for_in_the_menu(window, tmp_path
     orders = []
     monkeypatch.setattr(exports.exporter, "start", orders.append)
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
-    for name in ("export-run", "export-all"):
-        window.menu_actions.by_name[name].trigger()
-    assert [order.where for order in orders] == [tmp_path / RECORDED.name, tmp_path]
+    window.menu_actions.by_name["export-run"].trigger()
+    window.menu_actions.by_name["export-all"].trigger()
+    exports.form.folder.setText(str(tmp_path / "all"))
+    exports.form.export_button.click()
+    assert [order.where for order in orders] == [tmp_path / RECORDED.name, tmp_path / "all"]
 
 
 SCALED = """

@@ -15,7 +15,7 @@ from bench.charts.ladder_live import charts
 from bench.ladder.records import RungCase
 from gui.base.boxes import filled
 from gui.base.theme import Theming
-from gui.pages.page import Page
+from gui.pages.page import Exported, Page
 from gui.sessions.ladder_session import LadderSession
 from gui.sessions.run_state import RunState
 from gui.sessions.standing import Standing
@@ -150,6 +150,12 @@ class LadderPage(Page):
         self.table.show_rows(self._shown)
         self._show_selected()
         self._on_standing(session.standing)
+
+    def exported(self) -> Exported:
+        session = self.session
+        charts = (self.speed.chart, self.roofline.chart) if self._body is not None else ()
+        folder = session.state.kept if session is not None else None
+        return Exported("the ladder", folder, tuple(chart for chart in charts if chart is not None))
 
     def leave(self) -> bool:
         return self._body is not None and any(view.shrink() for view in (self.speed, self.roofline))

@@ -21,7 +21,7 @@ from bench.profile.records import CaseProfile
 from bench.results.records import BackendInfo
 from gui.base.boxes import filled
 from gui.base.theme import Theming
-from gui.pages.page import Page
+from gui.pages.page import Exported, Page
 from gui.sessions.profile_session import ProfileSession
 from gui.sessions.profile_state import Read
 from gui.sessions.run_state import RunState
@@ -66,6 +66,10 @@ class TimelinePage(Page):
 
     def has_content(self) -> bool:
         return self.session is not None
+
+    def exported(self) -> Exported:
+        state = self.session.state if self.session is not None else None
+        return Exported("the profile", state.folder if state is not None and state.fine else None)
 
     def build(self) -> QWidget:
         from gui.pages.timeline.profile_controls import ProfileControls
