@@ -60,7 +60,7 @@ class ExportForm(QDialog):
         self._settings = settings
         self.setWindowTitle(f"Export {what}")
         self.charts = QComboBox()
-        self.charts.addItem("everything: all charts and tables", "")
+        self.charts.addItem("Everything: all charts and tables", "")
         for chart in charts:
             self.charts.addItem(chart.title, chart.name)
         self.formats = {key: QCheckBox(words) for key, words in FORMATS.items()}

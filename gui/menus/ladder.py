@@ -14,6 +14,7 @@ from bench.ladder.records import LadderJob, RungCase
 from bench.results import trust
 from bench.results.records import Case, Layer, stem
 from bench.run import chosen_rungs, defaults
+from gui.base.folders import ask_folder
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
 from gui.sessions.export import Exporter, Order
@@ -99,7 +100,7 @@ class LadderActions:
             self._show(msgspec.structs.replace(question, kernel_dirs=dirs))
 
     def new_kernel(self, folder: str = "") -> None:
-        folder = folder or QFileDialog.getExistingDirectory(
+        folder = folder or ask_folder(
             self._window, "The folder for the new kernel", str(self._window.settings.value("folder", ""))
         )
         if folder:
@@ -131,9 +132,7 @@ class LadderActions:
         folder = self.session.state.kept
         if folder is None:
             return
-        target = target or QFileDialog.getExistingDirectory(
-            self._window, "Export the ladder into a folder", str(folder)
-        )
+        target = target or ask_folder(self._window, "Export the ladder into a folder", str(folder))
         if target:
             made = ("export", str(folder), "--charts", "png,svg,pdf,csv", "--csv", "--out", target)
             self.exporter.start(Order(made, "the ladder", Path(target)))

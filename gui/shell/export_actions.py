@@ -13,6 +13,7 @@ from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QMenu
 
 from bench.charts import Chart
+from gui.base.folders import ask_folder
 from gui.form.export_form import SCALES, ExportForm, Wish
 from gui.pages.page import Exported
 from gui.sessions.export import Exporter, Order
@@ -162,9 +163,7 @@ class ExportActions(QObject):
         run = self._run()
         if run is None:
             return
-        chosen = QFileDialog.getExistingDirectory(
-            self._window, "Copy the run into a folder", str(self._folder())
-        )
+        chosen = ask_folder(self._window, "Copy the run into a folder", str(self._folder()))
         if chosen:
             self.export_run(Path(chosen))
 

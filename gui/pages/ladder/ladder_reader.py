@@ -189,8 +189,9 @@ class LadderReader(QWidget):
         for button in self.steps:
             button.setVisible(bool(self.title.text()))
         for widget, there in ((self.source, source), (self._beside, difference), (self._pictures, finding)):
-            self.tabs.setTabVisible(self.tabs.indexOf(widget), there)
-        self.tabs.setVisible(any(self.tabs.isTabVisible(i) for i in range(self.tabs.count())))
+            # Each keeps its place: one that comes or goes would move the others under the mouse.
+            self.tabs.setTabEnabled(self.tabs.indexOf(widget), there)
+        self.tabs.setVisible(any(self.tabs.isTabEnabled(i) for i in range(self.tabs.count())))
 
     def _offer(self, other: bool) -> None:
         """The rungs to compare with; the neighbour below is chosen when another rung is shown."""
