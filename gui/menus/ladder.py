@@ -78,9 +78,12 @@ class LadderActions:
         self._show()
         self.session.run()
 
-    def open(self, folder: Path) -> None:
-        """Show a ladder that was climbed before."""
-        self._show()
+    def open(self, folder: Path, front: bool = True) -> None:
+        """Show a ladder that was climbed before; front: with its page."""
+        if front:
+            self._show()
+        else:
+            self._begin()
         self.session.open(folder)
 
     def ask_open(self) -> None:
