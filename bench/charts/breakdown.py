@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from bench.results.records import PREPARE_PHASES, Layer, Measurement
 from bench.results.rows import SOUND, Row
@@ -19,6 +20,8 @@ from bench.words import palette, units
 
 # Below this, the operators' sum exceeding their pass is noise between two passes and not worth a sentence.
 WORTH_SAYING = 0.05
+# A first case's start-up is left out where it is more than this of what the case took once.
+WORTH_LEAVING = 0.3
 
 _CATEGORY = {
     "Conv": "conv",
@@ -123,15 +126,39 @@ def operators(measurement: Measurement) -> dict[str, float]:
     return found
 
 
-def stages(measurement: Measurement) -> dict[str, float]:
+def stages(
+    measurement: Measurement, start_up: Mapping[str, float] = MappingProxyType({})
+) -> dict[str, float]:
     """Total execution time in ns by palette.STAGES key: what happens once, then the pass over the data
-    set."""
+    set. start_up: what of it is of the process (`start_ups`), and of no batch size a part."""
     if measurement.disposition not in SOUND:
         return {}
-    phases = measurement.phases
-    found = {key: phases.get(key, 0.0) for key in PREPARE_PHASES}
-    found["first_run"] = float(measurement.first_run_ns or 0)
+    found = {key: ns - start_up.get(key, 0.0) for key, ns in _once(measurement).items()}
     wall = measurement.dataset_ns.get("wall", 0.0)
     compute = min(wall, measurement.dataset_ns.get("compute", 0.0))
     found["dataset_compute"], found["dataset_rest"] = compute, wall - compute
     return {key: ns for key, ns in found.items() if ns > 0}
+
+
+def start_ups(items: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """What the first case of a contender paid beyond the one measured after it, in ns by phase, by the case's
+    key: libraries, contexts and kernels that the process then had. Nothing where it is little of what that
+    case took once, or where there is no second case to tell."""
+    found = {}
+    for who in dict.fromkeys(row.contender for row in items):
+        own = [
+            row.measurement for row in items if row.contender == who and row.measurement.disposition in SOUND
+        ]
+        own = sorted((m for m in own if m.started_at), key=lambda m: m.started_at)
+        if len(own) < 2:
+            continue
+        first, second = _once(own[0]), _once(own[1])
+        beyond = {key: ns - second[key] for key, ns in first.items() if ns > second[key]}
+        if sum(beyond.values()) > WORTH_LEAVING * sum(first.values()):
+            found[own[0].case.key] = beyond
+    return found
+
+
+def _once(measurement: Measurement) -> dict[str, float]:
+    once = {key: measurement.phases.get(key, 0.0) for key in PREPARE_PHASES}
+    return once | {"first_run": float(measurement.first_run_ns or 0)}

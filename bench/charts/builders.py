@@ -3,7 +3,7 @@ show."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bench.charts import breakdown, findings, series
 from bench.charts.definitions import Axis, Bar, BarPart, Chart, Panel, Point, Series
@@ -81,7 +81,7 @@ def op_time_title(shown: str) -> str:
 
 def op_time_panel(lines: Sequence[Series], x: Axis) -> Panel:
     y = Axis(label="time of one batch", unit="s", scale="log")
-    return Panel(title="", x=x, y=y, series=tuple(lines))
+    return Panel(title="", x=x, y=y, series=tuple(lines), dodge=True)
 
 
 def timing_breakdown(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
@@ -121,9 +121,10 @@ def total_time(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
     """Total execution time: cold start (load, compile, alloc, upload, first run), then the pass over the data
     set."""
     items = series.most_images(items)
+    start_ups = breakdown.start_ups(items)
 
     def bar(row: Row) -> Bar | None:
-        stages = breakdown.stages(row.measurement)
+        stages = breakdown.stages(row.measurement, start_ups.get(row.case.key, {}))
         if not stages:
             return None
         parts = tuple(
@@ -144,9 +145,21 @@ def total_time(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         categories=series.categories(panels, palette.STAGES),
         notes=(
             "What happens once, then the data set, batch after batch; every panel has a scale of its own.",
+            *_start_up(items, start_ups),
             *series.failures(items),
         ),
     )
+
+
+def _start_up(items: Sequence[Row], start_ups: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+    """A sentence on what is in no bar."""
+    told = [
+        f"{row.contender} {units.duration(sum(found.values()))} (at batch {row.case.batch:,})"
+        for row in items
+        if (found := start_ups.get(row.case.key))
+    ]
+    words = "In no bar is the start-up that a backend's first case paid beyond its next"
+    return (f"{words}: {', '.join(told)}.",) if told else ()
 
 
 def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
@@ -172,12 +185,16 @@ def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
     rates = tuple(series.lines(items, rate))
     if not any(s.points for s in rates):
         return None
-    panels = [Panel(title="images a second", x=x, y=Axis(label="images/s", scale="log"), series=rates)]
+    panels = [
+        Panel(title="images a second", x=x, y=Axis(label="images/s", scale="log"), series=rates, dodge=True)
+    ]
     if ups:
         y = Axis(label="reference's time over own", unit="×", scale="log")
         references = {r.contender: r.measurement.reference for r in items if not r.is_reference}
         against = ", ".join(dict.fromkeys(references[s.label] for s in ups))
-        panels.insert(0, Panel(title=f"speed-up against {against}", x=x, y=y, series=ups, baseline=1.0))
+        panels.insert(
+            0, Panel(title=f"speed-up against {against}", x=x, y=y, series=ups, baseline=1.0, dodge=True)
+        )
     return Chart(
         name=f"{title(model)}-speed",
         model=model,

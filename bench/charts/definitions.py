@@ -91,13 +91,20 @@ class BarPart(Definition, frozen=True):
 class Bar(Definition, frozen=True):
     """A stack at one batch size, bottom first. total: what is written above it. mark: in place of parts.
     doubts: what speaks against it, in sentences; it is then hollow and hatched, and its total ends in
-    bench.results.doubt.MARK."""
+    bench.results.doubt.MARK. interval: the 95 % interval of the whole, where it is known."""
 
     x: float
     parts: tuple[BarPart, ...] = ()
     total: str = ""
     mark: MissingPoint | None = None
     doubts: tuple[str, ...] = ()
+    interval: tuple[float, float] | None = None
+
+    @property
+    def followed(self) -> float:
+        """How far up an axis goes for it: to its interval's end, but to no more than twice its height."""
+        height = sum(part.value for part in self.parts)
+        return min(self.interval[1], 2 * height) if self.interval is not None else height
 
 
 class Category(Definition, frozen=True):

@@ -25,14 +25,14 @@ from bench.ladder.show.rows import RungRow, ratio, reference_of
 from bench.results import doubt
 from bench.words import palette, units
 
-REFERENCE = "#E69F00"
-# Kinds of rungs in the order of the legend: a rung of ours in fp32 is of the first.
+# Kinds of rungs in the order of the legend: a rung of ours in fp32 is of the first, in its backend's colour.
+# No other kind has a colour that is a backend's elsewhere.
 KINDS = {
-    "fp32": ("rungs of the ladder, fp32", "#0072B2"),
+    "fp32": ("rungs of the ladder, fp32", ""),
     "fp32-tc": ("3xTF32", "#332288"),
-    "tf32": ("TF32", "#009E73"),
-    "fp16": ("fp16", "#CC79A7"),
-    "side": ("beside the ladder", "#56B4E9"),
+    "tf32": ("TF32", "#44AA99"),
+    "fp16": ("fp16", "#882255"),
+    "side": ("beside the ladder", "#A3AFD6"),
     "library": ("a library", "#8C8C8C"),
     "yours": ("your own", palette.USER),
 }
@@ -55,9 +55,18 @@ def kind(case: RungCase) -> str:
     return "library" if case.yardstick else "side" if case.side else case.precision
 
 
+def colour(ladder: Ladder, kind: str) -> str:
+    """The colour of a kind of rungs."""
+    return KINDS[kind][1] or palette.backend(f"engine-{ladder.job.device}")
+
+
 def name(case: RungCase) -> str:
     """A rung as a label: "12 large_tiles"."""
     return f"{case.number:02d} {case.rung}"
+
+
+def _reference(ladder: Ladder) -> str:
+    return palette.backend(f"ort-{ladder.job.device}")
 
 
 def _in(precision: str) -> str:
@@ -83,8 +92,18 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
             continue
         time = units.duration(row.time.value)
         text = f"{row.name}{_in(row.case.precision)}: {time}"
+        if row.time.known:
+            text += f" ({units.duration(row.time.low)} to {units.duration(row.time.high)})"
         part = BarPart(category=kind(row.case), value=rate(row), text=text)
-        bars.append(Bar(x=place, parts=(part,), total=doubt.marked(time, row.doubts), doubts=row.doubts))
+        bars.append(
+            Bar(
+                x=place,
+                parts=(part,),
+                total=doubt.marked(time, row.doubts),
+                doubts=row.doubts,
+                interval=_interval(row, rate(row)),
+            )
+        )
     used = {part.category for bar in bars for part in bar.parts}
     references = [row for row in rows if row.case.is_reference and row.time]
     baselines = tuple(
@@ -93,12 +112,12 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
             label=f"{ladder.reference}{_in(row.case.precision)}, "
             + doubt.marked(units.duration(row.time.value), row.doubts),
             precision=row.case.precision,
-            colour=REFERENCE if row.case.precision == "fp32" else KINDS[row.case.precision][1],
+            colour=_reference(ladder) if row.case.precision == "fp32" else KINDS[row.case.precision][1],
         )
         for row in references
         if row.time
     )
-    notes = ["The time of one pass stands above each bar."]
+    notes = ["The time of one pass stands above each bar; the thin lines are 95 % intervals."]
     notes += [
         f"✕ {row.name}: {row.measurement.reason}"
         for row in rungs
@@ -124,14 +143,22 @@ def speed(ladder: Ladder, rows: Sequence[RungRow]) -> Chart:
         finding=finding(ladder, rows),
         panels=(panel,),
         categories=tuple(
-            Category(key=key, label=label, colour=colour)
-            for key, (label, colour) in KINDS.items()
+            Category(key=key, label=label, colour=colour(ladder, key))
+            for key, (label, _) in KINDS.items()
             if key in used
         ),
         notes=(ladder.job.title + ".", *notes),
         footer=footer(ladder, rows),
     )
     return with_doubts(chart)
+
+
+def _interval(row: RungRow, rate: float) -> tuple[float, float] | None:
+    """Of a rate, by its time's: the longest time is the lowest rate."""
+    time = row.time
+    if time is None or not time.known or not 0 < time.low <= time.value <= time.high:
+        return None
+    return rate * time.value / time.high, rate * time.value / time.low
 
 
 def roofline(ladder: Ladder, rows: Sequence[RungRow]) -> Chart | None:
@@ -212,7 +239,7 @@ def _standing(ladder: Ladder, row: RungRow, intensity: float, best: bool) -> Ser
         label=f"{ladder.reference}{_in(case.precision)}" if case.is_reference else name(case),
         backend="",
         precision=case.precision,
-        colour=REFERENCE if case.is_reference else KINDS[kind(case)][1],
+        colour=_reference(ladder) if case.is_reference else colour(ladder, kind(case)),
         dashed=case.is_reference,
         marker="*" if case.is_reference else palette.marker(case.precision),
         points=(

@@ -13,19 +13,19 @@ from bench.words import palette
 MAIN = {"Conv": "conv", "Gemm": "fc", "MaxPool": "pool"}
 OPERATORS = ("#999933", "#6B5FB0", "#661100", "#88A0DC", "#AA7744", "#4477AA", "#557722")
 PARTS = {
-    "h2d": "#88CCEE",
-    "d2h": "#DDCC77",
+    "h2d": palette.CATEGORIES["h2d"][1],
+    "d2h": palette.CATEGORIES["d2h"][1],
     "d2d": "#A8A060",
-    "memset": "#7A8B8B",
-    "staging": "#1F78D1",
-    "launch": "#E07B39",
-    "alloc": "#CC6677",
-    "sync": "#AA4499",
-    "api": "#882255",
+    "memset": "#7B8C8C",
+    "staging": "#1173CC",
+    "launch": "#ED8643",
+    "alloc": "#C15C6E",
+    "sync": palette.CATEGORIES["sync"][1],
+    "api": "#D56B99",
     "ort": "#C6A4E0",
-    "host": "#5A6B7B",
-    "profiler": "#B0B8C0",
-    "rest": "#D9D9D9",
+    "host": "#4F6070",
+    "profiler": "#BFC7D0",
+    "rest": palette.CATEGORIES["rest"][1],
 }
 # Parts whose label is no end of a sentence.
 IN_WORDS = {

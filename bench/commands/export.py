@@ -11,6 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from bench.charts import Chart
+    from bench.show.looks import Look
 
 LARGEST_SCALE = 8.0
 
@@ -31,6 +32,23 @@ def export(
         None, metavar="FILE", help="Write one chart to this file, in the format of its suffix."
     ),
     scale: float = typer.Option(1.0, metavar="N", help="Size of PNG: 2 gives twice as many pixels per side."),
+    width: str = typer.Option(
+        "page",
+        metavar="WIDTH",
+        help="page, or for a paper one-column (89 mm) or two-columns (182 mm), or slide (16:9).",
+    ),
+    title: bool | None = typer.Option(None, "--title/--no-title", help="The title on the picture."),
+    finding: bool | None = typer.Option(
+        None, "--finding/--no-finding", help="The sentence that says what is found, on the picture."
+    ),
+    footer: bool | None = typer.Option(
+        None, "--footer/--no-footer", help="Notes, machine and command on the picture; doubts stay on it."
+    ),
+    caption: bool | None = typer.Option(
+        None,
+        "--caption/--no-caption",
+        help="A text file beside each picture with all of these; default: where one is left off.",
+    ),
     over: list[Path] = typer.Option(
         [], metavar="RUN", help="Draw this run over it, in thin lines; may be repeated."
     ),
@@ -39,11 +57,13 @@ def export(
     from bench.commands import parsing
     from bench.kinds.folders import open_folder
     from bench.show.draw import FORMATS
+    from bench.show.looks import look
     from kernels.errors import InputError
 
     known = (*FORMATS, "csv")
     if not 0 < scale <= LARGEST_SCALE:
         raise InputError(f"--scale {scale:g} is not above 0 and at most {LARGEST_SCALE:g}")
+    wanted = look(width, title, finding, footer, caption)
     if file is not None:
         formats: tuple[str, ...] = (
             parsing.one_of(file.suffix.lower().lstrip("."), known, "format of a file's ending"),
@@ -64,12 +84,13 @@ def export(
                 f"--file takes one chart and {len(made)} are meant: name it by --chart, of "
                 f"{', '.join(c.name for c in made)}"
             )
-        _write(made, formats, scale, file.parent, file)
+        _write(made, formats, scale, wanted, file.parent, file)
         return
     target = out or run / "charts"
-    _write(made, formats, scale, target)
+    _write(made, formats, scale, wanted, target)
     if not chart and hasattr(saved, "pictures"):  # those that are no charts
-        for written in saved.pictures(folder, [name for name in formats if name != "csv"], target):
+        drawn = [name for name in formats if name != "csv"]
+        for written in saved.pictures(folder, drawn, target, scale, wanted):
             print(written, flush=True)
     if csv:
         for name, text in numbers().items():
@@ -97,20 +118,28 @@ def _stem(chart: Chart) -> str:
 
 
 def _write(
-    charts: Sequence[Chart], formats: Sequence[str], scale: float, folder: Path, file: Path | None = None
+    charts: Sequence[Chart],
+    formats: Sequence[str],
+    scale: float,
+    look: Look,
+    folder: Path,
+    file: Path | None = None,
 ) -> None:
     """Charts in every format, each path printed as soon as its file is whole. file: of the only one."""
     from bench.charts import table as chart_table
-    from bench.show import draw_together
+    from bench.show import draw_together, looks
     from bench.show.table import Column, Table, to_csv
 
     pictures = [name for name in formats if name != "csv"]
     columns: list[Column[dict[str, Any]]] = [Column(name) for name in chart_table.COLUMNS]
-    for chart, made in draw_together.rendered(charts, pictures, scale):
+    for chart, made in draw_together.rendered(charts, pictures, scale, look):
         if "csv" in formats:
             made["csv"] = to_csv(Table(columns, chart_table.records(chart))).encode()
         for name in formats:
             _save(file or folder / f"{chart.name}.{name}", made[name])
+        if look.caption and pictures:
+            beside = file.with_suffix(looks.CAPTION) if file else folder / f"{chart.name}{looks.CAPTION}"
+            _save(beside, looks.caption(chart).encode())
 
 
 def _save(path: Path, data: bytes) -> None:

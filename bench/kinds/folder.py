@@ -25,6 +25,14 @@ H = TypeVar("H")
 M = TypeVar("M")
 
 
+class CannotMake(InputError):
+    """A folder cannot be made; `cannot`: without what would work, which depends on who named it."""
+
+    def __init__(self, cannot: str) -> None:
+        super().__init__(f"{cannot}; name another folder")
+        self.cannot = cannot
+
+
 class Folder(Generic[H, M]):
     """One run on the disk, with its `header`. Kinds `create`, `open` and `resume` them; `close` (or `with`)
     when done with appending."""
@@ -64,12 +72,12 @@ class Folder(Generic[H, M]):
             path.mkdir(parents=True, exist_ok=True)
             held = next(iter(sorted(path.iterdir())), None)
         except (FileExistsError, NotADirectoryError) as error:
-            raise InputError(
-                f"the {noun} folder {path} cannot be made because a file is in the way; name another"
+            raise CannotMake(
+                f"the {noun} folder {path} cannot be made because a file is in the way"
             ) from error
         except OSError as error:
             words = system_words(error)
-            raise InputError(f"cannot write the {noun} folder {path}: {words}; name another") from error
+            raise CannotMake(f"cannot write the {noun} folder {path}: {words}") from error
         if held is not None:
             if (path / self.kind.file).is_file():
                 resume = "go on with it by --resume, or " if self.kind.resumes else ""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bench.kinds.folder import Folder
+from bench.kinds.folder import CannotMake, Folder
 from bench.kinds.naming import new_folder
 from bench.kinds.registry import Kind, any_kind, kinds, meant
 from bench.results import trust
@@ -28,7 +28,16 @@ def begin(kind: Kind[H, M], header: H, path: Path | None, runs: Path, command: s
         header, command=command, created_at=stamp.isoformat(timespec="seconds")
     )
     job: Any = header.job  # type: ignore[attr-defined]
-    folder = kind.create(path or new_folder(runs, stamp, kind.titled(job)), header)
+    try:
+        folder = kind.create(path or new_folder(runs, stamp, kind.titled(job)), header)
+    except CannotMake as error:
+        if path is not None:
+            raise
+        # Nobody has named this folder: it is where runs are kept.
+        where = Path(runs).absolute()
+        raise InputError(
+            f"{error.cannot}; allow writing to {where}, or start Kernelscope in another folder"
+        ) from error
     trust.remember(folder.path, getattr(job, "kernel_dirs", ()))
     return folder
 

@@ -22,6 +22,7 @@ from bench.words import plain
 from kernels.errors import InputError, system_words
 
 SAMPLE = Path(__file__).parent / "sample_run"  # the run that comes with the program, thinned
+BESIDE_SAMPLE = tuple(SAMPLE.with_name(name) for name in ("sample_ladder", "sample_profile"))
 
 
 @dataclass(frozen=True)

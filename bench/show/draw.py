@@ -8,25 +8,30 @@ panels, notes, footer), each text wrapped to the width it has, so that nothing i
 from __future__ import annotations
 
 import io
-import re
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bench.charts.definitions import Chart
 from bench.charts.doubts import LEGEND, has_doubts
+from bench.show import looks
 from bench.show.draw_panels import HATCH, TICK_SIZE, bars, dash, dashes, lines, weight
+from bench.show.looks import PAGE, Look
+from bench.show.page import Page, measure
 from bench.words import palette
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg", "pdf")
 DPI = 150
-MARGIN = 0.35  # inches on every side
-LINE = 1.35  # of the font size
+LEFT = 0.72  # inches left of a panel's axes, for its ticks and their name
+NARROW, NARROWEST = 2.9, 1.9  # inches that a panel takes beside another; where a picture must not be high
+FLAT, LOW, HIGH = 0.64, 1.5, 3.8  # of a panel's width its height, and the least and most of it in inches
 PANEL = (4.6, 3.3)  # inches, width and height of one pair of axes with its labels
 SINGLE = (8.4, 4.4)
+LEAST = 6.8  # points of a text
+EDGE = 0.03  # inches that stay white beside it all
 NAMES = 0.75  # more below bars that have names, which stand at a slant
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -34,7 +39,7 @@ STYLE: dict[str, Any] = {
     "axes.edgecolor": palette.MUTED,
     "axes.linewidth": 0.6,
     "axes.labelcolor": palette.INK,
-    "axes.titlesize": 9.5,
+    "axes.titlesize": looks.TITLE,
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -51,7 +56,7 @@ STYLE: dict[str, Any] = {
     "ytick.major.width": 0.6,
     "legend.frameon": False,
     "svg.hashsalt": "kernelscope",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",  # text stays text
     "pdf.fonttype": 42,
 }
 # Nothing of the moment goes into a file: the date of the run is in the footer.
@@ -63,152 +68,121 @@ METADATA: dict[str, dict[str, Any]] = {
 _FINDING = {"png": "Description", "svg": "Description", "pdf": "Subject"}  # what each format calls it
 
 
-def render(chart: Chart, formats: Sequence[str] = FORMATS, scale: float = 1.0) -> dict[str, bytes]:
+def render(
+    chart: Chart, formats: Sequence[str] = FORMATS, scale: float = 1.0, look: Look = PAGE
+) -> dict[str, bytes]:
     """The chart as bytes, by format. Title and finding stand in the file's own description too."""
     import matplotlib
 
     settings: Any = {**matplotlib.rcParamsDefault, **STYLE}  # whatever the user's own matplotlibrc says
     with matplotlib.rc_context(settings):
-        drawn = figure(chart)
-        found = {}
-        for name in formats:
-            buffer = io.BytesIO()
-            described = {
-                key: text for key, text in (("Title", chart.title), (_FINDING[name], chart.finding)) if text
-            }
-            drawn.savefig(buffer, format=name, dpi=DPI * scale, metadata=METADATA[name] | described)
-            found[name] = buffer.getvalue()
-    return found
+        drawn = figure(chart, look)
+        looks.grown(drawn, look.growth)
+        return {name: saved(drawn, name, scale, chart.title, chart.finding) for name in formats}
 
 
-def figure(chart: Chart) -> Figure:
-    """The matplotlib figure of a chart, laid out and drawn with the Agg canvas."""
+def saved(drawn: Figure, name: str, scale: float, title: str, finding: str) -> bytes:
+    """A figure in a format, described by its title and finding."""
+    buffer = io.BytesIO()
+    described = {key: text for key, text in (("Title", title), (_FINDING[name], finding)) if text}
+    drawn.savefig(buffer, format=name, dpi=DPI * scale, metadata=METADATA[name] | described)
+    data = buffer.getvalue()
+    # Where DejaVu Sans is not there, what is as wide stands in for it.
+    return data.replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif") if name == "svg" else data
+
+
+def figure(chart: Chart, look: Look = PAGE) -> Figure:
+    """The matplotlib figure of a chart, laid out and drawn with the Agg canvas, before it grows."""
     import matplotlib
 
     matplotlib.use("agg", force=False)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    count = len(chart.panels)
-    columns = 1 if count == 1 else 3 if count in (3, 5, 6) or count > 8 else 2
-    rows = -(-count // columns)
-    panel_w, panel_h = SINGLE if count == 1 else PANEL
-    width = columns * panel_w + 2 * MARGIN
+    margin = look.margin
+    columns, panel_w, panel_h = _grid(len(chart.panels), look)
+    rows = -(-len(chart.panels) // columns)
+    width = columns * panel_w + 2 * margin
     canvas = Figure(figsize=(width, 1))
     FigureCanvasAgg(canvas)
-    page = _Page(canvas, width)
-    page.text(chart.title, 13, weight="bold")
-    if chart.finding:
+    page = Page(canvas, width, margin)
+    if look.title:
+        page.text(chart.title, 13, weight="bold")
+    if look.finding and chart.finding:
         page.text(chart.finding, 10, gap=0.06)
     page.legend(_legend(chart))
     slanted = NAMES if any(panel.bars and panel.x.labels for panel in chart.panels) else 0.0
+    notes = looks.notes(chart, look)
+    if look.height is not None:
+        below = sum(page.height_of(note, 8) + 0.03 for note in notes) + 2 * margin
+        panel_h = max(LOW, min(panel_h, (look.height - page.used - below) / rows - slanted))
     grid = [page.reserve(panel_h + slanted) for _ in range(rows)]
-    for note in chart.notes:
+    for note in notes:
         page.text(note, 8, colour=_ink(note), gap=0.03)
-    for i, line in enumerate(chart.footer):
-        page.text(line, 7, colour=palette.MUTED, gap=0.10 if i == 0 else 0.0, family="DejaVu Sans")
+    if look.footer:
+        small_print(page, chart.footer)
     height = page.finish()
-    for index, panel in enumerate(chart.panels):
-        row, column = divmod(index, columns)
-        # Room for tick labels and the y label to the left, the x label below, the panel's title above.
-        left, bottom, right, top = 0.72, 0.52, 0.12, 0.30 if panel.title else 0.12
-        x0 = MARGIN + column * panel_w + left
-        y0 = height - grid[row] - panel_h + bottom
-        size = (panel_w - left - right, panel_h - bottom - top)
-        axes = canvas.add_axes((x0 / width, y0 / height, size[0] / width, size[1] / height))
-        (bars if panel.bars else lines)(axes, panel, chart, size[0])
+    places = [
+        (margin + column * panel_w, height - grid[row] - panel_h)
+        for row, column in (divmod(index, columns) for index in range(len(chart.panels)))
+    ]
+    drawn = _panels(canvas, chart, places, (panel_w, panel_h), LEFT)
+    # Ticks may need more than what is usual; then all are drawn again, with as much more for each.
+    if (over := _over(canvas, drawn, places, EDGE - margin)) > 0:
+        for axes in drawn:
+            axes.remove()
+        _panels(canvas, chart, places, (panel_w, panel_h), LEFT + over)
     return canvas
 
 
-class _Page:
-    """Places text and boxes from the top down, in inches, then sets the page's height and moves all into
-    place."""
+def _panels(
+    canvas: Figure,
+    chart: Chart,
+    places: Sequence[tuple[float, float]],
+    size: tuple[float, float],
+    left: float,
+) -> list[Axes]:
+    """The panels, of one size each, at these places of the page, in inches."""
+    width, height = canvas.get_size_inches()
+    found = []
+    for panel, (x, y) in zip(chart.panels, places, strict=True):
+        # Room for tick labels and the y label to the left, the x label below, the panel's title above.
+        bottom, right, top = 0.52, 0.12, 0.30 if panel.title else 0.12
+        inner = (size[0] - left - right, size[1] - bottom - top)
+        x0, y0 = x + left, y + bottom
+        axes = canvas.add_axes((x0 / width, y0 / height, inner[0] / width, inner[1] / height))
+        (bars if panel.bars else lines)(axes, panel, chart, inner[0])
+        # A title that is wider than its panel is made smaller.
+        wide = measure(panel.title, looks.TITLE) if panel.title else 0.0
+        if wide > inner[0] + right:
+            axes.set_title(panel.title, fontsize=max(LEAST, looks.TITLE * (inner[0] + right) / wide))
+        found.append(axes)
+    return found
 
-    def __init__(self, canvas: Figure, width: float) -> None:
-        self._canvas = canvas
-        self._width = width
-        self._y = MARGIN
-        self._placed: list[tuple[Any, float]] = []
 
-    def text(
-        self,
-        text: str,
-        size: float,
-        gap: float = 0.0,
-        colour: str = palette.INK,
-        weight: str = "normal",
-        family: str = "DejaVu Sans",
-    ) -> None:
-        self._y += gap
-        for line in self._wrap(text, size, weight):
-            made = self._canvas.text(
-                MARGIN / self._width, 0, line, size=size, color=colour, weight=weight, family=family, va="top"
-            )
-            self._placed.append((made, self._y))
-            self._y += size * LINE / 72
+def _over(canvas: Figure, drawn: Sequence[Axes], places: Sequence[tuple[float, float]], edge: float) -> float:
+    """How many inches any of them reaches to the left beyond its place; edge: how far it may."""
+    over = 0.0
+    for axes, (x, _) in zip(drawn, places, strict=True):
+        box = axes.get_tightbbox()
+        over = max(over, x + edge - box.x0 / canvas.dpi if box is not None else 0.0)
+    return over
 
-    def legend(self, entries: Sequence[tuple[Any, str]]) -> None:
-        """One line of entries, or several where they do not fit."""
-        if not entries:
-            return
-        x, self._y = MARGIN, self._y + 0.10
-        for handle, label in entries:
-            need = 0.42 + self._measure(label, 9) + 0.22
-            if x + need > self._width - MARGIN and x > MARGIN:
-                x, self._y = MARGIN, self._y + 0.20
-            made = self._canvas.legend(
-                [handle],
-                [label],
-                loc="upper left",
-                bbox_to_anchor=(x / self._width, 0),
-                borderaxespad=0,
-                borderpad=0,
-                handlelength=2.2,
-                handletextpad=0.6,
-                fontsize=9,
-            )
-            self._placed.append((made, self._y))
-            x += need
-        self._y += 0.26
 
-    def reserve(self, height: float) -> float:
-        """Room for a row of panels; its top in inches from the page's top."""
-        top = self._y
-        self._y += height
-        return top
+def small_print(page: Page, lines: Sequence[str]) -> None:
+    """On what machine, by which command."""
+    for i, line in enumerate(lines):
+        page.text(line, 7, colour=palette.MUTED, gap=0.10 if i == 0 else 0.0, family="DejaVu Sans")
 
-    def finish(self) -> float:
-        height = self._y + MARGIN * 0.8
-        self._canvas.set_size_inches(self._width, height)
-        for item, y in self._placed:
-            if hasattr(item, "set_bbox_to_anchor"):
-                x = item.get_bbox_to_anchor()._bbox.x0
-                item.set_bbox_to_anchor((x, 1 - y / height), transform=self._canvas.transFigure)
-            else:
-                item.set_y(1 - y / height)
-        return height
 
-    def _wrap(self, text: str, size: float, weight: str) -> list[str]:
-        # A number and its unit stay on one line.
-        text = re.sub(r"(?<=\d) (?=%|[nµmkMG]?s\b|[kMG]\b|images\b)", "\u00a0", text)
-        room = 0.98 * (self._width - 2 * MARGIN)  # hinting makes the drawn text a little wider
-        whole = self._measure(text, size, weight)
-        if whole <= room:
-            return [text]
-        columns = max(20, int(len(text) * room / whole * 0.97))
-        while True:
-            lines = textwrap.wrap(text, columns, break_long_words=True, break_on_hyphens=False)
-            if columns <= 20 or all(self._measure(line, size, weight) <= room for line in lines):
-                return lines
-            columns -= 4
-
-    def _measure(self, text: str, size: float, weight: str = "normal") -> float:
-        """Width in inches."""
-        from matplotlib.font_manager import FontProperties
-        from matplotlib.textpath import text_to_path
-
-        properties = FontProperties(family="DejaVu Sans", weight=weight, size=size)
-        return float(text_to_path.get_text_width_height_descent(text, properties, False)[0]) / 72
+def _grid(count: int, look: Look) -> tuple[int, float, float]:
+    """How many panels stand beside each other, and their width and height in inches."""
+    if look.inches is None:
+        columns = 1 if count == 1 else 3 if count in (3, 5, 6) or count > 8 else 2
+        return columns, *(SINGLE if count == 1 else PANEL)
+    room = look.inches - 2 * look.margin
+    columns = max(1, min(count, int(room / (NARROW if look.height is None else NARROWEST))))
+    return columns, room / columns, HIGH if look.height is not None else min(HIGH, FLAT * room / columns)
 
 
 def _ink(note: str) -> str:
@@ -229,7 +203,10 @@ def _legend(chart: Chart) -> list[tuple[Any, str]]:
             level.label: Line2D([], [], color=palette.INK, linestyle=dash(level.precision), linewidth=1.1)
             for level in levels
         }
-        bars = [(Patch(color=c.colour), c.label) for c in reversed(chart.categories)][::-1]
+        bars = [
+            (Patch(facecolor=c.colour, edgecolor=palette.edge(c.colour), linewidth=0.3), c.label)
+            for c in reversed(chart.categories)
+        ][::-1]
         return bars + [(handle, label) for label, handle in entries.items()] + doubtful
     for panel in chart.panels:
         for series in panel.series:

@@ -17,6 +17,7 @@ TICK_SIZE = 8
 NAME_STEP = 9.0  # points between labels that stand below each other
 # What is to be doubted is hollow and hatched in its own colour: bars, and points a little larger than others.
 HATCH, POINT_HATCH, DOUBTED_SIZE = "/////", "/" * 9, 46.0
+ENDS: dict[str, Any] = {"ecolor": palette.INK, "elinewidth": 0.9, "capsize": 2.2, "capthick": 0.8}
 DIGIT = 0.636 * TICK_SIZE / 72  # inches; DejaVu Sans' digits are 0.636 em wide
 
 
@@ -142,7 +143,7 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
     """Stacks side by side in the order of their batch sizes, equally spaced."""
     places = {x: i for i, x in enumerate(sorted({b.x for b in panel.bars} | set(panel.x.ticks)))}
     colours = {c.key: c.colour for c in chart.categories}
-    highest = max((sum(p.value for p in b.parts) for b in panel.bars), default=1.0)
+    highest = max((b.followed for b in panel.bars), default=1.0)
     levels = panel.baselines or ((Baseline(y=panel.baseline, label=""),) if panel.baseline else ())
     highest = max([highest, *(level.y for level in levels)])
     room = width / max(1, len(places))  # inches a bar
@@ -158,12 +159,15 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
                 thick,
                 bottom=base,
                 facecolor="white" if bar.doubts else colours[part.category],
-                edgecolor=colours[part.category] if bar.doubts else "white",
+                edgecolor=colours[part.category] if bar.doubts else palette.edge(colours[part.category]),
                 hatch=HATCH if bar.doubts else "",
                 linewidth=0.8 if bar.doubts else 0.3,
                 zorder=3,
             )
             base += part.value
+        if bar.interval is not None and bar.parts:
+            ends = [[base - bar.interval[0]], [bar.interval[1] - base]]
+            axes.errorbar([places[bar.x]], [base], yerr=ends, fmt="none", **ENDS, zorder=5)
         if bar.mark is not None:
             axes.plot(
                 places[bar.x],
@@ -178,7 +182,7 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
             upright = room < 0.50
             axes.annotate(
                 bar.total,
-                (places[bar.x], base),
+                (places[bar.x], max(base, bar.followed)),
                 xytext=(0, 2.5),
                 textcoords="offset points",
                 ha="center",
@@ -190,7 +194,7 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
                 zorder=6,
             )
     axes.set_xlim(-0.6, len(places) - 0.4)
-    axes.set_ylim(0, highest * (1.24 if room < 0.50 else 1.10))
+    axes.set_ylim(0, highest * (_above(axes, panel) if room < 0.50 else 1.10))
     for level in levels:
         axes.axhline(level.y, color=palette.INK, linewidth=1.1, linestyle=dash(level.precision), zorder=5)
     if panel.x.labels:
@@ -204,6 +208,13 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
     _y_axis(axes, panel)
     axes.tick_params(axis="x", length=0)
     axes.grid(True, axis="y")
+
+
+def _above(axes: Axes, panel: Panel) -> float:
+    """By how much higher than its bars a panel is where their totals stand upright."""
+    longest = max((len(bar.total) for bar in panel.bars), default=0)
+    need = 0.06 * longest + 0.08  # inches
+    return max(1.24, 1 / (1 - min(0.5, need / (axes.get_window_extent().height / axes.figure.dpi))))
 
 
 def _thinned(labels: Sequence[str], room: float, width: float) -> list[str]:

@@ -8,13 +8,18 @@ from pathlib import Path
 from bench.charts.definitions import Chart
 from bench.results.store import write_atomically
 from bench.show import draw, draw_pool
+from bench.show.looks import PAGE, Look
 from kernels.errors import InputError
 
 FEW = 6  # charts, of one model and one more, that are drawn here about as soon as processes have started
 
 
 def write(
-    charts: Iterable[Chart], directory: Path, formats: Sequence[str] = draw.FORMATS, scale: float = 1.0
+    charts: Iterable[Chart],
+    directory: Path,
+    formats: Sequence[str] = draw.FORMATS,
+    scale: float = 1.0,
+    look: Look = PAGE,
 ) -> list[Path]:
     """Draw every chart into `directory` (made if need be), one file a format, whole or not at all.
 
@@ -25,7 +30,7 @@ def write(
         if name not in draw.FORMATS:
             raise InputError(f"{name!r} is not a chart format; there are {', '.join(draw.FORMATS)}")
     paths = []
-    for chart, drawn in rendered(list(charts), formats, scale):
+    for chart, drawn in rendered(list(charts), formats, scale, look):
         for name, data in drawn.items():
             path = Path(directory) / f"{chart.name}.{name}"
             write_atomically(path, data)
@@ -34,21 +39,21 @@ def write(
 
 
 def rendered(
-    charts: Sequence[Chart], formats: Sequence[str], scale: float = 1.0
+    charts: Sequence[Chart], formats: Sequence[str], scale: float = 1.0, look: Look = PAGE
 ) -> Iterator[tuple[Chart, dict[str, bytes]]]:
     """Each chart, in order, with its bytes by format (bench.show.draw.render)."""
     each = [(chart, name) for chart in charts for name in formats]
     workers = min(len(each), draw_pool.cores())
     if workers <= 1 or (len(charts) <= FEW and not draw_pool.expected()):
-        yield from ((chart, draw.render(chart, formats, scale)) for chart in charts)
+        yield from ((chart, draw.render(chart, formats, scale, look)) for chart in charts)
         return
     with draw_pool.pool(workers) as pool:
         # Format by format: a PDF takes as long as the two others.
-        made = pool.map(_one, each, [scale] * len(each))
+        made = pool.map(_one, each, [scale] * len(each), [look] * len(each))
         for chart in charts:
             yield chart, {name: next(made) for name in formats}
 
 
-def _one(of: tuple[Chart, str], scale: float) -> bytes:
+def _one(of: tuple[Chart, str], scale: float, look: Look) -> bytes:
     chart, name = of
-    return draw.render(chart, (name,), scale)[name]
+    return draw.render(chart, (name,), scale, look)[name]

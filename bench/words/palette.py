@@ -2,7 +2,8 @@
 
 Backends use the Okabe-Ito set (Okabe and Ito, "Color Universal Design", 2008), which people with the usual
 colour-vision deficiencies can tell apart. Breakdown categories have an ordered palette of their own (after
-Paul Tol's "muted" scheme), so that a category is never mistaken for a backend. Colours are "#RRGGBB".
+Paul Tol's "muted" scheme), so that a category is never mistaken for a backend; in each set every colour has a
+lightness of its own, so that they are told apart in grey. Colours are "#RRGGBB".
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ OTHERS = ("#4D4D4D", "#7F6AA8", "#A0522D")
 
 # In stacking order, from the bottom. "compute" stands for the operators where they were not timed one by one.
 CATEGORIES = {
-    "h2d": ("copy in", "#88CCEE"),
-    "conv": ("conv", "#332288"),
-    "pool": ("pool", "#44AA99"),
-    "fc": ("fc", "#117733"),
-    "other": ("other ops", "#999933"),
-    "compute": ("compute", "#6B5FB0"),
-    "d2h": ("copy out", "#DDCC77"),
-    "sync": ("sync", "#AA4499"),
-    "rest": ("rest", "#C4C4C4"),
+    "h2d": ("copy in", "#7ABFE0"),
+    "conv": ("conv", "#2C1D82"),
+    "pool": ("pool", "#289383"),
+    "fc": ("fc", "#0E7532"),
+    "other": ("other ops", "#A3A23C"),
+    "compute": ("compute", "#695DAE"),
+    "d2h": ("copy out", "#E1CF7A"),
+    "sync": ("sync", "#811973"),
+    "rest": ("rest", "#E8E8E8"),
 }
 # What happens once, and the pass over the data set that follows it: of no pass of a batch a part.
 STAGES = {
-    "load": ("load, once", "#332288"),
+    "load": ("load, once", "#2C1D82"),
     "compile": ("compile, once", "#882255"),
-    "alloc": ("alloc, once", "#CC6677"),
-    "upload": ("upload weights, once", "#DDCC77"),
-    "first_run": ("first run, once", "#999933"),
-    "dataset_compute": ("data set: compute", "#44AA99"),
-    "dataset_rest": ("data set: copies and rest", "#C4C4C4"),
+    "alloc": ("alloc, once", "#CD6778"),
+    "upload": ("upload weights, once", "#DBCA75"),
+    "first_run": ("first run, once", "#ABAA44"),
+    "dataset_compute": ("data set: compute", "#017667"),
+    "dataset_rest": ("data set: copies and rest", "#E8E8E8"),
 }
 MARKERS = {"fp32": "o", "fp32-tc": "s", "tf32": "^", "fp16": "D"}
 OVERLAID = ("<", ">", "*")  # of the second run that is laid over another, the third, …
@@ -71,3 +72,16 @@ def marker(precision: str) -> str:
 def overlaid(marker: str, number: int) -> str:
     """The point shape in the run that is laid over another as its `number`th: of the first as it is."""
     return OVERLAID[(number - 2) % len(OVERLAID)] if marker and number > 1 else marker
+
+
+def edge(colour: str) -> str:
+    """What a fill of this colour is outlined by on white paper: white, or where it is nearly that, grey."""
+    return MUTED if lightness(colour) > 88 else "#FFFFFF"
+
+
+def lightness(colour: str) -> float:
+    """CIE L* of "#RRGGBB", 0 to 100: how light it is on grey paper."""
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    y: float = sum(share * c for share, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return 116 * float(y ** (1 / 3)) - 16 if y > 0.008856 else 903.3 * y

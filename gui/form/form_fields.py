@@ -161,6 +161,11 @@ class CheckColumn(QWidget):
             box.toggled.connect(self.chosen)
             at = len(self._boxes) - 1
             self._grid.addWidget(box, at // self._columns, at % self._columns)
+            # Boxes come when the machine has told what it can; Tab meets them where they stand all the same.
+            before = list(self._boxes.values())[at - 1] if at else self.previousInFocusChain()
+            while before not in (None, self) and before.focusPolicy() == Qt.FocusPolicy.NoFocus:
+                before = before.previousInFocusChain()
+            QWidget.setTabOrder(before or self, box)
         box.setEnabled(not refused)
         box.setToolTip(refused or tip)
 
@@ -191,6 +196,7 @@ class CheckedText(QWidget):
         self.box = QComboBox()
         self.box.setEditable(True)
         self.box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.box.setCompleter(None)  # type: ignore[arg-type]  # what is typed stands: 1 is no 1..256
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.box.setMinimumContentsLength(8)
         self.box.setAccessibleName(name)

@@ -19,7 +19,7 @@ ORDER = 30
 
 def add_to(window: MainWindow, actions: Actions) -> None:
     exports = ExportActions(window)
-    actions.add("file", "export-all", "&Export all charts…", exports.ask_all, "Ctrl+E")
+    actions.add("file", "export-all", "&Export…", exports.ask, "Ctrl+E")
     charts = actions.submenu("file", "Export a &chart")
     exports.scale_menu(charts)
     charts.addSeparator()

@@ -15,6 +15,7 @@ from bench.questions.preview import PreviewNode
 from bench.results import trust
 from bench.results.records import Case, Layer, stem
 from bench.run import chosen_rungs, defaults
+from gui.base.folders import ask_folder
 from gui.pages.ladder import LadderPage
 from gui.pages.layers import LayersPage
 from gui.pages.model import ModelPage
@@ -83,9 +84,12 @@ class LadderActions:
         self._show()
         self.session.run()
 
-    def open(self, folder: Path) -> None:
-        """Show a ladder that was climbed before."""
-        self._show()
+    def open(self, folder: Path, front: bool = True) -> None:
+        """Show a ladder that was climbed before; front: with its page."""
+        if front:
+            self._show()
+        else:
+            self._begin()
         self.session.open(folder)
 
     def resume(self, folder: Path) -> None:
@@ -110,7 +114,7 @@ class LadderActions:
             self._show(msgspec.structs.replace(question, kernel_dirs=dirs))
 
     def new_kernel(self, folder: str = "") -> None:
-        folder = folder or QFileDialog.getExistingDirectory(
+        folder = folder or ask_folder(
             self._window, "The folder for the new kernel", str(self._window.settings.value("folder", ""))
         )
         if folder:
@@ -147,9 +151,7 @@ class LadderActions:
         folder = self.session.state.kept
         if folder is None:
             return
-        target = target or QFileDialog.getExistingDirectory(
-            self._window, "Export the ladder into a folder", str(folder)
-        )
+        target = target or ask_folder(self._window, "Export the ladder into a folder", str(folder))
         if target:
             made = ("export", str(folder), "--charts", "png,svg,pdf,csv", "--csv", "--out", target)
             self.exporter.start(Order(made, "the ladder", Path(target)))

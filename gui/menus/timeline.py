@@ -62,9 +62,10 @@ class ProfileActions:
         if folder:
             self.open(Path(folder))
 
-    def open(self, folder: Path) -> None:
-        """Show a saved profile."""
-        self.show()
+    def open(self, folder: Path, front: bool = True) -> None:
+        """Show a saved profile; front: with its page."""
+        if front:
+            self.show()
         self.session.open(folder)
 
     def ask_trace(self) -> None:

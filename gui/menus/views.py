@@ -45,4 +45,10 @@ def add_to(window: MainWindow, actions: Actions) -> None:
         group.addAction(action)
         themes.addAction(action)
         actions.by_name[f"theme-{choice}"] = action
-    actions.add("view", "dismiss", "&Dismiss messages", window.banner.dismiss, "Esc")
+    actions.add("view", "dismiss", "&Dismiss messages", lambda: _dismiss(window), "Esc")
+
+
+def _dismiss(window: MainWindow) -> None:
+    """One thing an Esc: a chart that has the whole page before the message above it."""
+    if not window.page.leave():
+        window.banner.dismiss()

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 from bench.charts import Chart
 from bench.charts.flat import badge
 from bench.results.messages import Provisional
-from bench.results.records import Measurement
-from bench.results.rows import Row, title
+from bench.results.records import Case, Measurement
+from bench.results.rows import Row, label, title
 from gui.base.boxes import filled
 from gui.base.scale import GAP, PAGE_MARGINS, TIGHT
 from gui.pages.page import Page
@@ -142,12 +142,26 @@ class ComparePage(Page):
                 self.invalidate()
                 return
         self.table.show_rows([*rows, *map(expected_row, self.state.provisional(model or None))])
+        self._mark()
 
     def select(self) -> None:
         case = self.state.case
         if case is not None and case.model != self.model:
             self._model.setCurrentIndex(self._model.findData(case.model))
         self.table.follow(case)
+        self._mark()
+
+    def _mark(self) -> None:
+        """Mark the selected case in every chart."""
+        case = self.state.case
+        for view in self.views.values():
+            if case is None:
+                view.select("", None)
+            else:
+                view.select(row_label(view.chart, case), float(case.batch))
+
+    def leave(self) -> bool:
+        return self._body is not None and any(view.shrink() for view in self.views.values())
 
     def restyle(self) -> None:
         self._legend.restyle()
@@ -202,6 +216,13 @@ def shared(charts: Iterable[Chart]) -> tuple[LegendEntry, ...]:
 
     found = {entry.key: entry for chart in charts if not chart.categories for entry in entries(chart)}
     return tuple(found.values())
+
+
+def row_label(chart: Chart | None, case: Case) -> str:
+    """What the chart calls the line or panel that a case stands in; the inverse of `best_row`."""
+    who, images = label(case.backend, case.precision), f", {case.images:,} images"
+    labels = {s.label for panel in chart.panels for s in panel.series} if chart is not None else set()
+    return who + images if who + images in labels else who
 
 
 def best_row(rows: Sequence[Row], contender: str, batch: float) -> Row | None:

@@ -10,11 +10,14 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QPushButton, QScrollArea, QStackedLayout, QToolButton, QWidget
 
+from bench.charts import Chart
 from gui.base.theme import Theming
 from gui.sessions.run_state import RunState
 from gui.widgets.empty import Empty, Way
@@ -31,6 +34,15 @@ class Spot:
     batch: int = 0
     precision: str = ""
     rung: str = ""
+
+
+class Exported(NamedTuple):
+    """what: as a sentence calls it; folder: of the run (None: there is nothing yet); charts: to choose one
+    of."""
+
+    what: str
+    folder: Path | None
+    charts: tuple[Chart, ...] = ()
 
 
 class Page(QWidget):
@@ -115,6 +127,15 @@ class Page(QWidget):
 
     def showcase(self) -> None:
         """Choose what shows most of the page, beyond what is selected: for pictures of the window."""
+
+    def exported(self) -> Exported:
+        """What Export takes while this page is in front: of most pages the comparison's charts."""
+        state = self.state
+        return Exported("the comparison", None if state.empty else state.folder, tuple(state.all_charts()))
+
+    def leave(self) -> bool:
+        """Esc was pressed: leave what has taken the whole page. Whether there was anything to leave."""
+        return False
 
     @property
     def at_rest(self) -> bool:

@@ -32,12 +32,17 @@ class BarPlot(PanelPlot):
         self._totals: list[pg.TextItem] = []
         self._lines: list[pg.InfiniteLine] = []
         self.doubtful = HatchedBars()  # over the parts of bars that are to be doubted
+        self._frame = pg.BarGraphItem(x=[], y0=[], height=[], width=THICK)
+        self._ends = pg.ErrorBarItem()
         super().__init__(theming, parent)
         self.doubtful.setZValue(2)
         self.addItem(self.doubtful, ignoreBounds=True)
         self.getPlotItem().showGrid(x=False, y=True, alpha=0.25)
         box = self.getPlotItem().getViewBox()
         box.setMouseEnabled(x=False, y=False)
+        for z, item in ((4, self._frame), (3, self._ends)):
+            item.setZValue(z)
+            self.addItem(item, ignoreBounds=True)
         box.sigResized.connect(self._on_resized)
 
     def draw(self) -> None:
@@ -66,12 +71,15 @@ class BarPlot(PanelPlot):
             self.removeItem(self._stacks.pop(key))
         self.doubtful.show_bars(hollow, self.theming.theme.paper)
         self._rule(panel.baselines)
-        levels = [sum(p.value for p in bar.parts) for bar in bars] + [line.y for line in panel.baselines]
+        self._bound(bars)
+        levels = [max(sum(p.value for p in bar.parts), bar.followed) for bar in bars]
+        levels += [line.y for line in panel.baselines]
         highest = max(levels, default=1.0) or 1.0
         room = self._label(bars, bases, bool(panel.baselines))
         height = max(40.0, self.getPlotItem().getViewBox().height())
         top = highest / (1 - min(0.6, room / height))
         self.fit(-0.6, max(1, len(batches)) - 0.4, 0.0, top)
+        self.place_selection()
 
     def nearest(self, position: QPointF) -> float | None:
         return min(self._places.values(), key=lambda p: abs(p - position.x()), default=None)
@@ -111,6 +119,19 @@ class BarPlot(PanelPlot):
         assert self.panel is not None
         return (self.panel.title, bar.x) if bar is not None else None
 
+    def place_selection(self) -> None:
+        assert self.panel is not None
+        label, x = self.selected or ("", 0.0)
+        found = [bar for bar in self.panel.bars if label == self.panel.title and bar.x == x]
+        self._frame.setOpts(
+            x=np.array([self._places[bar.x] for bar in found]),
+            y0=np.zeros(len(found)),
+            height=np.array([sum(p.value for p in b.parts if p.category not in self.hidden) for b in found]),
+            width=THICK + 0.08,
+            brush=pg.mkBrush(None),
+            pen=pg.mkPen(self.theming.theme.accent, width=self.pixels(2.4)),
+        )
+
     def _on_resized(self) -> None:
         if self.panel is not None:
             self.draw()
@@ -137,6 +158,19 @@ class BarPlot(PanelPlot):
             width=THICK,
             brush=pg.mkBrush(category.colour),
             pen=pg.mkPen(edge, width=0.5),
+        )
+
+    def _bound(self, bars: tuple[Bar, ...]) -> None:
+        """Intervals at the bars' tops, where they are known and nothing of the bars is hidden."""
+        known = [] if self.hidden else [(bar, *bar.interval) for bar in bars if bar.interval is not None]
+        tops = np.array([sum(part.value for part in bar.parts) for bar, _, _ in known])
+        self._ends.setData(
+            x=np.array([self._places[bar.x] for bar, _, _ in known]),
+            y=tops,
+            top=np.array([high for _, _, high in known]) - tops,
+            bottom=tops - np.array([low for _, low, _ in known]),
+            beam=0.16,
+            pen=pg.mkPen(self.theming.theme.ink, width=self.pixels(1.2)),
         )
 
     def _rule(self, baselines: Sequence[Baseline]) -> None:
@@ -179,7 +213,7 @@ class BarPlot(PanelPlot):
             text.setPlainText("✕" if failed else bar.total)
             text.setAnchor((0.0, 0.5) if upright and not failed else (0.5, 1.0))
             text.setAngle(SLANT if upright and not failed else 0)
-            text.setPos(self._places[bar.x], bases[bar.x])
+            text.setPos(self._places[bar.x], max(bases[bar.x], 0.0 if self.hidden else bar.followed))
             text.updateTextPos()
         return (widest if upright else QFontMetricsF(font).height()) + 10
 

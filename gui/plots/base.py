@@ -22,6 +22,7 @@ from gui.widgets.labels import Label
 
 READOUT_WIDTH = 430  # pixels at most; longer lines wrap
 LEAST_READOUT = 160
+LANE = 20.0  # pixels of the lane where failures stand
 SYMBOLS = {"o": "o", "s": "s", "^": "t1", "D": "d", "v": "t", "<": "t3", ">": "t2", "*": "star"}
 
 
@@ -35,6 +36,7 @@ class PanelPlot(pg.PlotWidget):
         super().__init__(parent, axisItems={"bottom": self.x_axis, "left": self.y_axis})
         self.theming = theming
         self.panel: Panel | None = None
+        self.selected: tuple[str, float] | None = None
         self.hidden: frozenset[str] = frozenset()
         self._touched = False
         self._fitted: tuple[float, float, float, float] | None = None
@@ -82,7 +84,19 @@ class PanelPlot(pg.PlotWidget):
         """(series label, batch) nearest to a click."""
         raise NotImplementedError
 
+    def place_selection(self) -> None:
+        """Mark what is selected (`self.selected`), wherever it stands now."""
+        raise NotImplementedError
+
     # ------------------------------------------------------------------------------------------ for views
+
+    def select(self, label: str, x: float | None) -> None:
+        """Mark a series' point, or a panel's bar, at `x` as selected; None: none is."""
+        wanted = (label, x) if x is not None else None
+        if wanted != self.selected:
+            self.selected = wanted
+            if self.panel is not None:
+                self.place_selection()
 
     def show_panel(self, panel: Panel) -> None:
         self.panel = panel

@@ -67,6 +67,7 @@ class ChartView(QFrame):
         self._switchable: tuple[QToolButton, ...] = ()  # the scales that can be chosen here
         self._legend = Legend(theming)
         self._shared = False  # the legend is not this chart's alone
+        self._selected: tuple[str, float | None] = ("", None)
         self._build()
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._on_menu)
@@ -146,6 +147,13 @@ class ChartView(QFrame):
             self._expand.setChecked(False)
         self._expand.setVisible(on)
 
+    def shrink(self) -> bool:
+        """Give back all the room, where it has that. Whether it had."""
+        enlarged = self._expand.isChecked() and self.isVisible()
+        if enlarged:
+            self._expand.setChecked(False)
+        return enlarged
+
     def restyle(self) -> None:
         self._legend.restyle()
         for plot in self._plots.values():
@@ -165,6 +173,13 @@ class ChartView(QFrame):
         for plot in self._plots.values():
             if isinstance(plot, LinePlot):
                 plot.point_out(label)
+
+    def select(self, label: str, x: float | None) -> None:
+        """Mark a point of the series, and in panels of bars the bar of the panel, that is called `label`;
+        None: nothing is selected."""
+        self._selected = (label, x)
+        for plot in self._plots.values():
+            plot.select(label, x)
 
     def reset_view(self) -> None:
         for plot in self._plots.values():
@@ -201,7 +216,7 @@ class ChartView(QFrame):
         icons.put(self._expand, "whole", self._theming, "muted")
         self._expand.setCheckable(True)
         self._expand.setProperty("role", "switch")
-        self._expand.setToolTip("Enlarge this chart to the whole page, or restore it")
+        self._expand.setToolTip("Enlarge this chart to the whole page; Esc leaves it")
         self._expand.setAccessibleName("Enlarge")
         self._expand.toggled.connect(self._on_expand)
         self._legend.toggled.connect(self._on_hidden)
@@ -298,6 +313,7 @@ class ChartView(QFrame):
         if isinstance(plot, LinePlot):
             plot.log_x, plot.log_y = self._log["x"], self._log["y"]
             plot.point_out(self._pointed)
+        plot.select(*self._selected)
         plot.picked.connect(self.picked)
         plot.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # goes on to this widget
         return plot

@@ -14,10 +14,11 @@ from PySide6.QtWidgets import QWidget
 from bench.charts import Panel, Point, Series
 from gui.base.theme import Theming
 from gui.plots.axes import place
-from gui.plots.base import SYMBOLS, PanelPlot, failure_line, line_of
+from gui.plots.base import LANE, SYMBOLS, PanelPlot, failure_line, line_of
 from gui.plots.hatching import hatched
 from gui.plots.names import PointNames, WantedLabel
 
+DODGE = 5.0  # pixels between lines that are set aside
 _DASHES = {"tf32": Qt.PenStyle.DashDotLine, "fp16": Qt.PenStyle.DotLine, "floor": Qt.PenStyle.DotLine}
 
 
@@ -44,14 +45,23 @@ class LinePlot(PanelPlot):
         self.log_y: bool | None = None
         self.ticks: tuple[float, ...] = ()  # batch sizes that will be measured, beside those that were
         self._pointed = ""  # label of the series whose name must stand, and stands out
+        self._span = 1.0  # of the x axis, in its places
+        self._lane = pg.LinearRegionItem(orientation="horizontal", movable=False)
+        self._lane_name = pg.TextItem(anchor=(0.0, 0.5))
+        self._halo = pg.ScatterPlotItem(size=20, symbol="o")
         super().__init__(theming, parent)
         self.names = PointNames(self)
         self._baseline.hide()
-        self.addItem(self._baseline, ignoreBounds=True)
+        self._halo.setZValue(-2)
+        self._lane.setZValue(-3)
+        for edge in self._lane.lines:
+            edge.setPen(pg.mkPen(None))
+        for item in (self._baseline, self._lane, self._lane_name, self._halo):
+            self.addItem(item, ignoreBounds=True)
         box = self.getPlotItem().getViewBox()
-        box.sigYRangeChanged.connect(self._place_marks)
+        box.sigRangeChanged.connect(self._place_marks)
         box.sigRangeChanged.connect(self._place_names)
-        box.sigResized.connect(self._place_names)
+        box.sigResized.connect(self._on_resized)
 
     @property
     def logs(self) -> tuple[bool, bool]:
@@ -78,6 +88,8 @@ class LinePlot(PanelPlot):
         ticks = sorted({*panel.x.ticks, *self.ticks})
         self.x_axis.describe(panel.x, log_x, 2.0, ticks)
         self.y_axis.describe(panel.y, log_y, 10.0, panel.y.ticks)
+        if ticks:
+            self._span = max(1.0, place(ticks[-1], log_x, 2.0) - place(ticks[0], log_x, 2.0))
         for label in [name for name in self._items if name not in {s.label for s in panel.series}]:
             self._remove(label)
         for index, series in enumerate(panel.series):
@@ -116,15 +128,15 @@ class LinePlot(PanelPlot):
         return f"<div>{head}</div>{''.join(lines)}" if lines else ""
 
     def pick(self, position: QPointF) -> tuple[str, float] | None:
-        log_x, log_y = self.logs
+        _, log_y = self.logs
         box = self.getPlotItem().getViewBox()
         at = box.mapViewToScene(position)
         found: list[tuple[float, str, float]] = []
         for series in self._visible():
             places = [(p.x, place(p.y, log_y)) for p in (*series.points, *series.provisional)]
-            places += [(m.x, self._mark_height(series)) for m in series.marks]
+            places += [(m.x, self._mark_height()) for m in series.marks]
             for batch, y in places:
-                there = box.mapViewToScene(QPointF(place(batch, log_x, 2.0), y))
+                there = box.mapViewToScene(QPointF(self._x(batch, self._shift_of(series.label)), y))
                 found.append((math.hypot(there.x() - at.x(), there.y() - at.y()), series.label, batch))
         distance, label, batch = min(found, default=(math.inf, "", 0.0))
         return (label, batch) if distance < 40 else None
@@ -165,10 +177,15 @@ class LinePlot(PanelPlot):
             self.removeItem(item)
 
     def _shift(self, panel: Panel, index: int) -> float:
-        """By how many doublings a line is set aside, where lines lie on each other."""
+        """By how many doublings a line is set aside: lines and their intervals lie on each other."""
         shown = max(1, len(panel.series))
-        step = min(0.25, 0.7 / shown)
+        step = min(DODGE * self._span / max(100.0, self.getPlotItem().getViewBox().width()), 0.7 / shown)
         return step * (index - (shown - 1) / 2) if panel.dodge else 0.0
+
+    def _shift_of(self, label: str) -> float:
+        assert self.panel is not None
+        labels = [series.label for series in self.panel.series]
+        return self._shift(self.panel, labels.index(label)) if label in labels else 0.0
 
     def _x(self, batch: float, shift: float) -> float:
         log_x, _ = self.logs
@@ -235,22 +252,37 @@ class LinePlot(PanelPlot):
         )
 
     def _place_marks(self, *_: object) -> None:
-        """Marks of failures stand at the bottom of the view, wherever that is."""
+        """Failures stand in a lane of their own at the bottom of the view, wherever that is: at no value."""
         if self.panel is None:
             return
+        theme = self.theming.theme
+        low, high = self.getPlotItem().getViewBox().viewRange()[1]
+        top, there = low + self._lane_part() * (high - low), any(s.marks for s in self._visible())
+        self._lane.setVisible(there)
+        self._lane.setBrush(pg.mkBrush(theme.grid))
+        self._lane.setRegion((low, top))
+        self._lane_name.setVisible(there)
+        self._lane_name.setPlainText("no value")
+        self._lane_name.setColor(theme.muted)
+        self._lane_name.setPos(self.getPlotItem().getViewBox().viewRange()[0][0], (low + top) / 2)
         for index, series in enumerate(self.panel.series):
             items = self._items.get(series.label)
             if items is None or series.label in self.hidden:
                 continue
-            shift, height = self._shift(self.panel, index), self._mark_height(series)
+            shift, height = self._shift(self.panel, index), self._mark_height()
             items.marks.setData(
                 x=[self._x(m.x, shift) for m in series.marks],
                 y=[height] * len(series.marks),
                 symbol="x",
                 size=9,
-                pen=pg.mkPen(series.colour, width=2),
+                pen=pg.mkPen(theme.failed, width=2),
                 brush=None,
             )
+        self.place_selection()
+
+    def _on_resized(self) -> None:
+        if self.panel is not None:
+            self.draw()
 
     def _place_names(self, *_: object) -> None:
         """Labels of series that stand at their last point and in no legend."""
@@ -272,11 +304,27 @@ class LinePlot(PanelPlot):
         font.setPointSizeF(max(6.5, font.pointSizeF() - 2))
         self.names.show_names(wanted, font, self.theming.theme)
 
-    def _mark_height(self, series: Series) -> float:
+    def place_selection(self) -> None:
         assert self.panel is not None
+        label, x = self.selected or ("", 0.0)
+        series = next((s for s in self._visible() if s.label == label), None)
+        shown = (*series.points, *series.provisional) if series is not None else ()
+        heights = [place(p.y, self.logs[1]) for p in shown if p.x == x]
+        if series is not None and not heights and any(m.x == x for m in series.marks):
+            heights = [self._mark_height()]
+        at = self._x(x, self._shift_of(label)) if heights else 0.0
+        accent = pg.mkColor(self.theming.theme.accent)
+        pen = pg.mkPen(accent, width=self.pixels(2))
+        accent.setAlpha(70)
+        self._halo.setData(x=[at] * len(heights), y=heights, pen=pen, brush=pg.mkBrush(accent))
+
+    def _lane_part(self) -> float:
+        """What the lane of failures takes of the view's height."""
+        return LANE / max(4.0 * LANE, self.getPlotItem().getViewBox().height())
+
+    def _mark_height(self) -> float:
         low, high = self.getPlotItem().getViewBox().viewRange()[1]
-        index = [s.label for s in self.panel.series].index(series.label)
-        return low + (0.04 + 0.055 * index) * (high - low)
+        return low + self._lane_part() / 2 * (high - low)
 
     def _fit(self, panel: Panel, ticks: list[float]) -> None:
         log_x, log_y = self.logs
@@ -304,6 +352,9 @@ class LinePlot(PanelPlot):
             bounds = (bottom - room, top + room)
         else:
             bounds = (min(0.0, low), high + 0.08 * (high - min(0.0, low) or 1.0))
+        if any(s.marks for s in panel.series):  # nothing is drawn in their lane
+            part = self._lane_part()
+            bounds = (bounds[0] - part / (1 - part) * (bounds[1] - bounds[0]), bounds[1])
         self.fit(x0 - pad, x1 + pad, *bounds)
 
 

@@ -21,12 +21,14 @@ MAIN = Path(__file__).parents[2] / "main.py"
 @dataclass(frozen=True)
 class Order:
     """arguments: of main.py; what: as a sentence names it ("the chart …"); where: the file or folder that
-    comes of it; then: called once it is there (None: it is shown as a result)."""
+    comes of it; then: called once it is there (None: it is shown as a result); expected: about how many files
+    (0: that is not known)."""
 
     arguments: tuple[str, ...]
     what: str
     where: Path
     then: Callable[[], None] | None = None
+    expected: int = 0
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,13 @@ class ExportStanding:
 
 
 class Exporter(QObject):
-    """`stands` carries a Standing while something is made, `made` an Order and its files, `failed` a
-    sentence; `idle` when nothing is left to do."""
+    """`stands` carries a Standing while something is made, `made` an Order and its files, `failed` and
+    `cancelled` a sentence; `idle` when nothing is left to do."""
 
     stands = Signal(object)
     made = Signal(object, object)
     failed = Signal(str)
+    cancelled = Signal(str)
     idle = Signal()
 
     def __init__(self, parent: QObject | None = None, command: Sequence[str] | None = None) -> None:
@@ -65,6 +68,16 @@ class Exporter(QObject):
             self._next()
         else:
             self._tell()
+
+    def cancel(self) -> None:
+        """End what runs and forget what waits; the files that are whole stay."""
+        order, files = self._order, self._output.count(b"\n")
+        if order is None:
+            return
+        self.quit()
+        done = f"; {files} file{'s' if files != 1 else ''} made so far" if files else ""
+        self.cancelled.emit(f"Cancelled the export of {order.what}{done}")
+        self.idle.emit()
 
     def quit(self) -> None:
         """End what runs; files are whole or not there."""

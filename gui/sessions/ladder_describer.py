@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.questions import DESCRIBE, LadderAnswer, LadderQuestion
@@ -15,6 +15,7 @@ from bench.run.exits import exit_words, last_line
 from gui.sessions.child import ChildProcess
 
 _Said = LadderAnswer | Done
+IDLE_MS = 15_000  # after its last answer, until the process is ended
 
 
 class LadderDescriber(QObject):
@@ -31,6 +32,9 @@ class LadderDescriber(QObject):
         self._number = 0
         self._asked: LadderQuestion | None = None  # of whom the worker owes an answer
         self._next: LadderQuestion | None = None
+        # Between questions its models' weights stay in memory, which is not worth it for long.
+        self._idle = QTimer(self, singleShot=True, interval=IDLE_MS)
+        self._idle.timeout.connect(self._rest)
 
     @property
     def busy(self) -> bool:
@@ -49,6 +53,7 @@ class LadderDescriber(QObject):
         self._next = question
 
     def quit(self) -> None:
+        self._idle.stop()
         process, self._process = self._process, None
         self._asked = self._next = None
         if process is not None:
@@ -58,10 +63,18 @@ class LadderDescriber(QObject):
 
     def _send(self, question: LadderQuestion) -> None:
         self._asked = question
+        self._idle.stop()
         if self._process is None:
             self._spawn()
         assert self._process is not None
         self._process.write(msgspec.json.encode(question) + b"\n")
+
+    def _rest(self) -> None:
+        """End the process; the next question starts another."""
+        process = self._process
+        if self._asked is None and process is not None:
+            self._process = None
+            process.end()
 
     def _spawn(self) -> None:
         self._buffer.clear()
@@ -93,6 +106,8 @@ class LadderDescriber(QObject):
             waiting, self._asked, self._next = self._next, None, None
             if waiting is not None:
                 self._send(waiting)
+            else:
+                self._idle.start()
             # An answer that made a template is heard in any case: the file is there.
             if waiting is None or said.created:
                 self.answered.emit(said)

@@ -13,6 +13,9 @@ from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QMenu
 
 from bench.charts import Chart
+from gui.base.folders import ask_folder
+from gui.form.export_form import SCALES, ExportForm, Wish
+from gui.pages.page import Exported
 from gui.sessions.export import Exporter, Order
 from gui.shell.export_strip import ExportStrip
 from gui.shell.library import reveal
@@ -20,7 +23,6 @@ from gui.shell.library import reveal
 if TYPE_CHECKING:
     from gui.shell.main_window import MainWindow
 
-SCALES = (1, 2, 3, 4)
 FORMATS = {"png": "PNG", "svg": "SVG", "pdf": "PDF", "csv": "CSV"}
 _FILTERS = {
     "png": "PNG picture (*.png)",
@@ -45,6 +47,9 @@ class ExportActions(QObject):
         self.exporter.stands.connect(self.strip.show_standing)
         self.exporter.made.connect(self.strip.show_made)
         self.exporter.failed.connect(self._on_failed)
+        self.exporter.cancelled.connect(self.strip.say)
+        self.strip.cancel_wanted.connect(self.exporter.cancel)
+        self.form: ExportForm | None = None
         application = QGuiApplication.instance()
         if application is not None:
             application.aboutToQuit.connect(self.exporter.quit)
@@ -82,6 +87,7 @@ class ExportActions(QObject):
     def chart_menu(self, menu: QMenu, chart: Chart) -> None:
         """Add to a chart's context menu what can be exported of it."""
         menu.addSeparator()
+        menu.addAction("E&xport…").triggered.connect(lambda: self.ask(chart.name))
         for kind, words in FORMATS.items():
             text = f"Export as &{words}…" if kind != "csv" else "Export n&umbers as CSV…"
             action = menu.addAction(text)
@@ -109,33 +115,55 @@ class ExportActions(QObject):
             words = f"{chart.title.partition(': ')[2] or chart.title}"
             self.exporter.start(Order(self._one(run, chart, path, self._scale), words, path))
 
-    def ask_all(self) -> None:
-        """Ask for a folder and export every chart in every format, and the tables."""
-        if self._run() is None:
+    def ask(self, chart: str = "") -> None:
+        """Ask what is wanted of the page in front (a chart of it), in which form, and export it."""
+        subject = self._window.page.exported()
+        if subject.folder is None:
+            self._window.tell(
+                f"There is nothing to export yet: this page exports {subject.what}; run or open one first."
+            )
             return
-        chosen = QFileDialog.getExistingDirectory(
-            self._window, "Export all charts into a folder", str(self._folder())
+        if self.form is not None:
+            self.form.close()
+        window = self._window
+        form = ExportForm(
+            window.settings, subject.what, subject.charts, self._folder(), self._scale, parent=window
         )
-        if chosen:
-            self.export_all(Path(chosen))
+        form.wanted.connect(lambda wish: self.export(subject, wish))
+        form.finished.connect(self._on_form_closed)
+        self.form = form
+        form.choose(chart)
+        form.open()
 
-    def export_all(self, folder: Path) -> None:
-        if (run := self._run()) is not None:
-            self._keep_folder(folder)
-            arguments = (
-                "export", str(run), "--charts", ",".join(FORMATS), "--csv", "--scale", str(self._scale),
-                "--out", str(folder), *self._over(),
-            )  # fmt: skip
-            self.exporter.start(Order(arguments, "all charts", folder))
+    def export(self, subject: Exported, wish: Wish) -> None:
+        """What was wished for of a run, a ladder or a profile."""
+        assert subject.folder is not None
+        self.set_scale(wish.scale)
+        self._keep_folder(wish.folder)
+        pictures = [kind for kind in wish.formats if kind != "csv"]
+        tables = not wish.charts and "csv" in wish.formats
+        on = [
+            f"--{'' if getattr(wish.look, part) else 'no-'}{part}"
+            for part in ("title", "finding", "footer", "caption")
+        ]
+        arguments = (
+            "export", str(subject.folder.absolute()), "--charts", ",".join(wish.formats),
+            *(word for name in wish.charts for word in ("--chart", name)), *(["--csv"] if tables else []),
+            "--width", wish.look.width, *on, "--scale", str(wish.scale), "--out", str(wish.folder),
+            *(self._over() if subject.folder == self._window.state.folder else ()),
+        )  # fmt: skip
+        each = len(wish.formats) + (wish.look.caption and bool(pictures))
+        count = len(wish.charts or subject.charts) * each
+        named = {chart.name: chart.title for chart in subject.charts}
+        what = named[wish.charts[0]] if wish.charts else f"all of {subject.what}"
+        self.exporter.start(Order(arguments, what, wish.folder, expected=count))
 
     def ask_run(self) -> None:
         """Ask for a folder and copy the whole run into it."""
         run = self._run()
         if run is None:
             return
-        chosen = QFileDialog.getExistingDirectory(
-            self._window, "Copy the run into a folder", str(self._folder())
-        )
+        chosen = ask_folder(self._window, "Copy the run into a folder", str(self._folder()))
         if chosen:
             self.export_run(Path(chosen))
 
@@ -186,6 +214,11 @@ class ExportActions(QObject):
 
     def _keep_folder(self, folder: Path) -> None:
         self._window.settings.setValue(_FOLDER, str(folder.absolute()))
+
+    def _on_form_closed(self) -> None:
+        form, self.form = self.form, None
+        if form is not None:
+            form.deleteLater()
 
     def _on_failed(self, sentence: str) -> None:
         self.strip.hide()

@@ -16,6 +16,7 @@ class ExportStrip(QWidget):
     """Hidden until there is something to say. `folder_wanted` carries the folder to open."""
 
     folder_wanted = Signal(Path)
+    cancel_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -26,6 +27,11 @@ class ExportStrip(QWidget):
         self.bar.setTextVisible(False)
         self.bar.setFixedWidth(70)
         self.bar.setMaximumHeight(12)
+        self.cancel_button = QToolButton()
+        self.cancel_button.setText("Cancel")
+        self.cancel_button.setAccessibleName("Cancel the export")
+        self.cancel_button.setToolTip("End the export; files that are made stay")
+        self.cancel_button.clicked.connect(self.cancel_wanted)
         self.folder_button = QToolButton()
         self.folder_button.setText("Open folder")
         self.folder_button.clicked.connect(lambda: self.folder_wanted.emit(self._folder))
@@ -37,7 +43,7 @@ class ExportStrip(QWidget):
         self.close_button.clicked.connect(self.hide)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(8, 0, 4, 0)
-        for widget in (self.words, self.bar, self.folder_button, self.close_button):
+        for widget in (self.words, self.bar, self.cancel_button, self.folder_button, self.close_button):
             layout.addWidget(widget)
         self.hide()
 
@@ -45,6 +51,8 @@ class ExportStrip(QWidget):
         files = f", {_files(standing.files)}" if standing.files else ""
         more = f"; {standing.waiting} more to come" if standing.waiting else ""
         self.words.setText(f"Exporting {standing.order.what}{files}{more}")
+        self.bar.setRange(0, standing.order.expected)  # to 0: it goes to and fro
+        self.bar.setValue(min(standing.files, standing.order.expected))
         self._show(True)
 
     def show_made(self, order: Order, files: Sequence[Path]) -> None:
@@ -66,6 +74,7 @@ class ExportStrip(QWidget):
 
     def _show(self, busy: bool) -> None:
         self.bar.setVisible(busy)
+        self.cancel_button.setVisible(busy)
         self.folder_button.setVisible(not busy)
         self.close_button.setVisible(not busy)
         self.show()

@@ -20,7 +20,7 @@ from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds import note
 from bench.kinds.naming import RUNS
 from bench.kinds.registry import kind_of
-from bench.kinds.summaries import SAMPLE, Summary, listed, summaries
+from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE, Summary, listed, summaries
 from bench.results import trust
 from bench.results.records import Job, Measurement, Run, stem
 from bench.results.store import to_run_again
@@ -82,8 +82,12 @@ class Library(QObject):
             self.lay_over(path)
 
     def open_sample(self) -> None:
-        """Show the run that comes with the program."""
+        """Show the run that comes with the program, with a ladder and a profile on the pages behind it."""
         self._window.session.open(SAMPLE)
+        for path in BESIDE_SAMPLE:
+            kind = kind_of(path)
+            if kind is not None and kind.name in self._window.showers:
+                self._window.showers[kind.name](path, False)
 
     def open(self, path: Path) -> None:
         """Show a run on the pages of its kind; what is wrong with it is told."""

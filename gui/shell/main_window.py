@@ -88,12 +88,14 @@ class MainWindow(QMainWindow):
         self.redraw = Redraw(self.state, self)
         self._ended = False
         self._opened_problems = False  # the list of problems came up by itself
+        self._any_problems = False
         self.ladders: LadderActions | None = None  # gui.menus.ladder
         self.profiles: ProfileActions | None = None  # gui.menus.timeline
         self.helper: Help | None = None  # gui.menus.help
         self.sessions: list[Measuring] = [self.session]  # of every kind
-        # What shows a folder of a kind that has a page of its own, by the kind's name.
-        self.showers: dict[str, Callable[[Path], None]] = {}
+        # What shows a folder of a kind that has a page of its own (False: behind the page in front), by the
+        # kind's name.
+        self.showers: dict[str, Callable[..., None]] = {}
         # What goes on with a folder of a kind, by the kind's name. Raises InputError.
         self.resumers: dict[str, Callable[[Path], None]] = {self.session.kind.name: self.session.go_on}
         self._build()
@@ -324,7 +326,8 @@ class MainWindow(QMainWindow):
 
     def _on_problems(self, count: int) -> None:
         self.problems_dock.setWindowTitle(f"Problems ({count})" if count else "Problems")
-        if count and self.problems_dock.isHidden():
+        first, self._any_problems = count > 0 and not self._any_problems, count > 0
+        if first and self.problems_dock.isHidden():  # closed again, it stays closed
             self.problems_dock.show()
             self._opened_problems = True
         elif not count and self._opened_problems:  # the pages have better use for the room

@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QApplication, QHeaderView, QTreeWidget, QTreeWidge
 from bench.kinds.registry import case_words
 from bench.results.messages import Log
 from bench.results.records import Case, Measurement
-from bench.results.rows import FAILURES
 from bench.show.tables import WORDS
 from gui.base.boxes import filled
 from gui.sessions.run_state import RunState
@@ -19,7 +18,7 @@ MOST_LOGGED = 200
 
 
 class Problems(QWidget):
-    """A view for gui.shell.redraw. `counted` tells how many cases failed whenever that changes."""
+    """A view for gui.shell.redraw. `counted` tells how many rows there are whenever that changes."""
 
     counted = Signal(int)
 
@@ -62,19 +61,20 @@ class Problems(QWidget):
             if self._shown.get(m.case.key) is not m and m.disposition not in ("ok", "cancelled"):
                 self._shown[m.case.key] = m
                 self._put(case_words(m.case), WORDS.get(m.disposition, m.disposition), m.reason, m.case)
-        count = self.count()
-        if count != self._count:
-            self._count = count
-            self.counted.emit(count)
-
-    def count(self) -> int:
-        """Cases that failed; an unsupported one is listed and not counted."""
-        return sum(m.disposition in FAILURES for m in self._state.measurements)
+        self._tell()
 
     def logged(self, message: Log) -> None:
         """Take what the worker complained of; information goes to the log alone."""
         if message.level in ("warning", "error") and self._tree.topLevelItemCount() < MOST_LOGGED:
             self._put("worker", message.level, message.text, None)
+            self._tell()
+
+    def _tell(self) -> None:
+        """Also of what was refused, and of complaints: nobody else says why a point is missing."""
+        count = self._tree.topLevelItemCount()
+        if count != self._count:
+            self._count = count
+            self.counted.emit(count)
 
     def copy(self) -> None:
         item = self._tree.currentItem()

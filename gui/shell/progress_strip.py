@@ -35,6 +35,11 @@ class ProgressStrip(QWidget):
         )
         self.cancel_button = QPushButton("Cancel")
         self.cancel_button.setToolTip("End the run and keep what was measured (Shift+F5)")
+        for words in ("Pause", "Go on"):  # room for either from the start
+            self.pause_button.setText(words)
+            least = self.pause_button.sizeHint().expandedTo(self.pause_button.minimumSize())
+            self.pause_button.setMinimumSize(least)
+        self.cancel_button.setMinimumSize(self.cancel_button.sizeHint())
         self.pause_button.clicked.connect(self._on_pause)
         self.cancel_button.clicked.connect(self.cancel)
         layout = filled(QHBoxLayout(self), (self.words, 1), margins=(8, 2, 8, 2))

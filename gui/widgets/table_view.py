@@ -88,7 +88,9 @@ class TableView(QTableView):
         if row is None:
             self.clearSelection()
         elif row != self.currentIndex().row() or not self.selectionModel().isRowSelected(row):
+            across = self.horizontalScrollBar().value()  # the user may be reading the last columns
             self.setCurrentIndex(self.source.index(row, max(0, self.currentIndex().column())))
+            self.horizontalScrollBar().setValue(across)
         self._following = False
 
     def chosen_rows(self) -> list[Any]:

@@ -132,8 +132,8 @@ def _steps(model: str, batch: int, device: str) -> list[Step]:
 
 def _chosen(steps: Sequence[Step], asked: LadderQuestion) -> Step:
     """The step asked for, of this operator if the node has one; else of the steps that do the least beside
-    what was asked for, the heaviest; else the first of the operator; else the first convolution, or whatever
-    is first. Raises InputError where there is nothing."""
+    what was asked for, the heaviest; else the first of the operator; else the first convolution, or of the
+    operator with the most rungs. Raises InputError where there is nothing."""
     if not steps:
         raise InputError(f"model {asked.model} has no node that a ladder has rungs for")
     for wanted in ((asked.node,), asked.nodes):
@@ -144,7 +144,8 @@ def _chosen(steps: Sequence[Step], asked: LadderQuestion) -> Step:
             least = [step for step, count in zip(fit, beside, strict=True) if count == min(beside)]
             return max(of_op or least, key=lambda step: step.params.flops)
     fit = [step for step in steps if step.op == (asked.op or "conv")]
-    return (fit or list(steps))[0]
+    # Of a model without it, what there is most to compare of.
+    return fit[0] if fit else max(steps, key=lambda step: len(registry.rungs(_device(asked.device), step.op)))
 
 
 def _node(step: Step) -> NodeInfo:

@@ -6,30 +6,40 @@ draw.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.charts import profile_common as charts
+from bench.charts.definitions import Chart
 from bench.profile import api as profile_api
 from bench.profile import parts as profile_parts
 from bench.profile.events import Events, Mark
 from bench.profile.records import CaseProfile, Profile
+from bench.results.rows import label
 from bench.results.store import write_atomically
-from bench.show import draw
+from bench.show import draw, looks
+from bench.show.looks import PAGE, Look
+from bench.show.page import Page
 from bench.words import palette, units
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, ROW, EDGE = 9.6, 0.26, 1.15  # inches: the picture's width, a row's height, what surrounds the rows
-STAGES = {"bind": "#88CCEE", "run": "#C8C8C8", "synchronize": "#AA4499", "fetch": "#DDCC77"}
+WIDTH, ROW, UNDER = 9.6, 0.26, 0.4  # inches: the picture's width, a row's height, what the time axis takes
+LETTER, TIME = 0.075, 0.9  # inches of a letter of a row's name, and of a time on the axis
+STAGES = {
+    "bind": charts.PARTS["h2d"],
+    "run": palette.CATEGORIES["rest"][1],
+    "synchronize": charts.PARTS["sync"],
+    "fetch": charts.PARTS["d2h"],
+}
 CALLS = {
     "launch": "#E07B39",
     "copy": "#4477AA",
     "alloc": "#CC6677",
-    "sync": "#AA4499",
+    "sync": charts.PARTS["sync"],
     "load": "#882255",
     "other": "#999999",
 }
@@ -109,15 +119,32 @@ def legend(drawn: Sequence[tuple[str, list[Span]]], tints: dict[str, str]) -> li
     return made + [(colour, name) for name, colour in STAGES.items() if colour in seen[stages]]
 
 
+def described(profile: Profile, cases: Sequence[tuple[CaseProfile, Events]], name: str = "") -> Chart:
+    """What is said of the picture, as of a chart."""
+    passes = [(made, mark) for made, events in cases if (mark := middle_pass(events)) is not None]
+    told = "; ".join(f"{made.case.words}: {units.duration(mark.time_ns)}" for made, mark in passes)
+    return Chart(
+        name=name,
+        model=profile.job.model,
+        title=f"One pass of {profile.job.model}",
+        finding=f"{told}." if told else "",
+        panels=(),
+        notes=("Of each case the profiled pass of median length, from its beginning.",),
+        footer=charts.footer(profile),
+    )
+
+
 def figure(
-    profile: Profile, cases: Sequence[tuple[CaseProfile, Events]], among: Sequence[CaseProfile] = ()
+    profile: Profile,
+    cases: Sequence[tuple[CaseProfile, Events]],
+    among: Sequence[CaseProfile] = (),
+    look: Look = PAGE,
 ) -> Figure | None:
     """All cases one over the other on one time axis, each from the beginning of its pass. among: all cases
     of the profile, so that an operator has one colour in all of its pictures."""
-    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     keys = charts.keys_of(among or [made for made, _ in cases])
     keys += [k for _, e in cases for a in e.activities if (k := profile_parts.activity_key(a)) not in keys]
@@ -126,37 +153,72 @@ def figure(
     shown = [(made, its, mark) for made, its, mark in shown if its and mark is not None]
     if not shown:
         return None
-    shown_rows = [row for _, its, _ in shown for row in its]
-    with rc_context(dict[Any, Any](draw.STYLE)):
-        count = sum(len(its) + 1 for _, its, _ in shown)
-        made = Figure(figsize=(WIDTH, EDGE + ROW * count), layout="constrained")
-        axes = made.add_subplot()
-        place, ticks, names = 0.0, [], []
-        for case, its, mark in shown:
-            assert mark is not None
-            words = f"{case.case.words}: {units.duration(mark.time_ns)}"
-            axes.text(0, place, f" {words}", va="center", size=8.5, weight="bold", color=palette.INK)
-            place += 1
-            for name, spans in its:
-                axes.broken_barh(
-                    [(start, lasts) for start, lasts, _ in spans],
-                    (place - 0.4, 0.8),
-                    facecolors=[colour for *_, colour in spans],
-                    linewidth=0,
-                )
-                ticks.append(place)
-                names.append(name)
-                place += 1
-        axes.set_ylim(place - 0.4, -0.6)
-        axes.set_xlim(0, max(mark.time_ns for *_, mark in shown if mark is not None) * 1.01)
-        axes.set_yticks(ticks, names)
-        axes.xaxis.set_major_locator(MaxNLocator(7))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda ns, _: units.duration(ns) if ns else "0"))
-        axes.grid(True, axis="x")
-        axes.set_title(f"One pass of {profile.job.model}")
-        patches = [Patch(color=colour, label=label) for colour, label in legend(shown_rows, tints)]
-        made.legend(handles=patches, loc="outside lower center", ncols=6, fontsize=7.5, frameon=False)
+    words = described(profile, cases)
+    width = look.inches or WIDTH
+    made = Figure(figsize=(width, 1))
+    FigureCanvasAgg(made)
+    page = Page(made, width, look.margin)
+    if look.title:
+        page.text(words.title, 13, weight="bold")
+    page.legend(
+        [
+            (Patch(facecolor=colour, edgecolor=palette.edge(colour), linewidth=0.3), label)
+            for colour, label in legend([r for _, its, _ in shown for r in its], tints)
+        ]
+    )
+    count = sum(len(its) + 1 for _, its, _ in shown)
+    top = page.reserve(ROW * count + UNDER)
+    if look.footer:
+        for note in words.notes:
+            page.text(note, 8, colour=palette.MUTED, gap=0.03)
+        draw.small_print(page, words.footer)
+    height = page.finish()
+    longest = max(len(name) for _, its, _ in shown for name, _ in its)
+    left = look.margin + 0.12 + longest * LETTER
+    axes = made.add_axes(
+        (
+            left / width,
+            (height - top - ROW * count) / height,
+            (width - left - look.margin - 0.1) / width,
+            ROW * count / height,
+        )
+    )
+    _spans(axes, shown, max(2, int((width - left - look.margin) / TIME)))
     return made
+
+
+def _spans(
+    axes: Axes,
+    shown: Sequence[tuple[CaseProfile, list[tuple[str, list[Span]]], Mark | None]],
+    ticks_most: int,
+) -> None:
+    """A row for each kind of thing of each case, below the case's name."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    place, ticks, names = 0.0, [], []
+    for case, its, mark in shown:
+        assert mark is not None
+        who = label(case.case.backend, case.case.precision)
+        words = f"{who}, batch {case.case.batch:,}: {units.duration(mark.time_ns)}"
+        axes.text(0, place, f" {words}", va="center", size=8.5, weight="bold", color=palette.INK)
+        place += 1
+        for name, spans in its:
+            axes.broken_barh(
+                [(start, lasts) for start, lasts, _ in spans],
+                (place - 0.4, 0.8),
+                facecolors=[colour for *_, colour in spans],
+                edgecolors=[palette.edge(colour) for *_, colour in spans],
+                linewidth=0.3,
+            )
+            ticks.append(place)
+            names.append(name)
+            place += 1
+    axes.set_ylim(place - 0.4, -0.6)
+    axes.set_xlim(0, max(mark.time_ns for *_, mark in shown if mark is not None) * 1.01)
+    axes.set_yticks(ticks, names)
+    axes.xaxis.set_major_locator(MaxNLocator(min(7, ticks_most)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda ns, _: units.duration(ns) if ns else "0"))
+    axes.grid(True, axis="x")
 
 
 def render(
@@ -164,32 +226,42 @@ def render(
     cases: Sequence[tuple[CaseProfile, Events]],
     form: str,
     among: Sequence[CaseProfile] = (),
+    scale: float = 1.0,
+    look: Look = PAGE,
 ) -> bytes:
     """The picture of `figure` in a format of bench.show.draw's, b"" where no case has a pass."""
     from matplotlib import rc_context
 
-    made = figure(profile, cases, among)
-    if made is None:
-        return b""
-    data = io.BytesIO()
     with rc_context(dict[Any, Any](draw.STYLE)):
-        made.savefig(data, format=form, dpi=draw.DPI, metadata=draw.METADATA.get(form))
-    return data.getvalue()
+        made = figure(profile, cases, among, look)
+        if made is None:
+            return b""
+        looks.grown(made, look.growth)
+        words = described(profile, cases)
+        return draw.saved(made, form, scale, words.title, words.finding)
 
 
 def write(
-    profile: Profile, cases: Sequence[tuple[CaseProfile, Events]], folder: Path, formats: Sequence[str]
+    profile: Profile,
+    cases: Sequence[tuple[CaseProfile, Events]],
+    folder: Path,
+    formats: Sequence[str],
+    scale: float = 1.0,
+    look: Look = PAGE,
 ) -> list[Path]:
-    """A picture for each batch size, in each format: `profile-timeline`, or where there are several
-    `profile-timeline-b16`. The files written, none where no case has a pass."""
+    """A picture for each batch size, in each format, with its caption: `profile-timeline`, or where there are
+    several `profile-timeline-b16`. The files written, none where no case has a pass."""
     written = []
     among = [made for made, _ in cases]
     batches = list(dict.fromkeys(made.case.batch for made in among))
     for batch in batches:
         shown = [(made, events) for made, events in cases if made.case.batch == batch]
         stem = "profile-timeline" if len(batches) == 1 else f"profile-timeline-b{batch}"
-        for form in formats:
-            if data := render(profile, shown, form, among):
-                written.append(folder / f"{stem}.{form}")
-                write_atomically(written[-1], data)
+        drawn = {form: render(profile, shown, form, among, scale, look) for form in formats}
+        files = {f"{stem}.{form}": data for form, data in drawn.items() if data}
+        if files and look.caption:
+            files[f"{stem}{looks.CAPTION}"] = looks.caption(described(profile, shown)).encode()
+        for name, data in files.items():
+            written.append(folder / name)
+            write_atomically(written[-1], data)
     return written

@@ -17,6 +17,7 @@ from kernels.errors import InputError
 if TYPE_CHECKING:
     from bench.charts import Chart
     from bench.profile.show.columns import ProfileTable
+    from bench.show.looks import Look
 
 
 @dataclass(frozen=True)
@@ -130,12 +131,19 @@ def export(
     return lambda: profile_charts.charts(folder.header, fine, partial(events_in, folder.path)), numbers
 
 
-def pictures(folder: ProfileFolder, formats: Sequence[str], target: Path) -> list[Path]:
+def pictures(
+    folder: ProfileFolder,
+    formats: Sequence[str],
+    target: Path,
+    scale: float = 1.0,
+    look: Look | None = None,
+) -> list[Path]:
     """Draw its timeline, which is no chart; the files."""
     from bench.profile.show import draw_timeline
+    from bench.show.looks import PAGE
 
     shown = [(made, events_in(folder.path, made)) for made in _fine(folder)]
-    return list(draw_timeline.write(folder.header, shown, target, formats))
+    return list(draw_timeline.write(folder.header, shown, target, formats, scale, look or PAGE))
 
 
 def _fine(folder: ProfileFolder) -> list[CaseProfile]:

@@ -18,7 +18,7 @@ from bench.ladder.records import REFERENCE, RungCase
 from gui.base.boxes import filled
 from gui.base.scale import PAGE_MARGINS, TIGHT
 from gui.base.theme import Theming
-from gui.pages.page import Page, Spot
+from gui.pages.page import Exported, Page, Spot
 from gui.sessions.ladder_session import LadderSession
 from gui.sessions.run_state import RunState
 from gui.sessions.standing import Standing
@@ -213,6 +213,15 @@ class LadderPage(Page):
         answer = self.session.state.answer if self.session is not None else None
         return answer.nodes if answer is not None else ()
 
+    def exported(self) -> Exported:
+        session = self.session
+        charts = (self.speed.chart, self.roofline.chart) if self._body is not None else ()
+        folder = session.state.kept if session is not None else None
+        return Exported("the ladder", folder, tuple(chart for chart in charts if chart is not None))
+
+    def leave(self) -> bool:
+        return self._body is not None and any(view.shrink() for view in (self.speed, self.roofline))
+
     def restyle(self) -> None:
         self.speed.restyle()
         self.roofline.restyle()
@@ -260,6 +269,8 @@ class LadderPage(Page):
         problem = next((p for p in state.problems if p.path == self._problem), None)
         if problem is not None:
             self.table.follow("")
+            self.speed.select("", None)
+            self.roofline.select("", None)
             self.reader.show_problem(problem)
             return
         rungs = [shown for shown in self._shown if not shown.row.case.is_reference]
@@ -272,6 +283,12 @@ class LadderPage(Page):
         self._key = case.key
         self.table.follow(case.key)
         self.roofline.point_out("" if case.is_reference else name(case))
+        bars = [shown.row.case.key for shown in rungs]
+        self.speed.select("", float(bars.index(case.key)) if case.key in bars else None)
+        charted = self.roofline.chart
+        standing = [s for panel in charted.panels for s in panel.series] if charted is not None else []
+        places = [s.points[0].x for s in standing if s.label == name(case) and s.points]
+        self.roofline.select(name(case), next(iter(places), None))
         used = job is not None and self._used(job.node, job.model) == f"{job.device}/{case.rung}"
         info = None if case.is_reference else state.info(case.rung)
         map_path = state.map_of(found.row.measurement)

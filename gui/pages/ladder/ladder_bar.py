@@ -213,7 +213,7 @@ class LadderBar(QWidget):
             self.chosen.emit(msgspec.structs.replace(self._question, **fields))
 
     def _on_model(self) -> None:
-        self._choose(model=self.model.currentData(), node="", nodes=(), rungs=())
+        self._choose(model=self.model.currentData(), op="", node="", nodes=(), rungs=())
 
     def _on_node(self) -> None:
         self._choose(node=self.node.currentData(), nodes=())

@@ -233,8 +233,9 @@ class LadderReader(QWidget):
             (self.assembly, assembly),
             (self._pictures, finding),
         ):
-            self.tabs.setTabVisible(self.tabs.indexOf(widget), there)
-        self.tabs.setVisible(any(self.tabs.isTabVisible(i) for i in range(self.tabs.count())))
+            # Each keeps its place: one that comes or goes would move the others under the mouse.
+            self.tabs.setTabEnabled(self.tabs.indexOf(widget), there)
+        self.tabs.setVisible(any(self.tabs.isTabEnabled(i) for i in range(self.tabs.count())))
 
     def _offer(self, other: bool) -> None:
         """What to compare with: of a rung of the user's first its template, of any other the neighbour below;

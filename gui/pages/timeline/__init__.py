@@ -22,7 +22,7 @@ from bench.results.records import BackendInfo, stem
 from gui.base.boxes import filled
 from gui.base.scale import PAGE_MARGINS
 from gui.base.theme import Theming
-from gui.pages.page import Page, Spot
+from gui.pages.page import Exported, Page, Spot
 from gui.sessions.profile_session import ProfileSession
 from gui.sessions.profile_state import Read
 from gui.sessions.run_state import RunState
@@ -79,6 +79,10 @@ class TimelinePage(Page):
 
     def has_content(self) -> bool:
         return self.session is not None
+
+    def exported(self) -> Exported:
+        state = self.session.state if self.session is not None else None
+        return Exported("the profile", state.folder if state is not None and state.fine else None)
 
     def build(self) -> QWidget:
         from gui.pages.timeline.profile_controls import ProfileControls

@@ -229,3 +229,30 @@ def test_any_mix_of_dispositions_makes_charts_that_survive_the_wire(
         assert msgspec.json.decode(msgspec.json.encode(chart), type=Chart) == chart
         assert chart.panels
         assert not chart.finding or chart.finding.endswith(".")
+
+
+def test_the_start_up_of_the_first_case_is_charged_to_no_batch_size() -> None:
+    run, measurements = synthetic.run(backends=("ort-cuda",), batches=(1, 4, 16))
+    late = {1: "2026-01-02T03:04:05", 4: "2026-01-02T03:04:06", 16: "2026-01-02T03:04:07"}
+    made = [
+        msgspec.structs.replace(
+            m,
+            phases=m.phases | {"load": 300e6 if m.case.batch == 1 else 5e6, "compile": 2e6},
+            started_at=late[m.case.batch],
+        )
+        for m in measurements
+    ]
+    chart = next(c for c in charts([(run, made)]) if c.name.endswith("total-time"))
+    loads = {
+        bar.x: part.value for bar in chart.panels[0].bars for part in bar.parts if part.category == "load"
+    }
+    assert loads == {1: pytest.approx(5e-3), 4: pytest.approx(5e-3), 16: pytest.approx(5e-3)}
+    (said,) = [note for note in chart.notes if "start-up" in note]
+    assert "ort-cuda 295 ms (at batch 1)" in said
+    alone = [m for m in made if m.case.batch == 1]
+    chart = next(c for c in charts([(run, alone)]) if c.name.endswith("total-time"))
+    loads = {
+        bar.x: part.value for bar in chart.panels[0].bars for part in bar.parts if part.category == "load"
+    }
+    assert loads == {1: pytest.approx(0.3)}, "nothing tells what of it is start-up"
+    assert not any("start-up" in note for note in chart.notes)

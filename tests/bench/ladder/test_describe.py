@@ -111,3 +111,10 @@ def test_operators_that_share_a_step_have_a_ladder_each_and_one_together(tmp_pat
         assert ask(model="lenet5-digits", nodes=nodes).ladder.job.op == op
     step, _ = ladder_plan.node_of("lenet5-digits", "conv_pool", "conv1", 1, "cpu")
     assert step.nodes == ("conv1", "pool1", "tanh1")  # tanh is done behind the maximum
+
+
+def test_a_model_without_the_operator_shows_what_there_is_most_to_compare_of():
+    answer = ask(op="lrn")
+    counts = {node.op: len(registry.rungs("cpu", node.op)) for node in answer.nodes}
+    assert "lrn" not in counts
+    assert counts[answer.ladder.job.op] == max(counts.values()) > 1

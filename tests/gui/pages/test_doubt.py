@@ -74,7 +74,7 @@ def test_points_are_hollow_and_hatched_which_the_legend_explains_and_cannot_hide
     plot = view.plots[""]
 
     def hollow(label):
-        return sorted(2.0 ** point.pos().x() for point in plot._items[label].unsure.points())
+        return sorted(round(2.0 ** point.pos().x()) for point in plot._items[label].unsure.points())
 
     assert hollow("ort-cpu") == [4]
     assert hollow("engine-cpu") == [16]

@@ -168,7 +168,7 @@ def test_a_kernel_of_one_s_own_is_run_again_whenever_it_is_saved(make_window, qt
         header + "def bind(p, inputs, output, workspace):\n    return lambda: output.fill(1)\n",
         lambda r: r is not None and r.startswith("wrong"),
     )
-    assert page.reader.tabs.isTabVisible(2)
+    assert page.reader.tabs.isTabEnabled(2)
     page.reader.tabs.setCurrentIndex(2)
     assert page.reader.finding.words.text()
     save(header + "def bind(p, inputs, output, workspace):\n    return (\n", lambda r: r == "failed")

@@ -12,7 +12,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from bench.kinds.summaries import SAMPLE
+from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE
 from bench.ladder.kind import KIND as LADDER
 from gui.shell import library
 from gui.shell.library import Library
@@ -277,13 +277,22 @@ def test_deleting_asks_once_and_keeps_what_is_not_the_run(qtbot, window, runs, m
 
 
 def test_the_sample_opens_and_fills_every_page(qtbot, window):
-    assert sum(f.stat().st_size for f in SAMPLE.rglob("*") if f.is_file()) < 300_000
+    for sample in (SAMPLE, *BESIDE_SAMPLE):
+        assert sum(f.stat().st_size for f in sample.rglob("*") if f.is_file()) < 300_000
     window.menu_actions.by_name["open-sample"].trigger()
     settle(qtbot, window)
+    assert window.page is window.pages[0], "the ladder and the profile are opened behind it"
     for page in window.pages:
         window.tabs.setCurrentWidget(page)
         settle(qtbot, window)
         assert page.has_content(), page.title
+    ladder = next(page for page in window.pages if page.title == "Ladder")
+    qtbot.waitUntil(lambda: ladder.at_rest)
+    window.redraw.flush()
+    assert ladder.speed.chart is not None
+    assert ladder.table.source.rowCount() > 3
+    timeline = next(page for page in window.pages if page.title == "Timeline")
+    assert len(timeline.session.state.fine) > 2
     compare = window.pages[0]
     assert all(view.chart is not None for view in compare.views.values())
     assert compare.views["op-time"].finding

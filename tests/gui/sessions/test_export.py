@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 from PIL import Image
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from bench.comparison.kind import KIND as COMPARISON
@@ -38,14 +39,29 @@ def exported(qtbot, window):
     return exports
 
 
-def test_everything_goes_into_a_folder_and_each_file_opens(qtbot, window, tmp_path, monkeypatch):
-    target = tmp_path / "to here"
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(target))
+def wished(window, target, **choices):
+    """The form that Export opens, filled in and sent off."""
     window.menu_actions.by_name["export-all"].trigger()
     exports = window.findChild(ExportActions)
+    form = exports.form
+    form.folder.setText(str(target))
+    form.choose(choices.get("chart", ""))
+    if "width" in choices:
+        form.width_of.setCurrentIndex(form.width_of.findData(choices["width"]))
+    for key, box in form.formats.items():
+        box.setChecked(key in choices.get("formats", form.formats))
+    form.caption.setChecked(choices.get("caption", False))
+    QTest.mouseClick(form.export_button, Qt.MouseButton.LeftButton)
+    return exports
+
+
+def test_everything_goes_into_a_folder_and_each_file_opens(qtbot, window, tmp_path):
+    target = tmp_path / "to here"
+    exports = wished(window, target)
     assert exports.exporter.busy
-    assert exports.strip.words.text().startswith("Exporting all charts")
+    assert exports.strip.words.text().startswith("Exporting all of the comparison")
     assert exports.strip.bar.isVisible()
+    assert exports.strip.bar.maximum() == 20
     exported(qtbot, window)
     stems = {chart.name for chart in window.state.all_charts()}
     assert len(stems) == 5
@@ -61,7 +77,7 @@ def test_everything_goes_into_a_folder_and_each_file_opens(qtbot, window, tmp_pa
         else:
             with path.open(newline="") as file:
                 assert len(list(csv.DictReader(file))) >= 2
-    assert exports.strip.words.text() == "Exported all charts to to here (22 files)"
+    assert exports.strip.words.text() == "Exported all of the comparison to to here (22 files)"
     folders = []
     exports.strip.folder_wanted.disconnect()
     exports.strip.folder_wanted.connect(folders.append)
@@ -106,6 +122,41 @@ def test_the_whole_run_is_copied_and_a_laid_over_run_is_drawn_too(qtbot, window,
         }  # fmt: skip
 
 
+def test_a_figure_for_a_paper_is_asked_for_in_the_form_which_remembers(qtbot, window, tmp_path):
+    chart = next(c for c in window.state.all_charts() if c.name.endswith("op-time"))
+    window.theming.choose("dark")
+    wished(window, tmp_path / "paper", chart=chart.name, width="one-column", formats=("svg",), caption=True)
+    exports = exported(qtbot, window)
+    names = sorted(path.name for path in (tmp_path / "paper").iterdir())
+    assert names == [f"{chart.name}.svg", f"{chart.name}.txt"]
+    svg = (tmp_path / "paper" / names[0]).read_text()
+    assert 'width="252pt"' in svg
+    drawn = svg.partition("</metadata>")[2]
+    assert chart.title not in drawn
+    assert window.theming.theme.paper.lower() not in drawn.lower(), "light, whatever the window's theme"
+    assert chart.finding in (tmp_path / "paper" / names[1]).read_text()
+    window.menu_actions.by_name["export-all"].trigger()
+    again = exports.form.wish
+    assert (again.formats, again.look.width, again.look.title) == (("svg",), "one-column", False)
+    exports.form.reject()
+
+
+def test_an_export_is_cancelled_and_whole_files_stay(qtbot, window, tmp_path):
+    exports = wished(window, tmp_path / "some")
+    button = exports.strip.cancel_button
+    qtbot.waitUntil(lambda: exports.strip.bar.value() > 0)
+    assert button.isVisible()
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert not exports.exporter.busy
+    assert exports.strip.words.text().startswith("Cancelled the export of all of the comparison; ")
+    assert not button.isVisible()
+    made = list((tmp_path / "some").iterdir())
+    assert 0 < len(made) < 22
+    for path in made:
+        if path.suffix == ".svg":
+            ElementTree.parse(path)
+
+
 def test_a_chart_is_copied_as_an_image(qtbot, window):
     exports = window.findChild(ExportActions)
     exports.copy_image(window.state.all_charts()[0])
@@ -118,10 +169,10 @@ def test_what_fails_is_one_sentence_and_the_next_order_goes_on(qtbot, window, tm
     exports = window.findChild(ExportActions)
     blocked = tmp_path / "a file"
     blocked.write_text("")
-    exports.export_all(blocked)
+    wished(window, blocked)
     exports.export_run(tmp_path / "copies")
     exported(qtbot, window)
-    assert window.banner.text.startswith("Could not export all charts: cannot write")
+    assert window.banner.text.startswith("Could not export all of the comparison: cannot write")
     assert "\n" not in window.banner.text
     assert (tmp_path / "copies" / "a run" / "run.json").is_file()
 
