@@ -63,28 +63,33 @@ def look(seconds: float = LOOK_S) -> list[str]:
 
 
 class Announced:
-    """Says to other instances that this process measures, between `enter` and `leave`. Where the cache cannot
-    be written nobody hears of it."""
+    """Says to other instances that this process measures, from `enter`, which a thread may call, to `leave`,
+    after which there is no way in. Where the cache cannot be written nobody hears of it."""
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._path: Path | None = None
+        self._over = False
+        self._lock = threading.Lock()
 
     def enter(self) -> None:
         import psutil
 
         path = _entries() / f"{os.getpid()}.json"
         entry = _Entry(os.getpid(), psutil.Process().create_time(), self._what)
-        with contextlib.suppress(OSError):
+        with self._lock, contextlib.suppress(OSError):
+            if self._over:
+                return
             with atomic_file(path) as temporary:
                 temporary.write_bytes(msgspec.json.encode(entry))
             self._path = path
 
     def leave(self) -> None:
-        if self._path is not None:
-            with contextlib.suppress(OSError):
+        with self._lock, contextlib.suppress(OSError):
+            self._over = True
+            if self._path is not None:
                 self._path.unlink(missing_ok=True)
-            self._path = None
+                self._path = None
 
 
 def other_instances() -> str:

@@ -120,6 +120,8 @@ def test_one_is_not_another_to_itself_and_leaves_nothing() -> None:
     assert list((cache_dir() / "measuring").iterdir())
     mine.leave()
     assert not list((cache_dir() / "measuring").iterdir())
+    mine.enter()  # a thread that comes late
+    assert not list((cache_dir() / "measuring").iterdir())
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(
