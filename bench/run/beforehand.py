@@ -1,5 +1,5 @@
 """What there is to be said of the machine before something is measured on it: that other programs use its
-cores, that another instance of this one measures, too. It warns and never stops a run.
+cores or its GPU, that another instance of this one measures, too. It warns and never stops a run.
 
 Whoever measures has an entry in the cache folder as long as it does, named by its process; one whose process
 has ended otherwise counts for nothing and is cleared.
@@ -16,10 +16,12 @@ from pathlib import Path
 
 import msgspec
 
+from bench.run import nvml
 from kernels.cache import atomic_file, cache_dir
 
 LOOK_S = 0.5  # how long the machine is looked at; a worker takes longer to start
 MUCH = 0.5  # cores, from which on others disturb what is measured
+GPU_MUCH = 0.1  # of the time, from which on others disturb what is measured on a GPU
 _NAMED = 0.5  # of what others use, that a single program has to use to be named
 _SAME_S = 1.0  # by which two readings of when a process began may differ
 
@@ -54,35 +56,40 @@ def looked_at(what: str, tell: Callable[[str], None]) -> Iterator[None]:
 
 def look(seconds: float = LOOK_S) -> list[str]:
     """What speaks against measuring now, in sentences; takes so many seconds."""
-    return [*filter(None, [other_instances(), other_programs(seconds)])]
+    return [*filter(None, [other_instances(), other_programs(seconds), gpu_in_use()])]
 
 
 # ---------------------------------------------------------------------------------------- another instance
 
 
 class Announced:
-    """Says to other instances that this process measures, between `enter` and `leave`. Where the cache cannot
-    be written nobody hears of it."""
+    """Says to other instances that this process measures, from `enter`, which a thread may call, to `leave`,
+    after which there is no way in. Where the cache cannot be written nobody hears of it."""
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._path: Path | None = None
+        self._over = False
+        self._lock = threading.Lock()
 
     def enter(self) -> None:
         import psutil
 
         path = _entries() / f"{os.getpid()}.json"
         entry = _Entry(os.getpid(), psutil.Process().create_time(), self._what)
-        with contextlib.suppress(OSError):
+        with self._lock, contextlib.suppress(OSError):
+            if self._over:
+                return
             with atomic_file(path) as temporary:
                 temporary.write_bytes(msgspec.json.encode(entry))
             self._path = path
 
     def leave(self) -> None:
-        if self._path is not None:
-            with contextlib.suppress(OSError):
+        with self._lock, contextlib.suppress(OSError):
+            self._over = True
+            if self._path is not None:
                 self._path.unlink(missing_ok=True)
-            self._path = None
+                self._path = None
 
 
 def other_instances() -> str:
@@ -139,6 +146,18 @@ def other_programs(seconds: float = LOOK_S) -> str:
             cores = (spent - before.get(key, ("", 0.0))[1]) / took
             used[name] = used.get(name, 0.0) + max(0.0, cores)
     return said(used, os.cpu_count() or 1)
+
+
+def gpu_in_use() -> str:
+    """A sentence where kernels of others run on the GPU, "" where none do, or there is none."""
+    gpu = nvml.Gpu.first()
+    busy = gpu.busy if gpu is not None else None
+    if busy is None or busy < GPU_MUCH:
+        return ""
+    return (
+        f"Another program keeps the GPU busy {busy * 100:.0f} % of the time: times on it may be unsteady, "
+        "and are then marked as doubtful. This run goes on."
+    )
 
 
 def said(used: dict[str, float], cores: int) -> str:

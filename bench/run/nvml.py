@@ -76,6 +76,12 @@ class Gpu:
         )
 
     @property
+    def busy(self) -> float | None:
+        """The part of the last moments (a sixth of a second to one) in which a kernel ran, whoever's."""
+        rates = self._ask(getattr(self._nvml, "nvmlDeviceGetUtilizationRates", None))
+        return None if rates is None else float(rates.gpu) / 100
+
+    @property
     def fp32_flops_per_s(self) -> float:
         """All cores at their highest clock, a multiply-add counted as two; 0 where NVML does not say."""
         cores = _number(self._ask(getattr(self._nvml, "nvmlDeviceGetNumGpuCores", None)))

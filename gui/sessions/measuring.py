@@ -198,13 +198,22 @@ class Measuring(QObject):
         self._before = len(folder.cases) - len(cases) if folder.cases else 0
         self._turn = ""
         self._clock.restart()
-        self._announced.enter()
-        self.background.start("look at the machine", beforehand.look, self._warn)
+        self._look()
         self._pace = Pace(folder.job)
         self._counting.start()
         self.standing = Standing()
         self._stand(phase="starting", words="starting the worker", done=self._before)
         self._worker.run(self._supervisor)
+
+    def _look(self) -> None:
+        """Have the machine looked at, and tell other instances that this one measures."""
+        self._announced = announced = beforehand.Announced(self.kind.verb)
+
+        def work() -> list[str]:
+            announced.enter()
+            return beforehand.look()
+
+        self.background.start("look at the machine", work, self._warn)
 
     def _warn(self, sentences: Sequence[str]) -> None:
         """What speaks against measuring now; it stops nothing."""

@@ -20,7 +20,7 @@ LARGER = 3.5  # points that a line is larger by than what stands around it
 QWIDGETSIZE_MAX = (1 << 24) - 1
 HIGH = 800  # pixels of a window; in a lower one lines are but half as much larger
 MUCH = 520  # characters in all, beyond which they are but half as much larger
-MOST = 0.34  # of the window's height, beyond which the strip scrolls
+MOST, LOW_MOST = 0.34, 0.14  # of the window's height, of a low one's, beyond which the strip scrolls
 TIP = "Click a part of the sentence to go to its points, and again for the next of them"
 
 
@@ -60,6 +60,7 @@ class VerdictStrip(QScrollArea):
         """Show a line of each; `model`: whose charts stand below."""
         if (tuple(found), model) == self._shown:
             return
+        foremost = self._shown[1] if isinstance(self._shown, tuple) else ""
         self._shown = (tuple(found), model)
         while len(self._lines) < len(found):
             line = _Line()
@@ -78,6 +79,10 @@ class VerdictStrip(QScrollArea):
             line.setFont(font)
             line.show_verdict(verdict, self._theming.theme, len(found) == 1 or verdict.model == model)
         self._fit()
+        if foremost != model:
+            for line, verdict in zip(self._lines, found, strict=True):
+                if verdict.model == model:
+                    self.ensureWidgetVisible(line, 0, 0)
 
     def sizeHint(self) -> QSize:
         return QSize(200, self.height())
@@ -94,12 +99,17 @@ class VerdictStrip(QScrollArea):
         """As high as its lines are at this width, up to what it may have of the window."""
         around = self._layout.contentsMargins()
         width = max(100, self.viewport().width() - around.left() - around.right())
-        # Room for two lines each from the start: the charts below move little while sentences grow.
-        lines = sum(max(line.heightForWidth(width), 2 * line.line_height) for line in self._lines)
-        between = self._layout.spacing() * max(0, len(self._lines) - 1)
-        wanted = lines + between + around.top() + around.bottom()
+        wanted, ends = around.top(), [1]  # ends: of every line of text, which none is to be cut at
+        for line in self._lines:
+            # Room for two lines each from the start: the charts below move little while sentences grow.
+            height = max(line.heightForWidth(width), 2 * line.line_height)
+            count = max(1, round(height / line.line_height))
+            ends += [wanted + height * (number + 1) // count for number in range(count)]
+            wanted += height + self._layout.spacing()
+        wanted += around.bottom() - self._layout.spacing()
         whole = self.window().height() if self.window() is not self else QWIDGETSIZE_MAX
-        self.setFixedHeight(max(1, min(wanted, round(MOST * whole))))
+        room = round((MOST if whole >= HIGH else LOW_MOST) * whole)
+        self.setFixedHeight(wanted if wanted <= room else max(end for end in ends if end <= max(room, 1)))
 
     def _restyle(self) -> None:
         shown, self._shown = self._shown, None
@@ -151,6 +161,7 @@ class _Line(Label):
             before, stress, after = (
                 clause.text.partition(clause.stress) if clause.stress else (clause.text, "", "")
             )
+            before, stress, after = map(_unbroken, (before, stress, after))
             text = f'{escape(before)}<b style="color:{colour}">{escape(stress)}</b>{escape(after)}'
             if clause.cases:
                 text = f'<a href="{place}" style="color:{ink};text-decoration:none">{text}</a>'
@@ -177,3 +188,8 @@ class _Line(Label):
         place = places[self._last] + 1 if self._last in places else 0
         self._last = clause.cases[place % len(clause.cases)]
         self.asked.emit(self._last)
+
+
+def _unbroken(text: str) -> str:
+    """With names of backends that stay on one line."""
+    return text.replace("-", "\N{NON-BREAKING HYPHEN}")

@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from bench.run import beforehand
+from bench.run import beforehand, nvml
 from bench.run.beforehand import Announced, looked_at, other_instances, other_programs, said
 from kernels.cache import cache_dir
 
@@ -70,6 +71,25 @@ def test_a_busy_stranger_is_noticed_and_our_own_processes_are_not(
         own.wait()
 
 
+@pytest.mark.parametrize(("percent", "told"), [(45, "the GPU busy 45 % of the time"), (3, "")])
+def test_a_gpu_that_others_use_is_noticed(percent: int, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Seen:
+        busy = percent / 100
+
+    monkeypatch.setattr(nvml.Gpu, "first", lambda: Seen())
+    assert told in beforehand.gpu_in_use()
+    assert bool(told) == bool(beforehand.gpu_in_use())
+    fake = types.SimpleNamespace(
+        NVMLError=OSError,
+        nvmlDeviceGetUtilizationRates=lambda handle: types.SimpleNamespace(gpu=percent),
+    )
+    gpu = object.__new__(nvml.Gpu)
+    gpu._nvml, gpu._handle = fake, None
+    assert gpu.busy == percent / 100
+    monkeypatch.setattr(nvml.Gpu, "first", lambda: None)
+    assert beforehand.gpu_in_use() == ""
+
+
 def test_another_instance_is_noticed_as_long_as_it_measures_and_lives() -> None:
     assert other_instances() == ""
     with subprocess.Popen(
@@ -99,6 +119,8 @@ def test_one_is_not_another_to_itself_and_leaves_nothing() -> None:
     assert other_instances() == ""
     assert list((cache_dir() / "measuring").iterdir())
     mine.leave()
+    assert not list((cache_dir() / "measuring").iterdir())
+    mine.enter()  # a thread that comes late
     assert not list((cache_dir() / "measuring").iterdir())
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
 from bench.results.records import Validity
@@ -51,6 +51,12 @@ def test_a_chart_says_again_nothing_that_stands_above_it(window):
 
 def test_a_click_goes_to_the_points_one_after_another_and_to_their_model(window, qtbot):
     page = window.pages[0]
+    line = page.strip.lines[0]
+    start = line.fontMetrics().horizontalAdvance("lenet5-digits: ") + 60
+    QTest.mouseMove(line, QPoint(start, line.line_height // 2))
+    QTest.mouseClick(line, Qt.MouseButton.LeftButton, pos=QPoint(start, line.line_height // 2))
+    held = window.state.case
+    assert (held.model, held.backend, held.batch) == ("lenet5-digits", "engine-cpu", 1)
     line = page.strip.lines[1]
     links = [place for place, clause in enumerate(line._clauses) if clause.kind == "slower"]
     line.linkActivated.emit(str(links[0]))
