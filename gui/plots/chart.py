@@ -280,8 +280,8 @@ class ChartView(QFrame):
                 plot.categories = self.chart.categories
             assert isinstance(plot, LinePlot | BarPlot)
             plot.ticks = self._ticks
-            title = panel.title if len(wanted) > 1 and panel.title else None
-            plot.getPlotItem().setTitle(title, size="9pt", color=self._theming.theme.muted)
+            heading = panel.title if len(wanted) > 1 and panel.title else None
+            plot.getPlotItem().setTitle(heading, size="9pt", color=self._theming.theme.muted)
             plot.show_panel(panel)
 
     def _make(self, panel: Panel) -> PanelPlot:
