@@ -17,6 +17,7 @@ NAMES = {
     "form": "sliders-horizontal",
     "whole": "corners-out",
     "back": "corners-in",
+    "notes": "info",
 }
 
 

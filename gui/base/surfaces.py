@@ -99,7 +99,7 @@ def _lists(theme: Theme) -> str:
     CheckList::item {{ padding: 2px 0; }}
     QHeaderView {{ background: {theme.paper}; border: none; }}
     QHeaderView::section {{ background: {theme.paper}; color: {theme.muted}; border: none;
-        border-bottom: 1px solid {theme.line}; padding: {TIGHT}px {GRID + 2}px; }}
+        border-bottom: 1px solid {theme.line}; padding: {TIGHT}px {GRID - 1}px; }}
     QHeaderView::section:hover {{ color: {theme.ink}; }}
     QHeaderView::up-arrow {{ image: url({_PICTURES}/up.svg); width: 10px; height: 10px;
         subcontrol-position: center right; }}

@@ -210,7 +210,7 @@ class LadderActions:
             job.kernel_dirs if case.user else (),
             form.models.keys,
         )
-        self._window.form_dock.show()
+        self._window.room.show_form()
         self.session.note(
             f"{case.rung} is chosen for {job.node} of {stem(job.model)}: F5 runs the comparison with it."
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QDialog, QPlainTextEdit, QVBoxLayout
 
 from gui.base import faults
 from gui.base.boxes import filled
+from gui.base.placing import placed
 from gui.widgets.labels import Label
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def show(window: MainWindow) -> QDialog:
     where = Label(str(path))
     where.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     filled(QVBoxLayout(dialog), where, text)
-    dialog.resize(900, 500)
+    dialog.resize(placed(QSize(900, 500), window.screen().availableGeometry()).size())
     dialog.show()
     text.verticalScrollBar().setValue(text.verticalScrollBar().maximum())
     return dialog

@@ -132,6 +132,7 @@ class ChartView(QFrame):
     def share(self, legend: Legend) -> None:
         """Name lines in a legend that other charts have, too, and hide there what it hides."""
         self._legend.hide()
+        self._under.addStretch(1)  # where it stood
         self._legend = legend
         self._shared = True
         legend.toggled.connect(self._on_hidden)
@@ -208,7 +209,7 @@ class ChartView(QFrame):
         self._scale_x = self._switch("log x", "Logarithmic or linear batch sizes", "x")
         self._scale_y = self._switch("log y", "Logarithmic or linear values", "y")
         self._notes = QToolButton()
-        self._notes.setText("notes")
+        icons.put(self._notes, "notes", self._theming, "muted")
         self._notes.setProperty("role", "switch")
         self._notes.setAccessibleName("Notes")
         self._notes.clicked.connect(self._show_notes)
@@ -233,8 +234,8 @@ class ChartView(QFrame):
         for widget in (self._scale_x, self._scale_y, self._notes, self._expand):
             head.addWidget(widget)
         layout = filled(QVBoxLayout(self), head, self._finding, margins=(8, 5, 6, 4), spacing=2)
-        under = filled(QHBoxLayout(), (self._legend, 1), (self._panels, 0, Qt.AlignmentFlag.AlignTop))
-        layout.addLayout(under)
+        self._under = filled(QHBoxLayout(), (self._legend, 1), (self._panels, 0, Qt.AlignmentFlag.AlignTop))
+        layout.addLayout(self._under)
         layout.addWidget(self._area, 1)
         layout.addWidget(self._nothing, 1)
         self.show_chart(None)
@@ -298,8 +299,8 @@ class ChartView(QFrame):
                 plot.categories = self.chart.categories
             assert isinstance(plot, LinePlot | BarPlot)
             plot.ticks = self._ticks
-            above = panel.title if len(wanted) > 1 and panel.title else None
-            plot.getPlotItem().setTitle(above, size="9pt", color=self._theming.theme.muted)
+            heading = panel.title if len(wanted) > 1 and panel.title else None
+            plot.getPlotItem().setTitle(heading, size="9pt", color=self._theming.theme.muted)
             plot.show_panel(panel)
 
     def _make(self, panel: Panel) -> PanelPlot:

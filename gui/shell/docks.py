@@ -81,9 +81,10 @@ class Docks:
         self.away = True
 
     def open_form(self) -> None:
-        """As the user's key for it."""
-        if self.form.isHidden():
-            self.form.toggleViewAction().trigger()
+        """As if the user had asked for it."""
+        self.form.wanted, self.away, self.cramped = True, False, False
+        self.form.show()
+        self.form_shown(True)
 
     def fit(self, width: int) -> bool:
         """Fold the inspector or set it free, where the window's width calls for the other. Where the user put

@@ -46,6 +46,10 @@ class Room(QObject):
         self._window.inspector.tell_of(page.inspects)
         self._docks.place(page.form, selected.get(page.inspects, False))
 
+    def show_form(self) -> None:
+        """Whatever page is in front: something in it has changed that the user should see."""
+        self._docks.open_form()
+
     def fit_foot(self) -> None:
         """The machine's readings give way where a run's progress and its buttons need the room."""
         machine = self._window.machine

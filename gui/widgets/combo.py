@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox, QStylePainter
+
+SPARE = QSize(4, 0)  # pixels: a style sheet's field is narrower than what Qt reckons with
 
 
 class Combo(QComboBox):
     """All of the text that is cut is its tooltip, where nobody gave it one."""
+
+    def sizeHint(self) -> QSize:
+        return super().sizeHint() + SPARE
+
+    def minimumSizeHint(self) -> QSize:
+        return super().minimumSizeHint() + SPARE
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QStylePainter(self)
@@ -28,5 +36,5 @@ class Combo(QComboBox):
         )
         icon = self.iconSize().width() + 4 if not self.itemIcon(self.currentIndex()).isNull() else 0
         return self.fontMetrics().elidedText(
-            self.currentText(), Qt.TextElideMode.ElideRight, field.width() - icon - 2
+            self.currentText(), Qt.TextElideMode.ElideRight, field.width() - icon
         )

@@ -92,9 +92,11 @@ def make_window(qtbot, tmp_path, settings_file, fault_handler, monkeypatch):
 
     def make(*plan, begin=True):
         state = tmp_path / f"state{len(windows)}"
+        theming = Theming("light")
+        theming.apply()
         window = MainWindow(
             QSettings(str(settings_file), QSettings.Format.IniFormat),
-            Theming("light"),
+            theming,
             command=[sys.executable, str(FAKE), str(state), *plan] if plan else None,
             runs=tmp_path / "runs",
             fault_handler=fault_handler,

@@ -75,6 +75,14 @@ def test_a_window_is_put_in_the_middle_and_is_no_larger_than_its_screen():
     assert placed(QSize(1500, 940), QRect(0, 0, 3840, 2160)).size() == QSize(1500, 940)
 
 
+def test_a_window_kept_from_a_larger_screen_comes_back_onto_this_one(make_window):
+    make_window("ok", begin=False).end()
+    again = make_window("ok", begin=False)
+    room = again.screen().availableGeometry()
+    assert (again.width(), again.height()) != (1500, 940)
+    assert room.contains(again.geometry())
+
+
 @pytest.fixture
 def opened(make_window):
     """A window that shows a run."""
