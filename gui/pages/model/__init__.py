@@ -65,7 +65,7 @@ class ModelPage(Page):
 
     @property
     def at_rest(self) -> bool:
-        return self.preview is not None and not self._waiting
+        return self.preview is not None and not self._waiting and self._drawn_preview is self.preview
 
     def connect_to(self, offered: Callable[[], Mapping[str, str]], job: Callable[[str], Job]) -> None:
         """offered: the models there are, with their titles; job: as which one of them would be compared."""
