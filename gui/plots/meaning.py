@@ -7,7 +7,7 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from gui.base.boxes import filled, fitting_height
-from gui.widgets.labels import Elided, Label, Linked
+from gui.widgets.labels import Elided, Label, Linked, as_tip
 
 WIDTH = 400
 
@@ -29,6 +29,7 @@ class ChartTitle(Elided):
         self._meaning = text
         if text:
             self.setCursor(Qt.CursorShape.WhatsThisCursor)
+            self.setToolTip(as_tip(f"{self.text()}\n(a click says what it means)"))
         else:
             self.unsetCursor()
         self.setAccessibleDescription("A click says what the chart means" if text else "")

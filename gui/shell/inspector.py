@@ -175,7 +175,7 @@ def error_facts(error: ErrorStats | None) -> list[Fact]:
     ]
     if error.ratio is not None:
         facts.append(("relative to the reference's error", units.times(error.ratio)))
-    facts.append(("verdict", "within bounds" if error.ok else error.reason or "out of bounds"))
+    facts.append(("judged", "within bounds" if error.ok else error.reason or "out of bounds"))
     return facts
 
 
@@ -292,8 +292,9 @@ def _disposition(m: Measurement, theme: Theme) -> str:
 
 def _section(title: str, facts: Sequence[Fact], theme: Theme) -> str:
     rows = "".join(
-        f'<tr><td style="color:{theme.muted};padding-right:10px">{with_links(name)}</td>'
+        f'<tr><td style="color:{theme.muted};padding-right:10px">{with_links(name, colour=theme.muted)}</td>'
         f"<td>{escape(value)}</td></tr>"
         for name, value in facts
     )
-    return f'<p style="margin-bottom:2px;margin-top:10px"><b>{with_links(title)}</b></p><table>{rows}</table>'
+    head = f"<b>{with_links(title, colour=theme.ink)}</b>"
+    return f'<p style="margin-bottom:2px;margin-top:10px">{head}</p><table>{rows}</table>'

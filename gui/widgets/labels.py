@@ -94,15 +94,17 @@ def linked(text: str) -> str:
     return "".join(made).replace("\n", "<br>")
 
 
-def with_links(text: str, but: str = "") -> str:
-    """As HTML, the words of the glossary in it as links where they stand alone; but: a word that is none."""
+def with_links(text: str, but: str = "", colour: str = "") -> str:
+    """As HTML, the words of the glossary in it as links where they stand alone; but: a word that is none;
+    colour: of the links, where they are to be quiet."""
+    style = f' style="color:{colour}"' if colour else ""
     made = []
     for word in text.split(" "):
         plain = word.strip(".,;:()")
-        term = glossary.find(plain) if plain and plain not in _VERBS else ""
+        term = glossary.find(plain) or glossary.find(f"{plain} error") if plain not in _VERBS else ""
         told = escape(word)
         if term and term != but:
-            told = told.replace(escape(plain), f'<a href="{TERM}:{escape(term)}">{escape(plain)}</a>')
+            told = told.replace(escape(plain), f'<a href="{TERM}:{escape(term)}"{style}>{escape(plain)}</a>')
         made.append(told)
     return " ".join(made)
 

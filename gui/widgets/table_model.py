@@ -111,7 +111,8 @@ class TableModel(QAbstractTableModel):
 
     def term(self, section: int) -> str:
         """The word of the glossary that a heading is, "" for none."""
-        return glossary.find(self.columns[section].heading)
+        column = self.columns[section]
+        return glossary.find(column.heading) or glossary.find(column.name)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = 0) -> Any:
         if orientation == Qt.Orientation.Vertical or section >= len(self.columns):

@@ -64,7 +64,7 @@ class ModelPage(Page):
 
     @property
     def at_rest(self) -> bool:
-        return self.preview is not None and not self._waiting
+        return self.preview is not None and not self._waiting and self._drawn_preview is self.preview
 
     def connect_to(self, offered: Callable[[], Mapping[str, str]], job: Callable[[str], Job]) -> None:
         """offered: the models there are, with their titles; job: as which one of them would be compared."""
@@ -121,8 +121,11 @@ class ModelPage(Page):
         buttons = QHBoxLayout()
         for button in zoom_buttons(self.graph):
             buttons.addWidget(button)
-        hint = Label("Ctrl+F finds")
-        hint.setProperty("role", "muted")
+        find = QToolButton()
+        find.setText("Find")
+        find.setToolTip("Find a node, a tensor or an attribute (Ctrl+F)")
+        find.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        find.clicked.connect(self.find_bar.open_bar)
         self.ladder_action = QAction("Open in &ladder", self)
         self.ladder_action.setToolTip("Every kernel for the node chosen, checked and timed (Ctrl+Return)")
         self.ladder_action.setShortcut("Ctrl+Return")
@@ -132,7 +135,7 @@ class ModelPage(Page):
         ladder = QToolButton()
         ladder.setDefaultAction(self.ladder_action)
         ladder.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        filled(buttons, hint, 1, ladder)
+        filled(buttons, find, 1, ladder)
         filled(QVBoxLayout(side), (self.graph, 1), self.find_bar, buttons, margins=(0, 0, 0, 0))
         return side
 

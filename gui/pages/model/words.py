@@ -12,8 +12,12 @@ from bench.words import units
 from gui.pages.model.facts import FAILED, Section
 from gui.widgets.graph_items import Box
 
-DEVICES = {"cpu": "engine-cpu", "cuda": "engine-cuda"}
 INPUT, OUTPUT = "input:", "output:"  # before the names of the model's ends, as keys of the graph
+
+
+def engine(device: str) -> str:
+    """The backend of ours on a device."""
+    return f"engine-{device}"
 
 
 def shape_text(shape: Sequence[int | str | None]) -> str:
@@ -70,7 +74,7 @@ def refused(node: PreviewNode) -> bool:
 
 def tip(node: PreviewNode) -> str:
     lines = [f"{node.op} {node.name}"]
-    lines += [f"{DEVICES[d]}: {run_words(run, node.name)}" for d, run in node.runs.items()]
+    lines += [f"{engine(d)}: {run_words(run, node.name)}" for d, run in node.runs.items()]
     return "\n".join(lines)
 
 
@@ -102,7 +106,7 @@ def of_model(preview: Preview) -> list[Section]:
         ]),
         ("An image and its answer", taken),
         (f"What our engine runs at batch {preview.batch:,} in {preview.precision}", [
-            (DEVICES[d], (FAILED if words.startswith("does not") else "") + words)
+            (engine(d), (FAILED if words.startswith("does not") else "") + words)
             for d, words in preview.devices.items()
         ]),
         ("Not shown", [("too many", f"{preview.left_out:,} nodes and weights")] if preview.left_out else []),
@@ -140,7 +144,7 @@ def _runs(node: PreviewNode) -> list[tuple[str, str]]:
     """Devices of which the same is to be said stand together."""
     found: dict[str, list[str]] = {}
     for device, run in node.runs.items():
-        found.setdefault(run_words(run, node.name), []).append(DEVICES[device])
+        found.setdefault(run_words(run, node.name), []).append(engine(device))
     return [("\n".join(devices), told) for told, devices in found.items()]
 
 
@@ -180,8 +184,8 @@ def nodes_table(preview: Preview) -> Table[PreviewNode]:
         return Column(
             f"{device} kernel",
             lambda node: kernel_words(node.runs.get(device)),
-            title=DEVICES[device],
-            tip=f"what {DEVICES[device]} runs for the node, or why it runs nothing",
+            title=engine(device),
+            tip=f"what {engine(device)} runs for the node, or why it runs nothing",
             left=True,
         )
 

@@ -4,9 +4,10 @@ import ast
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, Qt, QUrl
 from PySide6.QtGui import QShortcut
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMenu, QTextBrowser
 
 import gui
 from bench.charts import meanings
@@ -14,9 +15,10 @@ from bench.kinds.summaries import SAMPLE
 from bench.words import glossary
 from gui.help.tour import SEEN
 from gui.shell.screenshots import open_run
-from gui.widgets.labels import TermLabel, linked
+from gui.widgets.labels import TERM, TermLabel, linked
 
 LEFT = Qt.MouseButton.LeftButton
+HORIZONTAL, TIP = Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole
 ROOT = Path(gui.__file__).parents[1]
 
 
@@ -142,6 +144,31 @@ def test_a_click_on_a_word_of_ours_leads_to_the_glossary(make_window):
     shown.field.setText("float64")
     assert "oracle" in shown.shown
     assert "ladder" not in shown.shown
+
+
+def test_the_inspector_and_headings_of_tables_lead_to_it_too(make_window, qtbot):
+    window = make_window("ok", begin=False)
+    open_run(window, SAMPLE)
+    window.redraw.flush()
+    ours = next(m for m in window.state.measurements if m.case.backend == "engine-cpu")
+    window.state.select(ours.case)
+    window.redraw.flush()
+    inside = window.inspector.findChild(QTextBrowser)
+    assert f'href="{TERM}:interval"' in inside.toHtml()
+    inside.anchorClicked.emit(QUrl(f"{TERM}:interval"))
+    shown = window.helper.glossary_window
+    assert shown.isVisible()
+    shown.close()
+    table = window.pages[0].table
+    place = next(i for i, column in enumerate(table.source.columns) if column.name == "speedup")
+    assert "divided by the backend's own" in table.source.headerData(place, HORIZONTAL, TIP)
+    header = table.horizontalHeader()
+    at = QPoint(header.sectionViewportPosition(place) + 5, 5)
+    header.customContextMenuRequested.emit(at)
+    menu = table.findChildren(QMenu)[-1]
+    menu.actions()[0].trigger()
+    assert shown.isVisible()
+    menu.close()
 
 
 def test_a_charts_title_says_what_the_chart_means(make_window, qtbot):

@@ -1,6 +1,7 @@
 """The Model page, by its widgets: what is shown of a file before anything runs, and what becomes of a file
 that is no model."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from gui.pages.model import words
+from gui.sessions import model_asker
 from tests.gui.models import small_model
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -89,7 +90,7 @@ def test_a_node_without_a_kernel_is_marked_with_the_reason(opened, tmp_path):
     page.panes.setCurrentWidget(page.nodes)
     row = page.nodes.source.rows[1]
     assert all(run.refused for run in row.runs.values())
-    assert row.runs.keys() == words.DEVICES.keys()
+    assert row.runs.keys() == {"cpu", "cuda"}
 
 
 def test_the_ladder_of_a_node_is_a_key_away(opened, qtbot, tmp_path, monkeypatch):
@@ -155,6 +156,17 @@ def test_a_file_that_is_no_model_is_refused_and_never_joins_the_list(make_window
     assert window.page is window.pages[0], "back to where the user was"
     window.end()
     assert not {*map(str, paths)} & {*make_window("ok", begin=False).form.models.keys}
+
+
+def test_a_reader_that_dies_costs_a_sentence(make_window, qtbot, tmp_path, monkeypatch):
+    window = make_window("ok")
+    path = small_model(tmp_path / "mine.onnx")
+    dies = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+    monkeypatch.setattr(model_asker, "reader_command", lambda: dies)
+    window.open_models([str(path)])
+    qtbot.waitUntil(lambda: not window.model_files.busy)
+    assert "mine.onnx was not opened: reading it failed: the process" in window.banner.text
+    assert str(path) not in window.form.models.keys
 
 
 def test_a_file_that_was_a_model_once_is_taken_from_the_list_when_it_is_chosen(make_window, qtbot, tmp_path):
