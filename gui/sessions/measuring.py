@@ -20,6 +20,7 @@ from bench.kinds.folder import Folder
 from bench.kinds.naming import RUNS
 from bench.kinds.registry import Kind
 from bench.results.messages import Hello, Log, Progress
+from bench.results.store import to_run_again
 from bench.run import beforehand
 from bench.run.client import worker_command
 from bench.run.pace import Pace
@@ -33,13 +34,15 @@ from gui.sessions.worker_process import WorkerProcess
 class Measuring(QObject):
     """Signals: `stands` whenever the standing changed, `greeted` with a worker's Hello, `told` with what the
     user should know (a sentence), `doubted` with why a run's kernels are not run unasked and what runs them,
-    `logged` with a Log, `ended` when nothing is measured any more. blockers: each says why nothing may start
-    now, "" if it may."""
+    `interrupted` with the folder of one that was opened and how many of its cases are not measured, `logged`
+    with a Log, `ended` when nothing is measured any more. blockers: each says why nothing may start now, ""
+    if it may."""
 
     stands = Signal(object)
     greeted = Signal(object)
     told = Signal(str)
     doubted = Signal(str, object)
+    interrupted = Signal(object, int)
     logged = Signal(object)
     ended = Signal()
 
@@ -119,13 +122,19 @@ class Measuring(QObject):
             self.told.emit(f"{self.busy_words}; cancel it or wait for its end to look at another.")
             return
 
-        def work() -> tuple[Folder[Any, Any], tuple[Any, ...]]:
+        def work() -> tuple[Folder[Any, Any], tuple[Any, ...], int]:
             folder = self.kind.open(path)
-            return folder, folder.measurements()
+            measurements = folder.measurements()
+            done = {m.case.key for m in measurements if not to_run_again(m, retry=False)}
+            return folder, measurements, sum(case.key not in done for case in folder.cases)
 
-        def then(found: tuple[Folder[Any, Any], tuple[Any, ...]]) -> None:
-            if not (self.active or self._over):  # it may have started meanwhile
-                self._opened(*found)
+        def then(found: tuple[Folder[Any, Any], tuple[Any, ...], int]) -> None:
+            if self.active or self._over:  # it may have started meanwhile
+                return
+            folder, measurements, left = found
+            self._opened(folder, measurements)
+            if left and self.kind.resumes:
+                self.interrupted.emit(folder.path, left)
 
         self.background.start(f"open {self.kind.a}", work, then)
 

@@ -23,7 +23,6 @@ from bench.kinds.registry import kind_of
 from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE, Summary, listed, summaries
 from bench.results import trust
 from bench.results.records import Job, Measurement, Run, stem
-from bench.results.store import to_run_again
 from gui.pages.runs import RunsPage, same
 from gui.sessions.overlay import Overlay
 from gui.sessions.standing import Standing
@@ -67,6 +66,8 @@ class Library(QObject):
         window.session.ended.connect(self._on_ended)
         window.session.opened.connect(self._on_opened)
         window.session.stands.connect(self._on_standing)
+        for session in window.sessions:
+            session.interrupted.connect(self._on_interrupted)
         QTimer.singleShot(0, self, self._offer_interrupted)
 
     # --------------------------------------------------------------------------------------------- opening
@@ -163,8 +164,9 @@ class Library(QObject):
             window.tell(f"{folder.absolute().name} holds no measurement.")
         if isinstance(window.page, RunsPage):
             window.tabs.setCurrentIndex(0)
-        if folder != SAMPLE and (left := missing(window.state.run, window.state.measurements)):
-            self._offer(folder, f"{folder.absolute().name} was interrupted", left)
+
+    def _on_interrupted(self, folder: Path, left: int) -> None:
+        self._offer(folder, f"{folder.absolute().name} was interrupted", left)
 
     def _offer(self, folder: Path, what: str, left: int) -> None:
         cases = "1 case is" if left == 1 else f"{left:,} cases are"
@@ -281,12 +283,6 @@ def read(path: Path) -> RunFiles:
     """All of a run's records. Raises InputError where it is none."""
     folder = COMPARISON.open(path)
     return folder.path, folder.header, folder.measurements(), note.read(path).name
-
-
-def missing(run: Run, measurements: Iterable[Measurement]) -> int:
-    """How many cases of a run going on with it would measure."""
-    done = {m.case.key for m in measurements if not to_run_again(m, retry=False)}
-    return sum(case.key not in done for case in run.cases)
 
 
 def found(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:

@@ -148,6 +148,7 @@ def rate_of(limits: MachineLimits, made: CaseProfile) -> float:
     return limits.rate(made.case.precision) or limits.flops_per_s
 
 
+NODES = "of"  # of a row of the table the names of its nodes, beside what its columns show
 COLUMNS = (
     kinds.words("nodes", "nodes"),
     kinds.words("op_type", "operator"),
@@ -182,7 +183,8 @@ def table(made: CaseProfile, events: Events, limits: MachineLimits | None) -> Pr
         columns = (*columns[:-1], *COUNTED, columns[-1])
     for finding in found:
         row = {column.name: getattr(finding, column.name) for column in columns}
-        rows.append(row | {"nodes": finding.label, "launches": round(finding.launches)})
+        launches = round(finding.launches)
+        rows.append(row | {"nodes": finding.label, "launches": launches, NODES: finding.nodes})
     notes: tuple[str, ...] = ()
     if set(COUNTED) <= set(columns):
         notes = (profile_counters.NOTE,)

@@ -120,6 +120,9 @@ class TimelinePage(Page):
         self._notes.setProperty("role", "muted")
         self.details = ProfileDetails(self.theming, session.background)
         self.details.tables.picked.connect(self.view.select)
+        self.details.picked.connect(self.view.select)
+        for table in (self.details.tables.activities, self.details.findings):
+            table.addActions(self.links)
         self.details.parts.picked.connect(self._on_bar)
         top = QWidget()
         filled(

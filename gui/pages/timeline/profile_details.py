@@ -4,8 +4,9 @@ holds each operator back."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -18,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from bench.charts import Chart
 from bench.charts import profile_roofline as charts
-from bench.profile.events import Event
+from bench.profile.events import Activity, Event, HostSpan
 from bench.profile.records import CaseProfile, Profile
 from bench.profile.show import findings as profile_findings
 from bench.profile.show import remarks as profile_remarks
@@ -40,7 +41,10 @@ SCALES = {"shares of the pass": True, "time": False}
 
 
 class ProfileDetails(QTabWidget):
-    """`show_cases` fills it. The backend chosen in its corner is the one of tables and diagnosis."""
+    """`show_cases` fills it; `picked` carries the first event of an operator that the user went to in the
+    diagnosis. The backend chosen in its corner is the one of tables and diagnosis."""
+
+    picked = Signal(object)
 
     def __init__(self, theming: Theming, background: Background, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -62,6 +66,7 @@ class ProfileDetails(QTabWidget):
         self.cold = ColdView(theming)
         self.process = ProfileView(theming, "Whole program")
         self.findings = ProfileView(theming, "Diagnosis", wrap=True)
+        self.findings.picked.connect(self._on_finding)
         self.roofline = ChartView(
             theming, "Each operator appears here below the measured limits of this machine."
         )
@@ -172,6 +177,16 @@ class ProfileDetails(QTabWidget):
             )
 
         self._background.start("diagnosis", work, self._show_findings)
+
+    def _on_finding(self, row: dict[str, Any]) -> None:
+        read = self._reads.get(self.case.case.key) if self.case is not None else None
+        if read is None:
+            return
+        wanted = set(row[profile_findings.NODES])
+        events: list[Activity | HostSpan] = [*read.events.activities, *read.events.intervals]
+        found = [e for e in events if wanted & set(e.nodes) and e.run is not None]
+        if found:
+            self.picked.emit(min(found, key=lambda event: event.start_ns))
 
     def _show_findings(self, found: tuple[ProfileTable, Chart | None]) -> None:
         table, chart = found

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from bench.ladder.records import REFERENCE
+from bench.profile.show.findings import NODES
 from gui.pages.page import Spot
 from gui.pages.timeline import nodes_of
 from gui.shell.library import Library
@@ -87,6 +88,29 @@ def test_a_kernel_on_the_timeline_leads_to_its_row_its_layer_and_its_rung(qtbot,
     assert ladder.session.state.question.batch == timeline.batch
     assert ladder._key == event.rung
     assert ladder.reader.title.text().partition(" ")[2].startswith(event.rung)
+
+
+def test_a_line_of_the_tables_and_of_the_diagnosis_leads_on_by_its_menu(qtbot, window):
+    timeline = page_of(window, "Timeline")
+    details = timeline.details
+    details.setCurrentIndex(2)
+    rest(qtbot, window, timeline)
+    table = details.findings
+    place = next(i for i, row in enumerate(table.source.rows) if "conv2" in row[NODES])
+    at = table.visualRect(table.source.index(place, 0)).center()
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert "conv2" in timeline.view.selected.nodes
+    assert [a.text() for a in table.actions() if a in timeline.links] == [
+        "Show in La&yers",
+        "Open in &Ladder",
+    ]
+    details.setCurrentIndex(0)
+    table = details.tables.activities
+    table.setCurrentIndex(table.source.index(0, 0))
+    assert timeline.view.selected.op_type in str(table.source.rows[0]["name"])
+    next(a for a in table.actions() if "Ladder" in a.text()).trigger()
+    rest(qtbot, window, page_of(window, "Ladder"))
+    assert window.page.session.state.ladder.job.node in timeline.view.selected.nodes
 
 
 def test_a_layer_leads_to_its_kernel_and_a_reference_s_to_the_ladder_s_reference(qtbot, window):

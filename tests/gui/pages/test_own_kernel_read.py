@@ -6,21 +6,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 from PySide6.QtCore import Qt
 
-from bench.ladder import plan, template
-from bench.ladder.kind import KIND as LADDER
+from bench.ladder import template
 from bench.ladder.questions import AssemblyAnswer, Listing
 from gui.base import editor
 from gui.base.theme import Theming
 from gui.pages.ladder.assembly_view import AssemblyView
-from gui.shell.library import Library
 from kernels import nvrtc
-from kernels.ops.softmax import Softmax
 from tests.gui.pages.test_ladder_page import planned, settled
-from tests.gui.pages.test_runs_page import settle
 
 SOURCE = "/*\n# op\n*/\nint a = 1;\nint b = a + 1;\n\nint c;\n"
 PTX = Listing(name="PTX", text="head\nmov\nadd\nbra\nadd", lines=(0, 4, 5, 0, 5))
@@ -86,38 +81,6 @@ def test_sass_is_a_choice_and_stays_one(qtbot, view):
     assert not view.which.isVisible()
 
 
-def cuda_ladder(folder: Path) -> Path:
-    """A ladder of a GPU elsewhere."""
-    ladder = plan.plan(plan.job_of(Softmax(outer=64, axis=10, inner=1), "cuda"))
-    return LADDER.create(folder, msgspec.structs.replace(ladder, created_at="2026-01-02T03:04:05")).path
-
-
-@pytest.mark.skipif(nvrtc.unavailable() is not None, reason="NVRTC is not installed")
-def test_a_rung_s_ptx_stands_beside_its_source_without_a_gpu(qtbot, make_window, tmp_path):
-    window = make_window("mute", begin=False)
-    window.findChild(Library).open(cuda_ladder(tmp_path / "runs" / "there"))
-    settle(qtbot, window)
-    page = window.ladders._page
-    session = page.session
-
-    def at_rest():
-        window.redraw.flush()
-        return page.at_rest and not session.assembly.busy
-
-    qtbot.waitUntil(lambda: at_rest() and bool(session.state.rungs))
-    reader = page.reader
-    assert reader.tabs.isTabVisible(reader.tabs.indexOf(reader.assembly))
-    reader.tabs.setCurrentWidget(reader.assembly)
-    assert session.assembly.busy
-    qtbot.waitUntil(at_rest)
-    code = reader.assembly.code.toPlainText()
-    assert ".visible .entry softmax" in code
-    (line,) = marked(reader.assembly.source)
-    assert marked(reader.assembly.code)
-    assert reader.assembly.source.lines[line].text.strip()
-    assert session.assembly._process is None, "the compiler gives its memory back"
-
-
 @pytest.mark.skipif(nvrtc.unavailable() is not None, reason="NVRTC is not installed")
 def test_kernels_for_a_gpu_that_is_not_here_are_read_and_compiled_and_not_run(qtbot, make_window, tmp_path):
     window = make_window("ok")
@@ -144,7 +107,11 @@ def test_kernels_for_a_gpu_that_is_not_here_are_read_and_compiled_and_not_run(qt
     window.redraw.flush()
     page.reader.tabs.setCurrentWidget(page.reader.assembly)
     qtbot.waitUntil(lambda: not session.assembly.busy)
-    assert ".visible .entry conv" in page.reader.assembly.code.toPlainText()
+    assembly = page.reader.assembly
+    assert ".visible .entry conv" in assembly.code.toPlainText()
+    assert len(marked(assembly.source)) == 1
+    assert marked(assembly.code)
+    assert session.assembly._process is None, "the compiler gives its memory back"
     # Whatever is saved is compiled again, and what is wrong with it told.
     path.write_text(path.read_text() + "nonsense;\n")
     qtbot.waitUntil(lambda: "90_mine.cu" in page.reader.assembly.told.text())

@@ -134,6 +134,10 @@ def test_an_interrupted_ladder_goes_on_in_its_folder(qtbot, make_window, runs, m
     monkeypatch.setattr(session, "begin", lambda folder, cases: begun.append((folder.path, cases)))
     page = show_runs(qtbot, window)
     page.table.choose(runs / "climbed")
+    page.open_action.trigger()
+    qtbot.waitUntil(lambda: "climbed was interrupted: 1 case is" in window.banner.text)
+    page = show_runs(qtbot, window)
+    page.table.choose(runs / "climbed")
     page.resume_action.trigger()
     assert window.page.title == "Ladder"
     ((path, cases),) = begun
