@@ -2,9 +2,9 @@
 
 Backends use the hues of the Okabe-Ito set (Okabe and Ito, "Color Universal Design", 2008), which people with
 the usual colour-vision deficiencies can tell apart, as light as stands out on white and on dark paper (3:1).
-Breakdown categories have an ordered palette of their own (after Paul Tol's "muted" scheme), so that a category
-is never mistaken for a backend; in each set every colour has a lightness of its own, so that they are told
-apart in grey. Colours are "#RRGGBB".
+Breakdown categories have an ordered palette of their own (after Paul Tol's "muted" scheme), so that none is
+mistaken for a backend; in each set every colour has a lightness of its own, so that they are told apart in
+grey. Colours are "#RRGGBB".
 """
 
 from __future__ import annotations
