@@ -258,7 +258,7 @@ def test_paper_draws_a_ring_and_its_legend(referred: Any) -> None:
     run, measured = referred
     drawn = draw.figure(by_kind(run, measured)["op-time"])
     rings = [line for line in drawn.axes[0].lines if line.get_markerfacecolor() == "none"]
-    assert [list(line.get_xdata()) for line in rings] == [[4]]
+    assert [[round(x) for x in line.get_xdata()] for line in rings] == [[4]]
     assert LEGEND in [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
     clean = draw.figure(by_kind(*pair((1, 4)))["op-time"])
     assert not [line for line in clean.axes[0].lines if line.get_markerfacecolor() == "none"]
