@@ -56,7 +56,8 @@
   `bench/*/cli.py`.
 - `bench.charts`: records → chart definitions (data), each with a sentence (`findings`) and its small
   print (`footer`); `charts.lay_over` puts a second run's lines into them. `bench.show.draw`
-  (`draw_panels`, `draw_together`): matplotlib. `bench.show.table`: a table as data, and as
+  (`draw_panels`, `page`, `draw_together`): matplotlib; `bench.show.looks`: how wide a picture is, what
+  stands on it, its caption. `bench.show.table`: a table as data, and as
   CSV, JSON and Markdown; `bench.show.grid`: by rich; `bench.show.tables`, `terminal_tables` and
   `run_tables`: whose columns there are, and which a terminal shows. `bench.comparison.report`: run folders →
   one Markdown document by a jinja2 template (`bench/templates`; `bench.show.report_files`), with the

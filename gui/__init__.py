@@ -91,8 +91,8 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   `gui.menus.links` makes the actions, which pages set into their menus (`Page.links`). `gui.base.editor`
   opens files in the user's editor.
 - `gui.sessions.export.Exporter`: orders, each a child process `main.py export …` or `main.py runs copy …`;
-  the window draws nothing for paper. `gui.shell.export_actions` asks where to and tells the status bar's
-  `gui.shell.export_strip`.
+  the window draws nothing for paper. `gui.shell.export_actions` asks what is wanted (`gui.form.export_form`)
+  of the page in front (`Page.exported`) and tells the status bar's `gui.shell.export_strip`.
 - `gui.base.theme.Theming`: light and dark palettes; backends have bench.words.palette's colours in both.
   `gui.base.faults.Faults`: what a slot raises is logged (rotating file) and shown in the banner; no
   dialog.

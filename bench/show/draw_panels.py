@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bench.charts.definitions import Axis, Baseline, Chart, Panel, Series
 from bench.words import palette, units
 
@@ -18,6 +20,7 @@ NAME_STEP = 9.0  # points between labels that stand below each other
 # What is to be doubted is hollow and hatched in its own colour: bars, and points a little larger than others.
 HATCH, POINT_HATCH, DOUBTED_SIZE = "/////", "/" * 9, 46.0
 ENDS: dict[str, Any] = {"ecolor": palette.INK, "elinewidth": 0.9, "capsize": 2.2, "capthick": 0.8}
+LANE = 0.18  # inches of the lane where failures stand
 DIGIT = 0.636 * TICK_SIZE / 72  # inches; DejaVu Sans' digits are 0.636 em wide
 
 
@@ -27,6 +30,7 @@ def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
     doubling = _x_axis(axes, panel.x, width)
     shown = [s for s in panel.series if s.points or s.marks]
     bottom = blended_transform_factory(axes.transData, axes.transAxes)
+    lane = LANE / max(3 * LANE, axes.get_window_extent().height / axes.figure.dpi)
     for index, series in enumerate(shown):
         # Lines that lie on each other are set apart sideways, within less than a doubling.
         step = min(0.065 / doubling, 0.7 / len(shown))
@@ -68,13 +72,12 @@ def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
                 zorder=5,
             )
         if series.marks:
-            height = 0.03 + 0.045 * index
             axes.plot(
-                [m.x for m in series.marks],
-                [height] * len(series.marks),
+                [m.x * shift for m in series.marks],
+                [lane / 2] * len(series.marks),
                 linestyle="none",
                 marker="x",
-                color=series.colour,
+                color=palette.FAILED,
                 markersize=6,
                 markeredgewidth=1.6,
                 transform=bottom,
@@ -85,8 +88,33 @@ def lines(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
         axes.axhline(panel.baseline, color=palette.MUTED, linewidth=0.9, linestyle="--", zorder=1)
     axes.set_title(panel.title)
     _y_axis(axes, panel)
+    if any(series.marks for series in shown):
+        _keep_lane(axes, lane)
     axes.grid(True, which="major")
     _name(axes, [series for series in shown if series.named and series.points])
+
+
+def _keep_lane(axes: Axes, lane: float) -> None:
+    """What has no value stands in a lane below all values, at none of them; lane: its share of the height."""
+    from matplotlib.patches import Rectangle
+
+    scale = axes.yaxis.get_transform()
+    low, high = scale.transform(np.array(axes.get_ylim()))
+    ends = scale.inverted().transform(np.array([low - lane / (1 - lane) * (high - low), high]))
+    axes.set_ylim(*(float(end) for end in ends))
+    axes.add_patch(
+        Rectangle((0, 0), 1, lane, transform=axes.transAxes, color=palette.GRID, linewidth=0, zorder=2.5)
+    )
+    axes.text(
+        0.01,
+        lane / 2,
+        "no value",
+        transform=axes.transAxes,
+        va="center",
+        size=6.8,
+        color=palette.MUTED,
+        zorder=4,
+    )
 
 
 def _name(axes: Axes, named: Sequence[Series]) -> None:

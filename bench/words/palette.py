@@ -1,17 +1,18 @@
 """The colours of every chart, on paper and on screen: one a backend, one a breakdown category.
 
-Backends use the Okabe-Ito set (Okabe and Ito, "Color Universal Design", 2008), which people with the usual
-colour-vision deficiencies can tell apart. Breakdown categories have an ordered palette of their own (after
-Paul Tol's "muted" scheme), so that a category is never mistaken for a backend; in each set every colour has a
-lightness of its own, so that they are told apart in grey. Colours are "#RRGGBB".
+Backends use the hues of the Okabe-Ito set (Okabe and Ito, "Color Universal Design", 2008), which people with
+the usual colour-vision deficiencies can tell apart, as light as stands out on white and on dark paper (3:1).
+Breakdown categories have an ordered palette of their own (after Paul Tol's "muted" scheme), so that none is
+mistaken for a backend; in each set every colour has a lightness of its own, so that they are told apart in
+grey. Colours are "#RRGGBB".
 """
 
 from __future__ import annotations
 
 BACKENDS = {
-    "engine-cuda": "#0072B2",
-    "ort-cuda": "#E69F00",
-    "engine-cpu": "#56B4E9",
+    "engine-cuda": "#0A78BA",
+    "ort-cuda": "#C98500",
+    "engine-cpu": "#289FCA",
     "ort-cpu": "#009E73",
 }
 # A backend in another configuration: beside it in every chart, so its colour is told from all of the above.
@@ -20,7 +21,7 @@ VARIANTS = {
     "ort-cuda-tuned-strict": "#8C6D1F",
 }
 USER = "#D55E00"
-OTHERS = ("#4D4D4D", "#7F6AA8", "#A0522D")
+OTHERS = ("#7A7A7A", "#8D7AB5", "#B0643C")
 
 # In stacking order, from the bottom. "compute" stands for the operators where they were not timed one by one.
 CATEGORIES = {
@@ -74,6 +75,12 @@ def overlaid(marker: str, number: int) -> str:
     return OVERLAID[(number - 2) % len(OVERLAID)] if marker and number > 1 else marker
 
 
+def contrast(one: str, other: str) -> float:
+    """How much two colours stand out from each other, 1 to 21, by WCAG: a text takes 4.5, a line 3."""
+    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
 def edge(colour: str) -> str:
     """What a fill of this colour is outlined by on white paper: white, or where it is nearly that, grey."""
     return MUTED if lightness(colour) > 88 else "#FFFFFF"
@@ -81,7 +88,11 @@ def edge(colour: str) -> str:
 
 def lightness(colour: str) -> float:
     """CIE L* of "#RRGGBB", 0 to 100: how light it is on grey paper."""
+    y = _luminance(colour)
+    return 116 * float(y ** (1 / 3)) - 16 if y > 0.008856 else 903.3 * y
+
+
+def _luminance(colour: str) -> float:
     parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
     linear = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
-    y: float = sum(share * c for share, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-    return 116 * float(y ** (1 / 3)) - 16 if y > 0.008856 else 903.3 * y
+    return float(sum(share * c for share, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True)))

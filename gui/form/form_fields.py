@@ -162,10 +162,13 @@ class CheckColumn(QWidget):
             at = len(self._boxes) - 1
             self._grid.addWidget(box, at // self._columns, at % self._columns)
             # Boxes come when the machine has told what it can; Tab meets them where they stand all the same.
-            before = list(self._boxes.values())[at - 1] if at else self.previousInFocusChain()
-            while before not in (None, self) and before.focusPolicy() == Qt.FocusPolicy.NoFocus:
+            before: QWidget | None = list(self._boxes.values())[at - 1] if at else self.previousInFocusChain()
+            while (
+                before is not None and before.focusPolicy() == Qt.FocusPolicy.NoFocus and before is not self
+            ):
                 before = before.previousInFocusChain()
-            QWidget.setTabOrder(before or self, box)
+            if before is not None:
+                QWidget.setTabOrder(before, box)
         box.setEnabled(not refused)
         box.setToolTip(refused or tip)
 

@@ -17,7 +17,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gui.base.theme import Theme
 
-# From little to much, on light paper and on dark: yellow-brown for times, violet for errors.
+# From little to much, on light paper and on dark: yellow-brown for times, violet for errors. What has a sign
+# goes from blue over the paper's own colour, which is nothing, to red.
 RAMPS = {
     "time": (
         ("#FDF3DC", "#FBD38A", "#EFA23B", "#C8690F", "#7E3607"),
@@ -26,6 +27,10 @@ RAMPS = {
     "error": (
         ("#F1EFF8", "#CFC8E8", "#A493D0", "#7556AE", "#432475"),
         ("#33313D", "#4A4269", "#6F5DA3", "#A28CD6", "#DCCFFF"),
+    ),
+    "signed": (
+        ("#1B5C9E", "#7FB2DA", "#F6F6F6", "#EF9F86", "#A81C2B"),
+        ("#7FC0F5", "#3E719E", "#2E3238", "#9E5646", "#FF9A88"),
     ),
 }
 STEPS = 5

@@ -168,6 +168,9 @@ class ErrorMapView(QWidget):
             high = float(finite.max(initial=0.0))
         marks = (("no number", theme.failed),) if finite.size < array.size else ()
         kind = "error" if name == "difference" else "time"
+        if name != "difference" and low < 0 < high:  # nothing is in the middle, the sign to either side
+            high = max(-low, high)
+            low, kind = -high, "signed"
         scale = Scale(title, kind, low, high, False, value_text, theme, marks)
         self.panels[name].show_array(array, scale, QColor(theme.failed))
 

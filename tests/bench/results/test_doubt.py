@@ -266,7 +266,9 @@ def test_paper_draws_what_is_doubtful_hollow_and_hatched(referred: Any) -> None:
         points = [marks for axes in drawn.axes for marks in axes.collections if marks.get_hatch()]
         assert len(bars if kind == "breakdown" else points) >= count
         assert all(mark.get_facecolor()[:3] == (1, 1, 1) for mark in bars)
-        assert [list(marks.get_offsets()[:, 0]) for marks in points] == [[4]] * (kind == "op-time")
+        assert [[round(x) for x in marks.get_offsets()[:, 0]] for marks in points] == [[4]] * (
+            kind == "op-time"
+        )
         assert LEGEND in [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
     for chart in by_kind(*pair((1, 4))).values():
         clean = draw.figure(chart)

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import matplotlib
 import msgspec
+import numpy as np
 import pytest
 from matplotlib.text import Text
 
@@ -158,3 +159,15 @@ def test_bars_of_a_ladder_carry_their_intervals_and_have_its_backends_colours() 
     colours = {category.key: category.colour for category in speed.categories}
     assert colours["fp32"] == palette.backend(f"engine-{folder.header.job.device}"), "as on every page"
     assert speed.panels[0].baselines[0].colour == palette.backend(f"ort-{folder.header.job.device}")
+
+
+def test_on_paper_too_failures_have_one_look_and_stand_below_every_value() -> None:
+    chart = next(c for c in drawn() if c.name.endswith("op-time"))
+    axes = draw.figure(chart).axes[0]
+    crosses = [line for line in axes.lines if line.get_marker() == "x"]
+    assert {line.get_color() for line in crosses} == {palette.FAILED}
+    (lane,) = [patch.get_height() for patch in axes.patches]  # type: ignore[attr-defined]
+    assert all(0 < y < lane for line in crosses for y in np.asarray(line.get_ydata()))
+    values = [p.low or p.y for s in chart.panels[0].series for p in s.points]
+    lowest = axes.transAxes.inverted().transform(axes.transData.transform((1, min(values))))[1]
+    assert lowest > lane

@@ -1,0 +1,54 @@
+"""Texts and lines stand out from what they are drawn on, in both themes and on paper."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bench.words import palette
+from gui.base.theme import DARK, LIGHT, Theming
+from gui.pages.ladder.error_map import ErrorMapView
+from gui.widgets.colour_scale import RAMPS
+
+TEXT, LINE = 4.5, 3.0
+DRAWN = {**palette.BACKENDS, **palette.VARIANTS, "user": palette.USER}
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
+def test_every_text_stands_out(theme):
+    texts = ("ink", "muted", "failed", "warning", "good", "accent")
+    for text, under in itertools.product(texts, ("window", "paper", "alternate", "button")):
+        assert palette.contrast(getattr(theme, text), getattr(theme, under)) >= TEXT, (text, under)
+    assert palette.contrast(theme.on_accent, theme.accent) >= TEXT
+    assert palette.contrast(theme.muted, theme.grid) >= TEXT, "the name of the failures' lane"
+
+
+@pytest.mark.parametrize("paper", [LIGHT.paper, DARK.paper, "#FFFFFF"])
+def test_every_backend_s_line_stands_out(paper):
+    for name, colour in [*DRAWN.items(), *enumerate(palette.OTHERS)]:
+        assert palette.contrast(colour, paper) >= LINE, name
+
+
+def test_what_is_written_on_paper_stands_out():
+    for ink in (palette.INK, palette.MUTED, palette.FAILED, palette.DOUBT):
+        assert palette.contrast(ink, "#FFFFFF") >= TEXT
+
+
+def test_a_signed_scale_is_lightest_or_darkest_in_its_middle():
+    for theme, ramp in zip((LIGHT, DARK), RAMPS["signed"], strict=True):
+        away = [palette.contrast(colour, theme.paper) for colour in ramp]
+        middle = len(ramp) // 2
+        assert away.index(min(away)) == middle
+        assert away[0] > away[1] > away[2] < away[3] < away[4]
+
+
+def test_values_with_a_sign_have_nothing_in_the_middle_of_their_scale(qtbot):
+    view = ErrorMapView(Theming("light"))
+    qtbot.addWidget(view)
+    values = np.array([[-1.0, 0.0], [0.5, 3.0]])
+    view._scaled("expected", values, "Expected", -1.0, 3.0)
+    scale = view.panels["expected"].legend.scale
+    assert (scale.kind, scale.fraction(0.0)) == ("signed", 0.5)
+    assert scale.colour(0.0).name().upper() == RAMPS["signed"][0][2]
+    view._scaled("got", np.abs(values), "Got", 0.0, 3.0)
+    assert view.panels["got"].legend.scale.kind == "time"
