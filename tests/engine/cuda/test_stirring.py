@@ -277,5 +277,6 @@ def witnessed(session: Any, answer: Any) -> None:
             expected = answer(session.stirring.inputs_of(witness.number))
             for name, (places, values) in witness.outputs.items():
                 flat = expected[name].reshape(-1)[places]
-                np.testing.assert_allclose(values, flat, rtol=1e-3, atol=1e-5)
+                # A value near zero is a sum of large ones: what they round by is its error, too.
+                np.testing.assert_allclose(values, flat, rtol=1e-3, atol=1e-5 + 1e-6 * np.abs(flat).max())
     assert session.stirring_ns > 0
