@@ -107,6 +107,7 @@ class RunsPage(Page):
         bar.addWidget(self.filter)
         find = QShortcut(QKeySequence(QKeySequence.StandardKey.Find), self)
         find.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        find.setWhatsThis("Find a run by its words")
         find.activated.connect(self.filter.setFocus)
         body = QWidget()
         filled(QVBoxLayout(body), bar, (self.table, 1), margins=PAGE_MARGINS)

@@ -46,7 +46,7 @@ def test_a_chart_says_again_nothing_that_stands_above_it(window):
         assert f"{page.model}: {view.finding}" in page.strip.texts
         assert not view._finding.isVisible()
         assert view.chart.finding  # it goes with the picture
-    assert page.views["accuracy"]._finding.isVisible()
+    assert page.views["breakdown"]._finding.isVisible()
 
 
 def test_a_click_goes_to_the_points_one_after_another_and_to_their_model(window, qtbot):
