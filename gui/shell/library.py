@@ -22,6 +22,7 @@ from bench.kinds.naming import RUNS
 from bench.kinds.registry import kind_of
 from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE, Summary, listed, summaries
 from bench.results import trust
+from bench.results.claim import Claim
 from bench.results.records import Job, Measurement, Run, stem
 from gui.pages.runs import RunsPage, same
 from gui.sessions.overlay import Overlay
@@ -194,7 +195,7 @@ class Library(QObject):
             if found is not None and found.resumable and found.cases and not self._window.session.active:
                 self._offer(found.path, f"{found.name} was interrupted when the window closed", found.left)
 
-        self.background.start("interrupted", lambda: listed(Path(kept)), then)
+        self.background.start("interrupted", lambda: left_behind(Path(kept)), then)
 
     def _on_overlay(self, files: RunFiles) -> None:
         window = self._window
@@ -283,6 +284,20 @@ def read(path: Path) -> RunFiles:
     """All of a run's records. Raises InputError where it is none."""
     folder = COMPARISON.open(path)
     return folder.path, folder.header, folder.measurements(), note.read(path).name
+
+
+def left_behind(path: Path) -> Summary | None:
+    """A run that nobody measures into any more; None where another window does, or there is none."""
+    held = listed(path)
+    if held is None or not held.resumable:
+        return None
+    claim = Claim(path)
+    try:
+        claim.take()
+    except InputError:
+        return None
+    claim.release()
+    return held
 
 
 def found(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:

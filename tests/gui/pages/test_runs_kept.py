@@ -124,6 +124,17 @@ def test_a_run_that_was_cancelled_is_not_offered(qtbot, make_window):
     assert not again.banner.text
 
 
+def test_a_run_that_another_window_measures_is_not_said_to_be_interrupted(tmp_path, runs):
+    cut(runs / "first", 1)
+    assert library.left_behind(runs / "first").left == 1
+    with COMPARISON.open(runs / "first") as held:
+        held.claim()
+        assert library.left_behind(runs / "first") is None
+    assert library.left_behind(runs / "first") is not None
+    assert library.left_behind(runs / "second") is None, "all of it is measured"
+    assert library.left_behind(tmp_path / "nowhere") is None
+
+
 def test_an_interrupted_ladder_goes_on_in_its_folder(qtbot, make_window, runs, monkeypatch):
     held = test_ladder_folders.saved(runs / "climbed")
     whole = {m.case.key for m in held.measurements()}
