@@ -188,10 +188,17 @@ class LadderReader(QWidget):
     def _set_tabs(self, source: bool, difference: bool, finding: bool) -> None:
         for button in self.steps:
             button.setVisible(bool(self.title.text()))
-        for widget, there in ((self.source, source), (self._beside, difference), (self._pictures, finding)):
-            # Each keeps its place: one that comes or goes would move the others under the mouse.
+        own = {self.source: source, self._beside: difference, self._pictures: finding}
+        alone = self.tabs.count() == len(own)
+        self.tabs.setVisible(any(own.values()) or not alone)
+        if alone and not any(own.values()):
+            return
+        before = self.tabs.currentWidget()
+        # Each keeps its place: one that comes or goes would move the others under the mouse.
+        for widget, there in own.items():
             self.tabs.setTabEnabled(self.tabs.indexOf(widget), there)
-        self.tabs.setVisible(any(self.tabs.isTabEnabled(i) for i in range(self.tabs.count())))
+        wanted = before if own.get(before, True) else next((w for w, there in own.items() if there), before)
+        self.tabs.setCurrentWidget(wanted)
 
     def _offer(self, other: bool) -> None:
         """The rungs to compare with; the neighbour below is chosen when another rung is shown."""
