@@ -129,7 +129,7 @@ class BarPlot(PanelPlot):
             height=np.array([sum(p.value for p in b.parts if p.category not in self.hidden) for b in found]),
             width=THICK + 0.08,
             brush=pg.mkBrush(None),
-            pen=pg.mkPen(self.theming.theme.accent, width=self.pixels(2.4)),
+            pen=pg.mkPen(self.theming.theme.ink, width=self.pixels(2.4)),
         )
 
     def _on_resized(self) -> None:

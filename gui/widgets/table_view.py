@@ -65,9 +65,20 @@ class TableView(QTableView):
             self._widths.clear()
             if self.sortable:
                 self.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
-        for place, column in enumerate(table.columns):
-            if self.isColumnHidden(place) != (hidden := self.hides(column)):
-                self.setColumnHidden(place, hidden)
+        changed = [
+            (place, hidden)
+            for place, column in enumerate(table.columns)
+            if self.isColumnHidden(place) != (hidden := self.hides(column))
+        ]
+        # A header that is scrolled while columns go is moved by Qt as a picture, over its neighbours too.
+        across = self.horizontalScrollBar().value()
+        if changed:
+            self.horizontalScrollBar().setValue(0)
+        for place, hidden in changed:
+            self.setColumnHidden(place, hidden)
+        if changed:
+            self.updateGeometries()
+            self.horizontalScrollBar().setValue(across)
         if self.fits():
             self._fit()
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolTip
 
 from bench.comparison.kind import KIND as COMPARISON
 from bench.run import nvml
+from gui.shell import export_actions
 from gui.shell.export_actions import FORMATS, ExportActions
 from gui.shell.library import Library
 from gui.shell.machine_strip import gpu_reading
@@ -252,7 +253,7 @@ def test_the_whole_run_and_all_charts_are_asked_for_in_the_menu(window, tmp_path
     exports = window.findChild(ExportActions)
     orders = []
     monkeypatch.setattr(exports.exporter, "start", orders.append)
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
+    monkeypatch.setattr(export_actions, "ask_folder", lambda *_: str(tmp_path))
     window.menu_actions.by_name["export-run"].trigger()
     window.menu_actions.by_name["export-all"].trigger()
     exports.form.folder.setText(str(tmp_path / "all"))

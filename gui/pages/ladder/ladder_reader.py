@@ -227,15 +227,22 @@ class LadderReader(QWidget):
         for button in self.steps:
             button.setVisible(bool(self.title.text()))
         self.edit_button.setVisible(source)
-        for widget, there in (
-            (self.source, source),
-            (self._beside, difference),
-            (self.assembly, assembly),
-            (self._pictures, finding),
-        ):
-            # Each keeps its place: one that comes or goes would move the others under the mouse.
+        own = {
+            self.source: source,
+            self._beside: difference,
+            self.assembly: assembly,
+            self._pictures: finding,
+        }
+        alone = self.tabs.count() == len(own)
+        self.tabs.setVisible(any(own.values()) or not alone)
+        if alone and not any(own.values()):
+            return
+        before = self.tabs.currentWidget()
+        # Each keeps its place: one that comes or goes would move the others under the mouse.
+        for widget, there in own.items():
             self.tabs.setTabEnabled(self.tabs.indexOf(widget), there)
-        self.tabs.setVisible(any(self.tabs.isTabEnabled(i) for i in range(self.tabs.count())))
+        wanted = before if own.get(before, True) else next((w for w, there in own.items() if there), before)
+        self.tabs.setCurrentWidget(wanted)
 
     def _offer(self, other: bool) -> None:
         """What to compare with: of a rung of the user's first its template, of any other the neighbour below;

@@ -173,3 +173,19 @@ def test_pages_stay_divided_as_the_user_left_them(qtbot, make_window):
     window.end()
     again = split(make_window("ok", begin=False))
     qtbot.waitUntil(lambda: abs(share(again) - wanted) < 0.03)
+
+
+def test_the_reader_s_tabs_keep_their_places_whatever_there_is_to_show(panes):
+    tabs = panes.parts["reader"].tabs
+    reader = panes.parts["reader"]
+    places = []
+    for there in ((True, True, True), (True, False, False), (True, True, False), (False, False, True)):
+        reader._set_tabs(*there)
+        bar = tabs.tabBar()
+        places.append([bar.tabRect(i).left() for i in range(bar.count())])
+        assert [tabs.isTabEnabled(i) for i in range(tabs.count())][-3:] == list(there)
+        assert tabs.isTabEnabled(tabs.currentIndex())
+    assert all(place == places[0] for place in places)
+    reader._set_tabs(False, False, False)
+    reader._set_tabs(True, False, False)
+    assert tabs.currentWidget() is reader.source

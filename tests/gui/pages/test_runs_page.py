@@ -287,6 +287,7 @@ def test_the_sample_opens_and_fills_every_page(qtbot, window):
         settle(qtbot, window)
         assert page.has_content(), page.title
     ladder = next(page for page in window.pages if page.title == "Ladder")
+    window.tabs.setCurrentWidget(ladder)
     qtbot.waitUntil(lambda: ladder.at_rest)
     window.redraw.flush()
     assert ladder.speed.chart is not None

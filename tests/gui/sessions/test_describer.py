@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from PySide6.QtWidgets import QWidget
 
 from bench.ladder.questions import LadderQuestion
 from gui.sessions import ladder_describer
@@ -20,7 +21,9 @@ for line in sys.stdin:
 @pytest.fixture
 def describer(qtbot, monkeypatch):
     monkeypatch.setattr(ladder_describer, "IDLE_MS", 50)
-    made = LadderDescriber(command=[sys.executable, "-c", ANSWERS])
+    owner = QWidget()
+    qtbot.addWidget(owner)
+    made = LadderDescriber(owner, command=[sys.executable, "-c", ANSWERS])
     yield made
     made.quit()
 
