@@ -20,7 +20,7 @@ LARGER = 3.5  # points that a line is larger by than what stands around it
 QWIDGETSIZE_MAX = (1 << 24) - 1
 HIGH = 800  # pixels of a window; in a lower one lines are but half as much larger
 MUCH = 520  # characters in all, beyond which they are but half as much larger
-MOST, LOW_MOST = 0.34, 0.14  # of the window's height, of a low one's, beyond which the strip scrolls
+MOST, LOW_MOST = 0.34, 0.05  # of the window's height, of a low one's, beyond which the strip scrolls
 TIP = "Click a part of the sentence to go to its points, and again for the next of them"
 
 

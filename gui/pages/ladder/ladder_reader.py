@@ -68,6 +68,7 @@ class LadderReader(QWidget):
         self.edit_button.setToolTip("Open this file in your editor, at the line of the caret (F4)")
         self.edit_button.clicked.connect(self._on_edit)
         edit = QShortcut(QKeySequence("F4"), self)
+        edit.setWhatsThis("Open the kernel in an editor")
         edit.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         edit.activated.connect(self._on_edit)
         self.source = SourceView(theming)

@@ -135,7 +135,7 @@ def test_an_own_kernel_is_held_against_its_template_or_any_rung(qtbot, make_wind
     page._on_picked("mine")
     window.redraw.flush()
     reader = page.reader
-    assert not reader.tabs.isTabVisible(reader.tabs.indexOf(reader.assembly)), "Python is not compiled"
+    assert not reader.tabs.isTabEnabled(reader.tabs.indexOf(reader.assembly)), "Python is not compiled"
     reader.tabs.setCurrentIndex(1)
     assert [title.text() for title in reader.diff.titles] == ["The template", "90 mine"]
     assert len(reader.diff.changes) == 1
