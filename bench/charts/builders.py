@@ -189,7 +189,7 @@ def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         Panel(title="images a second", x=x, y=Axis(label="images/s", scale="log"), series=rates, dodge=True)
     ]
     if ups:
-        y = Axis(label="reference's time over own", unit="×", scale="log")
+        y = Axis(label="speed-up", unit="×", scale="log")
         references = {r.contender: r.measurement.reference for r in items if not r.is_reference}
         against = ", ".join(dict.fromkeys(references[s.label] for s in ups))
         panels.insert(

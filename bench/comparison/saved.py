@@ -38,9 +38,6 @@ def print_tables(found: Sequence[RunData], format: str, layers: bool = False) ->
     measurements = [m for _, measured in found for m in measured]
     shown = rows(measurements)
     table, of_layers = tables.table(shown), tables.layer_table(measurements)
-    if format != "table":
-        for verdict in verdicts(shown, runs):
-            print(verdict.line, file=sys.stderr)
     if format == "csv":
         sys.stdout.write(to_csv(table) + ("\n" + to_csv(of_layers) if layers else ""))
     elif format == "json":
@@ -52,6 +49,10 @@ def print_tables(found: Sequence[RunData], format: str, layers: bool = False) ->
         console().print(terminal_tables.terminal(shown, runs))
         if layers:
             console().print(terminal_tables.layers(measurements))
+        return
+    sys.stdout.flush()  # where it cannot be written, that is all there is to say
+    for verdict in verdicts(shown, runs):
+        print(verdict.line, file=sys.stderr)
 
 
 def export(

@@ -129,7 +129,10 @@ class ScaleAxis(pg.AxisItem):
         font = pg.QtGui.QFont(self.font())
         font.setPointSizeF(_LABEL_PT)
         elide = pg.QtCore.Qt.TextElideMode.ElideRight
-        text = pg.QtGui.QFontMetricsF(font).elidedText(self._label, elide, room - 2 * _MARGIN)
+        metrics = pg.QtGui.QFontMetricsF(font)
+        whole, briefly = self._label, self._label.partition(" of ")[0]  # a share, of whatever it is
+        fits = metrics.horizontalAdvance(whole) <= room - 2 * _MARGIN
+        text = metrics.elidedText(whole if fits else briefly, elide, room - 2 * _MARGIN)
         text = text if room > 0 else self._label  # not laid out yet
         if text != self.labelText:
             self._set_label(text)

@@ -39,7 +39,7 @@ LACKS = {
 }
 # What a placeholder in capitals stands for, where it is no folder of a run.
 STANDS_FOR = {"MODEL": "lenet5-digits", "NAME": "lenet5-digits", "N": "1", "DIR": "pictures"}
-RUN_WORDS = ("RUN", "FOLDER")
+RUN_WORDS = ("RUN", "OTHER", "FOLDER")
 ONLY_GPU = ("calls", "counters")  # tables of a profile
 OUTPUTS = ("--out", "--trace", "--file")
 SHELL = frozenset(("|", "||", "&", "&&", ";", "<", ">>", "2>"))
