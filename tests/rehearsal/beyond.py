@@ -14,7 +14,7 @@ from kernels.ops import OPS
 from models import catalogue, names
 from tests.rehearsal import fixtures, reading, small
 from tests.rehearsal.machine import OFFSCREEN, Machine
-from tests.rehearsal.steps import PYTHON, Expect, Step, Use
+from tests.rehearsal.steps import NETS, PYTHON, Expect, Step, Use
 from tests.zoo import shipped
 
 MAIN = (PYTHON, "main.py")
@@ -77,7 +77,7 @@ def _nets(machine: Machine) -> list[Step]:
     return [
         _step(
             f"compare the net {name}",
-            "well-known nets",
+            NETS,
             *("compare", f"{name}.onnx", *settings, *small.ONE),
             uses=(Use(f"{fixtures.NET}{name}", f"{name}.onnx"),),
             timeout_s=500,
@@ -222,7 +222,6 @@ def _window(machine: Machine) -> list[Step]:
             Expect(made=("pictures",), pictures="pictures"),
             skip=machine.no_window and f"no window: {machine.no_window}",
             environment=OFFSCREEN,
-            alone=True,
             timeout_s=580,
         )
     ]
