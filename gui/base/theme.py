@@ -101,11 +101,12 @@ class Theming(QObject):
 
     def apply(self) -> None:
         """Put the theme on the application."""
-        app = QApplication.instance()
-        if isinstance(app, QApplication):
+        app, wanted = QApplication.instance(), sheet(self.theme)
+        # Every widget there is would be polished anew for nothing.
+        if isinstance(app, QApplication) and app.styleSheet() != wanted:
             # A style sheet that is set while a palette changes would freeze the old colours in.
             app.setPalette(palette(self.theme))
-            app.setStyleSheet(sheet(self.theme))
+            app.setStyleSheet(wanted)
 
     def _follow(self, *_: object) -> None:
         wanted = self._wanted()

@@ -31,6 +31,7 @@ def _quick(tmp_path_factory, monkeypatch):
     quick = functools.partial(timing.Rules, warmup_s=0.01, rewarm_s=0.005, min_s=0.02)
     monkeypatch.setattr(runner, "Rules", quick)
     monkeypatch.setattr(instances, "MOST", 1)  # as many as are asked for
+    monkeypatch.setattr(instances, "TIMES", 1)
 
 
 class Numbered(Fake):
