@@ -76,6 +76,7 @@ class Measuring(QObject):
         self._turn = ""  # what the worker is at
         self._before = 0  # cases that were done before this start
         self._announced = beforehand.Announced(kind.verb)
+        self.warned: tuple[str, ...] = ()  # what was told of the machine
         self._pace = Pace()
         self._counting = QTimer(self)  # the time left goes down while nothing is heard, too
         self._counting.setInterval(1000)
@@ -226,6 +227,7 @@ class Measuring(QObject):
 
     def _warn(self, sentences: Sequence[str]) -> None:
         """What speaks against measuring now; it stops nothing."""
+        self.warned += tuple(sentences)
         for sentence in sentences:
             self.told.emit(sentence)
 

@@ -169,6 +169,12 @@ def measure(window: MainWindow, pictures: Screenshots, seconds: float) -> None:
         wait(lambda: not window.session.active, 30)
 
 
+def complaints(window: MainWindow) -> str:
+    """What the window says of itself in its banner: that others use the machine is no fault of it."""
+    machine = tuple(sentence for session in window.sessions for sentence in session.warned)
+    return "\n".join(line for line in window.banner.text.splitlines() if not line.startswith(machine))
+
+
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m gui.shell.screenshots", description=__doc__.partition("\n")[0]
@@ -222,7 +228,7 @@ def main(given: Sequence[str] | None = None) -> int:
             select(window)
             pictures.pages()
         finally:
-            complaint = window.banner.text
+            complaint = complaints(window)
             window.end()
             handler.uninstall()
             QWidget.deleteLater(window)

@@ -116,7 +116,7 @@ def test_settings_survive_a_restart(make_window, tmp_path):
     window.form.set_job(msgspec.structs.replace(FULL, models=(*FULL.models, str(model))))
     wanted = window.form.job()
     window.theming.choose("dark")
-    window.form_dock.hide()
+    window.form_dock.close()
     window.end()
     again = make_window("ok")
     assert again.form.job() == wanted

@@ -73,3 +73,12 @@ def test_what_is_no_run_is_told(make_window, tmp_path):
 
     with pytest.raises(InputError):
         screenshots.open_run(make_window("ok", begin=False), tmp_path)
+
+
+def test_that_others_use_the_machine_is_no_complaint_of_the_window(make_window):
+    window = make_window("ok", begin=False)
+    window.session._warn(["Another program, python, uses 99 % of a core (2 there are)."])
+    assert window.banner.text
+    assert screenshots.complaints(window) == ""
+    window.tell("The log cannot be written.")
+    assert screenshots.complaints(window) == "The log cannot be written."
