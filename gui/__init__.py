@@ -24,7 +24,7 @@ State comes from records alone, and the GUI thread only ever does a slice of any
   `gui.shell.progress_strip` (where the run stands), `gui.shell.machine_strip` (what the machine does).
   `gui.shell.problems`: what went wrong, a row each.
 - `gui.pages.layers.layer_rows`: measurements → layers side by side, columns and edges;
-  `gui.widgets.graph_layout` places boxes (nothing of Qt), `gui.widgets.model_graph.GraphView`
+  `gui.widgets.graph.layout` places boxes (nothing of Qt), `gui.widgets.graph.view.GraphView`
   draws them, `gui.widgets.colour_scale` colours them and draws the legend.
 - The Model page (`gui.pages.model`): a `bench.questions.preview.Preview`, made by a process of its own, as
   boxes, facts and tables (`words`, without Qt). `gui.shell.model_files.ModelFiles` has every file looked at

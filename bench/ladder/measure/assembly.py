@@ -98,10 +98,15 @@ def ptx(text: str, name: str) -> Listing:
         if code == "}":
             at = 0
         shown.append((line, at if instruction else 0))
+    return _listing("PTX", shown)
+
+
+def _listing(name: str, shown: list[tuple[str, int]]) -> Listing:
+    """Of lines with the line of the source that each is of (0: of none), without empty ones at the end."""
     while shown and not shown[-1][0].strip():
         shown.pop()
     return Listing(
-        name="PTX",
+        name=name,
         text="\n".join(line for line, _ in shown),
         lines=tuple(number for _, number in shown),
     )
@@ -184,13 +189,7 @@ def sass_listing(lines: Sequence[str], name: str) -> Listing:
             shown.append((f"{m[1]}  {m[2]}", at))
         else:
             shown.append((code, 0))
-    while shown and not shown[-1][0].strip():
-        shown.pop()
-    return Listing(
-        name="SASS",
-        text="\n".join(line for line, _ in shown),
-        lines=tuple(number for _, number in shown),
-    )
+    return _listing("SASS", shown)
 
 
 if __name__ == "__main__":

@@ -28,10 +28,10 @@ from gui.pages.layers.layer_table import LayerTable
 from gui.pages.page import Page, Spot
 from gui.widgets.choice_bar import ChoiceBar
 from gui.widgets.colour_scale import Scale, ScaleLegend
-from gui.widgets.graph_items import Box, NodeLook
-from gui.widgets.graph_tools import zoom_buttons
+from gui.widgets.graph.items import Box, NodeLook
+from gui.widgets.graph.tools import zoom_buttons
+from gui.widgets.graph.view import GraphView
 from gui.widgets.labels import Label
-from gui.widgets.model_graph import GraphView
 
 ORDER = 20
 COLOURS = {

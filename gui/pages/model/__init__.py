@@ -28,10 +28,10 @@ from gui.pages.page import Page
 from gui.sessions.run_state import RunState
 from gui.widgets.choice_bar import ChoiceBar
 from gui.widgets.find_bar import FindItems
-from gui.widgets.graph_items import NodeLook
-from gui.widgets.graph_tools import zoom_buttons
+from gui.widgets.graph.items import NodeLook
+from gui.widgets.graph.tools import zoom_buttons
+from gui.widgets.graph.view import GraphView
 from gui.widgets.labels import Label
-from gui.widgets.model_graph import GraphView
 
 ORDER = 95
 TINT = 0.34  # of an operator's colour in its box

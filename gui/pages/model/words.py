@@ -10,7 +10,7 @@ from bench.questions.preview import Preview, PreviewNode, Run, Tensor, Weight
 from bench.show.table import Column, Table
 from bench.words import units
 from gui.pages.model.facts import FAILED, Section
-from gui.widgets.graph_items import Box
+from gui.widgets.graph.items import Box
 
 INPUT, OUTPUT = "input:", "output:"  # before the names of the model's ends, as keys of the graph
 

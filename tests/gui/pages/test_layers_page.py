@@ -15,8 +15,8 @@ from bench.results.records import Case, ErrorStats, Layer, Measurement
 from gui.base.theme import DARK, LIGHT
 from gui.pages.layers import LayersPage, layer_rows
 from gui.shell.inspector import layer_facts
-from gui.widgets.graph_items import Box
-from gui.widgets.model_graph import GraphView
+from gui.widgets.graph.items import Box
+from gui.widgets.graph.view import GraphView
 from tests.gui.mouse import move
 from tests.gui.recorded import Shown
 

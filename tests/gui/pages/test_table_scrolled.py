@@ -12,8 +12,8 @@ def _opened(window, backends, batches):
     window.redraw.flush()
 
 
-def test_no_column_goes_while_the_header_is_scrolled(make_window, qtbot, monkeypatch):
-    """Qt moves a scrolled header as a picture then: on a screen a grey strip lay over the inspector."""
+def _scrolled(make_window, qtbot):
+    """A window, its table, and the bar by which that is scrolled to the right."""
     window = make_window("ok", begin=False)
     window.resize(760, 560)
     _opened(window, ("engine-cpu", "ort-cpu"), (1, 4, 16))
@@ -21,6 +21,12 @@ def test_no_column_goes_while_the_header_is_scrolled(make_window, qtbot, monkeyp
     bar = table.horizontalScrollBar()
     qtbot.waitUntil(lambda: bar.maximum() > 0)
     bar.setValue(bar.maximum())
+    return window, table, bar
+
+
+def test_no_column_goes_while_the_header_is_scrolled(make_window, qtbot, monkeypatch):
+    """Qt moves a scrolled header as a picture then: on a screen a grey strip lay over the inspector."""
+    window, _, bar = _scrolled(make_window, qtbot)
     offsets = []
     hide = TableView.setColumnHidden
     monkeypatch.setattr(
@@ -34,13 +40,7 @@ def test_no_column_goes_while_the_header_is_scrolled(make_window, qtbot, monkeyp
 
 
 def test_a_row_that_is_followed_leaves_the_columns_where_they_are(make_window, qtbot):
-    window = make_window("ok", begin=False)
-    window.resize(760, 560)
-    _opened(window, ("engine-cpu", "ort-cpu"), (1, 4, 16))
-    table = window.pages[0].table
-    bar = table.horizontalScrollBar()
-    qtbot.waitUntil(lambda: bar.maximum() > 0)
-    bar.setValue(bar.maximum())
+    window, table, bar = _scrolled(make_window, qtbot)
     window.state.select(window.state.measurements[-1].case)
     window.redraw.flush()
     assert table.currentIndex().isValid()

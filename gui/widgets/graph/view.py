@@ -14,8 +14,8 @@ from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QApplication, QGraphicsScene, QGraphicsView, QWidget
 
 from gui.base.theme import Theme
-from gui.widgets.graph_items import ArrowItem, Box, BoxItem, Fonts, NodeLook
-from gui.widgets.graph_layout import layout
+from gui.widgets.graph.items import ArrowItem, Box, BoxItem, Fonts, NodeLook
+from gui.widgets.graph.layout import layout
 
 LEAST_ZOOM, MOST_ZOOM = 0.05, 4.0
 READABLE = 0.85  # a large graph opens no smaller than this

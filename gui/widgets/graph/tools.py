@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QToolButton
 
-from gui.widgets.model_graph import GraphView
+from gui.widgets.graph.view import GraphView
 
 
 def zoom_buttons(graph: GraphView) -> list[QToolButton]:
