@@ -22,6 +22,8 @@ from bench.words import units
 
 WORDS = {"FASTER": "faster", "SLOWER": "slower", "SAME": "as fast", "UNCLEAR": "unclear"}
 DOUBTFUL = f"doubtful ({doubt.MARK.strip()})"
+# An interval this many times as high as it is low says nothing of a speed; its figures would be noise.
+WILD = 100.0
 
 
 @dataclass(frozen=True)
@@ -154,8 +156,11 @@ def why_unclear(found: Sequence[Row]) -> str:
     lows, highs = ([v for v in ends if v is not None] for ends in zip(*spans, strict=True))
     told = []
     if lows and highs:
-        low, high = units.times(min(lows)), units.times(max(highs))
-        told.append(f"anything from {low} to {high} its speed")
+        low, high = min(lows), max(highs)
+        if low > 0 and high <= WILD * low:
+            told.append(f"anything from {units.times(low)} to {units.times(high)} its speed")
+        else:
+            told.append("its speed is as good as unknown")
         if any(r.measurement.validity.stop_reason == "budget" for r in found):
             told.append("the time budget was spent")
     if len(lows) < len(found):

@@ -6,13 +6,14 @@ import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from rich.console import Console
 
 from bench.charts import charts
-from bench.charts.verdicts import DOUBTFUL, Clause, Verdict, verdict, verdicts
+from bench.charts.verdicts import DOUBTFUL, Clause, Verdict, verdict, verdicts, why_unclear
 from bench.comparison import report, saved
 from bench.results import doubt
 from bench.results.records import Measurement, Run, Validity
@@ -155,3 +156,15 @@ def test_the_same_sentence_stands_in_the_terminal_the_report_and_what_is_exporte
 def test_no_rows_say_nothing() -> None:
     assert verdicts([]) == []
     assert (verdict(MODEL, []).text, verdict(MODEL, []).line) == ("", "")
+
+
+def test_an_interval_that_says_nothing_is_told_in_words() -> None:
+    wild = [SimpleNamespace(speedup_low=1e-9, speedup_high=3e10, measurement=_stopped(""))]
+    assert why_unclear(wild) == "its speed is as good as unknown"  # type: ignore[arg-type]
+    narrow = [SimpleNamespace(speedup_low=0.9, speedup_high=1.2, measurement=_stopped("budget"))]
+    told = why_unclear(narrow)  # type: ignore[arg-type]
+    assert told == "anything from 0.900× to 1.20× its speed, the time budget was spent"
+
+
+def _stopped(reason: str) -> SimpleNamespace:
+    return SimpleNamespace(validity=SimpleNamespace(stop_reason=reason))
