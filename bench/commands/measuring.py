@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from bench.kinds.folder import Folder
     from bench.kinds.registry import Kind
+    from bench.run.client import Spare
 
 CANCELLED = 130  # as a shell reports a process that Ctrl-C ended
 
@@ -63,8 +64,8 @@ def gone_on(
         yield folder
 
 
-def measure(folders: Sequence[Folder[H, M]], retry: bool = False) -> Ending:
-    """Run what is missing of each."""
+def measure(folders: Sequence[Folder[H, M]], retry: bool = False, spare: Spare | None = None) -> Ending:
+    """Run what is missing of each. spare: has the first worker, if one was started ahead."""
     from bench.run import beforehand, client
     from bench.run.progress import RunProgress
 
@@ -81,7 +82,7 @@ def measure(folders: Sequence[Folder[H, M]], retry: bool = False) -> Ending:
     ):
         for folder, cases in zip(folders, missing, strict=True):
             if cases and not cancelled:
-                outcome = client.run(folder.job, cases, folder, shown)
+                outcome = client.run(folder.job, cases, folder, shown, spare=spare)
                 cancelled = outcome.cancelled
                 reasons += [outcome.reason] if outcome.reason else []
     return Ending(cancelled, tuple(reasons))

@@ -13,6 +13,7 @@ import typer
 if TYPE_CHECKING:
     from bench.comparison.kind import RunFolder
     from bench.results.records import Job, Measurement, Run
+    from bench.run.client import Spare
 
 DEFAULT_BATCHES = "1..256"
 DEFAULT_CHARTS = "png,svg,pdf"
@@ -213,15 +214,19 @@ def run_jobs(jobs: Sequence[tuple[Job, Path | None]], output: Output) -> int:
     """Run each job into its folder (None: a new one under ./runs), then show all of it. The exit code."""
     from bench.commands import measuring
     from bench.comparison.kind import KIND as COMPARISON
-    from bench.questions import model_questions
-    from bench.results.records import Run
-    from bench.run import progress
+    from bench.run import client
 
-    warn_twice_installed()
-    planned = [
-        (Run(job=job, cases=model_questions.cases(job, progress.callback())), out) for job, out in jobs
-    ]
-    return _run([measuring.begin(COMPARISON, run, out) for run, out in planned], output)
+    # Its libraries are loaded while the cases are planned, which takes as long.
+    with client.Spare(COMPARISON, renewed=False) as spare:
+        from bench.questions import model_questions
+        from bench.results.records import Run
+        from bench.run import progress
+
+        warn_twice_installed()
+        planned = [
+            (Run(job=job, cases=model_questions.cases(job, progress.callback())), out) for job, out in jobs
+        ]
+        return _run([measuring.begin(COMPARISON, run, out) for run, out in planned], output, spare=spare)
 
 
 def go_on(
@@ -242,7 +247,9 @@ def go_on(
         return _run([folder], output, retry)
 
 
-def _run(folders: Sequence[RunFolder], output: Output, retry: bool = False) -> int:
+def _run(
+    folders: Sequence[RunFolder], output: Output, retry: bool = False, spare: Spare | None = None
+) -> int:
     from bench.commands import measuring
     from bench.comparison.saved import print_tables
     from bench.results.rows import in_order
@@ -250,7 +257,7 @@ def _run(folders: Sequence[RunFolder], output: Output, retry: bool = False) -> i
 
     if output.charts and any(folder.missing(retry) for folder in folders):
         draw_pool.expect()
-    outcome = measuring.measure(folders, retry)
+    outcome = measuring.measure(folders, retry, spare)
     found = [(folder.header, in_order(folder.header, folder.measurements())) for folder in folders]
     print_tables(found, output.format, output.layers)
     for (run, measurements), folder in zip(found, folders, strict=True):

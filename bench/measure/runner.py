@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 
 from bench.ladder.records import MachineLimits
-from bench.measure import cases, environment, limits, possible, timing
+from bench.measure import cases, environment, instances, limits, possible, timing
 from bench.measure.answers import oracle
 from bench.measure.contender import Contender
 from bench.measure.loaded_model import LoadedModel
@@ -40,7 +40,10 @@ from engine import backends
 from engine.apart import pool
 from engine.backend import Options
 from engine.graph import importer
+from engine.machine import host
 from kernels.errors import KernelscopeError, OutOfMemoryError
+
+SPARE_CORES = 8  # from so many on, processes are started that may not be needed
 
 
 def warm_up() -> None:
@@ -104,7 +107,7 @@ class Runner:
             return
         # Processes that kernels will run in, started while the first model is loaded.
         kinds = {backends.get(case.backend).apart for case in planned} - {""}
-        pool.ahead(*kinds, *(["empty"] if kinds else []), alive=self._job.instances)
+        pool.ahead(*kinds, *(["empty"] if kinds else []), alive=self._instances_at_once())
         self._say(Hello(environment=environment.collect(), cases=planned))
         reason = ""
         try:
@@ -116,6 +119,12 @@ class Runner:
                 if case.key not in self._settled:
                     self._settle(Measurement(case=case, disposition="cancelled", reason="cancelled"))
         self._say(Done(reason=reason))
+
+    def _instances_at_once(self) -> int:
+        """How many there may be of a contender before any of them is timed, where cores are left to get ready
+        for those that are not sure to come: starting a process takes longer than all else of an instance."""
+        asked = self._job.instances
+        return max(asked, instances.MOST) if asked > 1 and host.physical_cores() >= SPARE_CORES else asked
 
     # ------------------------------------------------------------------------------------------------ stages
 

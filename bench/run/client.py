@@ -6,14 +6,16 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from bench.kinds.folder import Folder
 from bench.kinds.registry import Kind
@@ -56,31 +58,52 @@ def worker_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
     return environment
 
 
-class Spare:
-    """A worker of a kind kept ready, its libraries loaded, for whoever asks next."""
+@dataclass(frozen=True)
+class Ready:
+    """A worker that waits for its job, and what it writes on its standard error."""
 
-    def __init__(self, kind: Kind[Any, Any]) -> None:
-        self._command = [*worker_command(kind.worker), supervisor.WARM]
-        self._process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[bytes]
+    log: IO[bytes]
+
+
+class Spare:
+    """A worker of a kind kept ready, its libraries loaded, for whoever asks next. Its standard error is kept
+    in a file without a name, since nobody knows yet whose log it belongs to."""
+
+    def __init__(
+        self, kind: Kind[Any, Any], renewed: bool = True, command: Sequence[str] | None = None
+    ) -> None:
+        """renewed: another is started whenever one has ended; command: of another worker than the kind's."""
+        self.renewed = renewed
+        self._command = [*(command or worker_command(kind.worker)), supervisor.WARM]
+        self._ready: Ready | None = None
 
     def start(self) -> None:
         """Start one, where there is none."""
-        if self._process is None:
-            self._process = start_worker(self._command, subprocess.DEVNULL)
+        if self._ready is None:
+            log = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed with the worker)
+            self._ready = Ready(start_worker(self._command, log), log)
 
-    def take(self) -> subprocess.Popen[bytes] | None:
-        process, self._process = self._process, None
-        return process
+    def take(self) -> Ready | None:
+        ready, self._ready = self._ready, None
+        return ready
+
+    def __enter__(self) -> Spare:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the worker that nobody took."""
-        process = self.take()
-        if process is not None:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
+        ready = self.take()
+        if ready is not None:
+            end_worker(ready.process.pid)
+            ready.process.wait()
+            for file in (ready.process.stdin, ready.process.stdout, ready.log):
+                if file is not None:
+                    file.close()
 
 
 def run(
@@ -98,9 +121,8 @@ def run(
     A worker that crashes or hangs costs the case in flight; the next worker goes on with the rest. Ctrl-C (or
     `stop`) ends the worker after the pass it is in; a second Ctrl-C kills it. What was not measured is
     reported as cancelled but not written, so that a resume runs it. `command` starts another worker than the
-    kind's own. spare: whose worker is taken first (its standard error goes elsewhere than into the folder's
-    log), and who starts the next one. Raises InputError where the folder cannot be written (the worker is
-    ended first).
+    kind's own. spare: whose worker is taken first, and who starts the next one. Raises InputError where the
+    folder cannot be written (the worker is ended first).
     """
     machine = Supervisor(folder.kind, job, cases, str(folder.path))
     first = spare.take() if spare is not None else None
@@ -111,7 +133,7 @@ def run(
     finally:
         driver.end()
         folder.close()
-        if spare is not None:
+        if spare is not None and spare.renewed:
             spare.start()
     return Outcome(tuple(driver.measured), machine.cancelled, machine.reason)
 
@@ -145,7 +167,7 @@ class _Driver:
         folder: Folder[Any, Any],
         on_event: Callable[[Any], None],
         command: Sequence[str],
-        first: subprocess.Popen[bytes] | None = None,
+        first: Ready | None = None,
     ) -> None:
         self._first = first
         self.supervisor = machine
@@ -178,6 +200,7 @@ class _Driver:
             end_worker(self._process.pid)
             self._close(self._process)
             self._process = None
+        self._let_go()
 
     def _step(self) -> None:
         try:
@@ -194,6 +217,7 @@ class _Driver:
             return
         code = self._close(process)
         self._process = None
+        self._let_go()
         self._do(self.supervisor.on_exit(code, self._tail(), time.monotonic()))
 
     def _notice_end(self) -> None:
@@ -236,10 +260,12 @@ class _Driver:
             raise InputError(f"cannot write {self._folder.log}: {error.strerror}") from error
         with log:
             self._log_start = log.tell()
-            started, self._first = self._first, None
-            if started is not None and started.poll() is None:
-                self._process = started
+            if self._first is not None and self._first.process.poll() is None:
+                self._process = self._first.process
             else:
+                if self._first is not None:
+                    self._close(self._first.process)
+                    self._let_go()
                 self._process = start_worker(self._command, log)
         process = self._process
         threading.Thread(target=self._read, args=(process,), daemon=True, name="worker output").start()
@@ -247,6 +273,14 @@ class _Driver:
         with contextlib.suppress(OSError):  # a worker that died at once is heard of by its exit
             process.stdin.write(line)
             process.stdin.flush()
+
+    def _let_go(self) -> None:
+        """Of the first worker, which has ended: what it wrote on its standard error into the folder's log."""
+        first, self._first = self._first, None
+        if first is not None:
+            with first.log as log, contextlib.suppress(OSError), self._folder.log.open("ab") as target:
+                log.seek(0)
+                shutil.copyfileobj(log, target)
 
     def _read(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None

@@ -278,6 +278,19 @@ def drive(tmp_path):
     return go
 
 
+def test_the_last_words_of_a_worker_started_ahead_are_in_the_log_too(drive, tmp_path):
+    command = [sys.executable, str(FAKE), str(tmp_path / "state"), "segv", "ok"]
+    with client.Spare(COMPARISON, renewed=False, command=command) as spare:
+        outcome, written, _, workers = drive("ok", spare=spare)
+        assert spare.take() is None  # no other was started
+    assert written == {ONE: "ok", TWO: "crashed", THREE: "ok"}
+    assert workers == 2
+    crashed = next(m for m in outcome.measurements if m.disposition == "crashed")
+    assert "SIGSEGV" in crashed.reason
+    assert crashed.reason.endswith("illegal address in conv/04")
+    assert "illegal address in conv/04" in COMPARISON.open(tmp_path / "run").log.read_text()
+
+
 def test_a_run_from_beginning_to_end(drive, tmp_path):
     outcome, written, _, workers = drive("ok")
     assert written == dict.fromkeys(CASES, "ok")
