@@ -15,7 +15,11 @@ def measure(wanted: argparse.Namespace) -> None:
 
     try:
         path = measuring.measure(
-            wanted.folder, wanted.nets, machine.look(), wanted.batch, wanted.budget, _say
+            wanted.folder,
+            wanted.nets,
+            machine.look(),
+            ("--batch", wanted.batch, "--budget", wanted.budget, *(["--no-tune"] if wanted.no_tune else [])),
+            _say,
         )
     except ValueError as error:
         raise SystemExit(str(error)) from None
@@ -45,6 +49,11 @@ def main() -> None:
     one.add_argument("nets", nargs="*", metavar="NET", help="all if none is given; others stay as they are")
     one.add_argument("--batch", default="4", metavar="N,N,…", help="of files that take any (%(default)s)")
     one.add_argument("--budget", default="1", metavar="S", help="seconds of samples a case (%(default)s)")
+    one.add_argument(
+        "--no-tune",
+        action="store_true",
+        help="run the kernels that are estimated to be fastest, where timing them all takes minutes a net",
+    )
     one.set_defaults(run=measure)
     two = commands.add_parser("write", help="write the page from all that is kept")
     two.add_argument("page", nargs="?", type=Path, metavar="FILE", default=page.PAGE)

@@ -40,20 +40,19 @@ def measure(
     folder: Path,
     names: Sequence[str],
     machine: Looked,
-    batches: str,
-    budget: str,
+    more: Sequence[str],
     say: Callable[[str], None],
 ) -> Path:
     """Compare the files of these nets (of all without names) that lie in the folder, and keep what came of
-    it. Raises ValueError where none lies there."""
+    it. more: words of `compare` beside those that are always given. Raises ValueError where none lies
+    there."""
     wanted: dict[str, list[Export]] = {}
     for export in exports(tuple(names)):
         if (folder / f"{export.stem}.onnx").is_file():
             wanted.setdefault(export.net.name, []).append(export)
     if not wanted:
         raise ValueError(f"no file of a net lies in {folder}; write them by python -m tests.zoo.export")
-    more = ("--batch", batches, "--budget", budget, *SETTINGS)
-    command = [*(word for name in machine.backends for word in ("--backend", name)), *more]
+    command = [*(word for name in machine.backends for word in ("--backend", name)), *more, *SETTINGS]
     path = kept.file_of(machine.short)
     for net, files in wanted.items():
         outcomes, exported = _compared([folder / f"{export.stem}.onnx" for export in files], command)

@@ -101,7 +101,9 @@ def test_a_folder_is_measured_and_what_was_kept_of_other_nets_stays(
     net(tmp_path / f"{LENET_2}.onnx", "Det", "N")
     said: list[str] = []
     machine = replace(Looked(), no_gpu="there is none")
-    measuring.measure(tmp_path, ("lenet_view", "vgg11"), machine, "2", "0.05", said.append)
+    measuring.measure(
+        tmp_path, ("lenet_view", "vgg11"), machine, ("--batch", "2", "--budget", "0.05"), said.append
+    )
     outcomes = kept.every()["cpu"].outcomes
     came = {(o.file, o.backend, o.batch): o.result for o in outcomes}
     assert came == {
@@ -116,10 +118,12 @@ def test_a_folder_is_measured_and_what_was_kept_of_other_nets_stays(
     assert len(said) == 4
     silent = subprocess.CompletedProcess([], 2, stdout="no table", stderr="a warning\nno such backend\n")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: silent)
-    measuring.measure(tmp_path, ("lenet_view",), machine, "2", "0.05", said.append)
+    measuring.measure(tmp_path, ("lenet_view",), machine, ("--batch", "2", "--budget", "0.05"), said.append)
     outcomes = kept.every()["cpu"].outcomes
     failed = [(o.file, o.reason) for o in outcomes if o.result == "failed"]
     assert failed == [(LENET, "no such backend"), (LENET_2, "no such backend")]
     assert [line for line in page.text(kept.every()).splitlines() if "| failed |" in line]
     with pytest.raises(ValueError, match=r"tests\.zoo\.export"):
-        measuring.measure(tmp_path, ("googlenet",), machine, "2", "0.05", said.append)
+        measuring.measure(
+            tmp_path, ("googlenet",), machine, ("--batch", "2", "--budget", "0.05"), said.append
+        )
