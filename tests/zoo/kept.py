@@ -39,14 +39,14 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of `compare` for the files of a net, and on which day."""
+    """What was asked of `compare` for a file, and on which day."""
 
     settings: str
     day: str
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """exported: by exporter, what wrote its files, as they say. asked: by net."""
+    """exported: by exporter, what wrote its files, as they say. asked: by file."""
 
     machine: Machine
     exported: dict[str, str]

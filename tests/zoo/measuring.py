@@ -54,14 +54,15 @@ def measure(
         raise ValueError(f"no file of a net lies in {folder}; write them by python -m tests.zoo.export")
     command = [*(word for name in machine.backends for word in ("--backend", name)), *more, *SETTINGS]
     path = kept.file_of(machine.short)
-    for net, files in wanted.items():
+    for files in wanted.values():
         outcomes, exported = _compared([folder / f"{export.stem}.onnx" for export in files], command)
         before = kept.load(path)
         now = Kept(
             machine=_machine(machine.device),
             exported=(before.exported if before else {})
             | {export.exporter: exported[export.stem] for export in files if export.stem in exported},
-            asked=(before.asked if before else {}) | {net: Asked(settings=" ".join(command), day=_today())},
+            asked=(before.asked if before else {})
+            | {export.stem: Asked(settings=" ".join(command), day=_today()) for export in files},
             outcomes=_in_order([*_without(before, files), *outcomes]),
         )
         kept.save(now, path)

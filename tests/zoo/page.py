@@ -84,8 +84,13 @@ def _machine(name: str, kept: Kept) -> list[str]:
         by_file[outcome.file, outcome.batch][outcome.backend] = outcome
     days = sorted({asked.day for asked in kept.asked.values()})
     settings: dict[str, list[str]] = defaultdict(list)
-    for net, asked in kept.asked.items():
-        settings[asked.settings].append(net)
+    for net in NETS:
+        files = [export.stem for export in exports((net.name,)) if export.stem in kept.asked]
+        asked_of = {kept.asked[file].settings for file in files}
+        for file in files:
+            told = net.name if len(asked_of) == 1 else file
+            if told not in settings[kept.asked[file].settings]:
+                settings[kept.asked[file].settings].append(told)
     written = ", ".join(dict.fromkeys(kept.exported.values()))
     lines = [
         f"## On {name}",

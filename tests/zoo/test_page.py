@@ -27,7 +27,7 @@ def measured(*outcomes: Outcome, device: str = "cpu") -> Kept:
     return Kept(
         machine=Machine(device=device, words=("a machine", "its software")),
         exported={"torchscript": "pytorch 2.13.0"},
-        asked={"lenet_view": Asked(settings="--batch 4", day="2026-01-02")},
+        asked={"lenet_view-dynamo-fixed": Asked(settings="--batch 4", day="2026-01-02")},
         outcomes=outcomes,
     )
 
