@@ -150,7 +150,8 @@ class Contender:
         room = self._job.budget_s / self._pass_s
         # What is to be over soon is not prepared for longer than it is timed: whatever is made is also warmed
         # up and checked, before and after.
-        quick_s = min(instances.QUICK_S, self._job.budget_s / 4)
+        budget_s = self._job.budget_s
+        quick_s = min(instances.QUICK_S, budget_s / 4) if budget_s >= instances.HURRY_S else 0.0
         self._others, short = instances.further(count, nbytes, self.backend.device, room, another, quick_s)
         if in_turn and short == instances.NO_MEMORY:
             self._close_others()

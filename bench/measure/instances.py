@@ -25,6 +25,7 @@ from kernels.errors import OutOfMemoryError
 # More than are asked for, up to so many, where a contender's others are made in so little time: what three
 # leave unclear five mostly tell (docs/trust.md).
 MOST, QUICK_S = 5, 0.25
+HURRY_S = 0.5  # of a budget below this none is made but those that are asked for
 # Where what instances differ by is all that a verdict hangs on, there are up to so many times what is asked
 # for, one more a round, for as long as making them takes no longer than this.
 TIMES, GROWING_S = 3, 2.0

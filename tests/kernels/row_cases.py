@@ -106,6 +106,9 @@ def _gather(rng: np.random.Generator) -> Iterator[Made]:
         for index in INDEX_TYPES:
             x, places = normal(rng, outer, axis, inner), rng.integers(-axis, axis, count)
             yield Gather(outer, axis, inner, count, index), (x, places.astype(index)), x[:, places]
+    for dtype in ("int32", "int64", "uint8", "float64"):  # labels, and what else is moved as it is
+        x, places = (100 * normal(rng, 2, 5, 3)).astype(dtype), rng.integers(-5, 5, 9)
+        yield Gather(2, 5, 3, 9, "int64", dtype), (x, places), x[:, places]
 
 
 def _quantize(rng: np.random.Generator) -> Iterator[Made]:

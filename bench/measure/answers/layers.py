@@ -26,6 +26,7 @@ from engine.planning.groups import Group
 from kernels.errors import KernelscopeError
 
 _LONGEST_TRAIN = 200  # runs: a device's queue holds about a thousand pieces of work
+_SHORTEST_TRAIN = 20  # runs, of those that are short: what a train begins and ends with is no part of a run
 _TRAIN_NS = 2e6  # a sample of an isolated time: a train of runs of at least this
 _SAMPLES = 10
 _RANDOM = 16  # images that are drawn where none are known
@@ -179,10 +180,14 @@ def _median_ns(session: Session, seconds: float) -> float:
     clock = session.time_queued if isinstance(session, Queued) else session.time_runs
     end = perf_counter() + seconds
     one: float = max(clock(1), 1)  # of a run that is not the first: that was in getting ready
+    queued = one  # what queueing a run takes the host
     if 4 * one < seconds * 1e9 / 8:
+        started = perf_counter()
         one = max(min(one, clock(3) / 3), 1)
+        queued = (perf_counter() - started) * 1e9 / 3
     train_ns = min(max(_TRAIN_NS, seconds * 1e9 / (2 * _SAMPLES)), seconds * 1e9 / 6)
-    count = max(1, min(_LONGEST_TRAIN, round(train_ns / one)))
+    longest = max(_SHORTEST_TRAIN, round(seconds * 1e9 / 6 / queued))
+    count = max(1, min(_LONGEST_TRAIN, longest, round(train_ns / one)))
     if count > 1:
         clock(count)  # what is launched in a row is warm in a row
     samples: list[float] = []
