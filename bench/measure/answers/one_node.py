@@ -81,7 +81,7 @@ def answer(p: Params, inputs: Sequence[np.ndarray]) -> np.ndarray:
 
 @functools.lru_cache(maxsize=128)
 def _evaluation(p: Params) -> tuple[oracle.Evaluation, dict[str, np.ndarray]]:
-    """Made once for all inputs that a shape is tried with: for a small one that takes longer than its answer."""
+    """Made once for all inputs that a shape is tried with: of a small one that takes longest."""
     names, made, extra = _nodes(p)
     opsets = [helper.make_opsetid("", OPSET)]
     return oracle.Evaluation(p.op, made, opsets, [*names, *extra], [OUTPUT]), extra

@@ -156,7 +156,9 @@ class Evaluation:
             with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
                 results = self._evaluator.run(self._wanted, dict(values))
         except MemoryError as error:
-            raise OutOfMemoryError(f"memory did not suffice for the float64 oracle of {self._name}") from error
+            raise OutOfMemoryError(
+                f"memory did not suffice for the float64 oracle of {self._name}"
+            ) from error
         except Exception as error:  # whatever a reference operator raises
             text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise UnsupportedError(f"the float64 oracle cannot run {self._name}: {text}") from error
