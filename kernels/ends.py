@@ -6,9 +6,12 @@ import contextlib
 import os
 import signal
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import psutil
+if TYPE_CHECKING:
+    import psutil
+
+# psutil is loaded by whoever ends others: a process apart, which ends with its parent, starts without it.
 
 LINUX = sys.platform == "linux"
 # Where a stopped child would outlive its parent it is not stopped.
@@ -53,6 +56,8 @@ def resume(pid: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGCONT)
     elif STOPS:
+        import psutil
+
         with contextlib.suppress(psutil.Error):
             psutil.Process(pid).resume()
 
@@ -63,12 +68,16 @@ def halt(pid: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGSTOP)
     elif STOPS:
+        import psutil
+
         with contextlib.suppress(psutil.Error):
             psutil.Process(pid).suspend()
 
 
 def started_by(pid: int) -> list[psutil.Process]:
     """The processes that this one started, and theirs."""
+    import psutil
+
     try:
         return psutil.Process(pid).children(recursive=True)
     except psutil.Error:
@@ -77,6 +86,8 @@ def started_by(pid: int) -> list[psutil.Process]:
 
 def kill(pid: int, group: bool = True) -> None:
     """End a process and all that it started. group: it leads a group of its own."""
+    import psutil
+
     others: dict[int, psutil.Process] = {}
     # What is killed cannot start another: once nothing new is found, all are.
     while found := {p.pid: p for p in started_by(pid) if p.pid not in others}:

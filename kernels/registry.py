@@ -210,6 +210,11 @@ def precisions(device: str) -> tuple[str, ...]:
     return tuple(name for name in PRECISIONS if name in found)
 
 
+def offers(device: str, precision: str) -> bool:
+    """Whether any rung of a device computes in it; no more folders are read than that takes."""
+    return any(rung.precision == precision for op in OPS for rung in rungs(device, op))
+
+
 def _folder(
     device: str,
     op: str,

@@ -113,21 +113,21 @@ class Net:
 
     def model(self, name: str, weights: Mapping[str, np.ndarray], about: str = "") -> onnx.ModelProto:
         """The ONNX model with these weights, widened to float32. Raises ValueError where one does not fit."""
-        initializers = []
         for key, shape in self.parameters.items():
             if key not in weights or weights[key].shape != shape:
                 raise ValueError(f"the weights of {name} lack {key} of shape {shape}")
-            data = np.ascontiguousarray(weights[key], dtype="<f4")
-            initializers.append(helper.make_tensor(key, TensorProto.FLOAT, shape, data.tobytes(), raw=True))
         source = helper.make_tensor_value_info(INPUT, TensorProto.FLOAT, ["N", *self.input_shape])
         result = helper.make_tensor_value_info(self.tensor, TensorProto.FLOAT, ["N", *self.shape])
-        graph = helper.make_graph(self.nodes, name, [source], [result], initializers, doc_string=about)
-        return helper.make_model(
-            graph,
+        made = helper.make_model(
+            helper.make_graph(self.nodes, name, [source], [result], doc_string=about),
             producer_name="kernelscope",
             ir_version=IR_VERSION,
             opset_imports=[helper.make_opsetid("", OPSET)],
         )
+        for key, shape in self.parameters.items():  # put where they stay: graph and model are made by copying
+            data = np.ascontiguousarray(weights[key], dtype="<f4").tobytes()
+            made.graph.initializer.add(name=key, data_type=TensorProto.FLOAT, dims=shape, raw_data=data)
+        return made
 
 
 def tensor_sha256(weights: Mapping[str, np.ndarray]) -> str:

@@ -3,14 +3,18 @@
 HYPOTHESIS_PROFILE=explore draws anew each time and longer, to look for what nobody thought of.
 """
 
+import gc
 import os
 import signal
 import sys
 from pathlib import Path
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
-settings.register_profile("same", derandomize=True)
+# Which parts of a failing example matter is explained by hundreds of further ones: also where a test is there
+# to see one fail.
+BRIEF = tuple(phase for phase in Phase if phase is not Phase.explain)
+settings.register_profile("same", derandomize=True, phases=BRIEF)
 settings.register_profile("explore", derandomize=False, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
@@ -29,3 +33,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # What the person who runs the tests has imported is no part of the catalogue that they are about.
 os.environ["KERNELSCOPE_MODELS"] = str(Path(__file__).parent / "no-imported-models")
+
+
+def pytest_collection_finish():
+    """What collecting has made stays to the end: no search for garbage need go through it."""
+    gc.collect()
+    gc.freeze()

@@ -84,8 +84,7 @@ def draw(p: Params, random: np.random.Generator, weights: Sequence[np.ndarray] =
     if few.rows and p.rows and few.rows < p.rows:
         rows = random.integers(0, few.rows, p.rows)
         rows[: few.rows] = np.arange(few.rows)
-    made = one_node.graph(few, inputs)
-    answer = oracle.run(made, {f"in{i}": inputs[i] for i in data}, [one_node.OUTPUT])[one_node.OUTPUT]
+    answer = one_node.answer(few, inputs)
     return Sample(few, inputs, _as_held(few, answer), rows, typical(few, inputs))
 
 
@@ -98,10 +97,7 @@ def typical(p: Params, inputs: Sequence[np.ndarray]) -> float:
     if of_squares is None or row.outputs >= FEW:
         return 0.0
     squares = [np.square(array, dtype=np.float32) for array in inputs]
-    made = one_node.graph(of_squares, squares)
-    data = {f"in{i}": squares[i] for i in p.data_inputs}
-    answer = oracle.run(made, data, [one_node.OUTPUT])[one_node.OUTPUT]
-    return math.sqrt(float(np.mean(answer)))
+    return math.sqrt(float(np.mean(one_node.answer(of_squares, squares))))
 
 
 def _as_held(p: Params, answer: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from bench.judge.judged_session import JudgedSession
 from bench.judge.samples import ORACLE_FLOPS, Sample
 from bench.judge.wrong import Wrong
 from bench.ladder.records import Finding
-from bench.measure.answers import accuracy, one_node, oracle, timed_pass
+from bench.measure.answers import accuracy, one_node, timed_pass
 from engine.rung_session import POISONS
 from engine.witness import Renewable, Witnessed
 
@@ -143,9 +143,8 @@ class Trial(JudgedSession):
             got = got.reshape(count if rows is None else len(rows), -1)[place].reshape(p.output_shape)
         if p.flops > ORACLE_FLOPS:
             return look
-        made = one_node.graph(p, [data.get(i, array) for i, array in enumerate(self._sample.inputs)])
-        answer = oracle.run(made, {f"in{i}": array for i, array in data.items()}, [one_node.OUTPUT])
-        right = answer[one_node.OUTPUT].reshape(got.shape)
+        given = [data.get(i, array) for i, array in enumerate(self._sample.inputs)]
+        right = one_node.answer(p, given).reshape(got.shape)
         stats = accuracy.judged(got, right, self.precision, typical=self._sample.typical)
         if stats.ok:
             return look

@@ -28,7 +28,7 @@ Runs = dict[str, Run]
 def runs(graph: Graph, batch: int, device: str, precision: str) -> tuple[Runs, str]:
     """By the node's name, and of the whole model, in a sentence. A precision that the device has not is
     fp32."""
-    if precision not in registry.precisions(device):
+    if not registry.offers(device, precision):
         precision = PRECISIONS[0]
     choose = _told(ladder_choice(Options(), precision=precision))
     try:

@@ -24,6 +24,8 @@ from kernels.errors import CrashedError, KernelError, KernelscopeError
 
 ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
+# Kinds that multiply no matrices with NumPy, whose library would start a thread a core with each process.
+WITHOUT_BLAS = ("ort", "empty")
 
 
 _awake: list[Child] = []  # at most one
@@ -45,9 +47,10 @@ class Child:
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
         places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._job = ends.job_object()
+        alone = {"OPENBLAS_NUM_THREADS": "1"} if kind in WITHOUT_BLAS else {}
         self._process, self._end = channel.started(
             [sys.executable, "-P", "-m", "engine.apart.child", str(os.getpid()), kind],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(places)} | alone,
             start_new_session=True,
         )
         self.pid = self._process.pid

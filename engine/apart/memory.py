@@ -7,7 +7,6 @@ import contextlib
 import mmap
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,6 +55,8 @@ class Block:
     def _made(self) -> int:
         if sys.platform == "linux":
             return os.memfd_create("kernelscope", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        import tempfile
+
         fd, self.path = tempfile.mkstemp(prefix="kernelscope-")
         if NAMELESS:
             os.unlink(self.path)

@@ -74,10 +74,11 @@ def _numbered(kind: str, number: int) -> str:
 
 
 def _fresh(what: str) -> Child:
-    """A process that nothing has run in: the one that lies ready, and another in its place, since whoever has
-    one kernel of a user's mostly has the next soon."""
+    """A process that nothing has run in: the one that lies ready; and from the second on another in its
+    place, since whoever has two kernels of a user's mostly has more."""
     found = _spare.pop() if _spare else Child(what)
-    _spare.append(Child("a user's kernel"))
+    if any(own is not None for _, own in _children):
+        _spare.append(Child("a user's kernel"))
     if found.lost is None:
         found.what = what
         return found

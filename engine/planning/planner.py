@@ -137,11 +137,10 @@ def check_precision(precision: str, device: str) -> None:
     """Raises InputError for an unknown precision, UnsupportedError for one the engine's kernels lack."""
     if precision not in PRECISIONS:
         raise InputError(f"precision {precision!r} is unknown: there are {', '.join(PRECISIONS)}")
-    offered = registry.precisions(device)
-    if precision not in offered:
+    if not registry.offers(device, precision):
         raise UnsupportedError(
             f"precision {precision} is not offered by the engine on {device}: it computes in "
-            f"{', '.join(offered)}"
+            f"{', '.join(registry.precisions(device))}"
         )
 
 

@@ -66,7 +66,9 @@ class Screenshots:
 
     def take(self, name: str) -> None:
         """The window as it is, in every theme."""
-        for theme in self._themes:
+        # That which is on comes first: with each switch every widget that there is is polished anew.
+        on = self._window.theming.theme.name
+        for theme in sorted(self._themes, key=lambda theme: theme != on):
             self._window.theming.choose(theme)
             settle(self._window)
             path = self._out / f"{name}-{theme}.png"

@@ -1,7 +1,9 @@
 """Windows on the offscreen platform, with settings of their own and a worker that replays its lines."""
 
 import gc
+import inspect
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -24,10 +26,38 @@ PATIENCE_MS = 180_000
 TEST_S = 600
 
 
+# What a screen with one keyboard does otherwise than the offscreen platform.
+OF_A_SCREEN = re.compile(
+    "mouse|key(click|press)|hover|drag|drop|clipboard|focus|menu|screen(?!shots)|geometry", re.IGNORECASE
+)
+
+
 def pytest_collection_modifyitems(items):
+    known = {}
     for item in items:
         if FAKE.parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(TEST_S))
+            if any(
+                _on_a_screen(known, item.module, name) for name in (item.originalname, *item.fixturenames)
+            ):
+                item.add_marker(pytest.mark.on_a_screen)
+
+
+def _on_a_screen(known, module, name):
+    """Whether a function of a module, or one that it calls, is about any of these."""
+    made = inspect.unwrap(getattr(module, name, None))
+    made = getattr(made, "_get_wrapped_function", lambda: made)()  # of a fixture
+    if not inspect.isfunction(made) or FAKE.parent not in Path(made.__code__.co_filename).parents:
+        return False
+    if made not in known:
+        known[made] = False  # where it calls itself
+        home = sys.modules[made.__module__]
+        within = [made.__code__, *(c for c in made.__code__.co_consts if inspect.iscode(c))]
+        called = {name for code in within for name in code.co_names}
+        known[made] = OF_A_SCREEN.search(inspect.getsource(made)) is not None or any(
+            _on_a_screen(known, home, each) for each in called
+        )
+    return known[made]
 
 
 @pytest.fixture(autouse=True, scope="module")

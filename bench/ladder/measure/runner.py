@@ -61,7 +61,10 @@ class LadderRunner:
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""
         if self._job.device == "cpu":  # ready when the first rung is
-            pool.ahead("rung", "ort", "empty", alive=self._job.instances)
+            ours = any(case.scope == "rung" and not case.user for case in self._cases)
+            others = any(case.scope != "rung" for case in self._cases)
+            kinds = [*["rung"] * ours, *["ort"] * others, "empty"]
+            pool.ahead(*kinds, alive=self._job.instances)
         self._say(Hello(environment=environment.collect()))
         reason = ""
         try:

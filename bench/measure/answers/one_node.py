@@ -7,6 +7,7 @@ them. Inputs are in0, in1, … in the params' order, weights as initializers; ou
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from bench.measure.answers import nodes
+from bench.measure.answers import nodes, oracle
 from bench.measure.answers.nodes import activate
 from engine.graph import importer
 from engine.graph.graph import Graph
@@ -42,10 +43,8 @@ def draw(p: Params, random: np.random.Generator) -> tuple[np.ndarray, ...]:
 
 def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
     """The model; `inputs` in the params' order, of which the weights become initializers."""
-    names = [f"in{i}" for i in range(len(inputs))]
+    names, made, extra = _nodes(p)
     weights = [i for i in p.weight_inputs if i < len(inputs)]
-    made, extra = nodes.of(p).nodes(p, names, OUTPUT)
-    activate(made, getattr(p, "activation", None), "linear", OUTPUT)
     held = [onnx.numpy_helper.from_array(np.ascontiguousarray(inputs[i]), names[i]) for i in weights]
     held += [onnx.numpy_helper.from_array(array, name) for name, array in extra.items()]
     operator = helper.make_graph(
@@ -63,6 +62,29 @@ def graph(p: Params, inputs: Sequence[np.ndarray]) -> Graph:
     for i in weights:
         digest.update(np.ascontiguousarray(inputs[i]).data)
     return importer.from_proto(proto, p.op, sha256=digest.hexdigest())
+
+
+def _nodes(p: Params) -> tuple[list[str], list[onnx.NodeProto], dict[str, np.ndarray]]:
+    """The inputs' names, the nodes, and the values of further inputs of these."""
+    names = [f"in{i}" for i in range(len(p.input_shapes))]
+    made, extra = nodes.of(p).nodes(p, names, OUTPUT)
+    activate(made, getattr(p, "activation", None), "linear", OUTPUT)
+    return names, made, extra
+
+
+def answer(p: Params, inputs: Sequence[np.ndarray]) -> np.ndarray:
+    """What the oracle answers to `inputs`, weights among them. Raises as `oracle.golden` does."""
+    evaluation, extra = _evaluation(p)
+    weights = {f"in{i}": inputs[i] for i in p.weight_inputs if i < len(inputs)}
+    return evaluation({f"in{i}": inputs[i] for i in p.data_inputs}, weights | extra)[OUTPUT]
+
+
+@functools.lru_cache(maxsize=128)
+def _evaluation(p: Params) -> tuple[oracle.Evaluation, dict[str, np.ndarray]]:
+    """Made once for all inputs that a shape is tried with: of a small one that takes longest."""
+    names, made, extra = _nodes(p)
+    opsets = [helper.make_opsetid("", OPSET)]
+    return oracle.Evaluation(p.op, made, opsets, [*names, *extra], [OUTPUT]), extra
 
 
 def _element(dtype: str) -> int:

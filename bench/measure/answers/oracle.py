@@ -13,7 +13,7 @@ import os
 import weakref
 import zipfile
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,29 +106,63 @@ def run(
 ) -> dict[str, np.ndarray]:
     """The tensors `names` of one evaluation in float64, nothing kept. moved: tensors that move by one
     rounding of float32 on the way. Raises as `golden` does."""
-    wanted = sorted(names)
-    feeds = {name: _widened_weights(array) for name, array in graph.initializers.items()}
-    feeds |= {name: _widened(array) for name, array in inputs.items()}
+    values = {name: _widened_weights(array) for name, array in graph.initializers.items()}
+    values |= {name: _widened(array) for name, array in inputs.items()}
     nodes = [node for node in graph.proto.graph.node if not set(node.output) <= set(graph.initializers)]
-    unknown = onnx.TensorProto.UNDEFINED
-    proto = onnx.helper.make_model(
-        onnx.helper.make_graph(
-            roundings.moving(nodes, moved) if moved else nodes,
-            "oracle",
-            [onnx.helper.make_tensor_value_info(name, unknown, None) for name in feeds],
-            [onnx.helper.make_tensor_value_info(name, unknown, None) for name in wanted],
-        ),
-        opset_imports=[*graph.proto.opset_import, onnx.helper.make_opsetid(roundings.DOMAIN, 1)],
-    )
-    try:
-        with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity, which are judged
-            results = ReferenceEvaluator(proto, new_ops=[*MENDED, OneRounding]).run(wanted, feeds)
-    except MemoryError as error:
-        raise OutOfMemoryError(f"memory did not suffice for the float64 oracle of {graph.name}") from error
-    except Exception as error:  # whatever a reference operator raises
-        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise UnsupportedError(f"the float64 oracle cannot run {graph.name}: {text}") from error
-    return {name: np.asarray(result) for name, result in zip(wanted, results, strict=True)}
+    if moved:
+        nodes = roundings.moving(nodes, moved)
+    evaluation = Evaluation(graph.name, nodes, graph.proto.opset_import, list(values), names)
+    return evaluation.of(values)
+
+
+class Evaluation:
+    """Nodes that are evaluated in float64, once or many times. fed: what is given to them."""
+
+    def __init__(
+        self,
+        name: str,
+        nodes: Sequence[onnx.NodeProto],
+        opsets: Iterable[onnx.OperatorSetIdProto],
+        fed: Sequence[str],
+        wanted: Iterable[str],
+    ) -> None:
+        self._name = name
+        self._wanted = sorted(wanted)
+        unknown = onnx.TensorProto.UNDEFINED
+        self._proto = onnx.helper.make_model(
+            onnx.helper.make_graph(
+                nodes,
+                "oracle",
+                [onnx.helper.make_tensor_value_info(each, unknown, None) for each in fed],
+                [onnx.helper.make_tensor_value_info(each, unknown, None) for each in self._wanted],
+            ),
+            opset_imports=[*opsets, onnx.helper.make_opsetid(roundings.DOMAIN, 1)],
+        )
+        self._evaluator: ReferenceEvaluator | None = None
+
+    def __call__(
+        self, inputs: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """The tensors wanted. weights: of those that are the same the next time, too, as arrays. Raises as
+        `golden` does."""
+        values = {name: _widened_weights(array) for name, array in weights.items()}
+        return self.of(values | {name: _widened(array) for name, array in inputs.items()})
+
+    def of(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The same, of what is float64 already."""
+        try:
+            if self._evaluator is None:
+                self._evaluator = ReferenceEvaluator(self._proto, new_ops=[*MENDED, OneRounding])
+            with np.errstate(all="ignore"):  # overflow and the like show as NaN or infinity: they are judged
+                results = self._evaluator.run(self._wanted, dict(values))
+        except MemoryError as error:
+            raise OutOfMemoryError(
+                f"memory did not suffice for the float64 oracle of {self._name}"
+            ) from error
+        except Exception as error:  # whatever a reference operator raises
+            text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise UnsupportedError(f"the float64 oracle cannot run {self._name}: {text}") from error
+        return {name: np.asarray(result) for name, result in zip(self._wanted, results, strict=True)}
 
 
 def feeds(part_alone: Graph, answers: Golden, precision: str = "fp32") -> dict[str, np.ndarray]:

@@ -49,8 +49,10 @@ def judged(count: int, device: str = "cpu", first: int = 1) -> Iterator[Judged]:
     """So many of them, in turn; the same ones for the same first seed."""
     found = cuda_driver.device() if device == "cuda" else None
     have = found.capability if found else None
-    shapes = {op: cycle(_drawn(op, 3 * count, first)) for op in OPS}
-    turns = cycle(rung for op in OPS for rung in registry.rungs(device, op))
+    rungs = {op: registry.rungs(device, op) for op in OPS}
+    every = sum(map(len, rungs.values()))
+    shapes = {op: cycle(_drawn(op, TRIES + 3 * count * len(rungs[op]) // every, first)) for op in OPS}
+    turns = cycle(rung for op in OPS for rung in rungs[op])
     unfit: set[Rung] = set()
     for number in range(count):
         while True:
@@ -58,7 +60,7 @@ def judged(count: int, device: str = "cpu", first: int = 1) -> Iterator[Judged]:
             if params := _fitting(rung, shapes[rung.op], have):
                 break
             unfit.add(rung)
-            if len(unfit) == sum(len(registry.rungs(device, op)) for op in OPS):
+            if len(unfit) == every:
                 raise KernelError(f"no rung of {device} takes any of the shapes drawn")
         yield Judged(rung, params, first + number, _said(rung, params, first + number))
 

@@ -54,7 +54,7 @@ def climb(window, page, qtbot, *rungs):
     job = msgspec.structs.replace(ladder.job, budget_s=0.05, quick=True)
     page.session.state.ladder = msgspec.structs.replace(ladder, job=job)
     window.redraw.flush()
-    qtbot.mouseClick(page.bar.run_button, Qt.MouseButton.LeftButton)
+    page.bar.run_button.click()
     settled(window, page, qtbot)
 
 
