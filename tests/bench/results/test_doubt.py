@@ -236,7 +236,9 @@ def test_charts_ring_the_points_count_them_and_say_why(referred: Any) -> None:
     times, speed = found["op-time"], found["speed"]
     assert [p.x for p in points(times, "ort-cpu") if p.doubts] == [4]
     assert not any(p.doubts for p in points(times, "engine-cpu"))
-    assert " slower at batch 4 (!); doubtful (!): ort-cpu at batch 4 (the GPU was held back); " in times.finding
+    assert (
+        " slower at batch 4 (!); doubtful (!): ort-cpu at batch 4 (the GPU was held back); " in times.finding
+    )
     assert [p.x for p in points(speed, "engine-cpu") if p.doubts] == [4]  # the ratio
     assert not any(p.doubts for p in points(speed, "engine-cpu", 1))  # its own rate
     assert speed.finding == times.finding
