@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QVBoxLayout, QWidget
 
 from bench.charts import Chart
 from bench.charts.flat import badge
@@ -44,6 +44,7 @@ BUDGET_S = 0.006  # after which the views that are left wait for the next turn
 class ComparePage(Page):
     title = "Compare"
     inspects = "case"
+    _busy = False
     ways = (
         ("run", "Run the comparison"),
         ("open-model", "Open a model of your own…"),
@@ -84,6 +85,10 @@ class ComparePage(Page):
         self.about = Elided()
         self.about.setProperty("role", "caption")
         bar.addWidget(self.about, 1)
+        self.retry = QPushButton()
+        self.retry.setToolTip("Measure again what crashed or timed out; the rest stays as it is")
+        self.retry.clicked.connect(lambda: self.begin_wanted.emit("retry"))
+        bar.addWidget(self.retry)
         self.strip = VerdictStrip(self.theming)
         self.strip.picked.connect(self.state.select)
         self.views = {name: ChartView(self.theming, empty) for name, empty in CHARTS.items()}
@@ -159,6 +164,11 @@ class ComparePage(Page):
         self.table.follow(case)
         self._mark()
 
+    def set_busy(self, busy: bool) -> None:
+        super().set_busy(busy)
+        self._busy = busy
+        self.invalidate()
+
     def _mark(self) -> None:
         """Mark the selected case in every chart."""
         case = self.state.case
@@ -197,6 +207,10 @@ class ComparePage(Page):
             f"batch {batches}" if batches else "",
         ]
         words = "Shown: " + " · ".join(filter(None, parts)) if cases else ""
+        lost = self.state.lost
+        self.retry.setText(f"Retry {lost:,} that failed")
+        self.retry.setVisible(lost > 0)
+        self.retry.setEnabled(not self._busy)
         paired = any(row.speedup is not None for row in self.state.rows(model)) if model else False
         self.about.setText(words + f" · {PAIRED}" * paired, words)
 

@@ -97,7 +97,7 @@ class MainWindow(QMainWindow):
         # kind's name.
         self.showers: dict[str, Callable[..., None]] = {}
         # What goes on with a folder of a kind, by the kind's name. Raises InputError.
-        self.resumers: dict[str, Callable[[Path], None]] = {self.session.kind.name: self.session.go_on}
+        self.resumers: dict[str, Callable[..., None]] = {self.session.kind.name: self.session.go_on}
         self._build()
         self.menu_actions = Actions(self)
         self.menu_actions.collect()
@@ -121,6 +121,12 @@ class MainWindow(QMainWindow):
         faults.log.info("told: %s", text)
         self.banner.show_message(text)
 
+    def tell_of_machine(self, sentences: Sequence[str]) -> None:
+        """Say what speaks against measuring now, in place of what was said of an earlier run."""
+        for sentence in sentences:
+            faults.log.info("told: %s", sentence)
+        self.banner.replace("machine", sentences)
+
     def doubt(self, reason: str, run: Callable[[], None]) -> None:
         """Say why kernels of somebody else's are not run, with a button that runs them."""
         faults.log.info("doubted: %s", reason)
@@ -133,6 +139,7 @@ class MainWindow(QMainWindow):
             session.blockers.append(other.occupied)
         self.sessions.append(session)
         session.told.connect(self.tell)
+        session.looked.connect(self.tell_of_machine)
         session.doubted.connect(self.doubt)
         session.logged.connect(self.problems.logged)
         self.closing.connect(session.quit)
@@ -242,6 +249,7 @@ class MainWindow(QMainWindow):
         self.session.stands.connect(self._on_standing)
         self.session.greeted.connect(self._on_hello)
         self.session.told.connect(self.tell)
+        self.session.looked.connect(self.tell_of_machine)
         self.session.doubted.connect(self.doubt)
         self.session.logged.connect(self._on_log)
         self.progress.pause.connect(self.session.pause)
