@@ -37,6 +37,7 @@ CHARTS = {
 }
 # Why a ratio is not quite what two of the medians make.
 PAIRED = "a speed-up compares times round by round, not the two medians"
+PANELS = {"speed": 2, "breakdown": 4}  # that a chart has in a usual run
 LEAST_HEIGHT = 430  # pixels of the page, below which it scrolls
 BUDGET_S = 0.006  # after which the views that are left wait for the next turn
 
@@ -126,7 +127,9 @@ class ComparePage(Page):
 
     def ahead(self) -> Sequence[Callable[[], object]]:
         return [
-            functools.partial(view.make_ready, bars=name == "breakdown") for name, view in self.views.items()
+            functools.partial(view.make_ready, bars=name == "breakdown")
+            for name, view in self.views.items()
+            for _ in range(PANELS.get(name, 1))
         ]
 
     def refresh(self) -> None:

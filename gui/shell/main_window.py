@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from gui.menus.timeline import ProfileActions
 
 TRUST = "Run these kernels"
+LATER_MS = 500  # after which it is seen whether a run is still on
 
 
 class MainWindow(QMainWindow):
@@ -304,13 +305,23 @@ class MainWindow(QMainWindow):
             return
         self.page.prepare()
         early = [step for page in self.pages if page is not self.page for step in page.early()]
-        self._go_through(deque([*self.page.ahead(), rows.warm_up, *early, _settle_memory]))
+        ahead = deque([*self.page.ahead(), rows.warm_up])
+        self._go_through(ahead, deque([*early, _settle_memory]))
 
-    def _go_through(self, steps: deque[Callable[[], object]]) -> None:
-        """One step after another, the user's events between them."""
-        if steps and not self._ended:
+    def _go_through(
+        self, steps: deque[Callable[[], object]], later: deque[Callable[[], object]] | None = None
+    ) -> None:
+        """One step after another, the user's events between them; those of `later` while nothing is measured:
+        what streams in is shown at once, and a page that nobody looks at takes long to build."""
+        if self._ended:
+            return
+        if steps:
             steps.popleft()()
-            QTimer.singleShot(10, self, lambda: self._go_through(steps))
+        elif later and not any(session.active for session in self.sessions):
+            later.popleft()()
+        if steps or later:
+            wait = 10 if steps or not self.session.active else LATER_MS
+            QTimer.singleShot(wait, self, lambda: self._go_through(steps, later))
 
     def _on_standing(self, standing: Standing) -> None:
         self.progress.show_standing(standing)
