@@ -149,7 +149,7 @@ def test_what_came_at_once_may_be_heard_in_any_order() -> None:
     pace.started(other[0], "prepare", 11.0)
     pace.settled(one[1], 11.0)
     pace.started(one[1], "layers", 11.0)
-    assert pace.left(other, 4, 11.0) == (pytest.approx(10.0), pytest.approx(10.0))
+    assert pace.left(other, 4, 11.0) == (pytest.approx(10.375), pytest.approx(10.375))
 
 
 def test_what_says_no_budget_tells_nothing_until_a_case_is_done_and_nothing_at_the_end() -> None:
