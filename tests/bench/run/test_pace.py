@@ -9,6 +9,7 @@ import pytest
 from bench.results.records import Case, Job
 from bench.run.pace import Pace
 from bench.words import units
+from models import names
 
 BACKENDS = ("engine-cpu", "ort-cpu")
 Seconds = Callable[[Case], float]
@@ -104,6 +105,21 @@ def test_an_estimate_comes_true_within_a_quarter(
     found = run.estimates()
     good = sum(abs(said - true) <= 0.25 * true for said, true in found)
     assert good >= 0.75 * len(found), found
+
+
+def test_a_model_that_has_had_no_turn_is_thought_of_by_its_size() -> None:
+    small, large = planned(("net",), (1,)), planned(("large",), (1,))
+    told = []
+    for nbytes in (0, 230_000_000):
+        run = Replay(small + large)
+        run.pace = Pace(None, lambda model, nbytes=nbytes: nbytes if model == "large" else 0)  # type: ignore[misc]
+        run.groups = small
+        run.go(lambda case: 4.0)
+        said = run.pace.left(run.left, run.total, run.now)
+        assert said is not None
+        told.append(said[0])
+    assert told[1] > 2 * told[0]
+    assert names.nbytes("no-such-model.onnx") == 0
 
 
 def test_turns_that_grow_with_the_batch_are_followed() -> None:
