@@ -37,7 +37,7 @@ from gui.widgets.labels import Label, Lines, as_tip
 
 PANEL_WIDTH = 250  # pixels a panel wants beside another
 NARROW = 420  # pixels of a whole chart's width, below which its switches are in its context menu alone
-LITTLE = 265  # pixels of a whole chart's height, below which its finding has one line
+LITTLE = 256  # pixels of a whole chart's height, below which its finding has one line
 
 pg.setConfigOptions(antialias=True)
 
