@@ -1,5 +1,6 @@
 """The Compare page draws the same definitions that are exported, answers the mouse, and holds still."""
 
+import math
 from pathlib import Path
 from typing import get_args
 
@@ -94,6 +95,19 @@ def test_the_crosshair_reads_values_and_failures(page):
     bars = next(iter(page.views["breakdown"].plots.values()))
     assert "conv" in bars.words_at(0.0)
     assert "%" in bars.words_at(0.0)
+
+
+def test_what_has_no_value_is_marked_below_all_values(page):
+    plot = page.views["op-time"].plots[""]
+    items = [plot._items[series.label] for series in plot.panel.series]
+    marked = [y for item in items for y in item.marks.getData()[1]]
+    assert marked
+    top = plot._lane.getRegion()[1]
+    assert max(marked) < top
+    assert all(math.log10(p.y) > top for series in plot.panel.series for p in series.points if p.y), (
+        "no value stands in the lane"
+    )
+    assert plot._lane_name.toPlainText() == "no value"
 
 
 def test_the_legend_hides_and_shows_a_series(page):
