@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kernels.cache import cache_dir
 from models import imported
 
 HERE = Path(__file__).parent
@@ -48,3 +49,10 @@ def dataset_titles() -> dict[str, str]:
     """Title of every data set by name, the ones made on the spot included."""
     made = {"random": "Random images (agreement only)", "folder:DIR": "A folder of your own images"}
     return {name: table["title"] for name, table in datasets().items()} | made
+
+
+def nbytes(model: str) -> int:
+    """How large a model's file is, of a name or a path; 0 where there is none yet."""
+    name = model in models()
+    found = [imported.file_of(model), *cache_dir().glob(f"models/*/{model}.onnx")] if name else [Path(model)]
+    return max((path.stat().st_size for path in found if path.is_file()), default=0)

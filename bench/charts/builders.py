@@ -189,7 +189,7 @@ def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         Panel(title="images a second", x=x, y=Axis(label="images/s", scale="log"), series=rates, dodge=True)
     ]
     if ups:
-        y = Axis(label="speed-up", unit="×", scale="log")
+        y = Axis(label="speed-up (paired)", unit="×", scale="log")
         references = {r.contender: r.measurement.reference for r in items if not r.is_reference}
         against = ", ".join(dict.fromkeys(references[s.label] for s in ups))
         panels.insert(
@@ -202,7 +202,8 @@ def speed(shown: str, model: str, items: Sequence[Row]) -> Chart | None:
         finding="",  # the verdict, as of the times
         panels=tuple(panels),
         notes=(
-            "Forward pass alone; above 1× is faster than the reference.",
+            "Forward pass alone; above 1× is faster than the reference. A speed-up is the mean "
+            "over rounds that both had, not the quotient of the two medians.",
             *filter(None, [findings.throughput(items)]),
             *series.failures(items),
         ),

@@ -32,6 +32,15 @@ def machine(run: Recorded) -> str:
     return _joined([env.machine, cpu, env.gpu, f"driver {env.driver}" if env.driver else "", env.os])
 
 
+def processors(run: Recorded, cuda: bool = True) -> str:
+    """The GPU, where `cuda` was measured on, and the CPU, as far as they are known."""
+    env = run.environment
+    cores = f" ({env.cores} core{'s' * (env.cores != 1)})" if env.cores else ""
+    return " and ".join(
+        filter(None, [env.gpu if cuda else "", f"{env.cpu or 'CPU'}{cores}" if env.cpu or cores else ""])
+    )
+
+
 def versions(run: Recorded) -> str:
     """Versions of the software that what was measured depends on."""
     env = run.environment

@@ -21,7 +21,8 @@ from bench.results.stats import SAME_BOUND
 from bench.words import units
 
 WORDS = {"FASTER": "faster", "SLOWER": "slower", "SAME": "as fast", "UNCLEAR": "unclear"}
-DOUBTFUL = f"doubtful ({doubt.MARK.strip()})"
+SHORT = f" ({doubt.MARK.strip()})"  # behind figures that are to be doubted
+DOUBTFUL = f"doubtful{SHORT}"
 # An interval this many times as high as it is low says nothing of a speed; its figures would be noise.
 WILD = 100.0
 
@@ -30,13 +31,16 @@ WILD = 100.0
 class Clause:
     """A part of the sentence and the cases whose points show it. kind: "faster", "slower", "as fast",
     "unclear", "missing", "answers", "differ" or "doubtful"; before: what stands between it and the clause
-    before it; stress: the words of it that tell most."""
+    before it; stress: the words of it that tell most; who: the contender whose comparison with its reference
+    it is about, "" of what is said of all; doubtful: its figures are."""
 
     kind: str
     text: str
     cases: tuple[Case, ...] = ()
     before: str = "; "
     stress: str = ""
+    who: str = ""
+    doubtful: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,20 @@ class Verdict:
         """The same behind its model's name."""
         return f"{title(self.model)}: {self.text}" if self.clauses else ""
 
+    def told_of(self, who: str) -> tuple[Clause, ...]:
+        """What is said of one comparison, of "" what is said of all."""
+        return tuple(clause for clause in self.clauses if clause.who == who)
+
+    @property
+    def whos(self) -> tuple[str, ...]:
+        """The contenders that are compared."""
+        return tuple(dict.fromkeys(clause.who for clause in self.clauses if clause.who))
+
+    def reliable(self, who: str) -> bool:
+        """Whether a comparison says at every batch size which is faster, and nothing speaks against it."""
+        kinds = {clause.kind for clause in self.told_of(who)}
+        return bool(kinds) and kinds <= {"faster", "slower", "as fast"}
+
 
 def verdicts(items: Sequence[Row], runs: Iterable[Run] = ()) -> list[Verdict]:
     """One a model, in the rows' order. runs: in which they were measured, and which mean further cases."""
@@ -76,10 +94,12 @@ def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = ()) -> Verdi
     for who in whos:
         own = sorted((r for r in timed if r.contender == who), key=lambda r: r.case.batch)
         clauses += _of_one(who, own, known)
+        clauses += _doubts(own, known, who)
     clauses += _references(timed, known)
     clauses += answers(items)
     clauses += _not_measured(model, items, runs)
-    clauses += _doubts(timed, known)
+    held = {row.against.case for row in timed if row.against is not None}
+    clauses += _doubts([row for row in timed if row.is_reference and row.case not in held], known)
     return Verdict(model, tuple(clauses))
 
 
@@ -87,24 +107,31 @@ def verdict(model: str, items: Sequence[Row], runs: Iterable[Run] = ()) -> Verdi
 
 
 def _of_one(who: str, own: Sequence[Row], known: set[int]) -> list[Clause]:
-    """Where a contender is faster, slower, as fast, unclear, and where nothing is known of it."""
-    parts: list[tuple[str, str, list[Row], str]] = []
+    """Where a contender is faster, slower, as fast, unclear, and where nothing is known of it. What is to be
+    doubted is never in one breath with what is not."""
+    parts: list[tuple[str, str, list[Row], str, bool]] = []
     compared = [r for r in own if r.speedup is not None and r.measurement.disposition == "ok"]
     for name, word in WORDS.items():
-        if found := [r for r in compared if r.verdict == name]:
-            amount = _amount(word, found)
-            parts.append((word, _how(amount, word, found, known), found, amount))
+        told = [r for r in compared if r.verdict == name]
+        # Of what is unclear the reason is told, and nothing more is to be doubted.
+        doubtful = [r for r in told if r.speedup_doubts and word != "unclear"]
+        for found in ([r for r in told if r not in doubtful], doubtful):
+            if found:
+                amount = _amount(word, found)
+                how = _how(amount, word, found, known)
+                parts.append((word, how + SHORT * (found is doubtful), found, amount, found is doubtful))
     against = next((r.against for r in compared if r.against is not None), None)
     if against is not None:
         reference = label(against.case.backend, against.case.precision)
-        kind, text, rows, amount = parts[0]
-        parts[0] = (kind, _beside(kind, text, reference), rows, amount)
+        kind, text, rows, amount, unsure = parts[0]
+        parts[0] = (kind, _beside(kind, text, reference), rows, amount, unsure)
     lone = [r for r in own if r.measurement.disposition == "ok" and r.speedup is None]
     if lone:
         where = units.spans((r.case.batch for r in lone), known)
         reference = lone[0].measurement.reference
-        parts.append(("missing", f"not compared at batch {where} ({reference} has no time there)", lone, ""))
-    parts += [("missing", text, rows, "") for text, rows in _without(own, known)]
+        text = f"not compared at batch {where} ({reference} has no time there)"
+        parts.append(("missing", text, lone, "", False))
+    parts += [("missing", text, rows, "", False) for text, rows in _without(own, known)]
     last = len(parts) - 1
     return [
         Clause(
@@ -113,8 +140,10 @@ def _of_one(who: str, own: Sequence[Row], known: set[int]) -> list[Clause]:
             tuple(r.case for r in rows),
             "; " if place == 0 else " and " if place == last else ", ",
             amount,
+            who,
+            unsure,
         )
-        for place, (kind, text, rows, amount) in enumerate(parts)
+        for place, (kind, text, rows, amount, unsure) in enumerate(parts)
     ]
 
 
@@ -241,9 +270,9 @@ def answers(items: Sequence[Row]) -> list[Clause]:
 # -------------------------------------------------------------------------------------------------- doubts
 
 
-def _doubts(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]:
-    """What speaks against ratios; apart, what speaks against times and was divided out of their ratio."""
-    timed = sorted(timed, key=lambda row: row.is_reference)
+def _doubts(timed: Sequence[Row], known: set[int], who: str = "") -> Iterator[Clause]:
+    """What speaks against ratios; apart, what speaks against times and was divided out of their ratio. Of a
+    contender's rows, its references looked at with them, or of references by themselves."""
     names = {row.case: row.contender for row in timed}
     texts = {row.case: row.own_doubts for row in timed}
     held: set[Case] = set()  # those that a ratio was made of
@@ -271,10 +300,10 @@ def _doubts(timed: Sequence[Row], known: set[int]) -> Iterator[Clause]:
             into = told if case not in held or (case, text) in weighing else apart
             into.setdefault(case, (names[case], []))[1].append(text)
     if told:
-        yield Clause("doubtful", f"{DOUBTFUL}: {_named(told, known)}", tuple(told), stress=DOUBTFUL)
+        yield Clause("doubtful", f"{DOUBTFUL}: {_named(told, known)}", tuple(told), stress=DOUBTFUL, who=who)
     if apart:
         text = f"{DOUBTFUL} as times, while their ratio is steady: {_named(apart, known)}"
-        yield Clause("doubtful", text, tuple(apart), stress=f"{DOUBTFUL} as times")
+        yield Clause("doubtful", text, tuple(apart), stress=f"{DOUBTFUL} as times", who=who)
 
 
 def _named(told: dict[Case, tuple[str, list[str]]], known: set[int]) -> str:

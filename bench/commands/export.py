@@ -22,7 +22,8 @@ def export(
     chart: list[str] = typer.Option(
         [],
         metavar="NAME",
-        help="Only this chart, for example op-time or lenet5-digits-op-time; may be repeated.",
+        help="Only this chart, for example op-time or lenet5-digits-op-time, or of a profile its timeline; "
+        "may be repeated.",
     ),
     csv: bool = typer.Option(
         False, "--csv", help="Also results.csv and, of a run, layers.csv; of a profile, its tables."
@@ -77,7 +78,13 @@ def export(
         raise InputError(f"--over lays one run over another; {folder.kind.a} cannot be laid over one")
     saved = folder.kind.part("saved")
     everything, numbers = saved.export(folder, over)
-    made = _named(everything(), chart) if formats else []
+    picture = getattr(saved, "PICTURE", "")  # that is no chart
+    alone = bool(picture) and picture in chart
+    drawn = [name for name in formats if name != "csv"]
+    if alone and (file is not None or not drawn):
+        raise InputError(f"{picture} is drawn as png, svg or pdf, by --charts, into a folder, by --out")
+    named = [name for name in chart if name != picture]
+    made = _named(everything(), named, picture) if formats and (named or not alone) else []
     if file is not None:
         if len(made) != 1:
             raise InputError(
@@ -88,25 +95,25 @@ def export(
         return
     target = out or run / "charts"
     _write(made, formats, scale, wanted, target)
-    if not chart and hasattr(saved, "pictures"):  # those that are no charts
-        drawn = [name for name in formats if name != "csv"]
+    if picture and (alone or not chart):
         for written in saved.pictures(folder, drawn, target, scale, wanted):
             print(written, flush=True)
     if csv:
         for name, text in numbers().items():
             _save(target / name, text.encode())
-    if formats and not made:
+    if formats and not made and not alone:
         print(f"{run} has no case with numbers to draw", file=sys.stderr)
 
 
-def _named(made: Sequence[Chart], names: Sequence[str]) -> list[Chart]:
-    """The charts meant by names: whole ones, or those of every model by what follows the model's name."""
+def _named(made: Sequence[Chart], names: Sequence[str], picture: str = "") -> list[Chart]:
+    """The charts meant by names: whole ones, or those of every model by what follows the model's name.
+    picture: another name that there is."""
     from bench.commands import parsing
 
     if not names:
         return list(made)
     kinds = {chart.name: chart.name.removeprefix(f"{_stem(chart)}-") for chart in made}
-    known = tuple(dict.fromkeys([*kinds.values(), *(chart.name for chart in made)]))
+    known = tuple(dict.fromkeys([*kinds.values(), *(chart.name for chart in made), *filter(None, [picture])]))
     wanted = {parsing.one_of(name, known, "chart") for name in names}
     return [chart for chart in made if chart.name in wanted or kinds[chart.name] in wanted]
 

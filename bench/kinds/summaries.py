@@ -29,9 +29,9 @@ BESIDE_SAMPLE = tuple(SAMPLE.with_name(name) for name in ("sample_ladder", "samp
 class Summary:
     """A folder as one line. kind: its name. created_at: ISO, in the zone it was measured in; models: their
     titles; node: of a ladder, "" else; what: all that it is of, in words. cases: how many are meant (0: not
-    known yet); ended: how each of them that is done did; left: how many going on with it would
-    measure. called, note: what the user names it and noted; result: what came of it, in a few words.
-    problem: why nothing else is known of it, "" where it can be read."""
+    known yet); ended: how each of them that is done did; left: how many going on with it would measure; lost:
+    how many crashed or timed out. called, note: what the user names it and noted; result: what came of it, in
+    a few words. problem: why nothing else is known of it, "" where it can be read."""
 
     path: Path
     kind: str
@@ -46,6 +46,7 @@ class Summary:
     node: str = ""
     command: str = ""
     left: int = 0
+    lost: int = 0
     called: str = ""
     note: str = ""
     result: str = ""
@@ -58,8 +59,16 @@ class Summary:
     @property
     def resumable(self) -> bool:
         """Whether there is something to go on with: cases that are not measured, or none that is known."""
-        able = any(kind.resumes for kind in kinds() if kind.name == self.kind)
-        return able and not self.problem and (self.left > 0 or not self.cases)
+        return self._able and (self.left > 0 or not self.cases)
+
+    @property
+    def retriable(self) -> bool:
+        """Whether there are cases that crashed or timed out, which may be measured again."""
+        return self._able and self.lost > 0
+
+    @property
+    def _able(self) -> bool:
+        return not self.problem and any(kind.resumes for kind in kinds() if kind.name == self.kind)
 
     @property
     def layered(self) -> bool:
@@ -162,6 +171,7 @@ def _told(folder: Folder[Any, Any]) -> Summary:
     ended = ResultsFile(folder.path / RESULTS_FILE, _ended(folder.kind)).read(tell=False)
     told = folder.kind.told(header, folder.cases or tuple(line.case for line in ended.values()))
     done = {key for key, line in ended.items() if not to_run_again(line, retry=False)}
+    lost = {key for key in done if to_run_again(ended[key], retry=True)}
     noted = note.read(folder.path)
     return Summary(
         path=folder.path,
@@ -177,6 +187,7 @@ def _told(folder: Folder[Any, Any]) -> Summary:
         command=header.command,
         ended=tuple(line.disposition for line in ended.values()),
         left=sum(case.key not in done for case in folder.cases),
+        lost=sum(case.key in lost for case in folder.cases),
         called=noted.name,
         note=noted.text,
         result=_result(folder, tuple(ended.values())),

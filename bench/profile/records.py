@@ -20,6 +20,8 @@ SCHEMA = 1
 # Argument that tells a worker that it will be given a ProfileStart.
 PROFILE = "--profile"
 
+TIMELINE = "timeline"  # the picture of a pass, where one of several is named
+
 
 class ProfileJob(Record, frozen=True):
     """What the user asked for: a model on backends × batches. runs: how many forward passes are profiled;

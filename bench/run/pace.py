@@ -2,36 +2,50 @@
 an estimate that counts down.
 
 Cases that are timed in turns end together, so what is looked at is a turn: from the first case that begins
-until all that began have ended. What comes before its timing (reading a model, judging it, tuning) is long
-for a model's first turn and short for the others, and is counted apart. Where passes are long, a turn grows
-with its batch size: a line through the turns of a model says by how much, once three of them tell.
+until all that began have ended. Its three parts are counted apart, as each tells of another thing: what comes
+before its timing (reading a model, judging it, tuning) is long for a model's first turn and short for the
+others; the samples go by the budget; the answers and layers that are looked at then go by the model. Of each
+the latest turns tell, in their middle: one that the machine held up moves nothing. Where passes are long, a
+part grows with the batch size: a line through the turns of a model says by how much, once three of them tell.
 """
 
 from __future__ import annotations
 
+import functools
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from bench.run import bounds
+from models import names
 
 TELLING = 5  # of the cases, one in so many has to be done before there is an estimate
 TIMED = "time"
 WIDE = (0.6, 1.7)  # of what few turns say, where a range is told
 RISING = 0.5  # of a case's time, that it has to grow by with the batch size to be told from chance
+LATEST = 5  # turns that tell: before them the machine may have been another
+FURTHER = 0.25  # of what comes before a model's first turn, where no other has told
+# By how much a model of a megabyte makes the parts of a turn longer, of what they take with one of none, as
+# runs of LeNet and AlexNet had it: it tells of a model that has not had its turn yet.
+HEAVIER = {"before": 0.018, "samples": 0.003, "after": 0.03}
+CHANCE = 0.3  # of a part's time, by which turns differ anyway
 LEAST = 0.05  # of a turn that lasts longer than was thought, which is still to come
 
 
 @dataclass
 class _Turn:
-    """Seconds; timed: when the first of its cases was. began, left, sampled: its cases, by key."""
+    """Seconds; timed: when the first of its cases was; looked: when it was over with all of their samples;
+    last: when a case of it ended.
+    began, left, sampled: its cases, by key."""
 
     model: str
     batch: int
     first: bool
     start: float
     timed: float | None = None
+    looked: float | None = None
+    last: float = 0.0
     end: float = 0.0
     began: set[str] = field(default_factory=set)
     left: set[str] = field(default_factory=set)
@@ -42,17 +56,28 @@ class _Turn:
         return (self.timed if self.timed is not None else self.end) - self.start
 
     @property
-    def rest(self) -> float:
-        """Of one of its cases that were timed, from the first sample on."""
-        return (self.end - self.start - self.before) / max(1, len(self.sampled))
+    def samples(self) -> float:
+        """Of one of its cases that were timed."""
+        return (self._looked - self.start - self.before) / max(1, len(self.sampled))
+
+    @property
+    def after(self) -> float:
+        """Of one of its cases that were timed, once it has its samples."""
+        return (self.end - self._looked) / max(1, len(self.sampled))
+
+    @property
+    def _looked(self) -> float:
+        return self.looked if self.looked is not None else self.end
 
 
 class Pace:
     """Tell it what happens; all times in seconds since the start, on a clock that pauses with the run. job:
-    what was asked for, as far as it says how long a case is sampled."""
+    what was asked for, as far as it says how long a case is sampled; nbytes: of a model's file, 0 where that
+    is not known."""
 
-    def __init__(self, job: Any = None) -> None:
+    def __init__(self, job: Any = None, nbytes: Callable[[str], int] = names.nbytes) -> None:
         self._job = job
+        self._nbytes = functools.cache(nbytes)
         self._turns: list[_Turn] = []
         self._now: _Turn | None = None
         self._settled: set[str] = set()
@@ -74,6 +99,8 @@ class Pace:
             turn = self._now = _Turn(model, getattr(case, "batch", 1), first, self._last)
         turn.began.add(case.key)
         turn.left.add(case.key)
+        if turn.timed is not None and turn.looked is None and stage != TIMED:
+            turn.looked = now
         if stage == TIMED:
             turn.sampled.add(case.key)
             turn.timed = now if turn.timed is None else turn.timed
@@ -86,6 +113,7 @@ class Pace:
             return
         self._by_backend.setdefault(_backend(case), set()).add(case.key in turn.sampled)
         turn.left.discard(case.key)
+        turn.last = now
         if not turn.left and turn.began:
             turn.end = self._last = now
             self._turns.append(turn)
@@ -129,12 +157,12 @@ class Pace:
             if case.key in under_way or self._by_backend.get(_backend(case)) == {False}:
                 continue  # of the turn under way; or of a backend that refuses every case, and soon
             model = getattr(case, "model", "")
-            seconds += self._rest(model, getattr(case, "batch", 1))
+            seconds += sum(self._parts(model, getattr(case, "batch", 1)))
             if model in known:
                 seconds += self._before(False) / size
             else:
                 known.add(model)
-                seconds += self._before(True)
+                seconds += self._before(True, model)
         if current is not None:
             seconds += self._of_current(current, now)
         return seconds
@@ -145,26 +173,57 @@ class Pace:
 
     def _of_current(self, turn: _Turn, now: float) -> float:
         size = len(turn.sampled) if turn.timed is not None else len(turn.left)
-        rest = self._rest(turn.model, turn.batch) * size
+        samples, after = (part * size for part in self._parts(turn.model, turn.batch))
         if turn.timed is None:
-            wanted, spent = self._before(turn.first) + rest, now - turn.start
-        else:
-            wanted, spent = rest, now - turn.timed
-        return max(wanted - spent, LEAST * wanted)
+            return _rest(self._before(turn.first, turn.model), now - turn.start) + samples + after
+        if turn.looked is None:
+            return _rest(samples, now - turn.timed) + after
+        if done := len(turn.sampled - turn.left):  # one case of it tells of the others
+            after = (turn.last - turn.looked) / done * len(turn.left)
+            return _rest(after, now - turn.last)
+        return _rest(after, now - turn.looked)
 
-    def _before(self, first: bool) -> float:
+    def _before(self, first: bool, model: str = "") -> float:
         """What comes before the timing of a model's first turn, or of another."""
-        return _mean(turn.before for turn in self._timed if turn.first == first)
+        if first:
+            mega = HEAVIER["before"]
+            found = [turn.before / self._weight(turn.model, mega) for turn in self._timed if turn.first]
+            return _middle(found) * self._weight(model, mega)
+        found = [turn.before for turn in self._timed if not turn.first]
+        if found:
+            return _middle(found)
+        return FURTHER * _middle([turn.before for turn in self._timed])
 
-    def _rest(self, model: str, batch: int) -> float:
-        """What a case takes from its first sample on, by those of its model, else by all."""
-        own = [turn for turn in self._timed if turn.model == model] or self._timed
-        flat, slope = _line([(turn.batch, turn.rest) for turn in own])
-        return flat + slope * batch
+    def _parts(self, model: str, batch: int) -> tuple[float, float]:
+        """What the samples of a case take, and what comes after them, by those of its model, else by all."""
+        own = [turn for turn in self._timed if turn.model == model]
+        found = []
+        for part in ("samples", "after"):
+            if own:
+                found.append(_at(batch, [(turn.batch, getattr(turn, part)) for turn in own]))
+            else:
+                mega = HEAVIER[part]
+                light = [getattr(turn, part) / self._weight(turn.model, mega) for turn in self._timed]
+                found.append(_middle(light) * self._weight(model, mega))
+        return found[0], found[1]
+
+    def _weight(self, model: str, mega: float) -> float:
+        """How many times as long as with a model of no size something takes."""
+        return 1 + mega * self._nbytes(model) / 1e6 if model else 1.0
 
 
 def _backend(case: Any) -> str:
     return str(getattr(case, "backend", case.key))
+
+
+def _rest(wanted: float, spent: float) -> float:
+    """Of a part of a turn; one that lasts longer than was thought is soon over, as far as anybody knows."""
+    return max(wanted - spent, LEAST * wanted)
+
+
+def _middle(values: Sequence[float]) -> float:
+    """The median of the latest."""
+    return statistics.median(values[-LATEST:]) if values else 0.0
 
 
 def _mean(values: Iterable[float]) -> float:
@@ -172,14 +231,19 @@ def _mean(values: Iterable[float]) -> float:
     return sum(found) / len(found) if found else 0.0
 
 
-def _line(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
-    """Height and slope of the line through the points, where they rise by more than they scatter anyway; else
-    their median, which one turn that was clear early does not move, and no slope."""
-    middle = statistics.median(y for _, y in points)
+def _at(batch: int, points: Sequence[tuple[int, float]]) -> float:
+    """What is to be thought of at a batch size: on the line through the points where they rise by much; where
+    they rise by less, of that rise what chance would not bring about, and no further than twice their
+    largest batch size."""
+    middle = _middle([y for _, y in points])
     xs, ys = [float(x) for x, _ in points], [y for _, y in points]
-    if len(set(xs)) < 3:
-        return middle, 0.0
+    if len(set(xs)) < 2 or middle <= 0:
+        return middle
     slope, flat = statistics.linear_regression(xs, ys)
-    if slope * (max(xs) - min(xs)) < RISING * middle:
-        return middle, 0.0
-    return (flat, slope) if flat >= 0 else (0.0, _mean(ys) / _mean(xs))
+    rise = slope * (max(xs) - min(xs)) / middle
+    if rise <= 0:
+        return middle
+    if len(set(xs)) > 2 and rise >= RISING:
+        return flat + slope * batch if flat >= 0 else _mean(ys) / _mean(xs) * batch
+    sure = rise**2 / (rise**2 + 2 * CHANCE**2)
+    return max(0.0, _mean(ys) + sure * slope * (min(batch, 2 * max(xs)) - _mean(xs)))

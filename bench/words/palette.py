@@ -12,7 +12,7 @@ from __future__ import annotations
 BACKENDS = {
     "engine-cuda": "#0A78BA",
     "ort-cuda": "#C98500",
-    "engine-cpu": "#289FCA",
+    "engine-cpu": "#9761F2",
     "ort-cpu": "#009E73",
 }
 # A backend in another configuration: beside it in every chart, so its colour is told from all of the above.

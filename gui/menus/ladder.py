@@ -92,10 +92,11 @@ class LadderActions:
             self._begin()
         self.session.open(folder)
 
-    def resume(self, folder: Path) -> None:
-        """Measure what is missing of a ladder that was interrupted."""
+    def resume(self, folder: Path, retry: bool = False) -> None:
+        """Measure what is missing of a ladder that was interrupted, with `retry` also what crashed or
+        hung."""
         self._show()
-        self.session.go_on(folder)
+        self.session.go_on(folder, retry=retry)
 
     def ask_open(self) -> None:
         folder = QFileDialog.getExistingDirectory(

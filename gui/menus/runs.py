@@ -1,4 +1,4 @@
-"""File: run folders, to open and to lay over each other."""
+"""File: run folders, to open and to lay over each other. Run: what crashed or timed out, once more."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gui.shell.main_window import MainWindow
 
 ORDER = 20
+RETRY = "Re&try what crashed or timed out"
 
 
 def add_to(window: MainWindow, actions: Actions) -> None:
@@ -24,8 +25,19 @@ def add_to(window: MainWindow, actions: Actions) -> None:
         "file", "take-off", "&Take the other runs off", lambda: window.state.take_off(), "Ctrl+Shift+L"
     )
 
+    def again() -> None:
+        if window.state.folder is not None:
+            library.retry(window.state.folder)
+
+    retry = actions.add("run", "retry", RETRY, again)
+    retry.setToolTip("Measure again what crashed or timed out in the run that is shown")
+
     def enable() -> None:
         off.setEnabled(bool(window.state.overlays))
+        retry.setEnabled(
+            window.state.folder is not None and window.state.lost > 0 and not window.session.active
+        )
 
     window.state.changed.connect(enable)
+    window.session.stands.connect(enable)
     enable()

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QVBoxLayout, QWidget
 
 from bench.charts import Chart
 from bench.charts.flat import badge
+from bench.charts.footer import processors
+from bench.kinds import options
 from bench.results.messages import Provisional
 from bench.results.records import Case, Measurement
 from bench.results.rows import Row, label, title
@@ -19,7 +21,7 @@ from gui.base.boxes import filled
 from gui.base.scale import GAP, PAGE_MARGINS, TIGHT
 from gui.pages.page import Page
 from gui.widgets.combo import Combo
-from gui.widgets.labels import Label, as_tip
+from gui.widgets.labels import Elided, Label, as_tip
 
 if TYPE_CHECKING:
     from gui.plots.legend import LegendEntry
@@ -33,6 +35,9 @@ CHARTS = {
     "speed": "Speed-up against the reference and images per second appear here.",
     "breakdown": "Where the time of a pass goes appears here, one bar per batch size.",
 }
+# Why a ratio is not quite what two of the medians make.
+PAIRED = "a speed-up compares times round by round, not the two medians"
+PANELS = {"speed": 2, "breakdown": 4}  # that a chart has in a usual run
 LEAST_HEIGHT = 430  # pixels of the page, below which it scrolls
 BUDGET_S = 0.006  # after which the views that are left wait for the next turn
 
@@ -40,6 +45,7 @@ BUDGET_S = 0.006  # after which the views that are left wait for the next turn
 class ComparePage(Page):
     title = "Compare"
     inspects = "case"
+    _busy = False
     ways = (
         ("run", "Run the comparison"),
         ("open-model", "Open a model of your own…"),
@@ -71,12 +77,19 @@ class ComparePage(Page):
         self._model.currentIndexChanged.connect(self._on_model)
         self._bar = QWidget()
         bar = QHBoxLayout(self._bar)
-        bar.setContentsMargins(2, 0, 2, 4)
+        bar.setContentsMargins(2, 0, 2, 2)
         label = Label("&Model")
         label.setBuddy(self._model)
-        bar.addWidget(label)
-        bar.addWidget(self._model)
-        bar.addStretch(1)
+        self._choice = QWidget()
+        filled(QHBoxLayout(self._choice), label, self._model, margins=(0, 0, GAP, 0))
+        bar.addWidget(self._choice)
+        self.about = Elided()
+        self.about.setProperty("role", "caption")
+        bar.addWidget(self.about, 1)
+        self.retry = QPushButton()
+        self.retry.setToolTip("Measure again what crashed or timed out; the rest stays as it is")
+        self.retry.clicked.connect(lambda: self.begin_wanted.emit("retry"))
+        bar.addWidget(self.retry)
         self.strip = VerdictStrip(self.theming)
         self.strip.picked.connect(self.state.select)
         self.views = {name: ChartView(self.theming, empty) for name, empty in CHARTS.items()}
@@ -114,7 +127,9 @@ class ComparePage(Page):
 
     def ahead(self) -> Sequence[Callable[[], object]]:
         return [
-            functools.partial(view.make_ready, bars=name == "breakdown") for name, view in self.views.items()
+            functools.partial(view.make_ready, bars=name == "breakdown")
+            for name, view in self.views.items()
+            for _ in range(PANELS.get(name, 1))
         ]
 
     def refresh(self) -> None:
@@ -122,6 +137,7 @@ class ComparePage(Page):
         model = self.model
         said = self.state.verdicts()
         self.strip.show_verdicts(said, model)
+        self._tell_about(model)
         told = next((found.text for found in said if found.model == model), "")
         rows = self.state.rows(model) if model else []
         found = {chart.name: chart for chart in self.state.charts(model)} if model else {}
@@ -151,6 +167,11 @@ class ComparePage(Page):
         self.table.follow(case)
         self._mark()
 
+    def set_busy(self, busy: bool) -> None:
+        super().set_busy(busy)
+        self._busy = busy
+        self.invalidate()
+
     def _mark(self) -> None:
         """Mark the selected case in every chart."""
         case = self.state.case
@@ -179,6 +200,23 @@ class ComparePage(Page):
             self._varies = varies
             self._grid.hold([view for name, view in self.views.items() if varies or name != "accuracy"])
 
+    def _tell_about(self, model: str) -> None:
+        """What was measured on what machine: of the run that is shown, while the form is for the next one."""
+        cases = [m.case for m in self.state.measurements if m.case.model == model]
+        batches = options.batches(self.state.planned_batches(model)) if model else ""
+        parts = [
+            processors(self.state.run, any(case.backend.endswith("-cuda") for case in cases)),
+            ", ".join(dict.fromkeys(case.precision for case in cases)),
+            f"batch {batches}" if batches else "",
+        ]
+        words = "Shown: " + " · ".join(filter(None, parts)) if cases else ""
+        lost = self.state.lost
+        self.retry.setText(f"Retry {lost:,} that failed")
+        self.retry.setVisible(lost > 0)
+        self.retry.setEnabled(not self._busy)
+        paired = any(row.speedup is not None for row in self.state.rows(model)) if model else False
+        self.about.setText(words + f" · {PAIRED}" * paired, words)
+
     @property
     def model(self) -> str:
         return self._model.currentData() or ""
@@ -198,7 +236,7 @@ class ComparePage(Page):
             self._model.setCurrentIndex(max(0, self._model.findData(chosen)))
             self._model.blockSignals(False)
         # There from the start where a second model will come: the charts below hold still.
-        self._bar.setVisible(len({*models, *(case.model for case in self.state.run.cases)}) > 1)
+        self._choice.setVisible(len({*models, *(case.model for case in self.state.run.cases)}) > 1)
 
     def _on_model(self) -> None:
         self.invalidate()

@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF
+from PySide6.QtGui import QColor, QFontMetricsF, QTextOption
 from PySide6.QtWidgets import QWidget
 
 from bench.charts import Bar, Category
@@ -19,6 +19,7 @@ from gui.plots.base import PanelPlot, failure_line, line_of
 from gui.plots.hatching import HatchedBars
 
 THICK = 0.74  # of the distance between two bars
+SQUASHED = 0.4  # of the plot's height, beyond which turned totals would take it from the bars
 SLANT = 90  # degrees by which totals are turned where they have no room
 
 
@@ -188,34 +189,60 @@ class BarPlot(PanelPlot):
             line.setPen(pg.mkPen(baseline.colour, width=self.pixels(1.6), style=Qt.PenStyle.DashLine))
 
     def _label(self, bars: tuple[Bar, ...], bases: dict[float, float], levels: bool) -> float:
-        """Totals above the bars, turned where they have no room; how many pixels high they are."""
+        """Totals above the bars; how many pixels high they are. Where a total has no room beside the next its
+        unit goes below its figure, else all are turned; where that would squash the bars there are none, and
+        the read-out tells them."""
         theme = self.theming.theme
         room = max(1.0, (self.width() - 70) / max(1, len(self._places)))
         font = self.font()
         font.setPointSizeF(max(6.5, font.pointSizeF() - 2))
-        widest = max((QFontMetricsF(font).horizontalAdvance(bar.total) for bar in bars), default=0.0)
-        upright = widest + 6 > room
+        metrics = QFontMetricsF(font)
+
+        def widest(texts: Sequence[str]) -> float:
+            return max(
+                (metrics.horizontalAdvance(line) for text in texts for line in text.split("\n")), default=0
+            )
+
+        totals = ["✕" if bar.mark is not None else bar.total for bar in bars]
+        stacked = [total.replace(" ", "\n", 1) for total in totals]
+        whole = self.getPlotItem().getViewBox().height()
+        upright = False
+        height = metrics.height() + 10
+        if widest(totals) + 6 > room:
+            if widest(stacked) + 4 <= room:
+                totals, height = stacked, 2 * metrics.height() + 10
+            else:
+                upright, height = True, widest(totals) + 10
+                if height > SQUASHED * whole:
+                    totals, height = (
+                        [total if total == "✕" else "" for total in totals],
+                        metrics.height() + 10,
+                    )
         while len(self._totals) < len(bars):
             text = pg.TextItem()
             self.addItem(text, ignoreBounds=True)
             self._totals.append(text)
         for text in self._totals[len(bars) :]:
             text.setVisible(False)
-        for text, bar in zip(self._totals, bars, strict=False):
+        for text, bar, total in zip(self._totals, bars, totals, strict=False):
             failed = bar.mark is not None
-            text.setVisible(True)
+            text.setVisible(bool(total))
             # No level may run through a total.
-            text.textItem.document().setDocumentMargin(1 if levels else 4)
+            document = text.textItem.document()
+            document.setDocumentMargin(1 if levels else 4)
+            document.setDefaultTextOption(QTextOption(Qt.AlignmentFlag.AlignHCenter))
             text.fill = pg.mkBrush(theme.paper if levels else None)
             text.setZValue(6 if levels else 0)
             text.setFont(font)
             text.setColor(QColor(theme.failed if failed else theme.ink))
-            text.setPlainText("✕" if failed else bar.total)
+            text.textItem.setTextWidth(-1)
+            text.setPlainText(total)
+            text.textItem.setTextWidth(document.idealWidth())
             text.setAnchor((0.0, 0.5) if upright and not failed else (0.5, 1.0))
             text.setAngle(SLANT if upright and not failed else 0)
             text.setPos(self._places[bar.x], max(bases[bar.x], 0.0 if self.hidden else bar.followed))
             text.updateTextPos()
-        return (widest if upright else QFontMetricsF(font).height()) + 10
+        return height
 
     def _bar_at(self, x: float) -> Bar | None:
         assert self.panel is not None

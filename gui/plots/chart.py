@@ -37,7 +37,7 @@ from gui.widgets.labels import Label, Lines, as_tip
 
 PANEL_WIDTH = 250  # pixels a panel wants beside another
 NARROW = 420  # pixels of a whole chart's width, below which its switches are in its context menu alone
-LITTLE = 245  # pixels of a whole chart's height, below which its finding has one line
+LITTLE = 256  # pixels of a whole chart's height, below which its finding has one line
 
 pg.setConfigOptions(antialias=True)
 
@@ -59,7 +59,7 @@ class ChartView(QFrame):
         self.chart: Chart | None = None
         self._ticks: tuple[float, ...] = ()
         self._plots: dict[str, PanelPlot] = {}
-        self._spare: PanelPlot | None = None
+        self._spare: list[PanelPlot] = []
         self._chosen = ""  # the panel the user wants to see where not all have room; "": the first
         self._log: dict[str, bool | None] = {"x": None, "y": None}
         self._pointed = ""
@@ -138,9 +138,9 @@ class ChartView(QFrame):
         legend.toggled.connect(self._on_hidden)
 
     def make_ready(self, bars: bool) -> None:
-        """Make a first panel's plot ahead of need: it takes 10 ms, which is long while a run streams."""
-        if not self._plots and self._spare is None:
-            self._spare = BarPlot(self._theming) if bars else LinePlot(self._theming)
+        """Make one more panel's plot ahead of need: it takes 10 ms, which is long while a run streams."""
+        if not self._plots:
+            self._spare.append(BarPlot(self._theming) if bars else LinePlot(self._theming))
 
     def set_enlargeable(self, on: bool) -> None:
         """Whether it can ask for all the room; where it cannot it has given back what it had."""
@@ -305,7 +305,7 @@ class ChartView(QFrame):
 
     def _make(self, panel: Panel) -> PanelPlot:
         kind = BarPlot if panel.bars else LinePlot
-        plot, self._spare = self._spare, None
+        plot = self._spare.pop() if self._spare else None
         if isinstance(plot, kind):
             plot.restyle()  # the theme may be another by now
         else:

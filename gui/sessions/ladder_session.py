@@ -139,17 +139,18 @@ class LadderSession(Measuring):
         self._own.due.clear()
         self._climb(folder, quick=False)
 
-    def go_on(self, path: Path, trusted: bool = False) -> None:
-        """Run what is missing of a ladder, into its folder. Kernels that it names and the user did not record
-        here are run only where he has agreed (`trusted`). Raises InputError where it cannot be read."""
+    def go_on(self, path: Path, trusted: bool = False, retry: bool = False) -> None:
+        """Run what is missing of a ladder, into its folder, with `retry` also what crashed or timed out.
+        Kernels that it names and the user did not record here are run only where he has agreed (`trusted`).
+        Raises InputError where it cannot be read."""
         if reason := self.occupied() or self.blocked():
             raise InputError(reason)
         folder = LADDER.open(path)
         folder.claim()
-        measured, missing = folder.measurements(), folder.missing()
+        measured, missing = folder.measurements(), folder.missing(retry)
         if missing and not trusted and (doubt := trust.doubt(folder.path, folder.job.kernel_dirs)):
             folder.close()
-            self.doubted.emit(doubt, lambda: self.go_on(path, trusted=True))
+            self.doubted.emit(doubt, lambda: self.go_on(path, True, retry))
             return
         trust.remember(folder.path, folder.job.kernel_dirs)
         self._opened(folder, measured)

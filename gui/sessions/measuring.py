@@ -33,15 +33,16 @@ from gui.sessions.worker_process import WorkerProcess
 
 class Measuring(QObject):
     """Signals: `stands` whenever the standing changed, `greeted` with a worker's Hello, `told` with what the
-    user should know (a sentence), `doubted` with why a run's kernels are not run unasked and what runs them,
-    `interrupted` with the folder of one that was opened and how many of its cases are not measured, `logged`
-    with a Log, `ended` when nothing is measured any more. blockers: each says why nothing may start now, ""
-    if it may."""
+    user should know (a sentence), `looked` with what speaks against measuring now (sentences, at each start
+    anew), `doubted` with why a run's kernels are not run unasked and what runs them, `interrupted` with the
+    folder of one that was opened and how many of its cases are not measured, `logged` with a Log, `ended`
+    when nothing is measured any more. blockers: each says why nothing may start now, "" if it may."""
 
     stands = Signal(object)
     greeted = Signal(object)
     told = Signal(str)
     doubted = Signal(str, object)
+    looked = Signal(object)
     interrupted = Signal(object, int)
     logged = Signal(object)
     ended = Signal()
@@ -228,8 +229,7 @@ class Measuring(QObject):
     def _warn(self, sentences: Sequence[str]) -> None:
         """What speaks against measuring now; it stops nothing."""
         self.warned += tuple(sentences)
-        for sentence in sentences:
-            self.told.emit(sentence)
+        self.looked.emit(tuple(sentences))
 
     def _on_said(self, messages: Sequence[Any]) -> None:
         words = ""

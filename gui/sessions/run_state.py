@@ -17,7 +17,7 @@ from bench.charts import Chart, model_charts, with_provisional
 from bench.charts.verdicts import Verdict, verdict
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.messages import Provisional
-from bench.results.records import Case, Job, Measurement, Run
+from bench.results.records import LOST, Case, Job, Measurement, Run
 from bench.results.row_cache import RowCache
 from bench.results.rows import Row, title
 from gui.sessions.overlay import Overlay
@@ -56,6 +56,11 @@ class RunState(QObject):
     def measurements(self) -> tuple[Measurement, ...]:
         """The last measurement of each case, in the order they came."""
         return tuple(self._measurements.values())
+
+    @property
+    def lost(self) -> int:
+        """How many cases crashed or timed out: they may be measured again."""
+        return sum(m.disposition in LOST for m in self._measurements.values())
 
     def open(self, run: Run, folder: Path | None = None, measurements: Iterable[Measurement] = ()) -> None:
         """Show another run."""

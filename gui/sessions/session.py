@@ -54,19 +54,20 @@ class ComparisonSession(Measuring):
         self._show_and_begin(held, (), ())
         return held.path
 
-    def go_on(self, folder: Path, trusted: bool = False) -> None:
-        """Run what is missing of a run. Kernels that it names and the user did not record here are run only
-        where he has agreed (`trusted`). Raises InputError where it cannot be read or nothing is missing."""
+    def go_on(self, folder: Path, trusted: bool = False, retry: bool = False) -> None:
+        """Run what is missing of a run, with `retry` also what crashed or timed out. Kernels that it names
+        and the user did not record here are run only where he has agreed (`trusted`). Raises InputError where
+        it cannot be read or nothing is missing."""
         self._check_free()
         held = COMPARISON.open(folder)
         held.claim()
-        missing = held.missing()
+        missing = held.missing(retry)
         if not missing and held.cases:
             self._state.open(held.header, held.path, held.measurements())
             self.told.emit(f"Every case of {held.path.name} is measured already.")
             return
         if not trusted and (reason := trust.doubt(held.path, held.job.kernel_dirs)):
-            self.doubted.emit(reason, lambda: self.go_on(folder, trusted=True))
+            self.doubted.emit(reason, lambda: self.go_on(folder, True, retry))
             return
         trust.remember(held.path, held.job.kernel_dirs)
         self._show_and_begin(held, missing, held.measurements())
@@ -85,7 +86,7 @@ class ComparisonSession(Measuring):
         if self.active:
             raise RuntimeError("a run is active")
         self._state.open(held.header, held.path, before)
-        self._came = Counter(m.disposition for m in before)
+        self._came = Counter(m.disposition for m in before if m.case not in cases)
         self.begin(held, cases)
 
     def _heard(self, message: Any) -> str:

@@ -3,7 +3,7 @@ word has a button."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
@@ -15,12 +15,14 @@ MOST = 3  # messages shown at once; older ones are in the log
 
 
 class Banner(QFrame):
-    """Shows the last few messages; the same one again only counts up."""
+    """Shows the last few messages; the same one again only counts up. What is said of one matter takes the
+    place of what was said of it before."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("role", "banner")
         self._messages: dict[str, int] = {}
+        self._matters: dict[str, str] = {}  # of messages that others of their matter replace
         self._label = Label()
         self._label.setWordWrap(True)
         self._label.setTextFormat(Qt.TextFormat.PlainText)
@@ -52,7 +54,27 @@ class Banner(QFrame):
         count = self._messages.pop(text, 0)
         self._messages[text] = count + 1
         while len(self._messages) > MOST:
-            del self._messages[next(iter(self._messages))]
+            self._forget(next(iter(self._messages)))
+        self._show()
+
+    def replace(self, matter: str, texts: Sequence[str]) -> None:
+        """Show what there is to say of a matter now; without any, what was said of it goes."""
+        for text in [text for text, about in self._matters.items() if about == matter]:
+            self._forget(text)
+        for text in texts:
+            self._messages.pop(text, None)
+            self._matters[text] = matter
+            self.show_message(text)
+        if not self._messages:
+            self.dismiss()
+        elif not texts:
+            self._show()
+
+    def _forget(self, text: str) -> None:
+        self._messages.pop(text, None)
+        self._matters.pop(text, None)
+
+    def _show(self) -> None:
         lines = [t if n == 1 else f"{t} ({n} times)" for t, n in self._messages.items()]
         self._label.setText("\n".join(lines))
         self.show()
@@ -69,6 +91,7 @@ class Banner(QFrame):
 
     def dismiss(self) -> None:
         self._messages.clear()
+        self._matters.clear()
         self._agreed = None
         self.button.hide()
         self.hide()

@@ -199,7 +199,9 @@ def _times(row: Row) -> list[Fact]:
         if row.speedup_low is not None and row.speedup_high is not None:
             interval = f"{units.times(row.speedup_low)} to {units.times(row.speedup_high)}"
         speedup = doubt.marked(units.times(row.speedup), row.speedup_doubts)
-        facts.append((f"against {m.reference}", f"{speedup} ({interval}), {row.verdict.lower()}"))
+        facts.append(
+            (f"against {m.reference}", f"{speedup} ({interval}), {row.verdict.lower()}, by paired rounds")
+        )
     if m.first_run_ns is not None:
         facts.append(("first run, once", own(units.duration(m.first_run_ns))))
     return facts

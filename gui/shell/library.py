@@ -58,6 +58,7 @@ class Library(QObject):
             page.list_wanted.connect(self.refresh)
             page.open_wanted.connect(self.open)
             page.resume_wanted.connect(self.resume)
+            page.retry_wanted.connect(self.retry)
             page.overlay_wanted.connect(self.lay_over)
             page.overlay_unwanted.connect(window.state.take_off)
             page.form_wanted.connect(self.fill_form)
@@ -101,14 +102,18 @@ class Library(QObject):
             self._remember(path)
             show(path)
 
-    def resume(self, path: Path) -> None:
+    def retry(self, path: Path) -> None:
+        """Measure again what crashed or timed out, and what is missing."""
+        self.resume(path, retry=True)
+
+    def resume(self, path: Path, retry: bool = False) -> None:
         """Measure what is missing of a run or a ladder; what hinders it is told."""
         kind = kind_of(path)
         begin = self._window.resumers.get(kind.name) if kind is not None else None
         try:
             if begin is None:
                 raise InputError(f"{path.absolute().name} is nothing that can be gone on with")
-            begin(path)
+            begin(path, retry=retry)
         except KernelscopeError as error:
             self._window.tell(str(error))
             return

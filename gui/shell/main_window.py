@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from gui.menus.timeline import ProfileActions
 
 TRUST = "Run these kernels"
+LATER_MS = 500  # after which it is seen whether a run is still on
 
 
 class MainWindow(QMainWindow):
@@ -97,7 +98,7 @@ class MainWindow(QMainWindow):
         # kind's name.
         self.showers: dict[str, Callable[..., None]] = {}
         # What goes on with a folder of a kind, by the kind's name. Raises InputError.
-        self.resumers: dict[str, Callable[[Path], None]] = {self.session.kind.name: self.session.go_on}
+        self.resumers: dict[str, Callable[..., None]] = {self.session.kind.name: self.session.go_on}
         self._build()
         self.menu_actions = Actions(self)
         self.menu_actions.collect()
@@ -121,6 +122,12 @@ class MainWindow(QMainWindow):
         faults.log.info("told: %s", text)
         self.banner.show_message(text)
 
+    def tell_of_machine(self, sentences: Sequence[str]) -> None:
+        """Say what speaks against measuring now, in place of what was said of an earlier run."""
+        for sentence in sentences:
+            faults.log.info("told: %s", sentence)
+        self.banner.replace("machine", sentences)
+
     def doubt(self, reason: str, run: Callable[[], None]) -> None:
         """Say why kernels of somebody else's are not run, with a button that runs them."""
         faults.log.info("doubted: %s", reason)
@@ -133,6 +140,7 @@ class MainWindow(QMainWindow):
             session.blockers.append(other.occupied)
         self.sessions.append(session)
         session.told.connect(self.tell)
+        session.looked.connect(self.tell_of_machine)
         session.doubted.connect(self.doubt)
         session.logged.connect(self.problems.logged)
         self.closing.connect(session.quit)
@@ -242,6 +250,7 @@ class MainWindow(QMainWindow):
         self.session.stands.connect(self._on_standing)
         self.session.greeted.connect(self._on_hello)
         self.session.told.connect(self.tell)
+        self.session.looked.connect(self.tell_of_machine)
         self.session.doubted.connect(self.doubt)
         self.session.logged.connect(self._on_log)
         self.progress.pause.connect(self.session.pause)
@@ -296,13 +305,23 @@ class MainWindow(QMainWindow):
             return
         self.page.prepare()
         early = [step for page in self.pages if page is not self.page for step in page.early()]
-        self._go_through(deque([*self.page.ahead(), rows.warm_up, *early, _settle_memory]))
+        ahead = deque([*self.page.ahead(), rows.warm_up])
+        self._go_through(ahead, deque([*early, _settle_memory]))
 
-    def _go_through(self, steps: deque[Callable[[], object]]) -> None:
-        """One step after another, the user's events between them."""
-        if steps and not self._ended:
+    def _go_through(
+        self, steps: deque[Callable[[], object]], later: deque[Callable[[], object]] | None = None
+    ) -> None:
+        """One step after another, the user's events between them; those of `later` while nothing is measured:
+        what streams in is shown at once, and a page that nobody looks at takes long to build."""
+        if self._ended:
+            return
+        if steps:
             steps.popleft()()
-            QTimer.singleShot(10, self, lambda: self._go_through(steps))
+        elif later and not any(session.active for session in self.sessions):
+            later.popleft()()
+        if steps or later:
+            wait = 10 if steps or not self.session.active else LATER_MS
+            QTimer.singleShot(wait, self, lambda: self._go_through(steps, later))
 
     def _on_standing(self, standing: Standing) -> None:
         self.progress.show_standing(standing)

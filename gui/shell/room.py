@@ -72,8 +72,10 @@ class Room(QObject):
 
     def _words(self) -> str:
         form = self._window.form
+        # Beside a run that is shown, the form's choices are those of another.
+        next_one = "Next run:  " if self._window.state.folder is not None and not self._active else ""
         try:
-            return in_a_line(form.job(), form.backends.checked)
+            return next_one + in_a_line(form.job(), form.backends.checked)
         except InputError as error:
             return str(error)
 
@@ -88,6 +90,7 @@ class Room(QObject):
             self.toolbar.show_active(standing.active)
             for page in self._window.pages:
                 page.set_busy(standing.active)
+            self._sum_up()
             self.fit_foot()
 
     def _choose_primary(self) -> None:

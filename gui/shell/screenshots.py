@@ -35,7 +35,7 @@ from gui.help import tour
 from gui.shell.main_window import MainWindow
 
 MAX_NBYTES = 150_000
-SIZE = (1500, 940)
+SIZE = (1600, 1000)
 STEPS = 3  # of a page's showcase: what is there to be shown may have to be planned, then measured
 WAIT_S = 60.0  # for the worker to say what the machine can run: on a first start it compiles
 

@@ -1,5 +1,5 @@
-"""What a run comes to, a line a model, in the largest letters of the page; a click leads to the points that a
-clause speaks of."""
+"""What a run comes to, in the largest letters of the page: of each model a line a comparison, with whether to
+believe it, then what is said of all; a click leads to the points that a clause speaks of."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWi
 from bench.charts.verdicts import Clause, Verdict
 from bench.results.records import Case
 from bench.results.rows import title
+from bench.words import palette
+from gui.base.scale import points
 from gui.base.theme import Theme, Theming
 from gui.widgets.labels import Label
 
 LARGER = 3.5  # points that a line is larger by than what stands around it
 QWIDGETSIZE_MAX = (1 << 24) - 1
-HIGH = 800  # pixels of a window; in a lower one lines are but half as much larger
+HIGH = 800  # pixels of a window; in a lower one lines are as large as what stands around them
 MUCH = 520  # characters in all, beyond which they are but half as much larger
 MOST, LOW_MOST = 0.34, 0.05  # of the window's height, of a low one's, beyond which the strip scrolls
+LOW_FIRST = 0.075  # of a low one's, for the first model's sentence where it is longer
+KEPT = 3  # lines that each model has room for from the start
+RELIABLE = "\N{CHECK MARK} reliable"  # where every batch size has a verdict, and nothing is to be doubted
 TIP = "Click a part of the sentence to go to its points, and again for the next of them"
 
 
@@ -71,11 +76,13 @@ class VerdictStrip(QScrollArea):
             line.hide()
             line.deleteLater()
         del self._lines[len(found) :]
-        much = sum(len(verdict.line) for verdict in found) > MUCH or self.window().height() < HIGH
-        larger = LARGER / 2 if much else LARGER
+        low = self.window().height() < HIGH
+        much = sum(len(verdict.line) for verdict in found) > MUCH
+        larger = 0 if low else LARGER / 2 if much else LARGER
         for line, verdict in zip(self._lines, found, strict=True):
             font = self.font()
-            font.setPointSizeF(font.pointSizeF() + larger)
+            beside = len(found) > 1 and verdict.model != model  # the charts below are of another
+            font.setPointSizeF(font.pointSizeF() + (0 if beside else larger))
             line.setFont(font)
             line.show_verdict(verdict, self._theming.theme, len(found) == 1 or verdict.model == model)
         self._fit()
@@ -99,17 +106,22 @@ class VerdictStrip(QScrollArea):
         """As high as its lines are at this width, up to what it may have of the window."""
         around = self._layout.contentsMargins()
         width = max(100, self.viewport().width() - around.left() - around.right())
+        low = self.window().height() < HIGH
         wanted, ends = around.top(), [1]  # ends: of every line of text, which none is to be cut at
         for line in self._lines:
-            # Room for two lines each from the start: the charts below move little while sentences grow.
-            height = max(line.heightForWidth(width), 2 * line.line_height)
+            # Room for some lines each from the start: the charts below move little while sentences grow.
+            height = max(line.heightForWidth(width), (1 if low else KEPT) * line.line_height)
             count = max(1, round(height / line.line_height))
             ends += [wanted + height * (number + 1) // count for number in range(count)]
             wanted += height + self._layout.spacing()
         wanted += around.bottom() - self._layout.spacing()
         whole = self.window().height() if self.window() is not self else QWIDGETSIZE_MAX
-        room = round((MOST if whole >= HIGH else LOW_MOST) * whole)
+        room = round(MOST * whole)
+        if whole < HIGH:
+            first = around.top() + (self._lines[0].heightForWidth(width) if self._lines else 0)
+            room = max(round(LOW_MOST * whole), min(first, round(LOW_FIRST * whole)))
         self.setFixedHeight(wanted if wanted <= room else max(end for end in ends if end <= max(room, 1)))
+        self.verticalScrollBar().setSingleStep(self._lines[0].line_height if self._lines else 1)
 
     def _restyle(self) -> None:
         shown, self._shown = self._shown, None
@@ -146,6 +158,22 @@ class _Line(Label):
         self._clauses = found.clauses
         self.words = found.line or f"{title(found.model)}: nothing is measured yet."
         self.setAccessibleName(self.words)
+        ink = theme.ink if foremost else theme.muted
+        lines = [
+            self._marked_up(found.told_of(who), theme, ink)
+            + (f' &nbsp;<b style="color:{theme.good}">{RELIABLE}</b>' if found.reliable(who) else "")
+            for who in found.whos
+        ]
+        if rest := found.told_of(""):
+            lines.append(self._marked_up(rest, theme, ink))
+        lines = lines or ["nothing is measured yet."]
+        first = f"<b>{escape(title(found.model))}</b>: {lines[0]}"
+        indent = self.fontMetrics().horizontalAdvance("nn")
+        below = "".join(f'<div style="margin-left:{indent}px">{line}</div>' for line in lines[1:])
+        self.setText(f'<div style="color:{ink}"><div>{first}</div>{below}</div>')
+
+    def _marked_up(self, clauses: Sequence[Clause], theme: Theme, ink: str) -> str:
+        """Clauses as HTML, each a link; what is doubtful in no colour that says that something is certain."""
         colours = {
             "faster": theme.good,
             "slower": theme.failed,
@@ -154,20 +182,27 @@ class _Line(Label):
             "doubtful": theme.warning,
             "answers": theme.good,
         }
-        ink = theme.ink if foremost else theme.muted
-        parts = [f"<b>{escape(title(found.model))}</b>: "]
-        for place, clause in enumerate(found.clauses):
-            colour = colours.get(clause.kind, ink)
+        parts = []
+        for number, clause in enumerate(clauses):
+            why = clause.kind == "doubtful"
             before, stress, after = (
                 clause.text.partition(clause.stress) if clause.stress else (clause.text, "", "")
             )
-            before, stress, after = map(_unbroken, (before, stress, after))
-            text = f'{escape(before)}<b style="color:{colour}">{escape(stress)}</b>{escape(after)}'
+            before, stress, after = map(escape, map(_unbroken, (before, stress, after)))
+            if clause.who and not number:  # in the colour of its line in the charts
+                backend = clause.who.partition(" ")[0]
+                before = f'<span style="color:{palette.backend(backend)}">\N{BLACK SQUARE}</span> {before}'
+            if clause.doubtful:
+                text = f'<span style="color:{theme.warning}">{before}{stress}{after}</span>'
+            else:
+                text = f'{before}<b style="color:{colours.get(clause.kind, ink)}">{stress}</b>{after}'
             if clause.cases:
-                text = f'<a href="{place}" style="color:{ink};text-decoration:none">{text}</a>'
-            parts.append(escape(clause.before) * bool(place) + text)
-        parts.append("." if found.clauses else "nothing is measured yet.")
-        self.setText(f'<span style="color:{ink}">{"".join(parts)}</span>')
+                place = self._clauses.index(clause)
+                # The reasons are read after the figures.
+                look = f"color:{theme.muted};font-size:{points('body')}pt" if why else f"color:{ink}"
+                text = f'<a href="{place}" style="{look};text-decoration:none">{text}</a>'
+            parts.append(escape(clause.before) * bool(number) + text)
+        return "".join(parts)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         super().mouseReleaseEvent(event)

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 
 from bench.profile.event_files import events_in
 from bench.profile.kind import ProfileFolder
-from bench.profile.records import CaseProfile
+from bench.profile.records import TIMELINE, CaseProfile
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from bench.charts import Chart
     from bench.profile.show.columns import ProfileTable
     from bench.show.looks import Look
+
+
+PICTURE = TIMELINE  # by which `export --chart` names what `pictures` draws
 
 
 @dataclass(frozen=True)

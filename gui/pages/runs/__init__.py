@@ -32,6 +32,7 @@ class RunsPage(Page):
     list_wanted = Signal()
     open_wanted = Signal(Path)
     resume_wanted = Signal(Path)
+    retry_wanted = Signal(Path)
     overlay_wanted = Signal(Path)
     overlay_unwanted = Signal(Path)
     form_wanted = Signal(Path)
@@ -48,6 +49,9 @@ class RunsPage(Page):
         )
         self.resume_action = self._action(
             "Res&ume", "Measure what is missing of this run (Ctrl+G)", self._resume
+        )
+        self.retry_action = self._action(
+            "Re&try", "Measure again what crashed or timed out in this run, and what is missing", self._retry
         )
         self.overlay_action = self._action(
             "Lay o&ver", "Draw this run in thin lines over the one on the Compare page (Space)", self._overlay
@@ -147,6 +151,7 @@ class RunsPage(Page):
         return [
             self.open_action,
             self.resume_action,
+            self.retry_action,
             self.overlay_action,
             self.form_action,
             self.note_action,
@@ -170,6 +175,7 @@ class RunsPage(Page):
         run = self.table.chosen_run if self._body is not None else None
         self.overlay_action.setEnabled(run is not None and run.layered and not shown)
         self.resume_action.setEnabled(run is not None and run.resumable)
+        self.retry_action.setEnabled(run is not None and run.retriable)
         self.form_action.setEnabled(run is not None and run.layered and not run.problem)
         self.note_action.setEnabled(run is not None and bool(run.kind))
 
@@ -190,6 +196,10 @@ class RunsPage(Page):
     def _resume(self) -> None:
         if self.chosen is not None:
             self.resume_wanted.emit(self.chosen)
+
+    def _retry(self) -> None:
+        if self.chosen is not None:
+            self.retry_wanted.emit(self.chosen)
 
     def _fill_form(self) -> None:
         if self.chosen is not None:

@@ -16,8 +16,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from bench.charts import Chart
 from bench.profile.events import Activity, Event, HostSpan
-from bench.profile.records import CaseProfile
+from bench.profile.records import TIMELINE, CaseProfile
 from bench.results.records import BackendInfo, stem
 from gui.base.boxes import filled
 from gui.base.scale import PAGE_MARGINS
@@ -82,7 +83,10 @@ class TimelinePage(Page):
 
     def exported(self) -> Exported:
         state = self.session.state if self.session is not None else None
-        return Exported("the profile", state.folder if state is not None and state.fine else None)
+        if state is None or not state.fine:
+            return Exported("the profile", None)
+        picture = Chart(TIMELINE, "", "The timeline alone", "", ())
+        return Exported("the profile", state.folder, (picture,))
 
     def build(self) -> QWidget:
         from gui.pages.timeline.profile_controls import ProfileControls

@@ -129,7 +129,29 @@ def test_a_doubt_of_times_that_their_ratio_is_free_of_is_told_apart() -> None:
         in said(run, unquiet).text
     )
     held = [msgspec.structs.replace(m, validity=Validity(warnings=("held back",))) for m in measured]
-    assert said(run, held).text.endswith(f"; {DOUBTFUL}: engine-cpu and ort-cpu at batch 4 (held back).")
+    text = f"; {DOUBTFUL}: engine-cpu and ort-cpu at batch 4 (held back); answers "
+    assert text in said(run, held).text, "beside what it weighs on"
+
+
+def test_what_is_doubtful_is_in_no_breath_with_what_is_not() -> None:
+    run, measured = synthetic.run(backends=("engine-cuda", "ort-cuda", *CPU), batches=(1, 4, 16))
+    held = [
+        msgspec.structs.replace(m, validity=Validity(warnings=("held back",)))
+        if (m.case.backend, m.case.batch) == ("ort-cpu", 4)
+        else m
+        for m in measured
+    ]
+    found = said(run, held)
+    assert found.whos == ("engine-cuda", "engine-cpu")
+    assert found.reliable("engine-cuda")
+    assert not found.reliable("engine-cpu")
+    sure, unsure, why = found.told_of("engine-cpu")
+    assert [case.batch for case in sure.cases] == [1, 16]
+    assert [case.batch for case in unsure.cases] == [4]
+    assert (sure.doubtful, unsure.doubtful) == (False, True)
+    assert unsure.text.endswith(" at batch 4 (!)")
+    assert why.text == f"{DOUBTFUL}: ort-cpu at batch 4 (held back)"
+    assert [clause.kind for clause in found.told_of("")] == ["answers"]
 
 
 def test_the_same_sentence_stands_in_the_terminal_the_report_and_what_is_exported(

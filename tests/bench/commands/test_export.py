@@ -175,6 +175,12 @@ def test_a_profile_is_drawn_again_with_its_tables(tmp_path: Path, capsys: pytest
     one = ("--chart", "profile-breakdown", "--file", tmp_path / "one.svg")
     assert export(profile, *one) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"all", "one.svg"}
+    assert export(profile, "--chart", "timeline", "--charts", "svg", "--out", tmp_path / "alone") == 0
+    assert [path.name for path in (tmp_path / "alone").iterdir()] == ["profile-timeline.svg"]
+    capsys.readouterr()
+    assert export(profile, "--chart", "timeline", "--charts", "csv", "--out", tmp_path / "none") == 2
+    assert "timeline is drawn as png, svg or pdf" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
     capsys.readouterr()
     assert export(profile, "--over", profile) == 2
     assert "a profile cannot be laid over one" in capsys.readouterr().err

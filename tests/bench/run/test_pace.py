@@ -9,6 +9,7 @@ import pytest
 from bench.results.records import Case, Job
 from bench.run.pace import Pace
 from bench.words import units
+from models import names
 
 BACKENDS = ("engine-cpu", "ort-cpu")
 Seconds = Callable[[Case], float]
@@ -106,6 +107,21 @@ def test_an_estimate_comes_true_within_a_quarter(
     assert good >= 0.75 * len(found), found
 
 
+def test_a_model_that_has_had_no_turn_is_thought_of_by_its_size() -> None:
+    small, large = planned(("net",), (1,)), planned(("large",), (1,))
+    told = []
+    for nbytes in (0, 230_000_000):
+        run = Replay(small + large)
+        run.pace = Pace(None, lambda model, nbytes=nbytes: nbytes if model == "large" else 0)  # type: ignore[misc]
+        run.groups = small
+        run.go(lambda case: 4.0)
+        said = run.pace.left(run.left, run.total, run.now)
+        assert said is not None
+        told.append(said[0])
+    assert told[1] > 2 * told[0]
+    assert names.nbytes("no-such-model.onnx") == 0
+
+
 def test_turns_that_grow_with_the_batch_are_followed() -> None:
     run = Replay(planned(("net",), (1, 8, 16, 32, 48, 64)))
     run.go(lambda case: 1.0 + 0.5 * case.batch)
@@ -149,7 +165,7 @@ def test_what_came_at_once_may_be_heard_in_any_order() -> None:
     pace.started(other[0], "prepare", 11.0)
     pace.settled(one[1], 11.0)
     pace.started(one[1], "layers", 11.0)
-    assert pace.left(other, 4, 11.0) == (pytest.approx(10.0), pytest.approx(10.0))
+    assert pace.left(other, 4, 11.0) == (pytest.approx(10.375), pytest.approx(10.375))
 
 
 def test_what_says_no_budget_tells_nothing_until_a_case_is_done_and_nothing_at_the_end() -> None:

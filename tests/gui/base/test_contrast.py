@@ -52,3 +52,9 @@ def test_values_with_a_sign_have_nothing_in_the_middle_of_their_scale(qtbot):
     assert scale.colour(0.0).name().upper() == RAMPS["signed"][0][2]
     view._scaled("got", np.abs(values), "Got", 0.0, 3.0)
     assert view.panels["got"].legend.scale.kind == "time"
+
+
+def test_no_two_backends_of_a_comparison_are_nearly_of_one_colour():
+    for one, other in itertools.combinations(palette.BACKENDS.values(), 2):
+        apart = [int(one[i : i + 2], 16) - int(other[i : i + 2], 16) for i in (1, 3, 5)]
+        assert np.hypot.reduce(apart) > 80, (one, other)

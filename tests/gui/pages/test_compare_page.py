@@ -1,5 +1,6 @@
 """The Compare page draws the same definitions that are exported, answers the mouse, and holds still."""
 
+import math
 from pathlib import Path
 from typing import get_args
 
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from bench.charts import charts
 from bench.results.records import StopReason
+from gui.pages.compare import PANELS
 from gui.pages.page import page_types
 from gui.shell import inspector
 from tests.bench import synthetic
@@ -93,6 +95,19 @@ def test_the_crosshair_reads_values_and_failures(page):
     bars = next(iter(page.views["breakdown"].plots.values()))
     assert "conv" in bars.words_at(0.0)
     assert "%" in bars.words_at(0.0)
+
+
+def test_what_has_no_value_is_marked_below_all_values(page):
+    plot = page.views["op-time"].plots[""]
+    items = [plot._items[series.label] for series in plot.panel.series]
+    marked = [y for item in items for y in item.marks.getData()[1]]
+    assert marked
+    top = plot._lane.getRegion()[1]
+    assert max(marked) < top
+    assert all(math.log10(p.y) > top for series in plot.panel.series for p in series.points if p.y), (
+        "no value stands in the lane"
+    )
+    assert plot._lane_name.toPlainText() == "no value"
 
 
 def test_the_legend_hides_and_shows_a_series(page):
@@ -214,15 +229,16 @@ def test_what_is_made_ahead_is_what_is_shown(make_window, recorded, qtbot):
     window = make_window("ok")
     page = window.pages[0]
     window.begin()
-    qtbot.waitUntil(lambda: page._body is not None and all(v._spare for v in page.views.values()))
-    made = {name: view._spare for name, view in page.views.items()}
+    qtbot.waitUntil(lambda: page._body is not None and sum(len(v._spare) for v in page.views.values()) == 8)
+    made = {name: view._spare[-1] for name, view in page.views.items()}
     window.theming.choose("dark")
     run, measurements = recorded
     window.state.open(run, Path("a-run"), measurements)
     window.redraw.flush()
     for name, view in page.views.items():
         assert made[name] in view.plots.values()
-        assert view._spare is None
+        # Of the panels of these charts there are more where there is room for them.
+        assert len(view._spare) < PANELS.get(name, 1)
         if name != "accuracy":  # which is a badge: all answer alike
             qtbot.waitUntil(made[name].isVisible)
         assert made[name].backgroundBrush().color().name().upper() == window.theming.theme.paper

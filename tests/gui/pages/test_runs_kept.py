@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QToolButton
 from bench.comparison.kind import KIND as COMPARISON
 from bench.kinds import note
 from bench.ladder.kind import KIND as LADDER
+from bench.results.records import Measurement
 from gui.pages.runs.note_dialog import NoteDialog
 from gui.shell import library
 from gui.shell.export_actions import ExportActions
@@ -75,6 +76,48 @@ def test_an_interrupted_run_is_resumed_from_its_line(qtbot, make_window, run_to_
     with qtbot.waitSignal(window.session.ended):
         press(qtbot, page, page.resume_action)
         assert window.page.title == "Compare"
+    assert [m.disposition for m in COMPARISON.open(folder).measurements()] == ["ok"] * 4
+
+
+def crash(folder, lines):
+    """As if the last of so many cases had crashed."""
+    held = COMPARISON.open(folder)
+    held.claim()
+    for measurement in held.measurements()[-lines:]:
+        held.append(Measurement(case=measurement.case, disposition="crashed", reason="an access"))
+    held.close()
+
+
+def test_what_crashed_is_measured_again_from_its_line_and_from_compare(qtbot, make_window, run_to_end):
+    window = make_window("ok", "ok", "ok")
+    run_to_end(window, JOB)
+    folder = window.state.folder
+    compare, page = window.pages[0], show_runs(qtbot, window)
+    page.table.choose(folder)
+    assert not page.retry_action.isEnabled(), "nothing crashed"
+    assert not window.menu_actions.by_name["retry"].isEnabled()
+    crash(folder, 2)
+    window.findChild(Library).refresh()
+    settle(qtbot, window)
+    page.table.choose(folder)
+    assert not page.resume_action.isEnabled()
+    with qtbot.waitSignal(window.session.ended):
+        press(qtbot, page, page.retry_action)
+    assert [m.disposition for m in COMPARISON.open(folder).measurements()] == ["ok"] * 4
+    assert "4 of 4 cases ok in" in window.progress.words.text()
+    crash(folder, 1)
+    window.findChild(Library).open(folder)
+    settle(qtbot, window)
+    window.tabs.setCurrentIndex(0)
+    window.redraw.flush()
+    assert compare.retry.text() == "Retry 1 that failed"
+    assert window.menu_actions.by_name["retry"].isEnabled()
+    with qtbot.waitSignal(window.session.ended):
+        qtbot.mouseClick(compare.retry, Qt.MouseButton.LeftButton)
+        window.redraw.flush()
+        assert not compare.retry.isEnabled(), "while it runs"
+    window.redraw.flush()
+    assert compare.retry.isHidden()
     assert [m.disposition for m in COMPARISON.open(folder).measurements()] == ["ok"] * 4
 
 

@@ -14,6 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from bench.comparison.kind import KIND as COMPARISON
+from bench.kinds.summaries import BESIDE_SAMPLE
 from gui.sessions.export import Exporter, Order
 from gui.shell.export_actions import ExportActions
 from gui.shell.library import Library
@@ -22,6 +23,7 @@ from tests.bench.kinds.test_thin import saved
 from tests.gui.pages.test_runs_page import settle
 
 CPU = ("engine-cpu", "ort-cpu")
+PROFILED = BESIDE_SAMPLE[1]
 
 
 @pytest.fixture
@@ -53,6 +55,22 @@ def wished(window, target, **choices):
     form.caption.setChecked(choices.get("caption", False))
     QTest.mouseClick(form.export_button, Qt.MouseButton.LeftButton)
     return exports
+
+
+def test_the_timeline_is_exported_alone_from_its_page(qtbot, make_window, tmp_path, monkeypatch):
+    window = make_window("ok", begin=False)
+    window.showers["profile"](PROFILED)
+    page = window.page
+    qtbot.waitUntil(lambda: page.exported().folder is not None)
+    orders = []
+    exports = window.findChild(ExportActions)
+    monkeypatch.setattr(exports.exporter, "start", orders.append)
+    wished(window, tmp_path, chart="timeline", formats=("svg",))
+    (order,) = orders
+    assert order.what == "The timeline alone"
+    assert order.arguments[:2] == ("export", str(PROFILED))
+    assert order.arguments[4:6] == ("--chart", "timeline"), "tests.bench.commands.test_export draws it"
+    assert "--csv" not in order.arguments
 
 
 def test_everything_goes_into_a_folder_and_each_file_opens(qtbot, window, tmp_path):

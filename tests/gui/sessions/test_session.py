@@ -186,6 +186,7 @@ def test_a_folder_that_cannot_be_written_is_told(make_window, tmp_path):
     (tmp_path / "runs").write_text("in the way")
     window.start(JOB)
     assert "cannot" in window.banner.text
+    assert "start Kernelscope in another folder" in window.banner.text, "there is no field for a name"
     assert not window.session.active
 
 

@@ -79,6 +79,14 @@ def test_that_others_use_the_machine_is_no_complaint_of_the_window(make_window):
     window = make_window("ok", begin=False)
     window.session._warn(["Another program, python, uses 99 % of a core (2 there are)."])
     assert window.banner.text
+    window.session._warn(["Another program, make, uses 80 % of a core (2 there are)."])
+    assert "make" in window.banner.text
+    assert "python" not in window.banner.text, "what was so at an earlier start"
+    window.tell("Something else.")
+    window.session._warn([])
+    assert window.banner.text == "Something else."
+    window.banner.dismiss()
+    window.session._warn(["Another program, python, uses 99 % of a core (2 there are)."])
     assert screenshots.complaints(window) == ""
     window.tell("The log cannot be written.")
     assert screenshots.complaints(window) == "The log cannot be written."

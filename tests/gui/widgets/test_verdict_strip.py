@@ -1,15 +1,18 @@
 """The verdicts above the charts: a line a model, the largest letters of the page, leading to its points."""
 
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QTextDocument
 from PySide6.QtTest import QTest
 
 from bench.results.records import Validity
 from bench.show import overview
 from gui.shell.inspector import EMPTY
+from gui.widgets.verdict_strip import RELIABLE
 from tests.bench import synthetic
 
 MODELS = ("lenet5-digits", "alexnet")
@@ -56,7 +59,9 @@ def test_a_click_goes_to_the_points_one_after_another_and_to_their_model(window,
     QTest.mouseMove(line, QPoint(start, line.line_height // 2))
     QTest.mouseClick(line, Qt.MouseButton.LeftButton, pos=QPoint(start, line.line_height // 2))
     held = window.state.case
-    assert (held.model, held.backend, held.batch) == ("lenet5-digits", "engine-cpu", 1)
+    assert (held.model, held.backend, held.batch) == ("lenet5-digits", "engine-cpu", 4), (
+        "what is certain stands first"
+    )
     line = page.strip.lines[1]
     links = [place for place, clause in enumerate(line._clauses) if clause.kind == "slower"]
     line.linkActivated.emit(str(links[0]))
@@ -65,7 +70,9 @@ def test_a_click_goes_to_the_points_one_after_another_and_to_their_model(window,
     assert page.model == "alexnet"
     line.linkActivated.emit(str(links[0]))
     assert window.state.case.batch == 4
-    QTest.mouseClick(page.strip.lines[0], Qt.MouseButton.LeftButton, pos=page.strip.lines[0].rect().center())
+    first = page.strip.lines[0]
+    QTest.mouseMove(first, first.rect().center())
+    QTest.mouseClick(first, Qt.MouseButton.LeftButton, pos=first.rect().center())
     window.redraw.flush()
     assert window.state.case.model == "lenet5-digits"
     assert EMPTY not in window.inspector.text
@@ -83,9 +90,53 @@ def test_what_is_not_measured_is_said_before_and_meanwhile(make_window):
 
 def test_the_strip_follows_the_theme_and_names_the_doubt(window):
     strip = window.pages[0].strip
-    assert "doubtful (!): engine-cpu at batch 1 (the GPU was held back)." in strip.texts[0]
+    assert "doubtful (!): engine-cpu at batch 1 (the GPU was held back); " in strip.texts[0]
     before = strip.lines[0].text()
     window.theming.choose("dark")
     assert strip.lines[0].text() != before
     assert window.theming.theme.warning in strip.lines[0].text()
     window.theming.choose("light")
+
+
+def test_a_comparison_has_a_line_of_its_own_and_says_whether_to_believe_it(make_window):
+    window = make_window("ok", begin=False)
+    run, found = synthetic.run(backends=("engine-cuda", "ort-cuda", "engine-cpu", "ort-cpu"), batches=(1, 4))
+    held = Validity(warnings=("the GPU was held back",))
+    found = [
+        msgspec.structs.replace(m, validity=held) if m.case.backend == "engine-cpu" else m for m in found
+    ]
+    window.resize(1500, 940)
+    window.state.open(run, Path("a-run"), found)
+    window.redraw.flush()
+    page, (line,) = window.pages[0], window.pages[0].strip.lines
+    document = QTextDocument()
+    document.setHtml(line.text())
+    told = [text for text in document.toPlainText().splitlines() if text.strip()]
+    cuda, cpu, answers = (text.replace("\N{NON-BREAKING HYPHEN}", "-") for text in told)
+    assert "engine-cuda is" in cuda
+    assert RELIABLE in cuda
+    assert "engine-cpu is" in cpu
+    assert RELIABLE not in cpu
+    assert "doubtful (!): engine-cpu" in cpu
+    assert answers.startswith("answers identical")
+    doubted = line.text().split("engine\N{NON-BREAKING HYPHEN}cpu is")[1]
+    theme = window.theming.theme
+    assert not {theme.failed, theme.good} & set(re.findall("#[0-9A-F]{6}", doubted.split("doubtful")[0]))
+    assert page.about.text().startswith("Shown: Example GPU 80 GB and ")
+    assert "batch 1,4" in page.about.text()
+    assert "round by round" in page.about.text()
+    assert window.room.toolbar.folded.words.startswith("Next run:")
+
+
+def test_in_a_low_window_the_first_sentence_is_whole_and_all_can_be_scrolled_to(window, qtbot):
+    window.resize(1268, 676)
+    window.redraw.flush()
+    strip = window.pages[0].strip
+    qtbot.waitUntil(lambda: strip.height() < 80)
+    first, second = strip.lines
+    assert first.text()
+    assert first.geometry().bottom() <= strip.viewport().height()
+    bar = strip.verticalScrollBar()
+    bar.setValue(bar.maximum())
+    assert second.geometry().bottom() - bar.value() <= strip.viewport().height()
+    assert window.room.toolbar.buttons["run"].isVisible()
