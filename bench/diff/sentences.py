@@ -1,0 +1,172 @@
+"""What is said of two runs, in sentences: which they are, what else differs, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bench.charts.verdicts import WORDS, above_one
+from bench.diff.records import Change, Diff, Difference, Waterfall
+from bench.results import doubt
+from bench.words import units
+
+NAMED = 3  # cases that are named, where they are no more
+MOST = 12  # differences in a summary
+LEAST = 0.01  # of the change, from which on a step is told
+LIKELY = 5  # steps of a waterfall in its sentence
+
+
+def heading(diff: Diff) -> list[str]:
+    """Which two they are."""
+    return [f"A  {diff.a.words}", f"B  {diff.b.words}"]
+
+
+def differences(diff: Diff) -> list[str]:
+    """What else is not the same, and how they can be compared therefore; said before any figure."""
+    lines = [difference.words for difference in diff.differences]
+    if not lines:
+        lines = [
+            "Nothing else that the two runs tell of differs: machine, versions, settings, clocks, kernels."
+        ]
+    else:
+        lines = [f"What else differs: {lines[0]}", *(f"                   {line}" for line in lines[1:])]
+    return [*lines, *how(diff)]
+
+
+def how(diff: Diff) -> list[str]:
+    """By what they are compared, where that is not what one expects."""
+    if not diff.one_machine:
+        return [
+            "The two were measured on different machines: their times are not compared, but the speed-up of "
+            "each over the reference that ran beside it."
+        ]
+    if any(change.by == "speed-up" for change in diff.changes):
+        return ["Compared by speed-up over the reference that ran beside each; times differ from run to run."]
+    return []
+
+
+def verdict(diff: Diff) -> str:
+    """What came of it: "B is 1.20× faster in 2 of 8 cases (…); as fast in 5 (within 2 %); …"."""
+    judged = [change for change in diff.changes if change.verdict]
+    parts = []
+    for name, word in WORDS.items():
+        if found := [change for change in judged if change.verdict == name]:
+            parts.append(_group(word, found, diff))
+    if parts:
+        parts[0] = f"B is {parts[0]}"
+        first, _, rest = parts[0].partition(" in ")
+        count, _, more = rest.partition(" ")
+        parts[0] = (
+            f"{first} in {count} of {len(judged)} cases {more}".rstrip() if len(judged) > 1 else parts[0]
+        )
+    if diff.no_verdict:
+        parts.append(diff.no_verdict)
+    for what, found in (
+        ("wrong", [change for change in diff.changes if change.wrong]),
+        ("worse in its answers", [change for change in diff.changes if change.worse and not change.wrong]),
+        ("mended", [change for change in diff.changes if change.mended]),
+        ("not compared", [change for change in diff.changes if _unjudged(change)]),
+        ("in A alone", [change for change in diff.changes if change.pair.b is None]),
+        ("in B alone", [change for change in diff.changes if change.pair.a is None]),
+    ):
+        if found:
+            parts.append(f"{len(found)} {what}{_named(found)}")
+    doubted = sum(bool(change.doubts) for change in judged)
+    if doubted:
+        parts.append(f"{doubted} doubtful ({doubt.MARK.strip()})")
+    return f"{'; '.join(parts)}." if parts else "No case could be compared."
+
+
+def _unjudged(change: Change) -> bool:
+    told = change.wrong or change.mended or change.pair.reference
+    return change.matched and bool(change.apart) and not told
+
+
+def _group(word: str, found: Sequence[Change], diff: Diff) -> str:
+    amount = word
+    if word in ("faster", "slower"):
+        ratios = sorted(above_one(change.ratio.value) for change in found if change.ratio is not None)
+        low, high = units.times(ratios[0]), units.times(ratios[-1])
+        amount = f"{low if low == high else f'{low} to {high}'} {word}"
+    within = (
+        f" (within {units.digits(diff.bound * 100, 2).removesuffix('.0')} %)" if word == "as fast" else ""
+    )
+    return f"{amount} in {len(found)}{within}{'' if word == 'as fast' else _named(found)}"
+
+
+def _named(found: Sequence[Change]) -> str:
+    return f" ({'; '.join(change.pair.words for change in found)})" if len(found) <= NAMED else ""
+
+
+def remarks(diff: Diff) -> list[str]:
+    """Below the table: why cases have no ratio, what is wrong and where it begins, doubts."""
+    lines: dict[str, None] = {}
+    for change in diff.changes:
+        lost = change.lost if change.matched and not change.wrong else ""
+        for text in (change.wrong, change.worse, lost):
+            if text:
+                lines[f"{change.pair.words}: {text}"] = None
+        b = change.pair.b
+        if change.wrong and b is not None and b.left:
+            lines[f"{change.pair.words}: {b.left}."] = None
+    grouped: dict[str, list[tuple[str, Change]]] = {}
+    for change in diff.changes:
+        for text in change.doubts:
+            grouped.setdefault(doubt.alike(text), []).append((text, change))
+    for found in grouped.values():
+        who = _and(dict.fromkeys(change.pair.who or change.pair.words for _, change in found))
+        lines[f"! {who}: {doubt.worst(text for text, _ in found)}"] = None
+    if grouped:
+        lines[doubt.MEANING] = None
+    return list(lines)
+
+
+def waterfall(found: Waterfall) -> str:
+    """ "From 1.53 ms to 2.02 ms a pass (+490 µs): conv2 +401 µs (rung tiled → naive), …; 98 % of it has a
+    name"."""
+    change = found.change_ns
+    way = f"From {units.duration(found.a_ns)} to {units.duration(found.b_ns)} a pass ({signed(change)})"
+    if not change:
+        return f"{way}."
+    told = [step for step in found.steps if step.named and abs(step.change_ns) >= LEAST * abs(change)]
+    parts = [
+        f"{step.label} {signed(step.change_ns)}{'' if step.sure else doubt.MARK}"
+        + (f" ({step.note})" if step.note else "")
+        for step in told[:LIKELY]
+    ]
+    if len(told) > LIKELY:
+        parts.append(
+            f"{len(told) - LIKELY} more steps {signed(sum(step.change_ns for step in told[LIKELY:]))}"
+        )
+    if not parts:
+        parts = ["no step that has a name makes up a hundredth of it"]
+    return f"{way}: {', '.join(parts)}; {units.percent(found.explained or 0.0, 1)} of the change has a name."
+
+
+def signed(time_ns: float) -> str:
+    """ "+401 µs", "−12.0 µs"."""
+    if not time_ns:
+        return "±0 s"
+    return f"{'+' if time_ns > 0 else '−'}{units.duration(abs(time_ns))}"
+
+
+def summary(diff: Diff, name: str = "") -> str:
+    """One line for where a fresh run is shown. name: what A is called there."""
+    who = name or diff.a.name
+    said = verdict(diff)
+    told = f"Against {who}: {said[:1].lower() if said.startswith('No ') else said[:1]}{said[1:]}"
+    if diff.differences:
+        told += f" What else differs: {in_short(diff.differences)}."
+    return told
+
+
+def in_short(found: Sequence[Difference]) -> str:
+    whats = dict.fromkeys(difference.what for difference in found)
+    counts = {what: sum(difference.what == what for difference in found) for what in whats}
+    return ", ".join(
+        f"{what}{f' ({count})' if count > 1 else ''}" for what, count in list(counts.items())[:MOST]
+    )
+
+
+def _and(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
