@@ -35,6 +35,7 @@ from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.profile.records import Breakdown, Share
 
 OP = "op:"
+IDLE = "idle"
 APART = "\x1f"  # between a part's key and what is kept apart in it
 COPIES = {"HtoD": "h2d", "DtoH": "d2h"}
 # What is shown after the operators, in this order.
@@ -55,6 +56,7 @@ LABELS = {
     "ort": "ONNX Runtime",
     "host": "host",
     "profiler": "profiler",
+    IDLE: "no core for the host's thread",
     "rest": "rest",
 }
 Event = Activity | ApiCall | HostSpan
@@ -251,22 +253,23 @@ def breakdown(events: Events, window: str, claimed: Sequence[Ranked] | None = No
 
 
 def each_pass(events: Events, claimed: Sequence[Ranked]) -> list[Counter[str]]:
-    """The time of every key in each profiled pass, apart; as `breakdown` has them together."""
+    """The time of every key in each profiled pass, apart, as `breakdown` has them together; of "rest" that in
+    which the host's thread had no core has a key of its own, IDLE."""
     spans = [mark for mark in events.marks if mark.kind == "window" and _belongs(mark, "pass")]
     divided = _divided(claimed, [(mark.start_ns, mark.end_ns) for mark in spans])
     times = [times for times, _ in divided]
-    _moved(events, spans, times)
+    _moved(events, spans, times, IDLE)
     return times
 
 
-def _moved(events: Events, passes: Sequence[Mark], times: Sequence[Counter[str]]) -> int:
-    """What the host's thread had no core for goes from "host" to "rest"; nanoseconds of all passes."""
+def _moved(events: Events, passes: Sequence[Mark], times: Sequence[Counter[str]], to: str = "rest") -> int:
+    """What the host's thread had no core for goes from "host" to where it belongs; ns of all passes."""
     waits = _waits(events)
     idle = 0
     for mark, its in zip(passes, times, strict=True):
         if moved := min(its["host"], _without_a_core(mark, waits)):
             its["host"] -= moved
-            its["rest"] += moved
+            its[to] += moved
             idle += moved
     return idle
 

@@ -131,7 +131,7 @@ def _finer(event: parts.Event) -> str:
         return profile_api.bare(event.name)
     if isinstance(event, Activity) and event.kind != "kernel":
         return ""
-    if isinstance(event, HostSpan) and event.kind not in ("step", "node"):
+    if isinstance(event, HostSpan) and not parts.part_of(event).startswith(parts.OP):
         return ""
     return _NODES.join(event.nodes) or f"{_NODES}{short(event.name)}"
 
