@@ -263,6 +263,7 @@ def _run(folders: Sequence[RunFolder], output: Output, retry: bool = False) -> i
     for (run, measurements), folder in zip(found, folders, strict=True):
         _leave(run, measurements, folder.path, output.charts)
         measuring.tell_left(folder)
+        measuring.tell_baseline(folder)
     return outcome.status(not failed(found))
 
 

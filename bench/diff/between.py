@@ -7,9 +7,10 @@ from typing import Any
 
 from bench.diff import differs, judging
 from bench.diff.records import Compared, Diff, Named
-from bench.kinds import note
+from bench.kinds import baseline, note
 from bench.kinds.folder import Folder
 from bench.kinds.folders import open_folder
+from bench.kinds.summaries import summary
 from bench.results.stats import SAME_BOUND
 from kernels.errors import InputError
 
@@ -42,6 +43,14 @@ def between(a: Path, b: Path, bound: float = SAME_BOUND) -> Diff:
         waterfalls=tuple(found.waterfalls),
         no_verdict=found.no_verdict,
     )
+
+
+def with_baseline(runs: Path, run: Path) -> Diff | None:
+    """A run held against the baseline that is kept in `runs`; None where there is none for it. Raises
+    InputError where the two cannot be compared."""
+    found = summary(run)
+    kept = baseline.of(runs, found) if found.measured else None
+    return None if kept is None else between(kept, run)
 
 
 def _named(folder: Folder[Any, Any]) -> Named:

@@ -44,15 +44,16 @@ def how(diff: Diff) -> list[str]:
     return []
 
 
-def verdict(diff: Diff) -> str:
-    """What came of it: "B is 1.20× faster in 2 of 8 cases (…); as fast in 5 (within 2 %); …"."""
+def verdict(diff: Diff, who: str = "B") -> str:
+    """What came of it: "B is 1.20× faster in 2 of 8 cases (…); as fast in 5 (within 2 %); …". who: what B is
+    called there."""
     judged = [change for change in diff.changes if change.verdict]
     parts = []
     for name, word in WORDS.items():
         if found := [change for change in judged if change.verdict == name]:
             parts.append(_group(word, found, diff))
     if parts:
-        parts[0] = f"B is {parts[0]}"
+        parts[0] = f"{who} is {parts[0]}"
         first, _, rest = parts[0].partition(" in ")
         count, _, more = rest.partition(" ")
         parts[0] = (
@@ -149,11 +150,12 @@ def signed(time_ns: float) -> str:
     return f"{'+' if time_ns > 0 else '−'}{units.duration(abs(time_ns))}"
 
 
-def summary(diff: Diff, name: str = "") -> str:
-    """One line for where a fresh run is shown. name: what A is called there."""
-    who = name or diff.a.name
-    said = verdict(diff)
-    told = f"Against {who}: {said[:1].lower() if said.startswith('No ') else said[:1]}{said[1:]}"
+def summary(diff: Diff) -> str:
+    """A fresh run beside its baseline, in the few words that are read when it has ended."""
+    told = f"Against the baseline {diff.a.name}: {verdict(diff, 'this run')}"
+    if diff.waterfalls:
+        largest = max(diff.waterfalls, key=lambda found: abs(found.change_ns))
+        told = f"Against the baseline {diff.a.name}: {largest.words}: {waterfall(largest)}"
     if diff.differences:
         told += f" What else differs: {in_short(diff.differences)}."
     return told

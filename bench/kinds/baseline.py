@@ -6,6 +6,7 @@ the folder is kept as it lies there; one that lies elsewhere as a whole.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -77,15 +78,32 @@ def clear(runs: Path, run: Path | None = None) -> int:
 def of(runs: Path, run: Summary) -> Path | None:
     """The baseline of a run: that of the same models, else the latest that shares one. None where there is
     none, or it is the run itself."""
-    held = [
-        (path, kept)
-        for path, kept in read(runs)
-        if kept.kind == run.kind and kept.node == run.node and not _same(path, run.path)
-    ]
+    return _among(read(runs), run)
+
+
+def of_each(runs: Path, items: Iterable[Summary]) -> dict[Path, Path]:
+    """Of those that have one, by the run's own path; none where what is kept cannot be read."""
+    try:
+        held = read(runs)
+    except InputError:
+        return {}
+    return {run.path: kept for run in items if held and (kept := _among(held, run)) is not None}
+
+
+def kept(runs: Path) -> tuple[Path, ...]:
+    """Where the baselines lie; none where what is kept cannot be read."""
+    try:
+        return tuple(path for path, _ in read(runs))
+    except InputError:
+        return ()
+
+
+def _among(held: Sequence[tuple[Path, Baseline]], run: Summary) -> Path | None:
+    mine = [(path, kept) for path, kept in held if (kept.kind, kept.node) == (run.kind, run.node)]
     models = set(run.models)
-    exact = [path for path, kept in held if set(kept.models) == models]
-    some = [path for path, kept in held if models.intersection(kept.models)]
-    return next(iter([*exact, *some]), None)
+    exact = [path for path, kept in mine if set(kept.models) == models]
+    some = [path for path, kept in mine if models.intersection(kept.models)]
+    return next((path for path in [*exact, *some] if not _same(path, run.path)), None)
 
 
 def _of(kept: Baseline) -> tuple[object, ...]:
