@@ -14,6 +14,13 @@ MOST = 12  # steps that have a bar of their own; the smaller ones share one
 NAME = 26  # characters of a step's name below its bar
 FLAT = 0.25  # of the larger wall, below which a change is drawn above a floor
 UNDER = "under"
+CATEGORIES = (
+    Category(key=UNDER, label="", colour=""),
+    Category(key="all", label="a whole pass", colour=palette.CATEGORIES["compute"][1]),
+    Category(key="slower", label="takes longer in B", colour=palette.USER),
+    Category(key="faster", label="takes less in B", colour=palette.BACKENDS["ort-cpu"]),
+    Category(key="rest", label="without a name", colour=palette.OTHERS[0]),
+)
 
 
 def charts(diff: Diff) -> list[Chart]:
@@ -24,7 +31,8 @@ def charts(diff: Diff) -> list[Chart]:
 
 def chart(diff: Diff, found: Waterfall, suffix: str = "") -> Chart:
     floor = _floor(found)
-    bars = [_whole(0, "all", found.a_ns, floor, f"A: {diff.a.name}")]
+    # From 1 on: a picture without a selection has none at 0.
+    bars = [_whole(1, "all", found.a_ns, floor, f"A: {diff.a.name}")]
     labels = ["A"]
     level = found.a_ns
     for step in shortened(found):
@@ -33,7 +41,7 @@ def chart(diff: Diff, found: Waterfall, suffix: str = "") -> Chart:
         told = f"{step.label}: {sentences.signed(step.change_ns)}{f' ({step.note})' if step.note else ''}"
         bars.append(
             Bar(
-                x=len(bars),
+                x=len(bars) + 1,
                 parts=(
                     BarPart(category=UNDER, value=(low - floor) * 1e-9),
                     BarPart(category=kind, value=(high - low) * 1e-9, text=told),
@@ -44,7 +52,7 @@ def chart(diff: Diff, found: Waterfall, suffix: str = "") -> Chart:
         )
         labels.append(step.label if len(step.label) <= NAME else step.label[: NAME - 1] + "…")
         level += step.change_ns
-    bars.append(_whole(len(bars), "all", found.b_ns, floor, f"B: {diff.b.name}"))
+    bars.append(_whole(len(bars) + 1, "all", found.b_ns, floor, f"B: {diff.b.name}"))
     labels.append("B")
     above = f", above {units.duration(floor)}" if floor else ""
     return Chart(
@@ -55,17 +63,15 @@ def chart(diff: Diff, found: Waterfall, suffix: str = "") -> Chart:
         panels=(
             Panel(
                 title="",
-                x=Axis(label="", ticks=tuple(map(float, range(len(bars)))), labels=tuple(labels)),
+                x=Axis(label="", ticks=tuple(bar.x for bar in bars), labels=tuple(labels)),
                 y=Axis(label=f"a profiled pass{above}", unit="s"),
                 bars=tuple(bars),
             ),
         ),
-        categories=(
-            Category(key=UNDER, label="", colour=""),
-            Category(key="all", label="a whole pass", colour=palette.CATEGORIES["compute"][1]),
-            Category(key="slower", label="takes longer in B", colour=palette.USER),
-            Category(key="faster", label="takes less in B", colour=palette.BACKENDS["ort-cpu"]),
-            Category(key="rest", label="without a name", colour=palette.OTHERS[0]),
+        categories=tuple(
+            category
+            for category in CATEGORIES
+            if any(p.category == category.key for bar in bars for p in bar.parts)
         ),
         notes=found.notes,
         footer=(

@@ -161,7 +161,8 @@ def _print(found: Diff) -> None:
         out.print(Text(line, style="dim"))
     if found.waterfalls:
         out.print()
-        out.print(stacked([tables.readable_steps(each) for each in found.waterfalls], out.width))
+        several = len(found.waterfalls) > 1
+        out.print(stacked([tables.readable_steps(each, several) for each in found.waterfalls], out.width))
 
 
 def _markdown(found: Diff) -> str:
@@ -181,7 +182,8 @@ def _markdown(found: Diff) -> str:
     text += f"{to_markdown(tables.readable(found))}\n"
     text += "".join(f"- {plain.markdown(line)}\n" for line in sentences.remarks(found))
     if found.waterfalls:
-        text += "\n" + with_headings([tables.readable_steps(each) for each in found.waterfalls])
+        several = len(found.waterfalls) > 1
+        text += "\n" + with_headings([tables.readable_steps(each, several) for each in found.waterfalls])
     return text
 
 

@@ -135,8 +135,8 @@ _ANSWERS = (
 )
 READ = pick(
     COLUMNS,
-    *("model", "who", "batch", "result", "a_s", "b_s", "a_speedup", "b_speedup"),
-    *("ratio", _INTERVAL, "verdict"),
+    *("model", "who", "batch", "result", "ratio", _INTERVAL, "verdict"),
+    *("a_speedup", "b_speedup", "a_s", "b_s"),
     *_ANSWERS,
     verdict="",
 )
@@ -192,7 +192,7 @@ def steps(found: Waterfall) -> Table[Step]:
         Column("share", _of(found.change_ns), _share, title="of the change"),
         Column("note", lambda step: step.note or None, left=True, title="what changed"),
     )
-    notes = (f"{sentences.waterfall(found)}", *found.notes)
+    notes = (sentences.waterfall(found), *found.notes)
     return Table(columns, found.steps, f"From A to B: {found.words}", notes, key=f"waterfall-{found.key}")
 
 
@@ -204,9 +204,11 @@ def _share(share: float) -> str:
 READ_STEPS = ("label", "a_s", "b_s", "change_s", "margin_s", "share", "note")
 
 
-def readable_steps(found: Waterfall) -> Table[Step]:
+def readable_steps(found: Waterfall, said: bool = True) -> Table[Step]:
+    """said: with the sentence, where it does not stand above it all."""
     table = steps(found)
-    return Table(pick(table.columns, *READ_STEPS), table.rows, table.title, table.notes, table.key)
+    notes = table.notes if said else found.notes
+    return Table(pick(table.columns, *READ_STEPS), table.rows, table.title, notes, table.key)
 
 
 def as_json(diff: Diff, failing: dict[str, str], fail_on: Sequence[str]) -> str:
