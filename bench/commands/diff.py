@@ -65,7 +65,6 @@ def diff(
     formats = parsing.formats(charts)
     a, b = _two(runs, where)
     found = between(a, b, _fraction(bound))
-    _can_fail(found, gates)
     failing = {change.pair.key: why for change in found.changes if (why := judging.reason(change, gates))}
     if wanted == "json":
         sys.stdout.write(tables.as_json(found, failing, gates))
@@ -86,6 +85,7 @@ def diff(
         print(f"failed: {words}: {why}", file=sys.stderr)
     if failing:
         raise typer.Exit(1)
+    _can_fail(found, gates)
 
 
 def _two(runs: Sequence[Path], where: Path) -> tuple[Path, Path]:
@@ -122,12 +122,19 @@ def _fraction(text: str) -> float:
 
 def _can_fail(found: Diff, gates: Sequence[str]) -> None:
     """A gate that could not fail, whatever B is, is refused."""
+    from bench.diff import judging
     from kernels.errors import InputError
 
     if {"slower", "any"}.isdisjoint(gates):
         return
     if found.no_verdict:
         raise InputError(f"--fail-on {','.join(gates)} has nothing to go by: {found.no_verdict}")
+    judged = [change for change in found.changes if change.verdict]
+    if judged and all(judging.unquiet(change) for change in judged):
+        raise InputError(
+            f"--fail-on {','.join(gates)} has nothing to go by: the machine was unquiet in every case, so "
+            "that none can be decided; measure again while nothing else runs"
+        )
     figures = [change for change in found.matched if change.pair.a and change.pair.a.time is not None]
     if not any(
         change.verdict or change.lost or change.wrong for change in figures if not change.pair.reference

@@ -5,6 +5,10 @@ Cases are compared by their speed-ups: each over the reference that was timed in
 out of it whatever the machine did to both. Times of two runs differ by more than their intervals say (over
 ten identical runs the intervals of times overlapped in 49 of 90 pairs, those of speed-ups in all of 45), so
 that a case without a reference beside it is compared by its time only on one machine, and is doubted.
+
+What two runs differ by as a whole is in neither's interval. On a quiet machine that is little. Where rounds
+moved a run's own ratio about (bench.measure.unrest) it is anything: of two identical runs on two cores that
+ten programs shared one was "7 times slower" by its interval. No verdict follows from such a figure.
 """
 
 from __future__ import annotations
@@ -45,7 +49,7 @@ def judged(pair: Pair, bound: float, one_machine: bool, verdicts: bool = True) -
         pair,
         found.by,
         found.ratio,
-        _verdict(found.ratio, a.rounds and b.rounds, bound) if named else "",
+        _verdict(found.ratio, a.rounds and b.rounds and not unquiet(found), bound) if named else "",
         found.doubts,
         wrong,
         worse,
@@ -57,6 +61,11 @@ def _verdict(ratio: Interval | None, tells: bool, bound: float) -> str:
     assert ratio is not None
     # The rule is of times: below 1 takes less.
     return verdict(apart.inverse(ratio), bound).value if tells else Verdict.UNCLEAR.value
+
+
+def unquiet(change: Change) -> bool:
+    """Whether its ratio is doubted for an unquiet machine."""
+    return any(text.startswith(doubt.UNQUIET) for text in change.doubts)
 
 
 def _doubts(a: Side, b: Side) -> tuple[str, ...]:

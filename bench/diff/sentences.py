@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bench.charts.verdicts import WORDS, above_one
+from bench.diff.judging import unquiet
 from bench.diff.records import Change, Diff, Difference, Waterfall
 from bench.results import doubt
 from bench.words import units
@@ -91,6 +92,8 @@ def _group(word: str, found: Sequence[Change], of: Sequence[Change], diff: Diff)
     where = f" in {len(found)}" + (f" of {len(of)} cases" if len(of) > 1 else "")
     if word == "as fast":
         return f"{amount}{where} (within {units.digits(diff.bound * 100, 2).removesuffix('.0')} %)"
+    if word == "unclear" and all(map(unquiet, found)):
+        return f"{amount}{where} ({doubt.UNQUIET})"
     return f"{amount}{where}{_named(found)}"
 
 

@@ -104,6 +104,25 @@ def test_one_round_is_no_ground_for_a_verdict(before, tmp_path):
     assert set(verdicts(before, after).values()) == {"UNCLEAR", ""}
 
 
+def test_an_unquiet_machine_is_no_ground_for_a_verdict(before, tmp_path, capsys):
+    """Its interval knows nothing of what else may move it from run to run; nor does such a gate pass."""
+
+    def moved(m):
+        if m.case.backend != OURS:
+            return m
+        rng = np.random.default_rng(m.case.batch)
+        samples = (np.array(m.samples_ns).reshape(8, 6) * np.exp(rng.normal(0.0, 0.15, 8))[:, None]).ravel()
+        told = msgspec.structs.replace(m.validity, warnings=("the machine was unquiet: it moved by 40%",))
+        return msgspec.structs.replace(m, samples_ns=tuple(samples.tolist()), validity=told)
+
+    after = run(tmp_path / "b", 7, ours(None, 7.0), moved)
+    assert set(verdicts(before, after).values()) == {"UNCLEAR", ""}
+    assert "unclear in 3 of 3 cases (the machine was unquiet)" in sentences.verdict(between(before, after))
+    assert gate(before, after, "--fail-on", "slower") == 2
+    assert "measure again while nothing else runs" in capsys.readouterr().err
+    assert gate(before, after) == 0
+
+
 def test_other_machines_are_compared_by_their_own_reference(before, tmp_path):
     after = run(tmp_path / "b", 7, lambda case: 5.0, environment={"cpu": "Other CPU", "cores": 4})
     found = between(before, after)
