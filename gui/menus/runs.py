@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gui.shell.comparing import Comparing
 from gui.shell.drop_run import RunDrop
 from gui.shell.library import Library
 
@@ -17,7 +16,6 @@ ORDER = 20
 
 def add_to(window: MainWindow, actions: Actions) -> None:
     library = Library(window, window.session.runs)
-    Comparing(window, library)
     RunDrop(window, library.open)
     actions.add("file", "open-run", "Open &run…", library.ask_open, "Ctrl+Shift+O")
     actions.add("file", "open-sample", "Open &sample run", library.open_sample)

@@ -8,8 +8,8 @@ from PySide6.QtCore import QItemSelectionModel, Qt
 from bench.diff import sentences
 from bench.diff.between import between
 from bench.kinds import baseline
+from gui.menus.diff import SHOW
 from gui.pages.runs.diff_window import DiffWindow
-from gui.shell.comparing import SHOW
 from gui.shell.library import Library
 from tests.bench.diff.runs import ours, run
 from tests.bench.profile.test_waterfall import copy, saved, slower_rung
@@ -116,9 +116,17 @@ def test_profiles_show_their_waterfall(qtbot, make_window, runs):
 
 def test_a_run_that_has_ended_is_held_against_the_baseline(qtbot, make_window, run_to_end, tmp_path):
     window = make_window("ok", "ok", "ok")
+    menu = window.menu_actions.by_name["diff-baseline"]
+    menu.trigger()
+    assert "There is no run to hold against a baseline" in window.banner.text
+    window.banner.dismiss()
     run_to_end(window, JOB)
     settle(qtbot, window)
     assert not window.banner.text
+    menu.trigger()
+    settle(qtbot, window)
+    assert "has no baseline; the Runs page sets one" in window.banner.text
+    window.banner.dismiss()
     first = window.state.folder
     baseline.keep(tmp_path / "runs", first)
     run_to_end(window, JOB)
@@ -128,3 +136,6 @@ def test_a_run_that_has_ended_is_held_against_the_baseline(qtbot, make_window, r
     assert window.banner.button.text() == SHOW
     qtbot.mouseClick(window.banner.button, Qt.MouseButton.LeftButton)
     assert shown(qtbot, window).diff.a.path == first
+    menu.trigger()
+    settle(qtbot, window)
+    assert [found.diff.a.path for found in window.findChildren(DiffWindow)] == [first, first]

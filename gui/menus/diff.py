@@ -1,5 +1,5 @@
-"""What the window does with two runs: hold one against the other, or against the baseline; keep a baseline;
-and say of a run that has just been measured how it stands to it."""
+"""File: the run shown held against its baseline. And what the window does with two runs of its list: hold one
+against the other, keep a baseline, and say of a run that has just been measured how it stands to it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,18 @@ from gui.sessions.measuring import Measuring
 from gui.shell.library import Library
 
 if TYPE_CHECKING:
+    from gui.shell.actions import Actions
     from gui.shell.main_window import MainWindow
 
+ORDER = 21  # behind the runs, whose library it reads with
 SHOW = "Show the difference"
+
+
+def add_to(window: MainWindow, actions: Actions) -> None:
+    library = window.findChild(Library)
+    assert library is not None
+    comparing = Comparing(window, library)
+    actions.add("file", "diff-baseline", "Diff with the &baseline", comparing.with_baseline)
 
 
 class Comparing(QObject):
@@ -39,6 +48,22 @@ class Comparing(QObject):
     def compare(self, a: Path, b: Path) -> None:
         """Show B held against A; what hinders it is told."""
         self._library.background.start("diff", lambda: between(a, b), self.show)
+
+    def with_baseline(self) -> None:
+        """Show the run on the pages held against its baseline."""
+        folder, runs = self._window.state.folder, self._library.runs
+        if folder is None:
+            self._window.tell("There is no run to hold against a baseline; F5 makes one.")
+            return
+
+        def then(found: Diff | None) -> None:
+            if found is not None:
+                self.show(found)
+            else:
+                name = folder.absolute().name
+                self._window.tell(f"{name} has no baseline; the Runs page sets one (Ctrl+6).")
+
+        self._library.background.start("diff", lambda: with_baseline(runs, folder), then)
 
     def keep(self, run: Path, wanted: bool) -> None:
         """Make a run the baseline of what it is of, or let go of it."""
