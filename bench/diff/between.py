@@ -41,6 +41,7 @@ def between(a: Path, b: Path, bound: float = SAME_BOUND) -> Diff:
         changes=changes,
         differences=tuple(dict.fromkeys(differences)),
         waterfalls=tuple(found.waterfalls),
+        who=found.who,
         no_verdict=found.no_verdict,
     )
 

@@ -135,8 +135,7 @@ def reason(change: Change, fail_on: Iterable[str]) -> str:
         told.append(change.lost)
     if every and change.worse:
         told.append(change.worse)
-    unjudged = change.apart and change.matched and not change.mended and not change.pair.reference
-    if every and unjudged and not told:
+    if every and change.unjudged and not told:
         told.append(f"not compared: {change.apart}")
     return "; ".join(told)
 

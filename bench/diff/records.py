@@ -125,12 +125,13 @@ class Waterfall:
 
 @dataclass(frozen=True)
 class Compared:
-    """What a kind of run has to say of two of its folders. no_verdict: why none follows ("" where one
-    may)."""
+    """What a kind of run has to say of two of its folders. who: what a pair's `who` is, as a heading;
+    no_verdict: why no verdict follows ("" where one may)."""
 
     pairs: Sequence[Pair]
     differences: Sequence[Difference] = ()
     waterfalls: Sequence[Waterfall] = ()
+    who: str = "backend"
     no_verdict: str = ""
 
 
@@ -154,6 +155,13 @@ class Change:
     @property
     def matched(self) -> bool:
         return self.pair.a is not None and self.pair.b is not None
+
+    @property
+    def unjudged(self) -> bool:
+        """Whether there should be a ratio and is none: both ran well."""
+        a, b = self.pair.a, self.pair.b
+        fine = a is not None and b is not None and "ok" == a.disposition == b.disposition
+        return fine and bool(self.apart) and not self.pair.reference
 
     @property
     def mended(self) -> bool:
@@ -191,6 +199,7 @@ class Diff:
     changes: tuple[Change, ...]
     differences: tuple[Difference, ...] = ()
     waterfalls: tuple[Waterfall, ...] = ()
+    who: str = "backend"
     no_verdict: str = ""
 
     @property

@@ -65,7 +65,7 @@ def verdict(diff: Diff, who: str = "B") -> str:
         ("wrong", [change for change in diff.changes if change.wrong]),
         ("worse in its answers", [change for change in diff.changes if change.worse and not change.wrong]),
         ("mended", [change for change in diff.changes if change.mended]),
-        ("not compared", [change for change in diff.changes if _unjudged(change)]),
+        ("not compared", [change for change in diff.changes if change.unjudged]),
         ("in A alone", [change for change in diff.changes if change.pair.b is None]),
         ("in B alone", [change for change in diff.changes if change.pair.a is None]),
     ):
@@ -75,11 +75,6 @@ def verdict(diff: Diff, who: str = "B") -> str:
     if doubted:
         parts.append(f"{doubted} doubtful ({doubt.MARK.strip()})")
     return f"{'; '.join(parts)}." if parts else "No case could be compared."
-
-
-def _unjudged(change: Change) -> bool:
-    told = change.wrong or change.mended or change.pair.reference
-    return change.matched and bool(change.apart) and not told
 
 
 def _group(word: str, found: Sequence[Change], of: Sequence[Change], diff: Diff) -> str:
@@ -112,18 +107,29 @@ def remarks(diff: Diff) -> list[str]:
         b = change.pair.b
         if change.wrong and b is not None and b.left:
             lines[f"{change.pair.words}: {b.left}."] = None
-    grouped: dict[str, list[tuple[str, Change]]] = {}
+    grouped: dict[str, list[tuple[str, str, Change]]] = {}
     for change in diff.changes:
         for text in change.doubts:
-            grouped.setdefault(doubt.alike(text), []).append((text, change))
+            told, side = _sided(text)
+            grouped.setdefault(doubt.alike(told), []).append((told, side, change))
     for found in grouped.values():
-        who = _and(dict.fromkeys(change.pair.who or change.pair.words for _, change in found))
-        lines[f"! {who}: {doubt.worst(text for text, _ in found)}"] = None
+        who = _and(dict.fromkeys(change.pair.who or change.pair.words for _, _, change in found))
+        sides = _and(sorted({side for _, side, _ in found if side}) or [""])
+        of = f" (of {sides})" if sides else ""
+        lines[f"! {who}: {doubt.worst(told for told, _, _ in found)}{of}"] = None
     if grouped:
         lines[doubt.MEANING] = None
     if diff.no_verdict:
         lines[f"{diff.no_verdict[:1].upper()}{diff.no_verdict[1:]}."] = None
     return list(lines)
+
+
+def _sided(text: str) -> tuple[str, str]:
+    """A doubt, and of which of the two it is ("" where of both)."""
+    for side in "AB":
+        if text.endswith(f" (of {side})"):
+            return text.removesuffix(f" (of {side})"), side
+    return text, ""
 
 
 def waterfall(found: Waterfall) -> str:

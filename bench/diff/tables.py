@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -150,7 +151,11 @@ def cases(diff: Diff) -> Table[Change]:
 def readable(diff: Diff) -> Table[Change]:
     """What people read."""
     models = {change.pair.model for change in diff.changes}
-    columns = [column for column in READ if column.name != "model" or len(models) > 1]
+    columns = [
+        replace(column, title=diff.who) if column.name == "who" else column
+        for column in READ
+        if column.name != "model" or len(models) > 1
+    ]
     return Table(columns, diff.changes, "Cases", key="cases")
 
 

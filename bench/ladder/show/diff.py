@@ -31,7 +31,7 @@ def compared(one: LadderFolder, other: LadderFolder) -> Compared:
     )
     meant = {case.key for case in other.cases}
     pairs = [_pair(ours, theirs, meant) for ours, theirs in matched(a, b, (lambda row: row.case.key,))]
-    return Compared(pairs, tuple(differs.jobs(one.job, other.job, (*_SAME, *_CASES))))
+    return Compared(pairs, tuple(differs.jobs(one.job, other.job, (*_SAME, *_CASES))), who="rung")
 
 
 def _of(job: LadderJob) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import main
-from bench.diff import matching, sentences
+from bench.diff import judging, matching, sentences
 from bench.diff.between import between
 from bench.results import apart, stats
 from bench.results.records import ErrorStats
@@ -392,6 +392,10 @@ def test_interval_of_a_ladder_and_no_two_of_different_things(tmp_path):
     assert judged
     assert {c.by for c in judged} == {"speed-up"}
     assert {c.verdict for c in judged} <= {"SAME", "UNCLEAR"}
+    assert any(c.apart == "unsupported in A and unsupported in B" for c in found.changes)
+    assert not any(judging.reason(c, ("any",)) for c in found.changes), "what both refuse is no change"
+    assert found.who == "rung"
+    assert len([line for line in sentences.remarks(found) if line.endswith("(of A and B)")]) == 2
     from bench.ladder.kind import KIND as LADDER
 
     held = LADDER.open(Path("bench/kinds/sample_ladder"))
