@@ -38,7 +38,7 @@ def chart(diff: Diff, found: Waterfall, suffix: str = "") -> Chart:
     for step in shortened(found):
         low, high = sorted((level, level + step.change_ns))
         kind = "rest" if not step.named else "slower" if step.change_ns > 0 else "faster"
-        told = f"{step.label}: {sentences.signed(step.change_ns)}{f' ({step.note})' if step.note else ''}"
+        told = f"{step.label}: {units.change(step.change_ns)}{f' ({step.note})' if step.note else ''}"
         bars.append(
             Bar(
                 x=len(bars) + 1,
@@ -46,7 +46,7 @@ def chart(diff: Diff, found: Waterfall, suffix: str = "") -> Chart:
                     BarPart(category=UNDER, value=(low - floor) * 1e-9),
                     BarPart(category=kind, value=(high - low) * 1e-9, text=told),
                 ),
-                total=sentences.signed(step.change_ns),
+                total=units.change(step.change_ns),
                 doubts=() if step.sure else (UNSURE,),
             )
         )

@@ -81,6 +81,7 @@ def _side(row: Row | None) -> Side | None:
         agreement=accuracy.agreement if accuracy is not None and not row.is_reference else None,
         facts=found.facts,
         rungs={layer.nodes[0]: layer.rung for layer in found.layers if layer.rung and layer.nodes},
+        layers={layer.nodes[0]: layer.time_ns for layer in found.layers if layer.time_ns and layer.nodes},
         clock_mhz=found.telemetry.sm_clock_mhz,
         left=left(found),
     )

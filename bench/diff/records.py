@@ -18,8 +18,9 @@ By = Literal["speed-up", "time", ""]
 class Side:
     """What one run says of a case. time: of a pass, ns; speedup: over the reference `against` that was timed
     beside it; rounds: whether both were timed in several rounds, so that a verdict may follow; doubts: what
-    speaks against the figure that is compared. rungs: the kernel of each node; clock_mhz: of the device while
-    it was timed; left: words for where its answer first leaves the reference ("" where it does not)."""
+    speaks against the figure that is compared. rungs: the kernel of each node; layers: the time of each, ns;
+    clock_mhz: of the device while it was timed; left: words for where its answer first leaves the reference
+    ("" where it does not)."""
 
     disposition: str
     reason: str = ""
@@ -33,6 +34,7 @@ class Side:
     agreement: float | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     rungs: Mapping[str, str] = field(default_factory=dict)
+    layers: Mapping[str, float] = field(default_factory=dict)
     clock_mhz: tuple[float, ...] = ()
     left: str = ""
 

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from bench.charts.verdicts import WORDS, above_one
 from bench.diff.judging import unquiet
 from bench.diff.records import Change, Diff, Difference, Waterfall
+from bench.diff.where import where
 from bench.results import doubt
 from bench.words import units
 
 NAMED = 3  # cases that are named, where they are no more
 MOST = 12  # differences in a summary
 LEAST = 0.01  # of the change, from which on a step is told
+PLACES = 4  # cases of which it is told which layers made the difference
 LIKELY = 5  # steps of a waterfall in its sentence
 
 
@@ -107,21 +109,30 @@ def remarks(diff: Diff) -> list[str]:
         b = change.pair.b
         if change.wrong and b is not None and b.left:
             lines[f"{change.pair.words}: {b.left}."] = None
+    told = [(change, where(change)) for change in diff.changes]
+    for change, text in sorted((item for item in told if item[1]), key=_most)[:PLACES]:
+        lines[f"{change.pair.words}: {change.verdict.lower()}, {text}"] = None
     grouped: dict[str, list[tuple[str, str, Change]]] = {}
     for change in diff.changes:
         for text in change.doubts:
-            told, side = _sided(text)
-            grouped.setdefault(doubt.alike(told), []).append((told, side, change))
+            alone, side = _sided(text)
+            grouped.setdefault(doubt.alike(alone), []).append((alone, side, change))
     for found in grouped.values():
         who = _and(dict.fromkeys(change.pair.who or change.pair.words for _, _, change in found))
         sides = _and(sorted({side for _, side, _ in found if side}) or [""])
         of = f" (of {sides})" if sides else ""
-        lines[f"! {who}: {doubt.worst(told for told, _, _ in found)}{of}"] = None
+        lines[f"! {who}: {doubt.worst(text for text, _, _ in found)}{of}"] = None
     if grouped:
         lines[doubt.MEANING] = None
     if diff.no_verdict:
         lines[f"{diff.no_verdict[:1].upper()}{diff.no_verdict[1:]}."] = None
     return list(lines)
+
+
+def _most(item: tuple[Change, str]) -> float:
+    """The largest change first."""
+    ratio = item[0].ratio
+    return -above_one(ratio.value) if ratio is not None else 0.0
 
 
 def _sided(text: str) -> tuple[str, str]:
@@ -136,29 +147,22 @@ def waterfall(found: Waterfall) -> str:
     """ "From 1.53 ms to 2.02 ms a pass (+490 µs): conv2 +401 µs (rung tiled → naive), …; 98 % of it has a
     name"."""
     change = found.change_ns
-    way = f"From {units.duration(found.a_ns)} to {units.duration(found.b_ns)} a pass ({signed(change)})"
+    way = f"From {units.duration(found.a_ns)} to {units.duration(found.b_ns)} a pass ({units.change(change)})"
     if not change:
         return f"{way}."
     told = [step for step in found.steps if step.named and abs(step.change_ns) >= LEAST * abs(change)]
     parts = [
-        f"{step.label} {signed(step.change_ns)}{'' if step.sure else doubt.MARK}"
+        f"{step.label} {units.change(step.change_ns)}{'' if step.sure else doubt.MARK}"
         + (f" ({step.note})" if step.note else "")
         for step in told[:LIKELY]
     ]
     if len(told) > LIKELY:
         parts.append(
-            f"{len(told) - LIKELY} more steps {signed(sum(step.change_ns for step in told[LIKELY:]))}"
+            f"{len(told) - LIKELY} more steps {units.change(sum(step.change_ns for step in told[LIKELY:]))}"
         )
     if not parts:
         parts = ["no step that has a name makes up a hundredth of it"]
     return f"{way}: {', '.join(parts)}; {units.percent(found.explained or 0.0, 1)} of the change has a name."
-
-
-def signed(time_ns: float) -> str:
-    """ "+401 µs", "−12.0 µs"."""
-    if not time_ns:
-        return "±0 s"
-    return f"{'+' if time_ns > 0 else '−'}{units.duration(abs(time_ns))}"
 
 
 def summary(diff: Diff) -> str:

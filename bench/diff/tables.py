@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.diff import sentences
 from bench.diff.records import Change, Diff, Difference, Side, Step, Waterfall
+from bench.diff.where import where
 from bench.results.stats import Interval
 from bench.show.table import Column, Table, pick, records, to_json
 from bench.show.tables import WORDS, seconds
@@ -120,6 +121,7 @@ COLUMNS: tuple[Column[Change], ...] = (
     _word("lost", lambda c: c.lost or None),
     _word("not_compared", lambda c: c.apart or None),
     _word("doubts", lambda c: "; ".join(c.doubts) or None),
+    _word("where", lambda c: where(c) or None, tip="Which layers made the difference, by their own times"),
     _word("leaves", lambda c: (c.pair.b.left or None) if c.pair.b is not None else None),
 )
 _INTERVAL: Column[Change] = Column(
@@ -190,7 +192,7 @@ def steps(found: Waterfall) -> Table[Step]:
         Column("label", left=True, title="step"),
         Column("a_s", _ns("a_ns"), seconds, title="A"),
         Column("b_s", _ns("b_ns"), seconds, title="B"),
-        Column("change_s", _ns("change_ns"), lambda s: sentences.signed(s * 1e9), _unsure, "change"),
+        Column("change_s", _ns("change_ns"), lambda s: units.change(s * 1e9), _unsure, "change"),
         Column(
             "margin_s", _ns("margin_ns"), seconds, title="±", tip="How far the change may be off, at 95 %"
         ),

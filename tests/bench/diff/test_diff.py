@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,8 +17,9 @@ import pytest
 import main
 from bench.diff import judging, matching, sentences
 from bench.diff.between import between
+from bench.diff.where import where
 from bench.results import apart, stats
-from bench.results.records import ErrorStats
+from bench.results.records import ErrorStats, Layer
 from bench.results.stats import Interval
 from kernels.errors import InputError
 from tests.bench.diff.runs import OURS, THEIRS, ours, run
@@ -210,6 +212,38 @@ def test_matching_takes_the_next_key_only_where_one_of_each_is_left():
     keys = (lambda item: item, lambda item: item[0])
     assert matching.matched(["a1", "b1"], ["b1", "a2"], keys) == [("a1", "a2"), ("b1", "b1")]
     assert matching.matched(["a1"], ["a2", "a3"], keys) == [("a1", None), (None, "a2"), (None, "a3")]
+
+
+def test_which_layer_made_the_difference_is_told(tmp_path, capsys):
+    """Its time in proportion: all of B took 1.5 times as long."""
+
+    def with_layers(slow: float, rung: str, pace: float):
+        def change(m):
+            if m.case.backend != OURS:
+                return m
+            layers = tuple(
+                Layer(nodes=(name,), op_type="Conv", output=name, rung=of, time_ns=ns * pace)
+                for name, of, ns in (("conv1", "same", 4e4), ("conv2", rung, 6e4 * slow))
+            )
+            return msgspec.structs.replace(m, layers=layers)
+
+        return change
+
+    a = run(tmp_path / "a", change=with_layers(1.0, "tiled", 1.0))
+    b = run(
+        tmp_path / "b", 7, lambda case: 1.5 * ours(None, 1.6)(case), change=with_layers(2.0, "naive", 1.5)
+    )
+    change = next(c for c in between(a, b).changes if c.verdict == "SLOWER")
+    assert re.fullmatch(
+        r"by its layers' own times mostly conv2 \+(59|60)\.\d µs \(rung tiled → naive\), "
+        "in proportion to the reference's time",
+        where(change),
+    )
+    assert gate(a, b) == 0
+    assert "slower, by its layers' own times mostly conv2 +" in " ".join(capsys.readouterr().out.split())
+    faster = next(c for c in between(b, a).changes if c.verdict == "FASTER")
+    assert "mostly conv2 −" in where(faster)
+    assert where(next(c for c in between(a, a).changes if c.verdict == "SAME")) == ""
 
 
 # -------------------------------------------------------------------------------------------------- the gate
