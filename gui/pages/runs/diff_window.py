@@ -68,7 +68,9 @@ class DiffWindow(QDialog):
         split.addWidget(self.table)
         self.charts = waterfall.charts(diff)
         self.chart = ChartView(theming)
+        self.chart.expanded.connect(self._give_room)
         self.steps = TableView("Steps from A to B")
+        self.steps.widest = 900
         self.case = Combo()
         if self.charts:
             split.addWidget(self._falls())
@@ -97,8 +99,16 @@ class DiffWindow(QDialog):
         self._show_fall(0)
         return body
 
+    def _give_room(self, wanted: bool) -> None:
+        """All of it to the chart, or back."""
+        for table in (self.table, self.steps):
+            table.setVisible(not wanted)
+
     def _show_fall(self, place: int) -> None:
-        self.chart.show_chart(self.charts[place])
+        chart = self.charts[place]
+        # What the verdict says need not stand above the chart again.
+        self.chart.told = chart.finding if chart.finding.removesuffix(".") in self.verdict.text() else ""
+        self.chart.show_chart(chart)
         table = tables.readable_steps(self.diff.waterfalls[place])
         self.steps.show_table(table)
 

@@ -107,6 +107,10 @@ def test_profiles_show_their_waterfall(qtbot, make_window, runs):
     found.show()
     assert found.chart.chart.name == "diff-waterfall"
     assert {row.label for row in found.steps.source.rows[:2]} == {"conv2", "copy in"}
+    found.chart.expanded.emit(True)
+    assert not found.steps.isVisible()
+    found.chart.expanded.emit(False)
+    assert found.steps.isVisible()
     (plot,) = found.chart.plots.values()
     lift = next(c for c in found.chart.chart.categories if not c.colour)
     assert plot._stacks[lift.key].opts["brush"].style() == Qt.BrushStyle.NoBrush, (
