@@ -44,7 +44,12 @@ def diff(
         "none", metavar="F,F,…", help="Of profiles: draw the waterfalls, as some of png, svg, pdf."
     ),
     out: Path | None = typer.Option(None, metavar="DIR", help="Where charts go; default: charts/ in B."),
-    where: Path = typer.Option(RUNS, "--runs", metavar="DIR", help="The folder whose baseline is meant."),
+    where: Path | None = typer.Option(
+        None,
+        "--runs",
+        metavar="DIR",
+        help="The folder whose baseline is meant; default: ./runs, else B's own.",
+    ),
 ) -> None:
     """Say whether B is faster than A, whether it is still right, what else differs, and of profiles which
     part made the difference.
@@ -88,7 +93,7 @@ def diff(
     _can_fail(found, gates)
 
 
-def _two(runs: Sequence[Path], where: Path) -> tuple[Path, Path]:
+def _two(runs: Sequence[Path], where: Path | None) -> tuple[Path, Path]:
     from bench.kinds import baseline as baselines
     from bench.kinds.summaries import summary
     from kernels.errors import InputError
@@ -97,11 +102,12 @@ def _two(runs: Sequence[Path], where: Path) -> tuple[Path, Path]:
         return runs[0], runs[1]
     if len(runs) > 2:
         raise InputError(f"two runs are held against each other, and {len(runs)} are named")
-    kept = baselines.of(where, summary(runs[0]))
+    places = (RUNS, runs[0].absolute().parent) if where is None else (where,)
+    kept = baselines.anywhere(summary(runs[0]), *places)
     if kept is None:
         raise InputError(
-            f"there is no baseline in {where} for {runs[0]}; `python main.py runs baseline set RUN` keeps "
-            "one, or name the run to hold it against first"
+            f"there is no baseline in {where or RUNS} for {runs[0]}; `python main.py runs baseline set RUN` "
+            "keeps one, or name the run to hold it against first"
         )
     return kept, runs[0]
 

@@ -101,12 +101,13 @@ def tell_baseline(folder: Folder[Any, Any]) -> None:
     it is measured."""
     from bench.diff import sentences
     from bench.diff.between import with_baseline
+    from bench.kinds.naming import RUNS
     from kernels.errors import InputError
 
     if folder.missing():
         return
     try:
-        found = with_baseline(folder.path.absolute().parent, folder.path)
+        found = with_baseline(folder.path, RUNS, folder.path.absolute().parent)
     except InputError as error:
         print(f"warning: the baseline: {error}", file=sys.stderr)
         return

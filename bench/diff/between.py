@@ -46,12 +46,12 @@ def between(a: Path, b: Path, bound: float = SAME_BOUND) -> Diff:
     )
 
 
-def with_baseline(runs: Path, run: Path) -> Diff | None:
-    """A run held against the baseline that is kept in `runs`; None where there is none for it. Raises
-    InputError where the two cannot be compared."""
+def with_baseline(run: Path, *places: Path, bound: float = SAME_BOUND) -> Diff | None:
+    """A run held against the baseline that is kept in one of these folders of runs; None where there is none
+    for it. Raises InputError where the two cannot be compared."""
     found = summary(run)
-    kept = baseline.of(runs, found) if found.measured else None
-    return None if kept is None else between(kept, run)
+    kept = baseline.anywhere(found, *places) if found.measured else None
+    return None if kept is None else between(kept, run, bound)
 
 
 def _named(folder: Folder[Any, Any]) -> Named:

@@ -6,6 +6,7 @@ the folder is kept as it lies there; one that lies elsewhere as a whole.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -81,6 +82,11 @@ def of(runs: Path, run: Summary) -> Path | None:
     return _among(read(runs), run)
 
 
+def anywhere(run: Summary, *places: Path) -> Path | None:
+    """The same of several folders of runs, the first that has one."""
+    return next((kept for place in places if (kept := of(place, run)) is not None), None)
+
+
 def of_each(runs: Path, items: Iterable[Summary]) -> dict[Path, Path]:
     """Of those that have one, by the run's own path; none where what is kept cannot be read."""
     try:
@@ -111,12 +117,12 @@ def _of(kept: Baseline) -> tuple[object, ...]:
 
 
 def _same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _within(runs: Path, run: Path) -> str:
-    inside = run.resolve()
-    return str(inside.relative_to(runs.resolve()) if inside.is_relative_to(runs.resolve()) else inside)
+    inside, of_all = Path(os.path.realpath(run)), Path(os.path.realpath(runs))
+    return str(inside.relative_to(of_all) if inside.is_relative_to(of_all) else inside)
 
 
 def _write(runs: Path, kept: tuple[Baseline, ...]) -> None:

@@ -63,7 +63,7 @@ class Comparing(QObject):
                 name = folder.absolute().name
                 self._window.tell(f"{name} has no baseline; the Runs page sets one (Ctrl+6).")
 
-        self._library.background.start("diff", lambda: with_baseline(runs, folder), then)
+        self._library.background.start("diff", lambda: with_baseline(folder, runs), then)
 
     def keep(self, run: Path, wanted: bool) -> None:
         """Make a run the baseline of what it is of, or let go of it."""
@@ -108,7 +108,7 @@ class Comparing(QObject):
 
         def work() -> Diff | None:
             # Half a run would seem to have lost cases.
-            return None if open_folder(folder).missing() else with_baseline(runs, folder)
+            return None if open_folder(folder).missing() else with_baseline(folder, runs)
 
         def then(found: Diff | None) -> None:
             if found is None:

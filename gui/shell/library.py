@@ -249,7 +249,8 @@ class Library(QObject):
             buttons.Cancel,
         )
         if answer == buttons.Yes:
-            self.background.start("delete", lambda: discard(path), lambda _: self._on_deleted(path))
+            runs = self.runs
+            self.background.start("delete", lambda: discard(path, runs), lambda _: self._on_deleted(path))
 
     def _on_deleted(self, path: Path) -> None:
         """Nothing shows a run that is gone: no overlay, and no page."""
@@ -325,11 +326,14 @@ def found(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:
     return tuple(there.values())
 
 
-def discard(path: Path) -> None:
-    """To the trash; without one, delete what it consists of and the folder if nothing else is in it.
+def discard(path: Path, runs: Path | None = None) -> None:
+    """To the trash; without one, delete what it consists of and the folder if nothing else is in it. No run
+    of `runs` is held against it any more.
 
     Raises InputError where that fails.
     """
+    if runs is not None:
+        baseline.clear(runs, path)
     kind = kind_of(path)
     if kind is None:
         raise InputError(f"{path} is no run folder any more")

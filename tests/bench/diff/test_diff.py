@@ -397,6 +397,8 @@ def test_a_baseline_is_set_used_shown_and_cleared(tmp_path, monkeypatch, capsys)
     moved = Path("elsewhere")
     Path("runs").rename(moved)
     assert gate("elsewhere/first", "--runs", "elsewhere") == 0, "it goes where the runs go"
+    assert gate("elsewhere/first") == 0
+    assert gate("elsewhere/first", "--runs", "runs") == 2
     assert main.main(["runs", "baseline", "clear", "elsewhere/second", "--runs", "elsewhere"]) == 0
     assert gate("elsewhere/first", "--runs", "elsewhere") == 2
     assert main.main(["runs", "baseline", "clear", "--runs", "elsewhere"]) == 0

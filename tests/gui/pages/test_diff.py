@@ -10,6 +10,7 @@ from bench.diff.between import between
 from bench.kinds import baseline
 from gui.menus.diff import SHOW
 from gui.pages.runs.diff_window import DiffWindow
+from gui.shell import library
 from gui.shell.library import Library
 from tests.bench.diff.runs import ours, run
 from tests.bench.profile.test_waterfall import copy, saved, slower_rung
@@ -73,7 +74,7 @@ def test_two_runs_are_chosen_and_their_difference_is_shown(qtbot, make_window, r
     assert len(page.table.chosen_runs) == 2, "both stay chosen when the list is read anew"
 
 
-def test_a_baseline_is_set_marked_used_and_let_go(qtbot, make_window, runs):
+def test_a_baseline_is_set_marked_used_and_let_go(qtbot, make_window, runs, monkeypatch):
     window = make_window("mute", begin=False)
     page = show_runs(qtbot, window)
     choose(page, "before")
@@ -96,6 +97,10 @@ def test_a_baseline_is_set_marked_used_and_let_go(qtbot, make_window, runs):
     press(qtbot, page, page.baseline_action)
     settle(qtbot, window)
     assert baseline.read(runs) == ()
+    baseline.keep(runs, runs / "before")
+    monkeypatch.setattr(library.QFile, "moveToTrash", lambda *_: False)
+    library.discard(runs / "before", runs)
+    assert baseline.read(runs) == (), "what is deleted is no baseline"
 
 
 def test_profiles_show_their_waterfall(qtbot, make_window, runs):
