@@ -108,6 +108,8 @@ class Bar(Definition, frozen=True):
 
 
 class Category(Definition, frozen=True):
+    """What parts of bars are. colour: "" for one that is drawn nowhere, but lifts what stands on it."""
+
     key: str
     label: str
     colour: str

@@ -52,6 +52,13 @@ MEANINGS = {
         "The parts of one [pass] as the [profile] recorded them; they add up to the whole pass, and what no "
         "event explains is the rest."
     ),
+    "diff-waterfall": (
+        "From the [pass] of one [profile] to that of another, a bar a step: what takes longer lifts the next "
+        "bar, what takes less lowers it. Steps are ONNX nodes, copies, calls into CUDA, gaps between kernels "
+        "and what the host does.\n"
+        "The grey bar is what no event explains. A hatched one changed no more than the passes of one "
+        "profile differ by among themselves."
+    ),
     "profile-times": (
         "How long a [pass] takes at each batch size while it is recorded. Recording costs time: for times to "
         "compare use Compare."
@@ -66,5 +73,6 @@ MEANINGS = {
 def of(name: str) -> str:
     """Of a chart of this name; "" for one that explains itself."""
     ends = sorted(MEANINGS, key=len, reverse=True)
-    plain = "roofline" if name.startswith("profile-roofline-") else name
+    families = {"profile-roofline-": "roofline", "diff-waterfall-": "diff-waterfall"}
+    plain = next((of for start, of in families.items() if name.startswith(start)), name)
     return next((MEANINGS[end] for end in ends if plain.endswith(end)), "")

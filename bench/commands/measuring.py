@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bench.words import plain
+
 if TYPE_CHECKING:
     from bench.kinds.folder import Folder
     from bench.kinds.registry import Kind
@@ -93,6 +95,27 @@ def tell_left(folder: Folder[Any, Any]) -> None:
     if folder.kind.resumes and (left := len(folder.missing())):
         again = f"python main.py {folder.kind.verb} --resume {shlex.quote(str(folder.path))}"
         print(f"{left} of {len(folder.cases)} cases were not measured; `{again}` goes on", file=sys.stderr)
+
+
+def tell_baseline(folder: Folder[Any, Any]) -> None:
+    """Say how what was measured stands to the baseline that is kept beside it, where there is one and all of
+    it is measured."""
+    from bench.diff import sentences
+    from bench.diff.between import with_baseline
+    from bench.kinds.naming import RUNS
+    from kernels.errors import InputError
+
+    if folder.missing():
+        return
+    try:
+        found = with_baseline(folder.path, RUNS, folder.path.absolute().parent)
+    except InputError as error:
+        print(f"warning: the baseline: {error}", file=sys.stderr)
+        return
+    if found is not None:
+        print(plain.printable(sentences.summary(found)), file=sys.stderr)
+        again = shlex.join(["python", "main.py", "runs", "diff", str(found.a.path), str(found.b.path)])
+        print(f"`{again}` tells the difference", file=sys.stderr)
 
 
 def tell_charts(folder: Path, written: int) -> None:

@@ -55,6 +55,9 @@ def name_command(
 def show_command(
     run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
     layers: bool = typer.Option(False, "--layers", help="Of a run: print every layer's time and errors too."),
+    bisect: bool = typer.Option(
+        False, "--bisect", help="Of a run: say at which layer each case first leaves the reference."
+    ),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
 ) -> None:
     """Print the tables of a saved run, ladder or profile, with its machine and settings."""
@@ -67,9 +70,11 @@ def show_command(
 
     wanted = parsing.one_of(output, FORMATS, "format")
     folder = open_folder(run)
-    if layers and not folder.kind.layered:
-        raise InputError(f"--layers is of a comparison; {run} is none, but holds {folder.kind.a}")
-    lines = folder.kind.part("saved").show(folder, wanted, layers)
+    for option, given in (("--layers", layers), ("--bisect", bisect)):
+        if given and not folder.kind.layered:
+            raise InputError(f"{option} is of a comparison; {run} is none, but holds {folder.kind.a}")
+    more = {"bisect": True} if bisect else {}
+    lines = folder.kind.part("saved").show(folder, wanted, layers, **more)
     if wanted == "table":
         kept = note.read(run)
         for line in (*filter(None, (kept.name, kept.text)), *lines):

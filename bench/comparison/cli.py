@@ -26,6 +26,7 @@ class Output:
     format: str = "table"
     charts: tuple[str, ...] = ("png", "svg", "pdf")
     layers: bool = False
+    bisect: bool = False
 
 
 def compare(
@@ -94,6 +95,11 @@ def compare(
     layer_pass: bool = typer.Option(
         True, "--layer-pass/--no-layer-pass", help="Also measure every layer, in separate passes."
     ),
+    bisect: bool = typer.Option(
+        False,
+        "--bisect",
+        help="Also say at which layer each backend first leaves the reference, and whether by itself.",
+    ),
     tune: bool | None = typer.Option(
         None,
         "--tune/--no-tune",
@@ -137,9 +143,10 @@ def compare(
     from kernels.errors import InputError
     from models import labels as class_orders
 
-    wanted = Output(parsing.one_of(output, FORMATS, "format"), parsing.formats(charts), layers)
-    if layers and not layer_pass:
-        raise InputError("--layers has nothing to print with --no-layer-pass; leave one of them away")
+    wanted = Output(parsing.one_of(output, FORMATS, "format"), parsing.formats(charts), layers, bisect)
+    for option, given in (("--layers", layers), ("--bisect", bisect)):
+        if given and not layer_pass:
+            raise InputError(f"{option} has nothing to print with --no-layer-pass; leave one of them away")
     batches, own_batches = parsing.sizes(batch, "batch", parsing.integers(DEFAULT_BATCHES, "batch"))
     counts, own_counts = parsing.sizes(images, "images")
     job = Job(
@@ -259,10 +266,11 @@ def _run(
         draw_pool.expect()
     outcome = measuring.measure(folders, retry, spare)
     found = [(folder.header, in_order(folder.header, folder.measurements())) for folder in folders]
-    print_tables(found, output.format, output.layers)
+    print_tables(found, output.format, output.layers, output.bisect)
     for (run, measurements), folder in zip(found, folders, strict=True):
         _leave(run, measurements, folder.path, output.charts)
         measuring.tell_left(folder)
+        measuring.tell_baseline(folder)
     return outcome.status(not failed(found))
 
 

@@ -102,4 +102,5 @@ KIND: Kind[Run, Measurement] = Kind(
     saved="bench.comparison.saved",
     report="bench.comparison.report",
     result="bench.comparison.result",
+    diff="bench.comparison.diff",
 )

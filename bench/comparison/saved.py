@@ -10,26 +10,28 @@ from typing import TYPE_CHECKING
 from bench.comparison.kind import KIND, RunFolder
 from bench.kinds import note
 from bench.results.rows import in_order
+from bench.words import plain
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from bench.charts import Chart, RunData
 
 
-def show(folder: RunFolder, format: str, layers: bool = False) -> tuple[str, ...]:
+def show(folder: RunFolder, format: str, layers: bool = False, bisect: bool = False) -> tuple[str, ...]:
     """Its tables on standard output; what stands below them."""
     from bench.charts.footer import footer
 
     measurements = in_order(folder.header, folder.measurements())
-    print_tables([(folder.header, measurements)], format, layers)
+    print_tables([(folder.header, measurements)], format, layers, bisect)
     return tuple(footer([folder.header], measurements))
 
 
-def print_tables(found: Sequence[RunData], format: str, layers: bool = False) -> None:
+def print_tables(found: Sequence[RunData], format: str, layers: bool = False, bisect: bool = False) -> None:
     """The verdicts and the table, or CSV, JSON or Markdown, on standard output, and nothing else there: the
-    verdicts then stand on standard error."""
+    verdicts then stand on standard error. bisect: also where each case first leaves the reference."""
     from bench.charts.verdicts import verdicts
     from bench.commands.terminal import console
+    from bench.diff import bisect as leaving
     from bench.results.rows import rows
     from bench.show import tables, terminal_tables
     from bench.show.table import records, to_csv, to_json, to_markdown
@@ -49,10 +51,14 @@ def print_tables(found: Sequence[RunData], format: str, layers: bool = False) ->
         console().print(terminal_tables.terminal(shown, runs))
         if layers:
             console().print(terminal_tables.layers(measurements))
+        for line in leaving.lines(shown) if bisect else ():
+            console().print(line, markup=False)
         return
     sys.stdout.flush()  # where it cannot be written, that is all there is to say
     for verdict in verdicts(shown, runs):
         print(verdict.line, file=sys.stderr)
+    for line in leaving.lines(shown) if bisect else ():
+        print(plain.printable(line), file=sys.stderr)
 
 
 def export(

@@ -29,6 +29,7 @@ _DONE = {
     "saved": "shown or exported",
     "report": "reported",
     "result": "told in a few words",
+    "diff": "held against another",
 }
 
 
@@ -67,7 +68,8 @@ class Kind(Generic[H, M]):
 
     Modules, loaded when they are needed: thin (`GRADES`, `LESS`, `write`; see bench.kinds.thin); saved
     (`show`, `export`; see bench.commands.runs and .export); report (`write`); result (`READS`, the fields of
-    a line that it takes beside `case` and `disposition`, and `words`: what came of the whole, for a list).
+    a line that it takes beside `case` and `disposition`, and `words`: what came of the whole, for a list);
+    diff (`compared`: two of them held against each other; see bench.diff).
     """
 
     name: str
@@ -102,6 +104,7 @@ class Kind(Generic[H, M]):
     saved: str = ""
     report: str = ""
     result: str = ""
+    diff: str = ""
 
     # ------------------------------------------------------------------------------------------ its folders
 

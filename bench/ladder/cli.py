@@ -244,6 +244,7 @@ def _run(folder: LadderFolder, output: str, formats: Sequence[str], retry: bool 
         made = ladder_charts.charts(folder.header, rows(folder.header, measurements))
         measuring.tell_charts(folder.path, len(draw_together.write(made, folder.path / "charts", formats)))
     measuring.tell_left(folder)
+    measuring.tell_baseline(folder)
     right = any(m.disposition == "ok" and not m.case.is_reference for m in measurements)
     return outcome.status(right and all(m.disposition in ("ok", "unsupported") for m in measurements))
 

@@ -90,4 +90,5 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
     saved="bench.ladder.show.saved",
     report="bench.ladder.show.report",
     result="bench.ladder.show.result",
+    diff="bench.ladder.show.diff",
 )

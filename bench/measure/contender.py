@@ -296,7 +296,7 @@ class Contender:
             # What was right before it is told too: a layer can be wrong where the output hides it.
             wrong = Accuracy(images=0, labelled=False, checked=self._checked, output=self._output)
             accuracy = self._accuracy or wrong
-            known = known or (self._check.known() if self._check else ())
+            known = known or (self._check.known(along=True) if self._check else ())
         return self._record(disposition, reason=reason, accuracy=accuracy, layers=known)
 
     def _record(self, disposition: Disposition, **fields: object) -> Measurement:

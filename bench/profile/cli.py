@@ -128,6 +128,7 @@ def run(
     saved.print_tables(folder, measurements, shown)
     print(f"profile: {folder.path}", file=sys.stderr)
     _write(folder, measurements, formats, trace)
+    measuring.tell_baseline(folder)
     return outcome.status(
         len(measurements) == len(cases) and all(m.disposition == "ok" for m in measurements)
     )

@@ -109,4 +109,5 @@ KIND: Kind[Profile, CaseProfile] = Kind(
     saved="bench.profile.show.saved",
     report="bench.profile.show.report",
     result="bench.profile.show.result",
+    diff="bench.profile.show.diff",
 )

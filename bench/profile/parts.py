@@ -28,13 +28,15 @@ import heapq
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.profile import api as profile_api
-from bench.profile.events import Activity, Events, HostSpan, Mark
+from bench.profile.events import Activity, ApiCall, Events, HostSpan, Mark
 from bench.profile.records import Breakdown, Share
 
 OP = "op:"
+IDLE = "idle"
+APART = "\x1f"  # between a part's key and what is kept apart in it
 COPIES = {"HtoD": "h2d", "DtoH": "d2h"}
 # What is shown after the operators, in this order.
 OTHERS = (
@@ -54,8 +56,10 @@ LABELS = {
     "ort": "ONNX Runtime",
     "host": "host",
     "profiler": "profiler",
+    IDLE: "no core for the host's thread",
     "rest": "rest",
 }
+Event = Activity | ApiCall | HostSpan
 WINDOWS = ("pass", "create", "close", "all")
 _KERNEL, _COPY, _PROFILER, _LAUNCH, _ALLOC, _SYNC, _API, _STAGING, _ORT, _HOST = range(10)
 _CALLS = {"alloc": (_ALLOC, "alloc"), "sync": (_SYNC, "sync")}
@@ -82,9 +86,15 @@ def label(key: str) -> str:
     return LABELS.get(key, key)
 
 
-def claims(events: Events) -> list[Ranked]:
-    """What every event wants."""
+def claims(events: Events, finer: Callable[[Event], str] | None = None) -> list[Ranked]:
+    """What every event wants. finer: by what an event's time is kept apart within its part ("" for by
+    nothing): the key is then the part's, `APART` and that."""
     found: list[Ranked] = []
+
+    def key(part: str, event: Event) -> str:
+        more = finer(event) if finer is not None else ""
+        return f"{part}{APART}{more}" if more else part
+
     watched = _watched(events)
     calls = profile_api.outermost(events.calls)
     started = {call.correlation: call.start_ns for call in events.calls if call.correlation}
@@ -93,7 +103,7 @@ def claims(events: Events) -> list[Ranked]:
             started[call.correlation] = min(call.start_ns, started[call.correlation])
     for activity in events.activities:
         rank = _KERNEL if activity.kind == "kernel" else _COPY
-        found.append(Ranked(rank, activity.start_ns, activity.end_ns, activity_key(activity)))
+        found.append(Ranked(rank, activity.start_ns, activity.end_ns, key(activity_key(activity), activity)))
         begun = started.get(activity.correlation)
         if begun is not None and begun < activity.start_ns:
             found.append(Ranked(_LAUNCH, begun, activity.start_ns, "launch"))
@@ -102,9 +112,11 @@ def claims(events: Events) -> list[Ranked]:
         if what in ("launch", "copy"):
             found.append(Ranked(_LAUNCH, call.start_ns, call.end_ns, "launch"))
         else:
-            rank, key = _CALLS.get(what, (_API, "api"))
-            found.append(Ranked(rank, call.start_ns, call.end_ns, key))
-    found += [_interval(interval) for interval in events.intervals]
+            rank, part = _CALLS.get(what, (_API, "api"))
+            found.append(Ranked(rank, call.start_ns, call.end_ns, key(part, call)))
+    for interval in events.intervals:
+        claim = _interval(interval)
+        found.append(replace(claim, key=key(claim.key, interval)))
     found += [
         Ranked(_HOST, mark.start_ns, mark.end_ns, "host")
         for mark in events.marks
@@ -129,6 +141,16 @@ def _watched(events: Events) -> Callable[[int], bool]:
         return bisect.bisect_left(seen, passes[index][1]) > bisect.bisect_left(seen, passes[index][0])
 
     return watched
+
+
+def part_of(event: Event) -> str:
+    """The part that an event claims its own time for."""
+    if isinstance(event, Activity):
+        return activity_key(event)
+    if isinstance(event, HostSpan):
+        return _interval(event).key
+    what = profile_api.purpose(event.name)
+    return "launch" if what in ("launch", "copy") else _CALLS.get(what, (_API, "api"))[1]
 
 
 def activity_key(activity: Activity) -> str:
@@ -218,14 +240,7 @@ def breakdown(events: Events, window: str, claimed: Sequence[Ranked] | None = No
     if window == "all":
         windows = [(min(low for low, _ in windows), max(high for _, high in windows))]
     divided = list(_divided(claims(events) if claimed is None else claimed, windows))
-    idle = 0
-    if window == "pass":
-        waits = _waits(events)
-        for mark, (times, _) in zip(spans, divided, strict=True):
-            if moved := min(times["host"], _without_a_core(mark, waits)):
-                times["host"] -= moved
-                times["rest"] += moved
-                idle += moved
+    idle = _moved(events, spans, [times for times, _ in divided]) if window == "pass" else 0
     shares = _together(divided)
     return Breakdown(
         window=window,
@@ -235,6 +250,28 @@ def breakdown(events: Events, window: str, claimed: Sequence[Ranked] | None = No
         idle_ns=idle,
         cpu_ns=_with_a_core(spans) if window == "pass" else None,
     )
+
+
+def each_pass(events: Events, claimed: Sequence[Ranked]) -> list[Counter[str]]:
+    """The time of every key in each profiled pass, apart, as `breakdown` has them together; of "rest" that in
+    which the host's thread had no core has a key of its own, IDLE."""
+    spans = [mark for mark in events.marks if mark.kind == "window" and _belongs(mark, "pass")]
+    divided = _divided(claimed, [(mark.start_ns, mark.end_ns) for mark in spans])
+    times = [times for times, _ in divided]
+    _moved(events, spans, times, IDLE)
+    return times
+
+
+def _moved(events: Events, passes: Sequence[Mark], times: Sequence[Counter[str]], to: str = "rest") -> int:
+    """What the host's thread had no core for goes from "host" to where it belongs; ns of all passes."""
+    waits = _waits(events)
+    idle = 0
+    for mark, its in zip(passes, times, strict=True):
+        if moved := min(its["host"], _without_a_core(mark, waits)):
+            its["host"] -= moved
+            its[to] += moved
+            idle += moved
+    return idle
 
 
 def _waits(events: Events) -> list[tuple[int, int]]:

@@ -206,6 +206,7 @@ def _legend(chart: Chart) -> list[tuple[Any, str]]:
         bars = [
             (Patch(facecolor=c.colour, edgecolor=palette.edge(c.colour), linewidth=0.3), c.label)
             for c in reversed(chart.categories)
+            if c.colour
         ][::-1]
         return bars + [(handle, label) for label, handle in entries.items()] + doubtful
     for panel in chart.panels:

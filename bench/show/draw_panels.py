@@ -181,6 +181,9 @@ def bars(axes: Axes, panel: Panel, chart: Chart, width: float) -> None:
         for part in bar.parts:
             if part.value <= 0:
                 continue
+            if not colours[part.category]:
+                base += part.value
+                continue
             axes.bar(
                 places[bar.x],
                 part.value,

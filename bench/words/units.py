@@ -44,6 +44,13 @@ def duration(time_ns: float, significant: int = 3) -> str:
     return si(time_ns * 1e-9, "s", significant)
 
 
+def change(time_ns: float) -> str:
+    """By how much a time changed: "+401 µs", "−12.0 µs"."""
+    if not time_ns:
+        return "±0 s"
+    return f"{'+' if time_ns > 0 else '−'}{duration(abs(time_ns))}"
+
+
 def clock(seconds: float) -> str:
     """Seconds as "1:05", or "2:03:04" from an hour on."""
     minutes, rest = divmod(round(seconds), 60)

@@ -64,7 +64,7 @@ class BarPlot(PanelPlot):
             if category.key not in self.hidden:
                 for bar in bars:
                     height = heights[bar.x]
-                    if bar.doubts and height:
+                    if bar.doubts and height and category.colour:
                         left = self._places[bar.x] - THICK / 2
                         hollow.append((QRectF(left, bases[bar.x], THICK, height), category.colour))
                     bases[bar.x] += height
@@ -97,7 +97,7 @@ class BarPlot(PanelPlot):
         if bar.mark is not None:
             return head + failure_line(self.theming.theme.failed, "", bar.mark.disposition, bar.mark.reason)
         total = sum(p.value for p in bar.parts) or 1.0
-        known = {c.key: c for c in self.categories}
+        known = {c.key: c for c in self.categories if c.colour}
         lines = [
             line_of(
                 known[p.category].colour,
@@ -157,8 +157,8 @@ class BarPlot(PanelPlot):
             y0=np.array([bases[bar.x] for bar in bars]),
             height=np.array([heights[bar.x] for bar in bars]),
             width=THICK,
-            brush=pg.mkBrush(category.colour),
-            pen=pg.mkPen(edge, width=0.5),
+            brush=pg.mkBrush(category.colour or None),
+            pen=pg.mkPen(edge, width=0.5) if category.colour else pg.mkPen(None),
         )
 
     def _bound(self, bars: tuple[Bar, ...]) -> None:

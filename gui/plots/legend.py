@@ -48,7 +48,7 @@ def entries(chart: Chart) -> tuple[LegendEntry, ...]:
     if chart.categories or any(panel.baselines for panel in chart.panels):
         levels = {line.label: line for panel in chart.panels for line in panel.baselines}
         return (
-            *(LegendEntry(c.key, c.label, c.colour) for c in chart.categories),
+            *(LegendEntry(c.key, c.label, c.colour) for c in chart.categories if c.colour),
             *(
                 LegendEntry(b.label, b.label, b.colour, dashed=True, marker=LINE, short=short)
                 for b, short in zip(levels.values(), _shortened(list(levels)), strict=True)

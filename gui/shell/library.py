@@ -7,7 +7,8 @@ Everything that reads a run's files does so off the GUI thread; a folder that is
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from bench.comparison.kind import KIND as COMPARISON
-from bench.kinds import note
+from bench.kinds import baseline, note
 from bench.kinds.naming import RUNS
 from bench.kinds.registry import kind_of
 from bench.kinds.summaries import BESIDE_SAMPLE, SAMPLE, Summary, listed, summaries
@@ -40,6 +41,20 @@ _RUNNING = "runs/running"  # the folder that was measured into when the window w
 GO_ON = "Resume"
 
 RunFiles = tuple[Path, Run, tuple[Measurement, ...], str]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What there is. held: the run that each is held against, by its own path; baselines: where these lie."""
+
+    runs: tuple[Summary, ...]
+    held: Mapping[Path, Path]
+    baselines: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, runs: Path, known: Iterable[Path]) -> Listing:
+        items = found(runs, known)
+        return cls(items, baseline.of_each(runs, items), baseline.kept(runs))
 
 
 class Library(QObject):
@@ -221,7 +236,7 @@ class Library(QObject):
     def refresh(self) -> None:
         """Read anew which runs there are."""
         runs, known = self.runs, self._known()
-        self.background.start("list", lambda: found(runs, known), self._on_list)
+        self.background.start("list", lambda: Listing.of(runs, known), self._on_list)
 
     def delete(self, path: Path) -> None:
         """Ask once, then move a folder to the trash, or where there is none, delete what it consists of."""
@@ -239,7 +254,8 @@ class Library(QObject):
             buttons.Cancel,
         )
         if answer == buttons.Yes:
-            self.background.start("delete", lambda: discard(path), lambda _: self._on_deleted(path))
+            runs = self.runs
+            self.background.start("delete", lambda: discard(path, runs), lambda _: self._on_deleted(path))
 
     def _on_deleted(self, path: Path) -> None:
         """Nothing shows a run that is gone: no overlay, and no page."""
@@ -253,12 +269,13 @@ class Library(QObject):
         """The folders that something is measured into now."""
         return [session.writing for session in self._window.sessions if session.writing is not None]
 
-    def _on_list(self, runs: tuple[Summary, ...]) -> None:
+    def _on_list(self, listing: Listing) -> None:
+        runs = listing.runs
         for overlay in self._window.state.overlays:
             if not overlay.folder.exists():  # deleted by somebody else
                 self._window.state.take_off(overlay.folder)
         for page in self._pages:
-            page.show_runs(runs, self.runs)
+            page.show_runs(runs, self.runs, listing.held, listing.baselines)
 
     def _on_ended(self) -> None:
         if not self._closing:  # else it was cut short, and is offered the next time
@@ -314,11 +331,14 @@ def found(runs: Path, known: Iterable[Path]) -> tuple[Summary, ...]:
     return tuple(there.values())
 
 
-def discard(path: Path) -> None:
-    """To the trash; without one, delete what it consists of and the folder if nothing else is in it.
+def discard(path: Path, runs: Path | None = None) -> None:
+    """To the trash; without one, delete what it consists of and the folder if nothing else is in it. No run
+    of `runs` is held against it any more.
 
     Raises InputError where that fails.
     """
+    if runs is not None:
+        baseline.clear(runs, path)
     kind = kind_of(path)
     if kind is None:
         raise InputError(f"{path} is no run folder any more")

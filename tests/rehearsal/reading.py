@@ -101,6 +101,8 @@ def _of_main(name: str, group: str, command: Command, text: str, machine: Machin
         change = "; ".join(filter(None, [change, "a kernel is saved again, then Ctrl-C"]))
     if run and run[0] == "selfcheck":
         codes = (0, 1)  # of a few comparisons one in twenty may well differ
+    if "--fail-on" in run:
+        codes = (0, 2)  # where the machine is unquiet in every case, nothing is decided
     made = [run[i + 1] for i, word in enumerate(run[:-1]) if word in OUTPUTS]
     if run[:2] in (["runs", "copy"], ["runs", "thin"]) or "--new" in run:
         made.append(_target(run))

@@ -8,7 +8,10 @@ algorithm out of sight, also at the case's own batch.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
+
+import msgspec
 
 from bench.measure.answers import layer_errors, layers
 from bench.measure.answers.layer_errors import Errors
@@ -20,6 +23,7 @@ from engine.backend import Backend, Options, Planned, Session, Variant
 from engine.graph.plan import Plan
 from engine.planning import groups
 from kernels import registry
+from kernels.errors import KernelscopeError
 
 
 class LayerCheck:
@@ -50,20 +54,22 @@ class LayerCheck:
             name = next(iter(wrong))
             raise Incorrect(wrong[name], f"layer {self._words(name)} alone, fed right inputs")
 
-    def known(self) -> tuple[Layer, ...]:
-        """The layers with the errors that were found before timing, without times."""
+    def known(self, along: bool = False) -> tuple[Layer, ...]:
+        """The layers with the errors that were found before timing, without times. along: also those with
+        what the layers before them computed, so that it can be told where a wrong answer begins."""
         if self._isolated is None:
             return ()
         golden = self._loaded.golden()
-        return layers.measure(
-            self._loaded.graph,
-            self._backend,
-            self._case.precision,
-            self._options,
-            golden,
-            golden.images,
-            found=Errors(self._isolated, {}),
-            times=False,
+        at = (self._loaded.graph, self._backend, self._case.precision, self._options, golden)
+        propagated: dict[str, ErrorStats] = {}
+        if along:
+            with contextlib.suppress(KernelscopeError, MemoryError):  # what is known is told without it
+                propagated = layer_errors.propagated(*at)
+        found = layers.measure(*at, golden.images, found=Errors(self._isolated, propagated), times=False)
+        rungs = self._options.rungs
+        return tuple(
+            msgspec.structs.replace(layer, rung=next((rungs[n] for n in layer.nodes if n in rungs), ""))
+            for layer in found
         )
 
     def measured(self, session: Session, seconds: float) -> tuple[Layer, ...]:

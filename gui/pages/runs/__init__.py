@@ -1,9 +1,9 @@
 """Runs: the saved runs, ladders and profiles, to open, to resume, to name, to find on the disk, to delete;
-runs to lay over the one shown, and to fill the form from."""
+runs to lay over the one shown, and to fill the form from; two to hold against each other, and a baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt, Signal
@@ -39,10 +39,14 @@ class RunsPage(Page):
     noted = Signal(Path, object)  # with a Note
     reveal_wanted = Signal(Path)
     delete_wanted = Signal(Path)
+    diff_wanted = Signal(Path, Path)  # the run before, the run after
+    baseline_wanted = Signal(Path, bool)
 
     def __init__(self, state: RunState, theming: Theming, parent: QWidget | None = None) -> None:
         self._summaries: tuple[Summary, ...] = ()
         self._where: Path | None = None
+        self._held: Mapping[Path, Path] = {}  # the baseline of each run that has one
+        self._baselines: frozenset[Path] = frozenset()
         super().__init__(state, theming, parent)
         self.open_action = self._action(
             "&Open", "Show this run, ladder or profile on its pages (Enter)", self._open
@@ -59,6 +63,17 @@ class RunsPage(Page):
         self.form_action = self._action(
             "Fill the fo&rm", "Put this run's settings into the form, for F5", self._fill_form
         )
+        self.diff_action = self._action(
+            "D&iff",
+            "Hold two runs against each other (Ctrl+click chooses the second), or one against its baseline: "
+            "which is faster, is it right, what else differs (Ctrl+D)",
+            self._diff,
+        )
+        self.baseline_action = self._action(
+            "Set as &baseline",
+            "Hold further runs of the same models against this one, and say so when one ends",
+            self._set_baseline,
+        )
         self.note_action = self._action(
             "&Name…", "Name this run and note something of it; kept in its folder (F2)", self._ask_note
         )
@@ -66,6 +81,7 @@ class RunsPage(Page):
         self.delete_action = self._action("&Delete…", "Move the run to the trash (Delete)", self._delete)
         self.resume_action.setShortcut("Ctrl+G")
         self.overlay_action.setShortcut("Space")
+        self.diff_action.setShortcut("Ctrl+D")
         self.note_action.setShortcut("F2")
         self.delete_action.setShortcut("Del")
 
@@ -120,14 +136,24 @@ class RunsPage(Page):
 
     def refresh(self) -> None:
         wanted, every = matching(self._summaries, self.filter.text()), len(self._summaries)
-        self.table.show_runs(wanted, self.state.folder, [other.folder for other in self.state.overlays])
+        overlays = [other.folder for other in self.state.overlays]
+        self.table.show_runs(wanted, self.state.folder, overlays, self._baselines)
         some = f"{len(wanted)} of {every}" if len(wanted) < every else f"{every}"
         self._count.setText(f"{some} runs" if every != 1 else f"{some} run")
         self._enable()
 
-    def show_runs(self, summaries: Sequence[Summary], where: Path) -> None:
-        """Make these the runs; `where` most of them lie."""
+    def show_runs(
+        self,
+        summaries: Sequence[Summary],
+        where: Path,
+        held: Mapping[Path, Path] | None = None,
+        baselines: Sequence[Path] = (),
+    ) -> None:
+        """Make these the runs; `where` most of them lie. held: the baseline of each that has one; baselines:
+        all that are kept."""
         self._where = where
+        self._held = held or {}
+        self._baselines = frozenset(path.resolve() for path in baselines)
         if tuple(summaries) != self._summaries:
             self._summaries = tuple(summaries)
         self.invalidate()
@@ -154,6 +180,8 @@ class RunsPage(Page):
             self.retry_action,
             self.overlay_action,
             self.form_action,
+            self.diff_action,
+            self.baseline_action,
             self.note_action,
             self.reveal_action,
             self.delete_action,
@@ -178,6 +206,32 @@ class RunsPage(Page):
         self.retry_action.setEnabled(run is not None and run.retriable)
         self.form_action.setEnabled(run is not None and run.layered and not run.problem)
         self.note_action.setEnabled(run is not None and bool(run.kind))
+        self.diff_action.setEnabled(self._two() is not None)
+        self.baseline_action.setText("No more &baseline" if self._is_baseline else "Set as &baseline")
+        self.baseline_action.setEnabled(run is not None and run.measured > 0 and not run.problem)
+
+    @property
+    def _is_baseline(self) -> bool:
+        chosen = self.chosen
+        return chosen is not None and chosen.resolve() in self._baselines
+
+    def _two(self) -> tuple[Path, Path] | None:
+        """The two that would be held against each other, the older first; None where there are none."""
+        runs = self.table.chosen_runs if self._body is not None else []
+        if len(runs) == 1 and (kept := self._held.get(runs[0].path)) is not None and not runs[0].problem:
+            return kept, runs[0].path
+        if len(runs) != 2 or runs[0].kind != runs[1].kind or any(run.problem for run in runs):
+            return None
+        first, second = sorted(runs, key=lambda run: run.created_at)
+        return first.path, second.path
+
+    def _diff(self) -> None:
+        if (two := self._two()) is not None:
+            self.diff_wanted.emit(*two)
+
+    def _set_baseline(self) -> None:
+        if self.chosen is not None:
+            self.baseline_wanted.emit(self.chosen, not self._is_baseline)
 
     def _open(self) -> None:
         if self.chosen is not None:

@@ -3,11 +3,11 @@ click opens one."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QWidget
 
 from bench.kinds.summaries import Summary
@@ -35,30 +35,51 @@ class RunsTable(TableView):
         super().__init__("Saved runs", parent)
         self._marks: Mapping[Path, str] = {}
         self.sortByColumn(0, Qt.SortOrder.DescendingOrder)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.horizontalHeader().setStretchLastSection(True)
         self.horizontalHeader().setMinimumSectionSize(40)
         self.activated.connect(self._on_activated)
         self.selectionModel().selectionChanged.connect(lambda *_: self.chosen.emit())
 
-    def show_runs(self, runs: Sequence[Summary], shown: Path | None, overlays: Sequence[Path]) -> None:
-        """Show these, saying which is shown and which are laid over it; the chosen one stays chosen."""
-        before = self.chosen_path()
+    def show_runs(
+        self,
+        runs: Sequence[Summary],
+        shown: Path | None,
+        overlays: Sequence[Path],
+        baselines: Collection[Path] = (),
+    ) -> None:
+        """Show these, saying which is shown, which are laid over it and which are baselines (resolved); those
+        that are chosen stay chosen."""
+        before = [run.path for run in self.chosen_runs]
         marks = {path.absolute(): "laid over" for path in overlays}
         if shown is not None:
             marks[shown.absolute()] = "shown"
+        for path in (run.path.absolute() for run in runs if run.path.resolve() in baselines):
+            marks[path] = ", ".join(filter(None, ("baseline", marks.get(path, ""))))
         if tuple(runs) != self.source.table.rows or marks != self._marks:
             self._marks = marks
             self.show_table(Table((replace(STARTED, cell=self._started), *OTHERS), tuple(runs)))
-            self.choose(before)
+            self.choose(before[0] if before else None)
+            self._choose_also(before[1:])
 
     def chosen_path(self) -> Path | None:
         return self.chosen_run.path if self.chosen_run is not None else None
 
     @property
     def chosen_run(self) -> Summary | None:
-        rows = self.selectionModel().selectedRows()
-        return self.source.rows[rows[0].row()] if rows else None
+        """The only one that is chosen."""
+        runs = self.chosen_runs
+        return runs[0] if len(runs) == 1 else None
+
+    @property
+    def chosen_runs(self) -> list[Summary]:
+        return [self.source.rows[index.row()] for index in self.selectionModel().selectedRows()]
+
+    def _choose_also(self, paths: Sequence[Path]) -> None:
+        flags = QItemSelectionModel.SelectionFlag
+        for place, run in enumerate(self.source.rows):
+            if run.path in paths:
+                self.selectionModel().select(self.source.index(place, 0), flags.Select | flags.Rows)
 
     def choose(self, path: Path | None) -> None:
         """Select a run, the topmost where it is not there."""

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
+from bench.diff import bisect
 from bench.measure import runner, timing
 from bench.measure.answers import accuracy, layer_errors, oracle
 from bench.measure.answers.layer_check import LayerCheck
@@ -69,6 +70,8 @@ def test_a_kernel_with_a_wrong_bias_is_incorrect_though_the_softmax_hides_it(tmp
     off = [layer.nodes[0] for layer in wrong.layers if layer.isolated is not None and not layer.isolated.ok]
     assert off == ["conv1"]
     assert wrong.accuracy.output.ok, "the output alone does not show it"
+    assert "leave the reference is conv1 (Conv, rung nobias): fed right inputs" in bisect.words(wrong)
+    assert "the fault is its own (isolated); behind it pool1" in bisect.words(wrong)
     assert found["ort-cpu"].disposition == "ok"
 
 

@@ -1,0 +1,270 @@
+"""`runs diff`: two runs held against each other, or one against the baseline; and `runs baseline`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bench.diff.records import Diff
+
+RUNS = Path("runs")
+baseline = typer.Typer(
+    no_args_is_help=True, help="The run that others are held against.", rich_markup_mode=None
+)
+
+
+def diff(
+    runs: list[Path] = typer.Argument(
+        metavar="[A] B", help="The run before and the run after; B alone is held against its baseline."
+    ),
+    fail_on: str = typer.Option(
+        "",
+        metavar="slower|wrong|any",
+        help="Exit code 1 if a case of B is; several by commas. any: also one with worse answers, or that A "
+        "alone has.",
+    ),
+    bound: str = typer.Option(
+        "2%",
+        metavar="P%",
+        help="Within this much two are as fast; slower is beyond it, with 95 % confidence.",
+    ),
+    output: str = typer.Option(
+        "table", "--format", metavar="table|csv|json|md|junit", help="What goes to stdout."
+    ),
+    junit: Path | None = typer.Option(
+        None, metavar="FILE.xml", help="Also write JUnit's XML, for a CI server."
+    ),
+    charts: str = typer.Option(
+        "none", metavar="F,F,…", help="Of profiles: draw the waterfalls, as some of png, svg, pdf."
+    ),
+    out: Path | None = typer.Option(None, metavar="DIR", help="Where charts go; default: charts/ in B."),
+    where: Path | None = typer.Option(
+        None,
+        "--runs",
+        metavar="DIR",
+        help="The folder whose baseline is meant; default: ./runs, else B's own.",
+    ),
+) -> None:
+    """Say whether B is faster than A, whether it is still right, what else differs, and of profiles which
+    part made the difference.
+
+    Cases are matched by model, backend, precision and batch size (or by rung), and compared by their
+    speed-ups over the reference that ran beside them. Exit code 0: nothing that --fail-on names; 1:
+    something; 2: bad input.
+    """
+    from bench.commands import parsing
+    from bench.diff import judging, tables
+    from bench.diff import junit as junit_xml
+    from bench.diff.between import between
+    from bench.results.store import write_atomically
+    from bench.show.table import FORMATS, to_csv
+
+    wanted = parsing.one_of(output, (*FORMATS, "junit"), "format")
+    gates = tuple(parsing.one_of(name, judging.FAIL_ON, "--fail-on") for name in parsing.names([fail_on]))
+    formats = parsing.formats(charts)
+    a, b = _two(runs, where)
+    found = between(a, b, _fraction(bound))
+    failing = {change.pair.key: why for change in found.changes if (why := judging.reason(change, gates))}
+    if wanted == "json":
+        sys.stdout.write(tables.as_json(found, failing, gates))
+    elif wanted == "csv":
+        sys.stdout.write(to_csv(tables.cases(found)))
+    elif wanted == "junit":
+        sys.stdout.write(junit_xml.to_xml(found, failing))
+    elif wanted == "md":
+        sys.stdout.write(_markdown(found))
+    else:
+        _print(found)
+    if junit is not None:
+        write_atomically(junit, junit_xml.to_xml(found, failing).encode())
+    if formats:
+        _draw(found, formats, out or b / "charts")
+    for key, why in failing.items():
+        words = next(change.pair.words for change in found.changes if change.pair.key == key)
+        print(f"failed: {words}: {why}", file=sys.stderr)
+    if failing:
+        raise typer.Exit(1)
+    _can_fail(found, gates)
+
+
+def _two(runs: Sequence[Path], where: Path | None) -> tuple[Path, Path]:
+    from bench.kinds import baseline as baselines
+    from bench.kinds.summaries import summary
+    from kernels.errors import InputError
+
+    if len(runs) == 2:
+        return runs[0], runs[1]
+    if len(runs) > 2:
+        raise InputError(f"two runs are held against each other, and {len(runs)} are named")
+    places = (RUNS, runs[0].absolute().parent) if where is None else (where,)
+    kept = baselines.anywhere(summary(runs[0]), *places)
+    if kept is None:
+        raise InputError(
+            f"there is no baseline in {where or RUNS} for {runs[0]}; `python main.py runs baseline set RUN` "
+            "keeps one, or name the run to hold it against first"
+        )
+    return kept, runs[0]
+
+
+def _fraction(text: str) -> float:
+    """ "5%", "5 %" or "0.05"."""
+    from kernels.errors import InputError
+
+    number, percent, rest = text.strip().partition("%")
+    try:
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        value = -1.0
+    if rest or not 0 < value < 1:
+        raise InputError(f"--bound {text!r} is no share of a time: write it as in 5%")
+    return value
+
+
+def _can_fail(found: Diff, gates: Sequence[str]) -> None:
+    """A gate that could not fail, whatever B is, is refused."""
+    from bench.diff import judging
+    from kernels.errors import InputError
+
+    if {"slower", "any"}.isdisjoint(gates):
+        return
+    if found.no_verdict:
+        raise InputError(f"--fail-on {','.join(gates)} has nothing to go by: {found.no_verdict}")
+    judged = [change for change in found.changes if change.verdict]
+    if judged and all(judging.unquiet(change) for change in judged):
+        raise InputError(
+            f"--fail-on {','.join(gates)} has nothing to go by: the machine was unquiet in every case, so "
+            "that none can be decided; measure again while nothing else runs"
+        )
+    figures = [change for change in found.matched if change.pair.a and change.pair.a.time is not None]
+    if not any(
+        change.verdict or change.lost or change.wrong for change in figures if not change.pair.reference
+    ):
+        raise InputError(
+            f"--fail-on {','.join(gates)} has nothing to go by: no case of the two runs has a figure that "
+            "can be compared; measure the reference beside the backend"
+        )
+
+
+def _print(found: Diff) -> None:
+    from rich.text import Text
+
+    from bench.commands.terminal import console
+    from bench.diff import sentences, tables
+    from bench.show.grid import Grid, stacked, width
+
+    out = console()
+    for line in sentences.heading(found):
+        out.print(Text(line, style="bold"))
+    for line in sentences.differences(found):
+        out.print(Text(line))
+    out.print()
+    out.print(Text(sentences.verdict(found)))
+    out.print()
+    table = tables.readable(found).telling()
+    whole = {column.name: max(len(column.heading), width(column, table.rows)) for column in table.columns}
+    spared = ("agreement", "top1", "error", "a_speedup", "b_speedup", "b_s", "a_s")
+    out.print(Grid(table, least=whole, spared=spared))
+    for line in sentences.remarks(found):
+        out.print(Text(line, style="dim"))
+    if found.waterfalls:
+        out.print()
+        several = len(found.waterfalls) > 1
+        out.print(stacked([tables.readable_steps(each, several) for each in found.waterfalls], out.width))
+
+
+def _markdown(found: Diff) -> str:
+    from bench.diff import sentences, tables
+    from bench.show.table import to_markdown, with_headings
+    from bench.words import plain
+
+    lines = [f"# {plain.markdown(found.b.name)} against {plain.markdown(found.a.name)}", ""]
+    lines += [f"- {plain.markdown(line)}" for line in sentences.heading(found)]
+    text = "\n".join(lines) + "\n\n"
+    text += (
+        with_headings([tables.differences(found)])
+        if found.differences
+        else ("".join(f"{plain.markdown(line)}\n\n" for line in sentences.differences(found)))
+    )
+    text += f"\n## What came of it\n\n{plain.cell(sentences.verdict(found))}\n\n"
+    text += f"{to_markdown(tables.readable(found))}\n"
+    text += "".join(f"- {plain.markdown(line)}\n" for line in sentences.remarks(found))
+    if found.waterfalls:
+        several = len(found.waterfalls) > 1
+        text += "\n" + with_headings([tables.readable_steps(each, several) for each in found.waterfalls])
+    return text
+
+
+def _draw(found: Diff, formats: Sequence[str], folder: Path) -> None:
+    from bench.charts.waterfall import charts
+    from bench.results.store import write_atomically
+    from bench.show import draw_together
+    from kernels.errors import InputError
+
+    made = charts(found)
+    if not made:
+        raise InputError(
+            f"--charts draws where the time of profiles goes, and these are of the kind {found.kind}"
+        )
+    for chart, drawn in draw_together.rendered(made, formats):
+        for name in formats:
+            path = folder / f"{chart.name}.{name}"
+            write_atomically(path, drawn[name])
+            print(f"chart: {path}", file=sys.stderr)
+
+
+# ------------------------------------------------------------------------------------------------- baseline
+
+_WHERE = typer.Option(RUNS, "--runs", metavar="DIR", help="The folder of runs that it is of.")
+
+
+@baseline.command("set")
+def set_command(
+    run: Path = typer.Argument(metavar="RUN", help="A run's, a ladder's or a profile's folder."),
+    where: Path = _WHERE,
+) -> None:
+    """Hold further runs of the same models against this one: what `runs diff B` means by the baseline."""
+    from bench.kinds import baseline as baselines
+
+    made = baselines.keep(where, run)
+    of = ", ".join(filter(None, (*made.models, made.node)))
+    print(f"{run} is the baseline of every {made.kind} of {of or 'its kind'} in {where}")
+
+
+@baseline.command("show")
+def show_command(where: Path = _WHERE) -> None:
+    """List the baselines, one of each kind of run and its models."""
+    from bench.commands.terminal import console
+    from bench.kinds import baseline as baselines
+    from bench.kinds.summaries import listed
+    from kernels.errors import InputError
+
+    kept = baselines.read(where)
+    if not kept:
+        raise InputError(f"there is no baseline in {where}; `python main.py runs baseline set RUN` keeps one")
+    for path, of in kept:
+        found = listed(path)
+        state = "is not there any more" if found is None else found.problem or found.started
+        name = f" ({found.called})" if found is not None and found.called else ""
+        what = ", ".join(filter(None, (*of.models, of.node)))
+        console().print(f"{of.kind} of {what}: {path}{name}, {state}", markup=False)
+
+
+@baseline.command("clear")
+def clear_command(
+    run: Path | None = typer.Argument(None, metavar="[RUN]", help="Only where it is this run; default: all."),
+    where: Path = _WHERE,
+) -> None:
+    """Let go of the baselines; the runs themselves stay."""
+    from bench.kinds import baseline as baselines
+    from kernels.errors import InputError
+
+    count = baselines.clear(where, run)
+    if not count:
+        raise InputError(f"{run} is no baseline in {where}" if run else f"there is no baseline in {where}")
+    print(f"{count} {'baseline' if count == 1 else 'baselines'} cleared")

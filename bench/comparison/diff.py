@@ -1,0 +1,99 @@
+"""Two comparisons held against each other (bench.diff): their cases, what each says of them, what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from bench.comparison.kind import RunFolder
+from bench.diff import differs
+from bench.diff.bisect import left
+from bench.diff.matching import matched
+from bench.diff.records import Compared, Pair, Side
+from bench.results import stats
+from bench.results.records import Case, Run, stem
+from bench.results.rows import Row, in_order, label, rows, title
+from bench.results.stats import Interval
+
+# Settings that say which cases there are: what only one run has is told case by case.
+_CASES = ("models", "backends", "precisions", "batches", "own_batches", "images", "own_images")
+
+
+def compared(one: RunFolder, other: RunFolder) -> Compared:
+    """A case is the same in both where model, backend, precision and batch size are; times do not depend on
+    how many images an accuracy is of. Then also where all but the precision is."""
+    a, b = (rows(in_order(folder.header, folder.measurements())) for folder in (one, other))
+    meant = set(map(_key, other.cases))
+    found = matched(a, b, (lambda row: (_key(row.case), row.case.images), lambda row: _key(row.case), _loose))
+    return Compared(
+        pairs=[_pair(ours, theirs, meant) for ours, theirs in found],
+        differences=(
+            *differs.models(_files(one.header), _files(other.header)),
+            *differs.jobs(one.job, other.job, _CASES),
+        ),
+    )
+
+
+def _key(case: Case) -> tuple[Hashable, ...]:
+    return stem(case.model), case.backend, case.precision, case.batch
+
+
+def _loose(row: Row) -> Hashable:
+    return stem(row.case.model), row.case.backend, row.case.batch
+
+
+def _pair(a: Row | None, b: Row | None, meant: set[tuple[Hashable, ...]]) -> Pair:
+    row = a or b
+    assert row is not None
+    case = row.case
+    other = ""
+    if a is not None and b is not None and a.case.precision != b.case.precision:
+        other = f"{a.case.precision} → {b.case.precision}"
+    who = label(case.backend, case.precision) if not other else case.backend
+    return Pair(
+        key=case.key,
+        words=f"{title(case.model)} on {who}, batch {case.batch:,}",
+        model=title(case.model),
+        who=who,
+        batch=case.batch,
+        a=_side(a),
+        b=_side(b),
+        planned=b is None and _key(case) in meant,
+        reference=row.is_reference,
+        other=other,
+    )
+
+
+def _side(row: Row | None) -> Side | None:
+    if row is None:
+        return None
+    found, accuracy = row.measurement, row.measurement.accuracy
+    against = row.against
+    return Side(
+        disposition=found.disposition,
+        reason=found.reason,
+        time=_interval(row.median_ns, row.low_ns, row.high_ns),
+        speedup=_interval(row.speedup, row.speedup_low, row.speedup_high),
+        against=label(against.case.backend, against.case.precision) if against is not None else "",
+        rounds=stats.tells(found, against or found) if found.samples_ns else False,
+        doubts=row.speedup_doubts if against is not None else row.own_doubts,
+        error=accuracy.output if accuracy is not None else None,
+        top1=accuracy.top1 if accuracy is not None else None,
+        agreement=accuracy.agreement if accuracy is not None and not row.is_reference else None,
+        facts=found.facts,
+        rungs={layer.nodes[0]: layer.rung for layer in found.layers if layer.rung and layer.nodes},
+        layers={layer.nodes[0]: layer.time_ns for layer in found.layers if layer.time_ns and layer.nodes},
+        clock_mhz=found.telemetry.sm_clock_mhz,
+        left=left(found),
+    )
+
+
+def _interval(value: float | None, low: float | None, high: float | None) -> Interval | None:
+    if value is None:
+        return None
+    if low is None or high is None:
+        return Interval(value, value, value, known=False)
+    return Interval(value, low, high)
+
+
+def _files(run: Run) -> Mapping[str, str]:
+    return {stem(model.name): model.sha256 for model in run.models}

@@ -1,0 +1,92 @@
+"""Two profiles held against each other (bench.diff): their cases, and where the time between them went."""
+
+from __future__ import annotations
+
+from bench.diff import differs
+from bench.diff.matching import matched
+from bench.diff.records import Compared, Pair, Side, Waterfall
+from bench.profile import waterfall
+from bench.profile.event_files import events_in
+from bench.profile.kind import ProfileFolder
+from bench.profile.records import CaseProfile
+from bench.results import stats
+from bench.results.records import stem
+from bench.results.rows import label
+
+_CASES = ("model", "backends", "batches", "precision")
+NO_VERDICT = (
+    "a profile times its passes in one round, from which no verdict follows (a comparison gives one, and a "
+    "gate for it)"
+)
+
+
+def compared(one: ProfileFolder, other: ProfileFolder) -> Compared:
+    """A case is the same where backend, precision and batch size are; where one of each is left over, also
+    where the precision differs, the batch size, or the backend."""
+    a, b = one.measurements(), other.measurements()
+    found = matched(
+        a,
+        b,
+        (
+            lambda made: (stem(made.case.model), made.case.backend, made.case.precision, made.case.batch),
+            lambda made: (stem(made.case.model), made.case.backend, made.case.batch),
+            lambda made: (stem(made.case.model), made.case.backend),
+            lambda made: stem(made.case.model),
+        ),
+    )
+    meant = {case.key for case in other.cases}
+    falls: list[Waterfall] = []
+    for ours, theirs in found:
+        if ours is not None and theirs is not None and "ok" == ours.disposition == theirs.disposition:
+            made = waterfall.between(ours, events_in(one.path, ours), theirs, events_in(other.path, theirs))
+            falls += [made] if made is not None else []
+    files = [
+        {stem(folder.header.model.name): folder.header.model.sha256} if folder.header.model else {}
+        for folder in (one, other)
+    ]
+    return Compared(
+        pairs=[_pair(ours, theirs, meant) for ours, theirs in found],
+        differences=(*differs.models(files[0], files[1]), *differs.jobs(one.job, other.job, _CASES)),
+        waterfalls=falls,
+        no_verdict=NO_VERDICT,
+    )
+
+
+def _pair(a: CaseProfile | None, b: CaseProfile | None, meant: set[str]) -> Pair:
+    made = b or a
+    assert made is not None
+    case = made.case
+    return Pair(
+        key=case.key,
+        words=f"{stem(case.model)} on {label(case.backend, case.precision)}, batch {case.batch:,}",
+        model=stem(case.model),
+        who=label(case.backend, case.precision),
+        batch=case.batch,
+        a=_side(a),
+        b=_side(b),
+        planned=b is None and case.key in meant,
+        other=_other(a, b),
+    )
+
+
+def _other(a: CaseProfile | None, b: CaseProfile | None) -> str:
+    if a is None or b is None:
+        return ""
+    fields = ("backend", "precision", "batch")
+    differ = [name for name in fields if getattr(a.case, name) != getattr(b.case, name)]
+    sides = (", ".join(f"{name} {getattr(made.case, name)}" for name in differ) for made in (a, b))
+    return " → ".join(sides) if differ else ""
+
+
+def _side(made: CaseProfile | None) -> Side | None:
+    if made is None:
+        return None
+    times = made.pass_ns or made.samples_ns
+    return Side(
+        disposition=made.disposition,
+        reason=made.reason,
+        time=stats.median_interval(times) if times else None,
+        facts=made.facts,
+        rungs={op.nodes[0]: op.rung for op in made.operators if op.rung and op.nodes},
+        clock_mhz=made.telemetry.sm_clock_mhz,
+    )

@@ -1,0 +1,131 @@
+"""Two runs held against each other: what else differs first, what came of it, every case; and of profiles
+where the time between them went, as a waterfall and its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+
+from bench.charts import waterfall
+from bench.diff import sentences, tables
+from bench.diff.records import Change, Diff
+from bench.show.table import Column
+from gui.base.boxes import filled
+from gui.base.placing import placed
+from gui.base.theme import Theming
+from gui.plots.chart import ChartView
+from gui.widgets.combo import Combo
+from gui.widgets.labels import Label
+from gui.widgets.table_view import TableView
+
+FEW = 8  # differences that are shown; further ones are in the tip of the last
+LARGER = 2.0  # points by which the verdict is larger
+
+
+class DiffTable(TableView):
+    """The cases of a diff; what is slower or wrong stands out."""
+
+    def __init__(self, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__("Cases of both runs", parent)
+        self._theming = theming
+
+    def ink(self, row: Change, column: Column[Change]) -> QColor | None:
+        theme = self._theming.theme
+        if column.name == "verdict" and row.verdict in ("FASTER", "SLOWER"):
+            return QColor(theme.good if row.verdict == "FASTER" else theme.failed)
+        return QColor(theme.failed) if column.name == "result" and row.wrong else None
+
+    def tip(self, row: Change, column: Column[Change]) -> str:
+        left = row.pair.b.left if row.pair.b is not None else ""
+        return "\n".join(filter(None, (row.wrong, left, row.worse, row.lost, row.apart, *row.doubts)))
+
+
+class DiffWindow(QDialog):
+    """Stops nothing; shows one Diff."""
+
+    def __init__(self, diff: Diff, theming: Theming, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.diff = diff
+        self._theming = theming
+        self.setWindowTitle(f"{diff.b.name} against {diff.a.name}")
+        self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
+        self.verdict = _words([sentences.verdict(diff)])
+        font = self.verdict.font()
+        font.setPointSizeF(font.pointSizeF() + LARGER)
+        self.verdict.setFont(font)
+        self.differences = _words(_few(sentences.differences(diff)))
+        if len(diff.differences) > FEW:
+            self.differences.setToolTip("\n".join(found.words for found in diff.differences[FEW:]))
+        self.remarks = _words(sentences.remarks(diff), muted=True)
+        self.table = DiffTable(theming)
+        self.table.show_table(tables.readable(diff))
+        above = (_words(sentences.heading(diff), muted=True), self.differences, self.verdict)
+        split = QSplitter(Qt.Orientation.Vertical)
+        split.setChildrenCollapsible(False)
+        split.addWidget(self.table)
+        self.charts = waterfall.charts(diff)
+        self.chart = ChartView(theming)
+        self.chart.expanded.connect(self._give_room)
+        self.steps = TableView("Steps from A to B")
+        self.steps.widest = 900
+        self.case = Combo()
+        if self.charts:
+            split.addWidget(self._falls())
+            split.setSizes([120, 600])
+        filled(QVBoxLayout(self), *above, (split, 1), self.remarks, margins=(12, 12, 12, 12), spacing=8)
+        self.remarks.setVisible(bool(self.remarks.text()))
+        self.resize(placed(QSize(980, 820 if self.charts else 560), self.screen().availableGeometry()).size())
+
+    def _falls(self) -> QWidget:
+        """The waterfall of the case that is chosen, with its steps beside it."""
+        for found in self.diff.waterfalls:
+            self.case.addItem(found.words)
+        self.case.setAccessibleName("Case")
+        self.case.currentIndexChanged.connect(self._show_fall)
+        label = Label("&Case")
+        label.setBuddy(self.case)
+        bar = filled(QHBoxLayout(), label, self.case)
+        bar.addStretch(1)
+        across = QSplitter(Qt.Orientation.Vertical)
+        across.setChildrenCollapsible(False)
+        across.addWidget(self.chart)
+        across.addWidget(self.steps)
+        across.setSizes([420, 180])
+        body = QWidget()
+        filled(QVBoxLayout(body), *([bar] if len(self.charts) > 1 else []), (across, 1), margins=(0, 0, 0, 0))
+        self._show_fall(0)
+        return body
+
+    def _give_room(self, wanted: bool) -> None:
+        """All of it to the chart, or back."""
+        for table in (self.table, self.steps):
+            table.setVisible(not wanted)
+
+    def _show_fall(self, place: int) -> None:
+        chart = self.charts[place]
+        # What the verdict says need not stand above the chart again.
+        self.chart.told = chart.finding if chart.finding.removesuffix(".") in self.verdict.text() else ""
+        self.chart.show_chart(chart)
+        table = tables.readable_steps(self.diff.waterfalls[place])
+        self.steps.show_table(table)
+
+
+def _few(lines: Sequence[str]) -> list[str]:
+    """The first differences, how many more there are, and how the two are compared."""
+    told = [line.strip() for line in lines]
+    if len(told) <= FEW + 1:
+        return told
+    return [*told[:FEW], f"and {len(told) - FEW - 1} more", told[-1]]
+
+
+def _words(lines: Sequence[str], muted: bool = False) -> Label:
+    label = Label("\n".join(lines))
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    if muted:
+        label.setProperty("role", "muted")
+    return label
