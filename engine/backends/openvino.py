@@ -15,9 +15,7 @@ GET = (
     "`make openvino` sets up an environment for it, or the variable KERNELSCOPE_PYTHON_OPENVINO names a Python "
     "that has it (`pip install openvino` brings it into this one)"
 )
-ENVIRONMENT = Environment(
-    "openvino", "OpenVINO", "openvino", GET, needs=NEEDED
-)
+ENVIRONMENT = Environment("openvino", "OpenVINO", "openvino", GET, needs=NEEDED)
 APART = pool.register(
     "openvino", Kind("OpenVINO on the CPU", "engine.rivals.openvino_cpu", True, 1, ENVIRONMENT.interpreter)
 )

@@ -57,7 +57,9 @@ class Torch:
         if not _built_for_cuda():
             return "the PyTorch that is installed is built for the CPU alone: one for CUDA is wanted"
         if ENVIRONMENT.place("cupy") is None:
-            return "CuPy, which times the device, is not installed beside PyTorch: install the extra cuda there"
+            return (
+                "CuPy, which times the device, is not installed beside PyTorch: install the extra cuda there"
+            )
         return None
 
     def supports(self, graph: Graph, batch: int, precision: str) -> str | None:

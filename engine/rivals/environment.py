@@ -19,13 +19,15 @@ NEEDED = ("msgspec", "numpy", "onnx", "platformdirs", "psutil")  # of a process 
 @dataclass(frozen=True)
 class Environment:
     """name: of the folder `.venv-<name>` beside this program, and of the variable KERNELSCOPE_PYTHON_<NAME>;
-    title, module: of what has to be importable there; needs: further modules; get: how to come by it."""
+    title, module: of what has to be importable there; needs: further modules; holds: a package, and a pattern
+    of a file that it has to have; get: how to come by it."""
 
     name: str
     title: str
     module: str
     get: str
     needs: tuple[str, ...] = ()
+    holds: tuple[str, str] = ("", "")
 
     @property
     def variable(self) -> str:
@@ -60,7 +62,12 @@ class Environment:
         if python != sys.executable and not Path(python).is_file():
             return "which is no file"
         lacking = [it for it in (self.module, *self.needs) if _place(python, it) is None]
-        return f"which has no {', '.join(lacking)}" if lacking else ""
+        if lacking:
+            return f"which has no {', '.join(lacking)}"
+        package, pattern = self.holds
+        place = _place(python, package) if package else None
+        held = place is None or any(place.glob(pattern))
+        return "" if held else f"whose {package} is built without it"
 
 
 @functools.lru_cache(maxsize=256)

@@ -130,7 +130,7 @@ class TorchCudaSession:
         torch = self._torch
         self._graph = graph = torch.cuda.CUDAGraph()
         self._stream.synchronize()
-        with torch.cuda.graph(graph, stream=self._torch_stream):
+        with torch.cuda.graph(graph, stream=self._torch_stream, capture_error_mode="thread_local"):
             made = [_own(it, tensors) for it in self._call(*tensors)]
         self._left = dict(zip(names, made, strict=True))
 

@@ -1,4 +1,5 @@
-"""From our Graph to a torch module: each ONNX node as PyTorch's own operator of that meaning, at one batch size.
+"""From our Graph to a torch module: each ONNX node as PyTorch's own operator of that meaning, at one batch
+size.
 
 The table says what there is; what a node has that PyTorch's operator cannot say is refused with the reason.
 The module is a torch.fx.GraphModule: plain Python with one call a node, which torch.compile takes whole.
@@ -379,6 +380,14 @@ def _binary(t: Translation, node: Node) -> Any:
     for other in others:
         y = t.call(functions[node.op_type], y, other)
     return y
+
+
+@_of("Cast")
+def _cast(t: Translation, node: Node) -> Any:
+    dtype = t.scope.spec(node.outputs[0]).dtype
+    if np.dtype(dtype).kind == "f":
+        dtype = "float16" if t.half else "float32"
+    return t.call(t.torch.Tensor.to, t.value(node.inputs[0]), getattr(t.torch, dtype))
 
 
 @_of("PRelu")
