@@ -1,7 +1,8 @@
 """The one interface every backend stands behind; bench knows nothing else of an engine.
 
 A backend is a file in `engine/backends/` that defines `BACKEND`, an object of the protocol below, or a module
-that an installed package names by entry point (see `engine.backends`). `prepare` compiles, allocates and uploads; `run` only runs.
+that an installed package names by entry point (see `engine.backends`). `prepare` compiles, allocates and
+uploads; `run` only runs.
 """
 
 from __future__ import annotations
@@ -127,8 +128,8 @@ class Variant(Protocol):
 
 @runtime_checkable
 class Rival(Protocol):
-    """A Backend that takes part only where it is asked for by name. asked_only: True; get: how it comes to this
-    machine, in a sentence; untried: "" where it was run by those who wrote it, else a sentence."""
+    """A Backend that takes part only where it is asked for by name. asked_only: True; get: how it comes to
+    this machine, in a sentence; untried: "" where it was run by those who wrote it, else a sentence."""
 
     asked_only: bool
     get: str

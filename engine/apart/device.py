@@ -1,5 +1,5 @@
-"""A session on a device in a process apart: passes, clock and stirring are there, beside the device; the parent
-knows the seed, and so rebuilds any timed pass.
+"""A session on a device in a process apart: passes, clock and stirring are there, beside the device; the
+parent knows the seed, and so rebuilds any timed pass.
 
 `OnDevice` is the child's side of one, `ApartDeviceSession` the parent's. It is for what no user wrote: the
 child's own clock is believed.
@@ -21,7 +21,7 @@ Shape = tuple[tuple[int, ...], np.dtype]
 
 
 class WitnessReply(msgspec.Struct, array_like=True):
-    """Of one timed pass: its number, and by output the bytes of places and values, and what type those are."""
+    """Of one timed pass: its number, and by output the bytes of places and values, and the type of those."""
 
     number: int
     outputs: dict[str, tuple[bytes, bytes, str]]

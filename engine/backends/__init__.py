@@ -1,6 +1,6 @@
-"""Every backend there is: by folder, a module here that defines `BACKEND` or, for several of a kind, `BACKENDS`
-(see engine.backend); and by the entry point `kernelscope.backends`, where an installed package names such a
-module (docs/writing-a-backend.md).
+"""Every backend there is: by folder, a module here that defines `BACKEND` or, for several of a kind,
+`BACKENDS` (see engine.backend); and by the entry point `kernelscope.backends`, where an installed package
+names such a module (docs/writing-a-backend.md).
 
 Importing this package imports no GPU library, no ONNX Runtime and no rival: the modules do that when asked to
 run.

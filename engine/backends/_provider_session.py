@@ -13,7 +13,9 @@ from engine.backends.ort_cpu import OrtCpuSession
 from engine.backends.ort_cuda import OrtCudaSession
 from engine.graph.graph import Graph
 from engine.options import Options
+from engine.ort import sessions as ort
 from engine.ort.providers import Provider
+from kernels.errors import UnavailableError
 
 
 def on_cpu(provider: Provider, graph: Graph, batch: int, options: Options) -> OrtCpuSession:
@@ -44,7 +46,13 @@ def on_cuda(provider: Provider, graph: Graph, batch: int, precision: str, option
 
 
 def _made(provider: Provider, session: Any, **own: Any) -> Any:
-    """The session's class with this provider in the place of its own."""
+    """The session's class with this provider in the place of its own. Raises UnavailableError where the build
+    has it not."""
+    runtime = ort.import_onnxruntime()
+    if provider.name not in runtime.get_available_providers():
+        raise UnavailableError(
+            f"ONNX Runtime {runtime.__version__} is built without {provider.name}: {provider.backend} is that"
+        )
     members = {
         "backend": provider.backend,
         "provider": provider.name,

@@ -8,13 +8,10 @@ from engine.apart.session import ApartSession
 from engine.backend import Options, Session
 from engine.graph.graph import Graph
 from engine.ort.sessions import refusal
-from engine.rivals.environment import NEEDED, Environment
+from engine.rivals.environment import NEEDED, Environment, made
 from kernels.errors import UnavailableError, UnsupportedError
 
-GET = (
-    "`make openvino` sets up an environment for it, or the variable KERNELSCOPE_PYTHON_OPENVINO names a Python "
-    "that has it (`pip install openvino` brings it into this one)"
-)
+GET = made("openvino")
 ENVIRONMENT = Environment("openvino", "OpenVINO", "openvino", GET, needs=NEEDED)
 APART = pool.register(
     "openvino", Kind("OpenVINO on the CPU", "engine.rivals.openvino_cpu", True, 1, ENVIRONMENT.interpreter)

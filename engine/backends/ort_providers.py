@@ -1,5 +1,5 @@
-"""ONNX Runtime's other providers as rivals: OpenVINO on the CPU, TensorRT and TensorRT for RTX on a GPU. Each in a
-process apart, since their builds of ONNX Runtime exclude each other."""
+"""ONNX Runtime's other providers as rivals: OpenVINO on the CPU, TensorRT and TensorRT for RTX on a GPU. Each
+in a process apart, since their builds of ONNX Runtime exclude each other."""
 
 from __future__ import annotations
 

@@ -16,13 +16,10 @@ from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
 from engine.ort.sessions import refusal
 from engine.rivals import torch_net
-from engine.rivals.environment import NEEDED, Environment
+from engine.rivals.environment import NEEDED, Environment, made
 from kernels.errors import UnavailableError, UnsupportedError
 
-GET = (
-    "`make torch` sets up an environment for it, or the variable KERNELSCOPE_PYTHON_TORCH names a Python that "
-    "has it (`pip install torch` brings it into this one)"
-)
+GET = made("torch")
 ENVIRONMENT = Environment("torch", "PyTorch", "torch", GET, needs=NEEDED)
 CPU = pool.register(
     "torch", Kind("PyTorch on the CPU", "engine.rivals.torch_cpu", True, 1, ENVIRONMENT.interpreter)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Provider:
-    """backend: its name here. name: ONNX Runtime's; library: what its file is named for. settings: (name, value)
-    pairs for it, by the precision that they are for ("": all). graph, stream, device: its names for those
-    settings ("": it has none). loads: modules that load what it needs; behind: providers for what it does not
-    run; helps: what would keep it from falling back."""
+    """backend: its name here. name: ONNX Runtime's; library: what its file is named for. settings: (name,
+    value) pairs for it, by the precision that they are for ("": all). graph, stream, device: its names for
+    those settings ("": it has none). loads: modules that load what it needs; behind: providers for what it
+    does not run; helps: what would keep it from falling back."""
 
     backend: str
     name: str

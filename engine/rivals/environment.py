@@ -1,5 +1,5 @@
-"""Which Python a rival runs in: one that its user names, this one where the package is installed beside us, or
-an environment of its own that `make` set up."""
+"""Which Python a rival runs in: one that its user names, this one where the package is installed beside us,
+or an environment of its own that `make` set up."""
 
 from __future__ import annotations
 
@@ -68,6 +68,14 @@ class Environment:
         place = _place(python, package) if package else None
         held = place is None or any(place.glob(pattern))
         return "" if held else f"whose {package} is built without it"
+
+
+def made(name: str) -> str:
+    """How one of those comes about that `make` sets up, for `get`."""
+    return (
+        f"`make {name}` sets up an environment for it, `pip install {name}` brings it into this one, and the "
+        f"variable KERNELSCOPE_PYTHON_{name.upper()} names another Python that has it"
+    )
 
 
 @functools.lru_cache(maxsize=256)

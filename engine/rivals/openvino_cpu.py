@@ -8,7 +8,6 @@ import importlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
