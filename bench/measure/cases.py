@@ -169,8 +169,8 @@ def default_images(spec: ModelSpec, progress: Progress | None = None) -> int:
 
 
 def choose_backends(asked: Sequence[str]) -> list[Backend]:
-    """The backends asked for, or all that can run here, variants and rivals left out. Raises InputError with the nearest
-    name, and where none of them can run, with the reasons."""
+    """The backends asked for, or all that can run here, variants and rivals left out. Raises InputError with
+    the nearest name, and where none of them can run, with the reasons."""
     known = backends.all_backends()
     for name in asked:
         if name not in known:

@@ -20,7 +20,7 @@ VARIANTS = {
     "ort-cuda-tuned": "#CC79A7",
     "ort-cuda-tuned-strict": "#8C6D1F",
 }
-# What else a user could pick: as far from all of the above, and from each other, as stands out on both papers.
+# What else a user could pick: as far from all of the above, and from each other, as stands out on paper.
 RIVALS = {
     "torch-cpu": "#AA55CC",
     "torch-compile-cpu": "#EE6677",
