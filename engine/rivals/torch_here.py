@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from engine.graph.graph import Graph
 from engine.rivals import torch_net
@@ -28,6 +29,7 @@ def imported() -> Any:
     # Compiled code is kept with what else is; its helpers would outlive what they are asked for.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_dir() / "torch"))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    os.environ.setdefault("TORCHINDUCTOR_MAX_AUTOTUNE_REPORT_CHOICES_STATS", "0")  # else it prints them all
     try:
         torch = importlib.import_module("torch")
         importlib.import_module("torch.fx")
@@ -45,7 +47,10 @@ def compiled(torch: Any, module: Any, how: str) -> Callable[..., Any]:
     """The module itself, or as torch.compile makes it: whole, at these shapes. It compiles with its first
     pass."""
     if how == EAGER:
-        return module  # type: ignore[no-any-return]
+        return cast("Callable[..., Any]", module)
+    with contextlib.suppress(ImportError, AttributeError):
+        importlib.import_module("torch._inductor.select_algorithm").PRINT_AUTOTUNE = False
+    logging.getLogger("torch._inductor.select_algorithm").setLevel(logging.CRITICAL)
     torch._dynamo.reset()  # a net of the same code at another batch size would be compiled for any size
     made: Callable[..., Any] = torch.compile(module, mode=_MODES[how], fullgraph=True, dynamic=False)
     return made
