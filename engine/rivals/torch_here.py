@@ -49,7 +49,8 @@ def compiled(torch: Any, module: Any, how: str) -> Callable[..., Any]:
     if how == EAGER:
         return cast("Callable[..., Any]", module)
     with contextlib.suppress(ImportError, AttributeError):
-        importlib.import_module("torch._inductor.select_algorithm").PRINT_AUTOTUNE = False
+        algorithms: Any = importlib.import_module("torch._inductor.select_algorithm")
+        algorithms.PRINT_AUTOTUNE = False
     logging.getLogger("torch._inductor.select_algorithm").setLevel(logging.CRITICAL)
     torch._dynamo.reset()  # a net of the same code at another batch size would be compiled for any size
     made: Callable[..., Any] = torch.compile(module, mode=_MODES[how], fullgraph=True, dynamic=False)

@@ -4,12 +4,15 @@ what is wrong with one costs that one alone."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bench.measure.answers import accuracy, oracle, timed_pass
+from bench.measure.outcomes import Incorrect
+from bench.results.records import ErrorStats
 from engine import backends
 from engine.apart import pool
 from engine.apart.session import ApartSession
@@ -113,6 +116,35 @@ def test_a_plugin_s_session_is_timed_and_its_timed_passes_are_rebuilt(
             again = session.fetch()["y"]
             np.testing.assert_array_equal(again.reshape(-1)[places], values)
             assert not np.array_equal(again, first)
+    finally:
+        session.close()
+
+
+def test_a_plugin_that_answers_from_memory_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It works out one pass, and gives that answer in all that are timed."""
+    plug(tmp_path, monkeypatch, PLUGIN.format(name="toy", device="cpu", stays=True))
+    cheat = SESSION.replace("            self.run()\n", "")
+    assert cheat != SESSION
+    (tmp_path / "toy_session.py").write_text(cheat)
+    session = backends.get("toy").prepare(small_net(), 2)
+    assert isinstance(session, ApartSession)
+
+    def again(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        session.bind(inputs)
+        session.run()
+        return session.fetch()
+
+    def right(inputs: Mapping[str, np.ndarray], answers: Mapping[str, np.ndarray]) -> ErrorStats:
+        expected = oracle.run(small_net(), inputs, ["y"])["y"]
+        return accuracy.error_stats(answers["y"], expected, "fp32")
+
+    try:
+        again({"x": np.random.default_rng(0).standard_normal((2, 3, 12, 12)).astype(np.float32)})
+        session.time_runs(3)
+        with pytest.raises(Incorrect):
+            timed_pass.check(session, again, right, "fp32")
     finally:
         session.close()
 
