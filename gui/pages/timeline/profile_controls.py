@@ -222,6 +222,8 @@ class ProfileControls(QWidget):
         menu = self.backends.menu()
         menu.clear()
         for info in self._infos:
+            if info.rival and info.unavailable:
+                continue  # the list is of what there is to choose; `doctor` has the others
             action = QAction(info.name, menu, checkable=True)
             action.setChecked(info.name in self.chosen)
             action.setEnabled(not info.unavailable)
