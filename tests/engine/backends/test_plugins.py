@@ -3,13 +3,16 @@ what is wrong with one costs that one alone."""
 
 from __future__ import annotations
 
+import re
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import main
 from bench.measure.answers import accuracy, oracle, timed_pass
 from bench.measure.outcomes import Incorrect
 from bench.results.records import ErrorStats
@@ -17,7 +20,7 @@ from engine import backends
 from engine.apart import pool
 from engine.apart.session import ApartSession
 from engine.backend import Options, Rival
-from engine.rivals.environment import Environment
+from engine.rivals.environment import NEEDED, Environment
 from kernels.errors import InputError, UnavailableError
 from tests.engine.backends.nets import small_net
 
@@ -227,3 +230,16 @@ def test_options_reach_no_rival_that_is_not_there(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("KERNELSCOPE_PYTHON_OPENVINO", "/there/is/no/python")
     with pytest.raises(UnavailableError, match="openvino-cpu cannot run here: KERNELSCOPE_PYTHON_OPENVINO"):
         backends.get("openvino-cpu").prepare(small_net(), 1, "fp32", Options())
+
+
+@pytest.mark.parametrize("name", ["torch", "openvino"])
+def test_a_rival_s_environment_has_what_its_process_needs_and_is_locked(name: str) -> None:
+    root = Path(main.__file__).parent
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    listed = {re.split(r"[<>=;]", item)[0] for item in project["optional-dependencies"][name]}
+    assert listed >= {name, *NEEDED}
+    lock = (root / "locks" / f"{name}.txt").read_text()
+    pinned = re.findall(r"^([a-z0-9-]+)==.*?\\\n( +--hash=sha256:[0-9a-f]{64})", lock, re.MULTILINE)
+    assert {package for package, _ in pinned} >= listed
+    assert "://" not in lock
+    assert name not in {re.split(r"[\[<>=!~; ]", item)[0] for item in project["dependencies"]}
