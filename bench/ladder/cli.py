@@ -159,6 +159,8 @@ def ladder(
         timeout_s=timeout,
         **({"instances": instances} if parsing.given(context, "instances") else {}),
     )
+    if tune and where != "cuda":
+        print("--tune searches what CUDA rungs list; on the CPU there is nothing to search", file=sys.stderr)
     if kernels and (told := _left_out(job, named=bool(device))):
         print(told, file=sys.stderr)
     if compile_only:

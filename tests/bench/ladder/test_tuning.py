@@ -12,6 +12,8 @@ import pytest
 
 from bench.ladder.measure import tuning
 from bench.ladder.records import LadderJob
+from engine.cuda.stages import Launches
+from engine.options import Options
 from engine.planning import choices, tuned_defines
 from kernels import registry
 from kernels.errors import KernelError
@@ -79,6 +81,16 @@ def test_what_was_found_runs_on_those_params_and_is_not_searched_again(monkeypat
     before = len(tried)
     tune(what)
     assert len(tried) == before
+
+
+def test_a_model_s_session_takes_what_was_found_unless_it_is_told_not_to(monkeypatch):
+    timed_by(monkeypatch, lambda d: 1000.0 - d["TILE_K"])
+    found = tune(rung())
+    assert found is not None
+    made, _ = Launches(Options()).of(PARAMS, "shared_tiles")
+    assert {name: made.defines[name] for name in found.defines} == found.defines
+    plain, _ = Launches(Options(tuned=False)).of(PARAMS, "shared_tiles")
+    assert plain.defines == rung().defines != made.defines
 
 
 def test_what_is_hardly_faster_leaves_the_header_s_own(monkeypatch):
