@@ -8,7 +8,9 @@ UV := $(BIN)/uv
 # Asked once a make; the driver does not change in between. `make help` and `make clean` need no answer.
 EXTRA = $(eval EXTRA := $(shell $(PYTHON) bench/run/pick_extra.py))$(EXTRA)
 
-.PHONY: run test test-gpu sanitize rehearse fuzz lint lock clean help
+RIVALS := torch openvino
+
+.PHONY: $(RIVALS) run test test-gpu sanitize rehearse fuzz lint lock clean help
 
 help:
 	@echo "make run    the window; without a display, the default comparison in the terminal"
@@ -16,6 +18,7 @@ help:
 	@echo "make sanitize   every CUDA rung under compute-sanitizer's memcheck and racecheck"
 	@echo "make rehearse   every command of the documents, and more, run here as a user would; ARGS=--help"
 	@echo "make fuzz   changed models, records and arrays for ten minutes, gone on with in fuzz-state/; ARGS=--help"
+	@echo "make torch   PyTorch as a rival, in an environment of its own (.venv-torch);   make openvino   OpenVINO"
 	@echo "make lock   resolve the dependencies anew        make clean  remove what was set up"
 
 run: $(VENV)/run.stamp
@@ -59,6 +62,14 @@ $(VENV)/dev.stamp: $(UV) $(wildcard locks/*.txt)
 	@extra=$(EXTRA); echo "setting up .venv from locks/dev-$$extra.txt (once)" >&2; \
 	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r locks/dev-$$extra.txt && touch $@
 
+# A rival's packages lie beside ours, and grow the environment of `make run` by nothing.
+$(RIVALS): %: .venv-%/stamp
+
+.venv-%/stamp: locks/%.txt $(UV)
+	@echo "setting up .venv-$* from $<" >&2
+	@$(UV) venv --quiet --allow-existing --python $(BIN)/python .venv-$*
+	@$(UV) pip install --quiet --python .venv-$* --require-hashes -r $< && touch $@
+
 # One file an extra, hashes and no addresses: uv's own lock would name the host packages came from.
 lock: $(UV)
 	@for extra in cpu cuda cuda12; do \
@@ -69,7 +80,13 @@ lock: $(UV)
 	  $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml \
 	    --extra $$extra --extra dev $$nvrtc -c locks/$$extra.txt -o locks/dev-$$extra.txt || exit 1; \
 	done
+	@for rival in $(RIVALS); do \
+	  echo "locks/$$rival.txt" >&2; \
+	  $(BIN)/python -c 'import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")' $$rival \
+	    | $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - \
+	      -o locks/$$rival.txt || exit 1; \
+	done
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

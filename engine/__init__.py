@@ -72,8 +72,13 @@
 - `engine.cpu.steps`, `engine.cpu.team`: a plan's steps on the CPU, divided among threads that take part
   after part, each with BLAS on one thread: BLAS's own threads wait for each other, which on a busy
   machine costs more than they save.
-- `engine.backends`: `all_backends() -> dict[str, Backend]`, by folder; `get(name)` with the nearest name
-  in its error.
+- `engine.backends`: `all_backends() -> dict[str, Backend]`, by folder and entry point; `get(name)` with
+  the nearest name in its error.
+- `engine.backend.Rival`: a backend that takes part only where it is named. Those of ours (PyTorch, OpenVINO,
+  ONNX Runtime's other providers) have their sessions in `engine.rivals`, in processes of the Python that has
+  the package (`engine.rivals.environment`, `engine.apart.pool.Kind`); on a GPU passes, clock and stirring are
+  in that process, and `engine.apart.device` rebuilds timed passes here from the seed. `engine.ort.placement`:
+  what ONNX Runtime leaves to another provider in silence is an error.
 - `engine.planning.choices`: the rung that was timed to be the fastest right one, by device, params (batch
   size included), precision and the text of all rungs that could be taken. `planner.ladder_choice` asks it
   where `Options.tuned`, and each `Step` says what chose its rung: "named", "timed" or the "ladder".

@@ -1,7 +1,8 @@
 """The one interface every backend stands behind; bench knows nothing else of an engine.
 
-A backend is a file in `engine/backends/` that defines `BACKEND`, an object of the protocol below; the folder
-is the list (see `engine.backends`). `prepare` compiles, allocates and uploads; `run` only runs.
+A backend is a file in `engine/backends/` that defines `BACKEND`, an object of the protocol below, or a module
+that an installed package names by entry point (see `engine.backends`). `prepare` compiles, allocates and
+uploads; `run` only runs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ __all__ = [
     "Options",
     "Planned",
     "Queued",
+    "Rival",
     "Session",
     "Witness",
     "Witnessed",
@@ -122,6 +124,16 @@ class Variant(Protocol):
     def resolved(self, graph: Graph, batch: int, precision: str, options: Options) -> Options:
         """`options` with the configuration for this model, batch and precision filled in, so that parts of
         the model run by it too. Raises UnsupportedError where nothing was measured for them."""
+
+
+@runtime_checkable
+class Rival(Protocol):
+    """A Backend that takes part only where it is asked for by name. asked_only: True; get: how it comes to
+    this machine, in a sentence; untried: "" where it was run by those who wrote it, else a sentence."""
+
+    asked_only: bool
+    get: str
+    untried: str
 
 
 class Backend(Protocol):

@@ -1,6 +1,7 @@
 """What a rung's header may say, and whether what it says holds for given params.
 
-kernels.registry shows a whole header. The keys of its table `needs` (NEEDS has those that fit an operator; a
+kernels.registry shows a whole header. Its table `tune` names defines that may be other numbers, and which:
+`ladder --tune` looks for the fastest. The keys of its table `needs` (NEEDS has those that fit an operator; a
 key that fits no field of the op's params is an error, and so is any key that is not here):
 
     dtype = ["float32"]          element types it takes; float32 alone where absent
@@ -56,6 +57,7 @@ _HEADER_KEYS = {
     "packs": bool,
     "overlaps": bool,
     "defines": dict,
+    "tune": dict,
     "needs": dict,
 }
 
@@ -121,6 +123,7 @@ def parse(path: Path, device: str, source: str) -> dict[str, Any]:
         raise KernelError(f"{path}: the header is not valid TOML: {error}") from None
     _check_keys(path, device, header)
     header["defines"] = _checked_defines(path, header.get("defines", {}))
+    header["tune"] = _checked_tune(path, device, header.get("tune", {}), header["defines"])
     header["needs"] = _checked_needs(path, device, header["op"], header.get("needs", {}))
     return header
 
@@ -208,6 +211,23 @@ def _checked_defines(path: Path, defines: Mapping[str, Any]) -> dict[str, int | 
                 f"{path}: define {key} = {value!r} is not a name with a number, a string or a boolean"
             )
     return dict(defines)
+
+
+def _checked_tune(
+    path: Path, device: str, tune: Mapping[str, Any], defines: Mapping[str, Any]
+) -> dict[str, tuple[int, ...]]:
+    """The values that each tuned define may have, its own among them."""
+    if tune and device != "cuda":
+        raise KernelError(f"{path}: only CUDA rungs have defines, and so something to tune")
+    for key, values in tune.items():
+        if key not in defines:
+            hint = did_you_mean(key, defines)
+            raise KernelError(f"{path}: tune {key} is of no define of this header{hint}")
+        if not isinstance(values, list) or not values or any(type(v) is not int or v < 1 for v in values):
+            raise KernelError(f"{path}: tune {key} = {values!r} is not a list of whole numbers above 0")
+        if defines[key] not in values or len(set(values)) != len(values):
+            raise KernelError(f"{path}: tune {key} has to name its own {defines[key]!r}, and each value once")
+    return {key: tuple(values) for key, values in tune.items()}
 
 
 def _checked_needs(path: Path, device: str, op: str, needs: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,8 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     overlaps = true              # .cu only: may begin before the kernel in front ends (cuda/overlap.cuh)
     [defines]                    # .cu only: compile-time defines, NAME = number, string or boolean
     TILE = 16
+    [tune]                       # .cu only: other values of defines, among which `ladder --tune` searches
+    TILE = [8, 16, 32]
     [needs]                      # what params must be for the rung to apply; absent: anything
     group = 1
 
@@ -63,9 +65,10 @@ _FILE = re.compile(r"(\d{2,})_([a-z][a-z0-9_]*)")
 class Rung:
     """One kernel file. `source` is its whole text, `number` and `name` those of the file's name; `launch`
     names a launch shape of kernels.launch ("" on the CPU). `side`: it stands beside the ladder. `user`: it
-    comes from the user's own folder. `precision`: what it computes in. `yardstick`: a library's kernels do
-    the work. `packs`: it wants weights that are known when a model is prepared. `overlaps`: its kernels wait
-    themselves for the one in front. `number` is its place in the story, `priority` whose turn it is by
+    comes from the user's own folder. `precision`: what it computes in. `yardstick`: a library's kernels
+    do the work. `tune`: by define, the values that it may have. `packs`: it wants weights that are known
+    when a model is prepared. `overlaps`: its kernels wait themselves for the one in front. `number` is
+    its place in the story, `priority` whose turn it is by
     default."""
 
     device: str
@@ -85,6 +88,7 @@ class Rung:
     packs: bool = False
     overlaps: bool = False
     priority: int = 0
+    tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
 
     @property
     def label(self) -> str:
@@ -316,4 +320,5 @@ def _read(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: 
         packs=header.get("packs", False),
         overlaps=header.get("overlaps", False),
         priority=header.get("priority", header["rung"]),
+        tune=MappingProxyType(header["tune"]),
     )

@@ -51,26 +51,28 @@ def versions(run: Recorded) -> str:
 
 
 def settings(run: Run, measurements: Sequence[Measurement]) -> str:
-    """Clock, L2 mode, threads, instances and date."""
+    """Clock, L2 mode, threads, instances, the rivals' versions and the date."""
     job = run.job
     threads = f"{job.threads} threads" if job.threads else "threads: one a core"
     date = run.created_at.replace("T", " ")[:16]
     several = units.instances(m.instances for m in measurements if m.samples_ns)
-    return _joined([clock(measurements), f"L2 {job.l2}", threads, several, date])
+    told = {f"{name} {m.facts[name]}" for m in measurements for name in RIVALS if name in m.facts}
+    return _joined([clock(measurements), f"L2 {job.l2}", threads, several, *sorted(told), date])
 
 
 def _joined(parts: Iterable[str]) -> str:
     return " · ".join(filter(None, parts))
 
 
+RIVALS = ("torch", "openvino")  # facts of a case: their packages may be of another Python than ours
 SHOWN_PACKAGES = ("onnxruntime", "onnxruntime-gpu", "cupy", "cupy-cuda13x", "cupy-cuda12x", "numpy")
 
 
 def clock(measurements: Iterable[Measurement]) -> str:
     """What the forward pass was timed by, and the SM clock the device ran at meanwhile, where known."""
     measurements = list(measurements)
-    cuda = any(m.case.backend.endswith("cuda") for m in measurements if m.samples_ns)
-    cpu = any(not m.case.backend.endswith("cuda") for m in measurements if m.samples_ns)
+    cuda = any("-cuda" in m.case.backend for m in measurements if m.samples_ns)
+    cpu = any("-cuda" not in m.case.backend for m in measurements if m.samples_ns)
     used = " and ".join([*(["CUDA events"] if cuda else []), *(["host clock"] if cpu else [])])
     mhz = sorted(value for m in measurements for value in m.telemetry.sm_clock_mhz)
     if not used:

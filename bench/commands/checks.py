@@ -43,6 +43,7 @@ def checks(display: str | None = None) -> list[Check]:
         ("packages", _packages),
         ("gpu", _gpu),
         ("backends", _backends),
+        ("rivals", _rivals),
         ("nvrtc", _nvrtc),
         ("window", lambda: [window]),
         ("models", _models),
@@ -135,8 +136,8 @@ def _backends() -> Iterable[Check]:
     from bench.measure.environment import backend_infos
 
     for info in backend_infos():
-        if info.variant_of:
-            continue  # it can run where the one that it is a variant of can
+        if info.variant_of or info.rival:
+            continue  # a variant can run where the one that it is a variant of can
         text = info.unavailable or f"can run ({', '.join(info.precisions)})"
         yield Check("backends", info.name, "note" if info.unavailable else "ok", text)
     if importlib.util.find_spec("onnxruntime") is not None:
@@ -146,6 +147,22 @@ def _backends() -> Iterable[Check]:
             name.removesuffix("ExecutionProvider") for name in onnxruntime.get_available_providers()
         )
         yield Check("providers", "ONNX Runtime", "ok", f"built with {providers}")
+
+
+def _rivals() -> Iterable[Check]:
+    """What else there is to compare with, where it is asked for by name, and how to get it."""
+    from bench.measure.environment import backend_infos
+
+    told: set[str] = set()
+    for info in backend_infos():
+        if not info.rival:
+            continue
+        text = info.unavailable or f"can run ({', '.join(info.precisions)}) where it is named: --backend"
+        if info.unavailable and info.get and info.get not in text and info.get not in told:
+            text += f"; {info.get}"
+        told.add(info.get)
+        text += f"; untried: {info.untried}" if info.untried else ""
+        yield Check("rivals", info.name, "note" if info.unavailable else "ok", text)
 
 
 def _nvrtc() -> Iterable[Check]:

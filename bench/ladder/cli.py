@@ -50,6 +50,9 @@ def ladder(
         0, metavar="N", show_default=False, help="Sessions of each rung at least, timed in turn; default: 3."
     ),
     whole_model: bool = typer.Option(False, "--whole-model", help="Also run the model with each rung in it."),
+    tune: bool = typer.Option(
+        False, "--tune", help="First search the fastest of what CUDA rungs list under [tune], and keep it."
+    ),
     new: bool = typer.Option(False, "--new", help="Write a template for your own kernel into DIR."),
     watch: bool = typer.Option(False, "--watch", help="Run your own rungs again whenever you save a file."),
     compile_only: bool = typer.Option(False, "--compile", help="Only compile the CUDA rungs: needs no GPU."),
@@ -149,12 +152,15 @@ def ladder(
         rungs=tuple(rung),
         kernel_dirs=tuple(str(Path(k).expanduser().absolute()) for k in kernels),
         whole_model=whole_model,
+        tune=tune,
         threads=threads if parsing.given(context, "threads") else None,
         l2=parsing.one_of(l2, ("warm", "cold"), "L2 mode"),
         budget_s=budget,
         timeout_s=timeout,
         **({"instances": instances} if parsing.given(context, "instances") else {}),
     )
+    if tune and where != "cuda":
+        print("--tune searches what CUDA rungs list; on the CPU there is nothing to search", file=sys.stderr)
     if kernels and (told := _left_out(job, named=bool(device))):
         print(told, file=sys.stderr)
     if compile_only:

@@ -84,6 +84,7 @@ KIND: Kind[Ladder, RungMeasurement] = Kind(
         *options.MEASURING,
         Option("instances", one("--instances"), INSTANCES),
         Option("whole_model", switch("--whole-model")),
+        Option("tune", switch("--tune")),
     ),
     resumes=True,
     thin="bench.ladder.thin",

@@ -63,7 +63,7 @@ class LadderJob(Record, frozen=True):
     () all that there are. precision: only fp32's rungs and this one's ("": of every precision that there is).
     whole_model: also run the model with each rung in it. budget_s: the most seconds
     of samples a rung; timeout_s: seconds after which a rung is given up. quick: check fewer small shapes.
-    instances: as in bench.results.records.Job."""
+    tune: search among what rungs list under `[tune]` first. instances: as in bench.results.records.Job."""
 
     op: str
     params: dict[str, object]
@@ -83,6 +83,7 @@ class LadderJob(Record, frozen=True):
     quick: bool = False
     seed: int = 0
     instances: int = 1
+    tune: bool = False
 
 
 class RungCase(Record, frozen=True):

@@ -16,7 +16,7 @@ from bench.measure import rung_check
 from bench.results.records import Case, Job, stem
 from bench.run.bounds import MAX_BATCH, MAX_IMAGES, MAX_INSTANCES, MAX_THREADS
 from engine import backends
-from engine.backend import PRECISIONS, Backend, Variant
+from engine.backend import PRECISIONS, Backend, Rival, Variant
 from engine.graph import importer
 from kernels.errors import InputError, KernelscopeError
 from kernels.nearest import did_you_mean
@@ -169,15 +169,15 @@ def default_images(spec: ModelSpec, progress: Progress | None = None) -> int:
 
 
 def choose_backends(asked: Sequence[str]) -> list[Backend]:
-    """The backends asked for, or all that can run here, variants left out. Raises InputError with the nearest
-    name, and where none of them can run, with the reasons."""
+    """The backends asked for, or all that can run here, variants and rivals left out. Raises InputError with
+    the nearest name, and where none of them can run, with the reasons."""
     known = backends.all_backends()
     for name in asked:
         if name not in known:
             raise InputError(
                 f"backend {name!r} is not known{did_you_mean(name, known)}; known are {', '.join(known)}"
             )
-    plain = [backend for backend in known.values() if not isinstance(backend, Variant)]
+    plain = [backend for backend in known.values() if not isinstance(backend, Variant | Rival)]
     chosen = [known[name] for name in dict.fromkeys(asked)] or plain
     reasons = {backend.name: backend.unavailable() for backend in chosen}
     if all(reasons.values()):

@@ -38,7 +38,7 @@ from bench.results.records import Case, Job, Measurement
 from bench.run.supervisor import LOAD
 from engine import backends
 from engine.apart import pool
-from engine.backend import Options
+from engine.backend import Options, Rival
 from engine.graph import importer
 from engine.machine import host
 from kernels.errors import KernelscopeError, OutOfMemoryError
@@ -60,7 +60,8 @@ def warm_up() -> None:
         graph = importer.from_proto(proto, "rehearsal")
         oracle.run(graph, {"x": np.ones((1, 4), np.float32)}, ["y"])
         for backend in backends.all_backends().values():
-            if backend.device == "cpu" and backend.unavailable() is None:
+            rival = isinstance(backend, Rival)
+            if backend.device == "cpu" and not rival and backend.unavailable() is None:
                 backend.prepare(graph, 1, "fp32", Options(threads=1)).close()
     except KernelscopeError:
         return  # what is wrong is the first job's to tell, in its own words

@@ -51,7 +51,7 @@ def heard(profile: Profile, message: object) -> Profile:
 def told(profile: Profile, cases: Sequence[Case]) -> Told:
     backends = tuple(dict.fromkeys(case.backend for case in cases))
     environment = profile.environment
-    on_gpu = any(name.endswith("-cuda") for name in backends)
+    on_gpu = any("-cuda" in name for name in backends)
     return Told(
         what=f"profile: {stem(profile.job.model)}",
         models=(stem(profile.job.model),),

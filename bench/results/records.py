@@ -274,7 +274,8 @@ class Measurement(Record, frozen=True):
 
 class BackendInfo(Record, frozen=True):
     """A backend as seen on the machine of the run; unavailable is the reason, or "". variant_of: the backend
-    that it is in another configuration ("": it stands for itself); such a one runs where it is asked for."""
+    that it is in another configuration ("": it stands for itself); such a one runs where it is asked for, and
+    so does a rival. get: how it comes to a machine; untried: what is to be known of one that nobody ran."""
 
     name: str
     device: str
@@ -282,6 +283,9 @@ class BackendInfo(Record, frozen=True):
     reference: str
     unavailable: str = ""
     variant_of: str = ""
+    rival: bool = False
+    get: str = ""
+    untried: str = ""
 
 
 class Environment(Record, frozen=True):

@@ -20,6 +20,19 @@ VARIANTS = {
     "ort-cuda-tuned": "#CC79A7",
     "ort-cuda-tuned-strict": "#8C6D1F",
 }
+# What else a user could pick: as far from all of the above, and from each other, as stands out on paper.
+RIVALS = {
+    "torch-cpu": "#AA55CC",
+    "torch-compile-cpu": "#EE6677",
+    "openvino-cpu": "#0066FF",
+    "torch-cuda": "#BB00FF",
+    "torch-cuda-graph": "#FF11BB",
+    "torch-compile-cuda": "#00AA00",
+    "torch-compile-cuda-tuned": "#779922",
+    "ort-openvino-cpu": "#889966",
+    "ort-tensorrt-cuda": "#CC3388",
+    "ort-tensorrt-rtx-cuda": "#FF1177",
+}
 USER = "#D55E00"
 OTHERS = ("#7A7A7A", "#8D7AB5", "#B0643C")
 
@@ -60,7 +73,7 @@ def backend(name: str, user: bool = False) -> str:
     of its own gets one of OTHERS, the same one every time."""
     if user:
         return USER
-    if own := (BACKENDS | VARIANTS).get(name):
+    if own := (BACKENDS | VARIANTS | RIVALS).get(name):
         return own
     return OTHERS[sum(name.encode()) % len(OTHERS)]
 

@@ -2,7 +2,7 @@
 
 It holds plans, rungs and their arrays, and the socket that it is asked through. It has no clock that counts,
 no expected answer, no word of the worker's. It reads no file of the program's but its modules.
-`python -m engine.apart.child PARENT [KIND]` serves until the other end is gone.
+`python -m engine.apart.child PARENT [MODULE]` serves until the other end is gone.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from engine.apart.slots import Copies, views
 from kernels.ends import die_with_parent, unlimited
 
 
-def opener(kind: str) -> Any:
-    """The module that opens sessions of a kind, loaded when first asked for."""
-    return importlib.import_module(f"engine.apart.open_{kind}")
+def opener(name: str) -> Any:
+    """The module that opens sessions of a kind (engine.apart.pool.Kind.opens), loaded when first asked
+    for."""
+    return importlib.import_module(name)
 
 
 @dataclass
@@ -83,8 +84,8 @@ class Server:
 
     # --------------------------------------------------------------------------------------- what is asked
 
-    def do_open(self, number: int, kind: str, *arguments: Any) -> Opened:
-        session = opener(kind).opened(*arguments)
+    def do_open(self, number: int, opens: str, *arguments: Any) -> Opened:
+        session = opener(opens).opened(*arguments)
         self._sessions[number] = HeldSession(session)
         return _told(session)
 
@@ -122,6 +123,9 @@ class Server:
     def do_bind(self, number: int) -> None:
         held = self._sessions[number]
         assert held.plain is not None
+        if hasattr(held.session, "bind"):  # its inputs lie on a device
+            held.session.bind(held.plain[0])
+            return
         for name, array in held.session.given.items():
             np.copyto(array, held.plain[0][name])
 
@@ -187,9 +191,9 @@ def main(serve: Callable[[channel.Channel], None] | None = None) -> int:
     die_with_parent(int(sys.argv[1]))
     unlimited()
     try:
-        for kind in filter(None, sys.argv[2:]):
+        for opens in filter(None, sys.argv[2:]):
             with contextlib.suppress(Exception):  # told where a session is opened
-                opener(kind)
+                opener(opens)
         (serve or Server().serve)(end)
     except channel.ChannelClosed:
         return 0

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,20 +25,28 @@ from kernels.errors import CrashedError, KernelError, KernelscopeError
 
 ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
-# Kinds that multiply no matrices with NumPy, whose library would start a thread a core with each process.
-WITHOUT_BLAS = ("ort", "empty")
-
+# What opens sessions that multiply no matrices with NumPy, whose library would start a thread a core with each
+# process.
+WITHOUT_BLAS = ("engine.apart.open_ort", "engine.apart.open_empty")
 
 _awake: list[Child] = []  # at most one
 
 
 class Child:
-    """A process apart. what: the sessions that it is for, in words; kind: what it loads before it is asked.
+    """A process apart. what: the sessions that it is for, in words; opens: the module that it loads before it
+    is asked; interpreter: the Python that it runs in ("": this one's); folders: where else modules are found.
     It runs only while it is asked; one that stays awake until another is asked, or `rest`: stopped and woken,
     its threads may all be put on one core, and a train of microseconds is over before the system has moved
     them apart. That is for what no user wrote."""
 
-    def __init__(self, what: str, kind: str = "", stays: bool = False) -> None:
+    def __init__(
+        self,
+        what: str,
+        opens: str = "",
+        stays: bool = False,
+        interpreter: str = "",
+        folders: Sequence[Path] = (),
+    ) -> None:
         self.what = what
         self.stays = stays
         self.lost: str | None = None  # why it is there no more
@@ -45,11 +54,11 @@ class Child:
         self._known: set[int] = set()  # blocks that it has
         self._lock = threading.RLock()
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
-        places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        places = [str(ROOT), *map(str, folders), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._job = ends.job_object()
-        alone = {"OPENBLAS_NUM_THREADS": "1"} if kind in WITHOUT_BLAS else {}
+        alone = {"OPENBLAS_NUM_THREADS": "1"} if opens in WITHOUT_BLAS else {}
         self._process, self._end = channel.started(
-            [sys.executable, "-P", "-m", "engine.apart.child", str(os.getpid()), kind],
+            [interpreter or sys.executable, "-P", "-m", "engine.apart.child", str(os.getpid()), opens],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(places)} | alone,
             start_new_session=True,
         )
@@ -140,8 +149,8 @@ class Child:
 
     def refuse_strangers(self) -> None:
         """Raises KernelError where a kernel has started a process, which could do its work beside the
-        time."""
-        if self.lost is None and ends.started_by(self.pid):
+        time. What no user wrote may (a compiler's helpers)."""
+        if self.lost is None and not self.stays and ends.started_by(self.pid):
             raise KernelError(f"{self.what} started a process of its own: a kernel's work is done by `run`")
 
     def close(self) -> None:

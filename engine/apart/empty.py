@@ -56,9 +56,9 @@ def _session(shape: Shape, most: int) -> tuple[Child, int, Slots]:
     if held is None or held[0].lost is not None or held[2].count < most:
         inputs, outputs = dict(shape[0]), dict(shape[1])
         kind = "empty awake" if shape[2] else "empty"
-        child = pool.child(kind, pool.KINDS[kind])
+        child = pool.child(kind)
         number = child.number()
-        child.call("open", number, "empty", inputs, outputs, answers=Opened)
+        child.call("open", number, pool.KINDS[kind].opens, inputs, outputs, answers=Opened)
         slots = timed.held(child, number, inputs, outputs, most)
         slots.bind({name: np.zeros(spec.shape, spec.dtype) for name, spec in inputs.items()})
         held = _sessions[shape] = (child, number, slots)

@@ -6,19 +6,40 @@ from __future__ import annotations
 
 import atexit
 from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 from engine.apart.client import Child
+from kernels.errors import InputError
 
-STAYS = ("ort", "empty awake")  # kinds that are not stopped between two trains: see engine.apart.client
-# What the sessions of each kind are, in words; `engine.apart.open_<first word>` opens them.
+
+@dataclass(frozen=True)
+class Kind:
+    """What the sessions of a kind are, and where they run.
+
+    words: of its sessions. opens: the module whose `opened(*arguments)` makes one, imported in the process
+    apart alone. stays: it is not stopped between two trains (see engine.apart.client): for what no user
+    wrote. alone: how many processes its sessions are spread over. interpreter: the Python that it runs in,
+    asked when a process is started; None: this one's. folders: where what it imports is found, beside this
+    program's own.
+    """
+
+    words: str
+    opens: str
+    stays: bool = False
+    alone: int = 1
+    interpreter: Callable[[], str] | None = None
+    folders: tuple[Path, ...] = ()
+
+
 KINDS = {
-    "engine": "our kernels on the CPU",
-    "ort": "ONNX Runtime on the CPU",
-    "rung": "our CPU rungs",
-    "empty": "passes without a kernel",
-    "empty awake": "passes without a kernel",
+    "engine": Kind("our kernels on the CPU", "engine.apart.open_engine"),
+    "ort": Kind("ONNX Runtime on the CPU", "engine.apart.open_ort", stays=True, alone=6),
+    "rung": Kind("our CPU rungs", "engine.apart.open_rung"),
+    "empty": Kind("passes without a kernel", "engine.apart.open_empty"),
+    "empty awake": Kind("passes without a kernel", "engine.apart.open_empty", stays=True),
 }
-ALONE = {"ort": 6}  # kinds whose sessions have a process each, as long as there are no more than so many
 IDLE = 3  # processes of the user's kernels that are kept beside the others
 
 _children: OrderedDict[tuple[str, object], Child] = OrderedDict()
@@ -26,16 +47,23 @@ _used: dict[int, int] = {}  # sessions by process
 _spare: list[Child] = []  # one for the next of a user's kernels
 
 
-def child(kind: str, what: str, own: object = None) -> Child:
+def register(name: str, kind: Kind) -> str:
+    """A further kind, of a backend's sessions; its name. Raises InputError where another has that name."""
+    if KINDS.setdefault(name, kind) != kind:
+        raise InputError(f"two backends have sessions of a kind named {name!r}: one needs another name")
+    return name
+
+
+def child(kind: str, what: str = "", own: object = None) -> Child:
     """The process for sessions of this kind, started where there is none. own: what a user's kernels are
-    told apart by; None where all are ours. Give it back with `done`."""
+    told apart by, and what: their words; None where all are ours. Give it back with `done`."""
     key = (kind, own) if own is not None else (_free(kind), None)
     found = _children.get(key)
     if found is not None and found.lost is not None:
         _drop(key)
         found = None
     if found is None:
-        found = _children[key] = _started(kind, what) if own is None else _fresh(what)
+        found = _children[key] = _started(kind) if own is None else _fresh(what)
     _children.move_to_end(key)
     _used[id(found)] = _used.get(id(found), 0) + 1
     _trim()
@@ -53,19 +81,21 @@ def ahead(*kinds: str, alive: int = 1) -> None:
     """Start the processes of these kinds, which are then ready when the first session wants one. alive: how
     many sessions of a kind will be open at once."""
     for kind in kinds:
-        for number in range(min(alive, ALONE.get(kind, 1))):
+        for number in range(min(alive, KINDS[kind].alone)):
             key = (_numbered(kind, number), None)
             if key not in _children:
-                _children[key] = _started(kind, KINDS[kind])
+                _children[key] = _started(kind)
 
 
-def _started(kind: str, what: str) -> Child:
-    return Child(what, kind.split()[0], kind in STAYS)
+def _started(kind: str) -> Child:
+    it = KINDS[kind]
+    interpreter = it.interpreter() if it.interpreter is not None else ""
+    return Child(it.words, it.opens, it.stays, interpreter, it.folders)
 
 
 def _free(kind: str) -> str:
     """Of the processes that sessions of this kind may have, by name, the first with the fewest sessions."""
-    names = [_numbered(kind, number) for number in range(ALONE.get(kind, 1))]
+    names = [_numbered(kind, number) for number in range(KINDS[kind].alone)]
     return min(names, key=lambda name: _used.get(id(_children.get((name, None))), 0))
 
 

@@ -1,29 +1,86 @@
-"""Every backend, found by folder: a module here that defines `BACKEND` (see engine.backend) is on the list.
+"""Every backend there is: by folder, a module here that defines `BACKEND` or, for several of a kind,
+`BACKENDS` (see engine.backend); and by the entry point `kernelscope.backends`, where an installed package
+names such a module (docs/writing-a-backend.md).
 
-Importing this package imports no GPU library and no ONNX Runtime: the modules do that when asked to run.
+Importing this package imports no GPU library, no ONNX Runtime and no rival: the modules do that when asked to
+run.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import importlib.metadata
 import pkgutil
+import re
+from collections.abc import Iterable
+from typing import Any
 
 from engine.backend import Backend, Options, Session
+from engine.backends._broken import Broken
 from engine.graph.graph import Graph
 from kernels.errors import InputError
 from kernels.nearest import did_you_mean
+
+ENTRY_POINTS = "kernelscope.backends"
+_MEMBERS = ("name", "title", "device", "reference", "precisions", "apart")
+_METHODS = ("unavailable", "supports", "prepare")
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_DEVICES = ("cpu", "cuda")
 
 
 @functools.cache
 def _found() -> dict[str, Backend]:
     modules = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    backends = [importlib.import_module(f"{__name__}.{name}").BACKEND for name in modules if name[0] != "_"]
-    return {backend.name: backend for backend in backends}
+    ours = [importlib.import_module(f"{__name__}.{name}") for name in modules if name[0] != "_"]
+    found = {backend.name: backend for module in ours for backend in _of(module)}
+    for point in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda it: it.name):
+        for backend in _plugged(point, found):
+            found[backend.name] = backend
+    return found
+
+
+def _of(module: Any) -> tuple[Any, ...]:
+    several = getattr(module, "BACKENDS", None)
+    return tuple(several) if several is not None else (module.BACKEND,)
+
+
+def _plugged(point: importlib.metadata.EntryPoint, known: dict[str, Backend]) -> Iterable[Backend]:
+    """The backends of a package that somebody installed; where they cannot be had, one that says why: what is
+    wrong with a plugin is told by `doctor`, and costs nothing else."""
+    try:
+        made = _of(point.load())
+        for number, backend in enumerate(made):
+            taken = known.keys() | {other.name for other in made[:number]}
+            if wrong := _wrong(backend, taken):
+                raise InputError(wrong)
+    except Exception as error:
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        name = point.name if point.name not in known and _NAME.fullmatch(point.name) else "plugin"
+        while name in known:
+            name += "-x"
+        return [Broken(name, f"the plugin {point.name} ({point.value}) gives no backend: {text}")]
+    return made
+
+
+def _wrong(backend: Any, taken: Iterable[str]) -> str:
+    """What speaks against a plugin's backend, "" where nothing does."""
+    missing = [it for it in _MEMBERS if not hasattr(backend, it)]
+    missing += [it for it in _METHODS if not callable(getattr(backend, it, None))]
+    if missing:
+        return f"it has no {', '.join(missing)}"
+    if not _NAME.fullmatch(str(backend.name)):
+        return f"its name {backend.name!r} is not small letters, digits and single hyphens"
+    if backend.name in taken:
+        return f"there is a backend named {backend.name} already"
+    if backend.device not in _DEVICES:
+        return f"its device {backend.device!r} is neither {' nor '.join(_DEVICES)}"
+    return ""
 
 
 def all_backends() -> dict[str, Backend]:
-    """Every backend by its name, in the order of their files, whether or not it can run on this machine."""
+    """Every backend by its name, in the order of their files, those of plugins behind them, whether or not it
+    can run on this machine."""
     return dict(_found())
 
 

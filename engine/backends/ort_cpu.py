@@ -19,6 +19,7 @@ from engine.backend import OpTime, Options, check_inputs
 from engine.configuration import Configuration
 from engine.graph.graph import Graph
 from engine.machine import host
+from engine.ort import placement
 from engine.ort import profile as ort_profile
 from engine.ort import sessions as ort
 from engine.ort.fused_conv import fused
@@ -33,13 +34,16 @@ class OrtCpuSession:
 
     backend = "ort-cpu"
     precision = "fp32"
+    provider = PROVIDER
+    _settings: Mapping[str, str] = {}
+    _helps = "install the extra cpu"
 
     def __init__(self, graph: Graph, batch: int, options: Options) -> None:
         self._ort = ort.import_onnxruntime()
         self._graph = graph
         self.batch = batch
         self._threads = options.threads or host.physical_cores()
-        self._what = f"{graph.name} on ort-cpu at batch {batch}"
+        self._what = f"{graph.name} on {self.backend} at batch {batch}"
 
         configured = options.ort or Configuration()
         started = time.perf_counter_ns()
@@ -47,6 +51,7 @@ class OrtCpuSession:
         self._session = self._create(
             lambda: ort.session_options(self._ort, self._threads, configured.optimization)
         )
+        placed = placement.check(self._session, self.provider, self._what, self._helps)
         loaded = time.perf_counter_ns()
         inputs = ort.buffers_of(self._session.get_inputs())
         if inputs is None:
@@ -71,11 +76,14 @@ class OrtCpuSession:
             "provider": self._session.get_providers()[0],
             "onnxruntime": self._ort.__version__,
             "threads": str(self._threads),
+            **placed,
             **({"configuration": configured.words} if options.ort else {}),
         }
 
     def _create(self, options):
-        return ort.create_session(self._ort, self._model, self.batch, options, [PROVIDER])
+        return ort.create_session(
+            self._ort, self._model, self.batch, options, [(self.provider, dict(self._settings))]
+        )
 
     def _allocate(self) -> None:
         # An output whose shape is not known beforehand is allocated by ONNX Runtime in every run.

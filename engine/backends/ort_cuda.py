@@ -22,6 +22,7 @@ from engine.cuda.stirring import CudaTensor
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
 from engine.machine import host
+from engine.ort import placement
 from engine.ort import sessions as ort
 from engine.ort.fused_conv import fused
 from engine.ort.precision import to_fp16
@@ -57,6 +58,10 @@ class OrtCudaSession:
     """
 
     backend = "ort-cuda"
+    provider = PROVIDER
+    _library, _helps = "CUDA or cuDNN", _CUDA_EXTRA
+    _behind: tuple[Any, ...] = ("CPUExecutionProvider",)  # providers that take what this one does not
+    _told: tuple[str, ...] = ("use_tf32", "cudnn_conv_algo_search")  # of its settings, in the record
 
     def __init__(self, graph: Graph, batch: int, precision: str, options: Options) -> None:
         self._ort = ort.import_onnxruntime()
@@ -65,7 +70,7 @@ class OrtCudaSession:
         self._cupy = cuda_runtime.import_cupy()
         self._pool = self._cupy.cuda.MemoryPool()
         self.batch, self.precision = batch, precision
-        self._what = f"{graph.name} on ort-cuda at batch {batch} in {precision}"
+        self._what = f"{graph.name} on {self.backend} at batch {batch} in {precision}"
         self._options = options
         self._configured = options.ort or Configuration()
         self._facts: dict[str, str] = {}
@@ -113,26 +118,17 @@ class OrtCudaSession:
         started = time.perf_counter_ns()
         self._stream = self._cupy.cuda.Stream(non_blocking=True)
         threads = self._options.threads or host.physical_cores()
-        settings = {
-            # Off, it also keeps cuDNN's fp16 convolutions from the tensor cores; fp16 has no TF32 to lose.
-            "use_tf32": "0" if self.precision == "fp32" else "1",
-            "cudnn_conv_algo_search": "EXHAUSTIVE",
-            "cudnn_conv_use_max_workspace": "1",
-            "arena_extend_strategy": "kSameAsRequested",
-            **dict(self._configured.provider_options),
-            **self._options.provider_options,
-            "enable_cuda_graph": "1" if cuda_graph else "0",
-            "device_id": str(self._cupy.cuda.runtime.getDevice()),
-            "user_compute_stream": str(self._stream.ptr),
-        }
+        settings = self._settings(cuda_graph)
         self._session = ort.create_session(
             self._ort,
             self._model,
             self.batch,
             lambda: ort.session_options(self._ort, threads, self._configured.optimization),
-            [(PROVIDER, settings), "CPUExecutionProvider"],
+            [(self.provider, settings), *self._behind],
         )
-        self._check_placement()
+        self._facts |= placement.check(
+            self._session, self.provider, self._what, f"{self._library} did not load, {self._helps}"
+        )
         created = time.perf_counter_ns()
         self._phases["load"] = self._conversion_ns + created - started
         inputs = ort.buffers_of(self._session.get_inputs())
@@ -172,10 +168,24 @@ class OrtCudaSession:
         self._facts |= {
             "provider": self._session.get_providers()[0],
             "onnxruntime": self._ort.__version__,
-            "use_tf32": settings["use_tf32"],
-            "cudnn_conv_algo_search": settings["cudnn_conv_algo_search"],
+            **{name: settings[name] for name in self._told if name in settings},
             **{name: str(value) for name, value in self._options.provider_options.items()},
             **({"configuration": self._configured.words} if self._options.ort else {}),
+        }
+
+    def _settings(self, cuda_graph: bool) -> dict[str, str]:
+        """Of the provider."""
+        return {
+            # Off, it also keeps cuDNN's fp16 convolutions from the tensor cores; fp16 has no TF32 to lose.
+            "use_tf32": "0" if self.precision == "fp32" else "1",
+            "cudnn_conv_algo_search": "EXHAUSTIVE",
+            "cudnn_conv_use_max_workspace": "1",
+            "arena_extend_strategy": "kSameAsRequested",
+            **dict(self._configured.provider_options),
+            **self._options.provider_options,
+            "enable_cuda_graph": "1" if cuda_graph else "0",
+            "device_id": str(self._cupy.cuda.runtime.getDevice()),
+            "user_compute_stream": str(self._stream.ptr),
         }
 
     def _trains_of(self, session: Any, binding: Any, options: Any, captured: bool) -> OrtTrains:
@@ -198,24 +208,6 @@ class OrtCudaSession:
         if trains.refusal:
             self._facts["stirring"] = f"no: {trains.refusal}"
         return trains
-
-    def _check_placement(self) -> None:
-        providers = self._session.get_providers()
-        if not providers or providers[0] != PROVIDER:
-            raise UnavailableError(
-                f"ONNX Runtime fell back from {PROVIDER} to {providers[0] if providers else 'nothing'} for "
-                f"{self._what}: CUDA or cuDNN did not load, {_CUDA_EXTRA}"
-            )
-        info = getattr(self._session, "get_provider_graph_assignment_info", None)
-        if info is None:  # before ONNX Runtime 1.24
-            return
-        placed = [(part.ep_name, node) for part in info() for node in part.get_nodes()]
-        elsewhere = [node for provider, node in placed if provider != PROVIDER]
-        if placed and len(elsewhere) == len(placed):
-            raise UnavailableError(f"ONNX Runtime placed every node of {self._what} on the CPU")
-        if elsewhere:
-            names = ", ".join(f"{node.name} ({node.op_type})" for node in elsewhere[:5])
-            self._facts["nodes_on_cpu"] = f"{len(elsewhere)}: {names}{', …' if len(elsewhere) > 5 else ''}"
 
     def _allocate(self, specs: Mapping[str, tuple[tuple[int, ...], np.dtype]]) -> dict[str, _Buffer]:
         return {name: _Buffer(self._pool, *spec, self._stream) for name, spec in specs.items()}
@@ -245,6 +237,15 @@ class OrtCudaSession:
         }
         self._binding.clear_binding_outputs()
         return found
+
+    @property
+    def inputs(self) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+        """Shape and type by name, as they lie on the device."""
+        return {name: (buffer.shape, buffer.dtype) for name, buffer in self._inputs.items()}
+
+    @property
+    def outputs(self) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+        return {name: (buffer.shape, buffer.dtype) for name, buffer in self._outputs.items()}
 
     # --------------------------------------------------------------------------------------------- running
 

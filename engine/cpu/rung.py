@@ -35,7 +35,7 @@ class CpuRungSession(Held):
         self._rung = rung
         threads = threads or host.physical_cores()
         own = (rung.path, rung.source) if rung.user else None
-        super().__init__(pool.child("rung", rung.label if rung.user else pool.KINDS["rung"], own))
+        super().__init__(pool.child("rung", rung.label, own))
         try:
             self._prepare(params, inputs, threads)
         except BaseException:
@@ -46,7 +46,9 @@ class CpuRungSession(Held):
     def _prepare(self, params: Params, inputs: Sequence[Given], threads: int) -> None:
         given = [np.asarray(array) if i in params.weight_inputs else None for i, array in enumerate(inputs)]
         self._number = self._child.number()
-        opened = self._asked("open", "rung", self._rung, params, given, threads, answers=Opened)
+        opened = self._asked(
+            "open", pool.KINDS["rung"].opens, self._rung, params, given, threads, answers=Opened
+        )
         workspace = opened.memory.get("workspace", 0)
         if not 0 <= workspace < MOST_WORKSPACE_NBYTES:
             raise KernelError(f"{self._rung.label} asks for {workspace:,} bytes of workspace")

@@ -9,6 +9,7 @@ from typing import Any
 from engine.backend import Options
 from engine.cuda.cublas import Cublas
 from engine.cuda.overlap import overlapping
+from engine.planning import tuned_defines
 from kernels import launch, registry
 from kernels.errors import KernelError
 from kernels.launch import Launch, Product, Stage
@@ -107,12 +108,13 @@ class Launches:
     """The launch of each step, worked out once: planning asks for its scratch memory, preparing for all."""
 
     def __init__(self, options: Options) -> None:
-        self._dirs = options.kernel_dirs
+        self._dirs, self._tuned = options.kernel_dirs, options.tuned
         self._found: dict[tuple[Params, str], tuple[Rung, Launch]] = {}
 
     def of(self, params: Params, name: str) -> tuple[Rung, Launch]:
         if (params, name) not in self._found:
             rung = registry.find("cuda", params.op, name, self._dirs)
+            rung = tuned_defines.tuned(rung, params) if self._tuned else rung
             self._found[params, name] = rung, launch.launch(params, rung)
         return self._found[params, name]
 

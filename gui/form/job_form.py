@@ -51,6 +51,7 @@ class JobForm(JobFields):
         self._kept = default  # what the form has no field for
         self._busy = False
         self._left_out: set[str] = set()  # backends the user does not want
+        self._rivals: set[str] = set()  # those that take part only where they are wanted, and are
         self._fill_models()
         for name in palette.BACKENDS:
             self.backends.put(name, name, checked=True, refused="Asking this machine what it can run …")
@@ -81,7 +82,7 @@ class JobForm(JobFields):
         batches, own_batches = self.batch_sizes(self.batches.text)
         images, own_images = self.image_counts(self.images.text)
         # All that can run: as the command without --backend, which also takes what is installed later.
-        wanted = () if chosen == usable else chosen
+        wanted = () if chosen == self._usual else chosen
         return msgspec.structs.replace(
             self._kept,
             models=models,
@@ -116,12 +117,13 @@ class JobForm(JobFields):
             if model not in self.models.keys:
                 self.add_model(model, check=False)
         self.models.check(job.models)
+        self._rivals = set(job.backends)
         if job.backends:
             self._left_out = set(self.backends.keys) - set(job.backends)
             self.backends.check(job.backends)
         else:
             self._left_out = set()
-            self.backends.check(self.backends.keys)
+            self.backends.check([name for name in self.backends.keys if name not in self._asked_only])
         for precision in job.precisions:
             self.precisions.put(precision)
         self.precisions.check(job.precisions)
@@ -170,12 +172,16 @@ class JobForm(JobFields):
     def show_backends(self, infos: Sequence[BackendInfo]) -> None:
         """What the machine can run, from a worker's Hello."""
         self._show_variants([info for info in infos if info.variant_of])
-        infos = self._infos = tuple(info for info in infos if not info.variant_of)
+        # A rival that is not there is `doctor`'s to tell: the form would be longer than what it offers.
+        infos = self._infos = tuple(
+            info for info in infos if not info.variant_of and not (info.rival and info.unavailable)
+        )
         for info in infos:
+            wanted = info.name in self._rivals if info.rival else info.name not in self._left_out
             self.backends.put(
                 info.name,
                 info.name,
-                checked=info.name not in self._left_out and not info.unavailable,
+                checked=wanted and not info.unavailable,
                 tip=f"{info.name}, compared with {info.reference}",
                 refused=info.unavailable,
             )
@@ -286,8 +292,17 @@ class JobForm(JobFields):
             own[stem(model)] = (size,)
         return own
 
+    @property
+    def _asked_only(self) -> set[str]:
+        return {info.name for info in self._infos if info.rival}
+
+    @property
+    def _usual(self) -> tuple[str, ...]:
+        """What takes part where nothing is named."""
+        return tuple(name for name in self.backends.usable if name not in self._asked_only)
+
     def _estimate(self, job: Job) -> str:
-        compared = job.backends or (self.backends.usable if self._infos else ())
+        compared = job.backends or (self._usual if self._infos else ())
         backends = len(compared)
         if job.tune_reference:
             backends += sum(info.variant_of in compared for info in self._variants)
@@ -308,6 +323,7 @@ class JobForm(JobFields):
     def _on_backends(self) -> None:
         chosen = set(self.backends.checked)
         self._left_out = {name for name in self.backends.usable if name not in chosen}
+        self._rivals = chosen & self._asked_only
         self._update()
 
     def _on_dataset(self, index: int) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from bench import judge
 from bench.judge import Trial, comparison, samples
 from bench.judge.suite import small_shapes
+from bench.ladder.measure import tuning
 from bench.ladder.records import REFERENCE, LadderJob, RungCase
 from bench.measure import instances
 from bench.measure.answers import one_node
@@ -26,6 +27,7 @@ from engine.backend import Options, Session
 from engine.cuda.runtime import import_cupy
 from engine.machine import driver as cuda_driver
 from engine.machine import host
+from engine.planning import tuned_defines
 from kernels import launch, nvrtc, registry
 from kernels.errors import KernelscopeError, UnavailableError, UnsupportedError
 from kernels.ops import OPS, Params
@@ -162,6 +164,9 @@ def entrant(
     rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
     if refused := rung.refusal(params, capability(job.device)):
         raise UnsupportedError(refused.removeprefix(f"{rung.label} "))
+    if job.tune:
+        tuning.tune(rung, params, job, case.precision, progress)
+    rung = tuned_defines.tuned(rung, params) if job.device == "cuda" else rung
     checking()
     trial = judge.examine(rung, params, case.precision, seed=job.seed, threads=job.threads, quick=job.quick)
 
@@ -232,6 +237,7 @@ def compile_ahead(job: LadderJob, params: Params, cases: Sequence[RungCase], pro
             continue
         with contextlib.suppress(KernelscopeError):
             rung = registry.find(job.device, job.op, case.rung, dirs, broken=[])
+            rung = tuned_defines.tuned(rung, params)
             shapes = [shape.params for shape in small_shapes(rung, params, job.quick)]
             wanted += [
                 (rung, launch.launch(p, rung).defines) for p in (*shapes, params) if _fits(rung, p, have)

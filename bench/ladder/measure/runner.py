@@ -35,9 +35,11 @@ from bench.measure.timing import Rules, Stopped, Timing, time_together
 from bench.results.messages import Done, Hello, Log, Progress
 from bench.results.records import Telemetry, Validity
 from engine.apart import pool
+from engine.planning import tuned_defines
 from kernels import arguments
 from kernels.cache import atomic_file
 from kernels.errors import KernelscopeError, OutOfMemoryError
+from kernels.registry import Rung
 
 MAPS = "errors"  # folder of error maps in the ladder's
 
@@ -244,6 +246,7 @@ class LadderRunner:
         if isinstance(timed, Trial):
             session = timed.session
             facts, compiled = dict(session.facts), dict(session.compiled)
+            facts |= self._tuned(timed.rung)
             return msgspec.structs.replace(
                 made,
                 error=timed.error,
@@ -258,6 +261,11 @@ class LadderRunner:
                 made, error=timed.error, checks=timed.checks, notes=tuple(timed.notes), facts=facts
             )
         return made
+
+    def _tuned(self, rung: Rung) -> dict[str, str]:
+        """What is to be known of a rung that runs with defines that were searched."""
+        found = tuned_defines.read(rung, self._params) if self._job.device == "cuda" else None
+        return {} if found is None else {"tuned": found.words}
 
     def _fail(self, case: RungCase, error: BaseException, started_at: str) -> None:
         if isinstance(error, Wrong):

@@ -227,6 +227,9 @@ def remarks(ladder: Ladder, rows: Sequence[RungRow]) -> list[str]:
     """Reasons, warnings, the reference and the limits, in sentences."""
     lines = _reasons(rows)
     lines.append(f"reference: {ladder.reference}, the same work as a model of one node")
+    lines += [
+        f"{label(row)}: {row.measurement.facts['tuned']}" for row in rows if "tuned" in row.measurement.facts
+    ]
     if beside := next((row for row in rows if row.beside), None):
         lines.append(f"* beside the ladder: over {beside.below}, the highest rung that is right in fp32")
     if any(row.all_doubts for row in rows):

@@ -23,7 +23,7 @@ from bench.profile.measure.process import thread_clock
 from bench.profile.records import ProfileJob
 from bench.results.records import Case
 from engine import backends, observe
-from engine.backend import Backend, Options, Session
+from engine.backend import Backend, Options, Rival, Session
 from engine.cuda import cupti
 from engine.cuda.runtime import import_cupy
 from engine.graph.graph import Graph
@@ -38,7 +38,7 @@ NO_GPU = (
 
 def is_ort(backend: Backend) -> bool:
     """Whether ONNX Runtime runs this backend's models."""
-    return backend.name.startswith("ort")
+    return backend.name.startswith("ort") and not isinstance(backend, Rival)
 
 
 def options_of(backend: Backend, options: Options) -> Options:

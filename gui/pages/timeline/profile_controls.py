@@ -192,7 +192,7 @@ class ProfileControls(QWidget):
             return
         self._infos = tuple(infos)
         if self._wanted is None:
-            able = [info for info in infos if not info.unavailable and not info.variant_of]
+            able = [i for i in infos if not i.unavailable and not i.variant_of and not i.rival]
             devices = {info.device for info in able}
             best = "cuda" if "cuda" in devices else "cpu"
             self._wanted = {info.name for info in able if info.device == best}
@@ -222,6 +222,8 @@ class ProfileControls(QWidget):
         menu = self.backends.menu()
         menu.clear()
         for info in self._infos:
+            if info.rival and info.unavailable:
+                continue  # the list is of what there is to choose; `doctor` has the others
             action = QAction(info.name, menu, checkable=True)
             action.setChecked(info.name in self.chosen)
             action.setEnabled(not info.unavailable)

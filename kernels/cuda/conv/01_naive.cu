@@ -7,6 +7,9 @@ launch = "conv_image_a_block"
 [defines]
 BLOCK_X = 32
 BLOCK_Y = 32
+[tune]
+BLOCK_X = [8, 16, 32, 64]
+BLOCK_Y = [2, 4, 8, 16, 32]
 */
 #include "common.cuh"
 

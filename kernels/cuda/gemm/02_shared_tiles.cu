@@ -9,6 +9,11 @@ TILE_M = 32
 TILE_N = 32
 TILE_K = 32
 ROWS = 4  # rows of y a thread
+[tune]
+TILE_M = [16, 32, 64]
+TILE_N = [32, 64]
+TILE_K = [16, 32, 64]
+ROWS = [2, 4, 8]
 */
 #include "common.cuh"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bench.commands import checks as machine
@@ -76,6 +77,24 @@ def test_a_machine_where_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     found = machine.checks()
     assert not machine.runs_anything(found)
     assert by_name(found)["b"].text == "no such thing"
+
+
+def test_rivals_are_listed_with_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = BackendInfo(
+        name="r", device="cpu", precisions=("fp32",), reference="b", rival=True, get="`make r` brings it"
+    )
+    missing = msgspec.structs.replace(plain, name="gone", unavailable="no driver", untried="nobody ran it")
+    again = msgspec.structs.replace(missing, name="gone too", untried="")
+    monkeypatch.setattr(environment, "backend_infos", lambda: (plain, missing, again))
+    found = by_name(machine.checks())
+    assert (found["r"].topic, found["r"].status) == ("rivals", "ok")
+    assert "where it is named: --backend" in found["r"].text
+    assert found["gone"].text == "no driver; untried: nobody ran it"
+    assert found["gone too"].text == "no driver", "what was told once is not told again"
+    monkeypatch.setattr(environment, "backend_infos", lambda: (missing,))
+    found = by_name(machine.checks())
+    assert found["gone"].text == "no driver; `make r` brings it; untried: nobody ran it"
+    assert not machine.runs_anything(found.values()), "a rival alone has nothing to be compared with"
 
 
 def test_a_cache_that_does_not_exist_yet_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

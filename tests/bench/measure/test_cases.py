@@ -7,7 +7,7 @@ import pytest
 from bench.measure import cases
 from bench.results.records import Case, Job
 from engine import backends
-from engine.backend import Variant
+from engine.backend import Rival, Variant
 from kernels.errors import InputError
 from models import catalogue
 
@@ -45,7 +45,7 @@ def test_without_backends_those_that_can_run_here():
     assert found == {
         name
         for name, b in backends.all_backends().items()
-        if b.unavailable() is None and not isinstance(b, Variant)
+        if b.unavailable() is None and not isinstance(b, Variant | Rival)
     }
 
 

@@ -13,6 +13,7 @@ from bench.measure.answers import accuracy, oracle
 from engine.backend import Options
 from engine.backends import get, ort_cuda
 from engine.machine import driver as cuda_driver
+from engine.ort import placement
 from engine.ort import sessions as ort
 from kernels.errors import UnavailableError, UnsupportedError
 from tests.engine.backends.nets import small_net
@@ -99,34 +100,13 @@ def test_two_builds_in_one_folder_clash_and_in_two_do_not(
 def test_a_session_that_fell_back_to_the_cpu_is_an_error() -> None:
     runtime = ort.import_onnxruntime()
     graph = small_net()
-    session = ort_cuda.OrtCudaSession.__new__(ort_cuda.OrtCudaSession)
-    session._what = "small on ort-cuda at batch 1 in fp32"
-    session._session = ort.create_session(
+    session = ort.create_session(
         runtime, graph, 1, lambda: ort.session_options(runtime, 1), ["CPUExecutionProvider"]
     )
     with pytest.raises(
         UnavailableError, match="fell back from CUDAExecutionProvider to CPUExecutionProvider"
     ):
-        session._check_placement()
-
-
-def test_nodes_on_the_cpu_are_a_fact_and_all_of_them_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def part(provider: str, *names: str) -> object:
-        nodes = [types.SimpleNamespace(name=name, op_type="Op") for name in names]
-        return types.SimpleNamespace(ep_name=provider, get_nodes=lambda: nodes)
-
-    session = ort_cuda.OrtCudaSession.__new__(ort_cuda.OrtCudaSession)
-    session._what, session._facts = "small", {}
-    parts = [part(ort_cuda.PROVIDER, "a", "b"), part("CPUExecutionProvider", "c")]
-    session._session = types.SimpleNamespace(
-        get_providers=lambda: [ort_cuda.PROVIDER, "CPUExecutionProvider"],
-        get_provider_graph_assignment_info=lambda: parts,
-    )
-    session._check_placement()
-    assert session._facts["nodes_on_cpu"] == "1: c (Op)"
-    del parts[0]
-    with pytest.raises(UnavailableError, match="every node"):
-        session._check_placement()
+        placement.check(session, ort_cuda.PROVIDER, "small on ort-cuda at batch 1 in fp32", "")
 
 
 def test_refusals_need_no_device() -> None:

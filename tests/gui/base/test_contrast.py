@@ -11,7 +11,7 @@ from gui.pages.ladder.error_map import ErrorMapView
 from gui.widgets.colour_scale import RAMPS
 
 TEXT, LINE = 4.5, 3.0
-DRAWN = {**palette.BACKENDS, **palette.VARIANTS, "user": palette.USER}
+DRAWN = {**palette.BACKENDS, **palette.VARIANTS, **palette.RIVALS, "user": palette.USER}
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)

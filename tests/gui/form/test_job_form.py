@@ -168,6 +168,28 @@ def test_the_reference_can_be_tuned_where_it_can_run(make_window):
     assert "Choose ort-cuda too" in form.summary
 
 
+def test_a_rival_is_offered_where_it_is_there_and_runs_where_it_is_chosen(make_window):
+    form = make_window("ok").form
+    plain = BackendInfo(name="engine-cpu", device="cpu", precisions=("fp32",), reference="ort-cpu")
+    rival = BackendInfo(name="torch-cpu", device="cpu", precisions=("fp32",), reference="ort-cpu", rival=True)
+    form.show_backends([plain, msgspec.structs.replace(rival, unavailable="not installed")])
+    assert "torch-cpu" not in form.backends.keys, "the form is no list of what is missing"
+    form.show_backends([plain, rival])
+    assert "torch-cpu" in form.backends.usable
+    assert "torch-cpu" not in form.backends.checked
+    before = form.job()
+    assert before.backends == (), "all that take part untold"
+    form.backends.check([*form.backends.checked, "torch-cpu"])
+    chosen = form.job()
+    assert "torch-cpu" in chosen.backends
+    form.show_backends([plain, rival])
+    assert "torch-cpu" in form.backends.checked, "a worker that tells the same again changes no choice"
+    form.set_job(before)
+    assert "torch-cpu" not in form.backends.checked
+    form.set_job(chosen)
+    assert "torch-cpu" in form.backends.checked
+
+
 def test_a_click_beside_the_box_turns_an_item(make_window, qtbot):
     models = make_window("ok", begin=False).form.models
     item = models.item(models.keys.index("alexnet"))

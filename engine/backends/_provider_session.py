@@ -1,0 +1,69 @@
+"""ONNX Runtime with any further execution provider, as the sessions of its own backends are: io binding, one
+session a batch size, a CUDA graph where the provider has one, and never a silent fall-back."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from types import MappingProxyType
+from typing import Any
+
+from engine.apart.device import OnDevice
+from engine.backends.ort_cpu import OrtCpuSession
+from engine.backends.ort_cuda import OrtCudaSession
+from engine.graph.graph import Graph
+from engine.options import Options
+from engine.ort import sessions as ort
+from engine.ort.providers import Provider
+from kernels.errors import UnavailableError
+
+
+def on_cpu(provider: Provider, graph: Graph, batch: int, options: Options) -> OrtCpuSession:
+    """A session on a processor. Raises as OrtCpuSession, and UnavailableError where it falls back."""
+    return _made(provider, OrtCpuSession, _settings=MappingProxyType(provider.of("fp32")))(
+        graph, batch, options
+    )
+
+
+def on_cuda(provider: Provider, graph: Graph, batch: int, precision: str, options: Options) -> OrtCudaSession:
+    """A session on an NVIDIA GPU. Raises as OrtCudaSession, and UnavailableError where it falls back."""
+
+    def settings(self: Any, cuda_graph: bool) -> dict[str, str]:
+        own = {
+            provider.graph: str(int(cuda_graph)),
+            provider.stream: str(self._stream.ptr),
+            provider.device: str(self._cupy.cuda.runtime.getDevice()),
+        }
+        return {**provider.of(precision), **{name: value for name, value in own.items() if name}}
+
+    for module in provider.loads:
+        with contextlib.suppress(ImportError):  # then the provider does not load, which is told
+            importlib.import_module(module)
+    told = tuple(name for name in provider.of(precision))
+    behind = (*provider.behind, "CPUExecutionProvider")
+    kind = _made(provider, OrtCudaSession, _settings=settings, _told=told, _behind=behind)
+    return kind(graph, batch, precision, options)
+
+
+def _made(provider: Provider, session: Any, **own: Any) -> Any:
+    """The session's class with this provider in the place of its own. Raises UnavailableError where the build
+    has it not."""
+    runtime = ort.import_onnxruntime()
+    if provider.name not in runtime.get_available_providers():
+        raise UnavailableError(
+            f"ONNX Runtime {runtime.__version__} is built without {provider.name}: {provider.backend} is that"
+        )
+    members = {
+        "backend": provider.backend,
+        "provider": provider.name,
+        "_library": provider.library,
+        "_helps": provider.helps,
+        **own,
+    }
+    return type(session.__name__, (session,), members)
+
+
+def opened(provider: Provider, graph: Graph, batch: int, precision: str, options: Options, cuda: bool) -> Any:
+    if not cuda:
+        return on_cpu(provider, graph, batch, options)
+    return OnDevice(on_cuda(provider, graph, batch, precision, options))

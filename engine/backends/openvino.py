@@ -1,0 +1,55 @@
+"""OpenVINO on the CPU as a rival, in a process apart, in the environment that has it."""
+
+from __future__ import annotations
+
+from engine.apart import pool
+from engine.apart.pool import Kind
+from engine.apart.session import ApartSession
+from engine.backend import Options, Session
+from engine.graph.graph import Graph
+from engine.ort.sessions import refusal
+from engine.rivals.environment import NEEDED, Environment, made
+from kernels.errors import UnavailableError, UnsupportedError
+
+GET = made("openvino")
+ENVIRONMENT = Environment("openvino", "OpenVINO", "openvino", GET, needs=NEEDED)
+APART = pool.register(
+    "openvino", Kind("OpenVINO on the CPU", "engine.rivals.openvino_cpu", True, 1, ENVIRONMENT.interpreter)
+)
+
+
+class OpenVinoCpu:
+    """See engine.backend.Backend and Rival."""
+
+    name = "openvino-cpu"
+    title = "OpenVINO (CPU)"
+    device = "cpu"
+    reference = "ort-cpu"
+    precisions: tuple[str, ...] = ("fp32",)
+    apart = APART
+    asked_only = True
+    get = GET
+    untried = ""
+
+    def unavailable(self) -> str | None:
+        return ENVIRONMENT.missing()
+
+    def supports(self, graph: Graph, batch: int, precision: str) -> str | None:
+        return refusal(graph, batch, precision, self.precisions, self.name)
+
+    def prepare(
+        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+    ) -> Session:
+        """A session ready to bind and run. Raises UnsupportedError, UnavailableError, OutOfMemoryError,
+        KernelError."""
+        if reason := self.supports(graph, batch, precision):
+            raise UnsupportedError(reason)
+        if reason := self.unavailable():
+            raise UnavailableError(f"{self.name} cannot run here: {reason}")
+        what = f"{graph.name} on {self.name} at batch {batch}"
+        session = ApartSession(APART, what, batch, (graph, batch, options or Options()))
+        session.backend = self.name
+        return session
+
+
+BACKEND = OpenVinoCpu()

@@ -1,0 +1,103 @@
+"""PyTorch as a rival: eager, compiled by torch.compile, and on a GPU replayed as a CUDA graph, too.
+
+Each runs in a process apart, in the environment that has PyTorch (engine.rivals.environment).
+"""
+
+from __future__ import annotations
+
+import re
+
+from engine.apart import pool
+from engine.apart.device import ApartDeviceSession
+from engine.apart.pool import Kind
+from engine.apart.session import ApartSession
+from engine.backend import Options, Session
+from engine.graph.graph import Graph
+from engine.machine import driver as cuda_driver
+from engine.ort.sessions import refusal
+from engine.rivals import torch_net
+from engine.rivals.environment import NEEDED, Environment, made
+from kernels.errors import UnavailableError, UnsupportedError
+
+GET = made("torch")
+ENVIRONMENT = Environment("torch", "PyTorch", "torch", GET, needs=NEEDED)
+CPU = pool.register(
+    "torch", Kind("PyTorch on the CPU", "engine.rivals.torch_cpu", True, 1, ENVIRONMENT.interpreter)
+)
+CUDA = pool.register(
+    "torch cuda", Kind("PyTorch on the GPU", "engine.rivals.torch_cuda", True, 1, ENVIRONMENT.interpreter)
+)
+
+
+class Torch:
+    """See engine.backend.Backend and Rival. how: eager, compiled or tuned; replayed: as a CUDA graph."""
+
+    asked_only = True
+    get = GET
+    untried = ""
+
+    def __init__(self, name: str, title: str, how: str, replayed: bool = False) -> None:
+        self.name, self.title = name, title
+        self.device = "cuda" if "-cuda" in name else "cpu"
+        self.reference = f"ort-{self.device}"
+        self.precisions: tuple[str, ...] = ("fp32", "tf32", "fp16") if self.device == "cuda" else ("fp32",)
+        self.apart = CUDA if self.device == "cuda" else CPU
+        self._how, self._replayed = how, replayed
+
+    def unavailable(self) -> str | None:
+        if self.device == "cuda" and (reason := cuda_driver.unavailable()) is not None:
+            return reason
+        if (reason := ENVIRONMENT.missing()) is not None:
+            return reason
+        if self.device == "cpu":
+            return None
+        if not _built_for_cuda():
+            return "the PyTorch that is installed is built for the CPU alone: one for CUDA is wanted"
+        if ENVIRONMENT.place("cupy") is None:
+            return (
+                "CuPy, which times the device, is not installed beside PyTorch: install the extra cuda there"
+            )
+        return None
+
+    def supports(self, graph: Graph, batch: int, precision: str) -> str | None:
+        return refusal(graph, batch, precision, self.precisions, self.name) or torch_net.refusal(graph)
+
+    def prepare(
+        self, graph: Graph, batch: int, precision: str = "fp32", options: Options | None = None
+    ) -> Session:
+        """A session ready to bind and run, compiled and captured. Raises UnsupportedError, UnavailableError,
+        OutOfMemoryError, KernelError."""
+        if reason := self.supports(graph, batch, precision):
+            raise UnsupportedError(reason)
+        if reason := self.unavailable():
+            raise UnavailableError(f"{self.name} cannot run here: {reason}")
+        what = f"{graph.name} on {self.name} at batch {batch}"
+        options = options or Options()
+        session: ApartSession
+        if self.device == "cpu":
+            session = ApartSession(self.apart, what, batch, (graph, batch, options, self._how))
+        else:
+            arguments = (graph, batch, precision, options, self._how, self._replayed and options.cuda_graph)
+            session = ApartDeviceSession(self.apart, f"{what} in {precision}", batch, arguments, precision)
+        session.backend = self.name
+        return session
+
+
+def _built_for_cuda() -> bool:
+    """As its own version file says, without importing it."""
+    folder = ENVIRONMENT.place("torch")
+    try:
+        text = (folder / "version.py").read_text(encoding="utf-8") if folder is not None else ""
+    except OSError:
+        return False
+    return re.search(r"^cuda\b[^=]*= *['\"]", text, re.MULTILINE) is not None
+
+
+BACKENDS = (
+    Torch("torch-cpu", "PyTorch (CPU)", "eager"),
+    Torch("torch-compile-cpu", "torch.compile (CPU)", "compiled"),
+    Torch("torch-cuda", "PyTorch (CUDA)", "eager"),
+    Torch("torch-cuda-graph", "PyTorch, CUDA graph", "eager", replayed=True),
+    Torch("torch-compile-cuda", "torch.compile, CUDA graph", "compiled", replayed=True),
+    Torch("torch-compile-cuda-tuned", "torch.compile, max-autotune, CUDA graph", "tuned", replayed=True),
+)

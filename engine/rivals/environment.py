@@ -1,0 +1,93 @@
+"""Which Python a rival runs in: one that its user names, this one where the package is installed beside us,
+or an environment of its own that `make` set up."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels.errors import UnavailableError
+
+ROOT = Path(__file__).resolve().parents[2]
+NEEDED = ("msgspec", "numpy", "onnx", "platformdirs", "psutil")  # of a process apart itself
+
+
+@dataclass(frozen=True)
+class Environment:
+    """name: of the folder `.venv-<name>` beside this program, and of the variable KERNELSCOPE_PYTHON_<NAME>;
+    title, module: of what has to be importable there; needs: further modules; holds: a package, and a pattern
+    of a file that it has to have; get: how to come by it."""
+
+    name: str
+    title: str
+    module: str
+    get: str
+    needs: tuple[str, ...] = ()
+    holds: tuple[str, str] = ("", "")
+
+    @property
+    def variable(self) -> str:
+        return f"KERNELSCOPE_PYTHON_{self.name.upper().replace('-', '_')}"
+
+    def interpreter(self) -> str:
+        """The Python that has it. Raises UnavailableError."""
+        named = os.environ.get(self.variable, "")
+        if named:
+            if missing := self._missing(named):
+                raise UnavailableError(f"{self.variable} names {named}, {missing}")
+            return named
+        folder = "Scripts/python.exe" if sys.platform == "win32" else "bin/python"
+        for python in (sys.executable, str(ROOT / f".venv-{self.name}" / folder)):
+            if not self._missing(python):
+                return python
+        raise UnavailableError(f"{self.title} is not installed: {self.get}")
+
+    def missing(self) -> str | None:
+        """Why there is none, in a sentence, or None. Starts nothing."""
+        try:
+            self.interpreter()
+        except UnavailableError as error:
+            return str(error)
+        return None
+
+    def place(self, module: str) -> Path | None:
+        """The folder of a module in that environment."""
+        return _place(self.interpreter(), module)
+
+    def _missing(self, python: str) -> str:
+        if python != sys.executable and not Path(python).is_file():
+            return "which is no file"
+        lacking = [it for it in (self.module, *self.needs) if _place(python, it) is None]
+        if lacking:
+            return f"which has no {', '.join(lacking)}"
+        package, pattern = self.holds
+        place = _place(python, package) if package else None
+        held = place is None or any(place.glob(pattern))
+        return "" if held else f"whose {package} is built without it"
+
+
+def made(name: str) -> str:
+    """How one of those comes about that `make` sets up, for `get`."""
+    return (
+        f"`make {name}` sets up an environment for it, `pip install {name}` brings it into this one, and the "
+        f"variable KERNELSCOPE_PYTHON_{name.upper()} names another Python that has it"
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _place(python: str, module: str) -> Path | None:
+    """Where an interpreter has a package, told by its folders alone: asking it takes seconds."""
+    if python == sys.executable:
+        found = importlib.util.find_spec(module)
+        where = list(found.submodule_search_locations or ()) if found is not None else []
+        return Path(where[0]) if where else None
+    home = Path(python).absolute().parent.parent
+    for pattern in ("lib/python3*/site-packages", "Lib/site-packages", "lib/python3*/dist-packages"):
+        for folder in home.glob(pattern):
+            if (folder / module).is_dir():
+                return folder / module
+    return None

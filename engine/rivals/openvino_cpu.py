@@ -1,0 +1,125 @@
+"""A model at one batch size in OpenVINO on the CPU, in a process apart: one stream for the least latency, in
+float32 (its default on processors that have it is bfloat16)."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from engine.apart.slots import Copies
+from engine.graph.graph import Graph
+from engine.machine import host
+from engine.options import Options
+from engine.passes.trace import known
+from kernels.errors import (
+    KernelError,
+    KernelscopeError,
+    OutOfMemoryError,
+    UnavailableError,
+    UnsupportedError,
+)
+
+
+class OpenVinoSession:
+    """What engine.apart.child asks of a session."""
+
+    def __init__(self, graph: Graph, batch: int, options: Options) -> None:
+        self._what = f"{graph.name} in OpenVINO at batch {batch}"
+        try:
+            openvino = importlib.import_module("openvino")
+        except Exception as error:
+            raise UnavailableError(f"OpenVINO cannot be imported: {error}") from error
+        threads = options.threads or host.physical_cores()
+        settings = {
+            "PERFORMANCE_HINT": "LATENCY",
+            "NUM_STREAMS": "1",
+            "INFERENCE_NUM_THREADS": str(threads),
+            "INFERENCE_PRECISION_HINT": "f32",
+        }
+        started = time.perf_counter_ns()
+        scope = known(graph, batch)
+        try:
+            core = openvino.Core()
+            model = core.read_model(graph.whole_proto().SerializeToString(), b"")
+            model.reshape({port: list(scope.shape(port.get_any_name())) for port in model.inputs})
+        except Exception as error:
+            raise UnsupportedError(f"OpenVINO does not read {graph.name}: {_line(error)}") from error
+        loaded = time.perf_counter_ns()
+        with _translated(self._what):
+            self._compiled = core.compile_model(model, "CPU", settings)
+            self._request = self._compiled.create_infer_request()
+            self.given = {
+                info.name: np.zeros(scope.shape(info.name), scope.spec(info.name).dtype)
+                for info in graph.inputs
+            }
+            self._outputs: dict[str, np.ndarray] = {}
+            for name, array in self.given.items():
+                self._request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
+            for port, info in zip(self._compiled.outputs, graph.outputs, strict=True):
+                held = np.zeros(tuple(port.get_shape()), port.get_element_type().to_dtype())
+                self._outputs[info.name] = held
+                self._request.set_tensor(port, openvino.Tensor(held, shared_memory=True))
+            self._infer = partial(self._request.infer, share_outputs=True)  # nothing is copied
+            self._infer()
+        self.phases: Mapping[str, int] = {
+            "load": loaded - started,
+            "compile": time.perf_counter_ns() - loaded,
+        }
+        self.memory: Mapping[str, int] = {
+            "weights": sum(array.nbytes for array in graph.initializers.values()),
+            "inputs": sum(array.nbytes for array in self.given.values()),
+            "outputs": sum(array.nbytes for array in self._outputs.values()),
+        }
+        self.facts: Mapping[str, str] = {
+            "openvino": str(openvino.__version__),
+            "threads": str(threads),
+            "inference_precision": str(self._compiled.get_property("INFERENCE_PRECISION_HINT")),
+        }
+
+    def answers(self) -> dict[str, np.ndarray]:
+        return self._outputs
+
+    def run(self) -> None:
+        with _translated(self._what):
+            self._infer()
+
+    def each(self, copies: Sequence[Copies]) -> None:
+        """One pass over each of these inputs, its answer copied to where it belongs."""
+        infer = self._infer
+        with _translated(self._what):
+            for inputs, outputs in copies:
+                for to, of in inputs:
+                    np.copyto(to, of)
+                infer()
+                for to, of in outputs:
+                    np.copyto(to, of)
+
+    def close(self) -> None:
+        del self._infer, self._request, self._compiled
+        self.given.clear()
+        self._outputs.clear()
+
+
+opened = OpenVinoSession
+
+
+@contextlib.contextmanager
+def _translated(what: str) -> Iterator[None]:
+    try:
+        yield
+    except KernelscopeError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"memory did not suffice for {what}") from error
+    except Exception as error:
+        raise KernelError(f"OpenVINO failed on {what}: {_line(error)}") from error
+
+
+def _line(error: BaseException) -> str:
+    text = (str(error).strip() or type(error).__name__).splitlines()[-1]
+    return text if len(text) <= 300 else text[:299] + "…"

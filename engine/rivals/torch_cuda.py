@@ -1,0 +1,244 @@
+"""A model at one batch size in PyTorch on an NVIDIA GPU, eager or compiled, each pass launched by the host or
+replayed as a CUDA graph; in a process apart (engine.apart.device).
+
+As for ONNX Runtime: a stream of ours that CUDA events time, cuDNN's algorithms searched (cudnn.benchmark),
+TF32 on where the precision is tf32 alone, a float16 copy of the model for fp16.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.apart.device import OnDevice
+from engine.backend import Witness, check_inputs
+from engine.cuda import runtime as cuda_runtime
+from engine.cuda.stirring import CudaTensor
+from engine.graph.graph import Graph
+from engine.options import Options
+from engine.ort.trains import OrtTrains
+from engine.passes.trace import known
+from engine.rivals import torch_here
+from engine.stirring import Stirring
+from kernels.errors import UnavailableError
+
+WARM_UP = 3  # passes before a graph is captured: libraries load, algorithms are searched
+
+
+class TorchCudaSession:
+    """See engine.backend.Session. how: see torch_here; replayed: as a CUDA graph."""
+
+    backend = "torch-cuda"
+
+    def __init__(
+        self, graph: Graph, batch: int, precision: str, options: Options, how: str, replayed: bool
+    ) -> None:
+        self._torch = torch = torch_here.imported()
+        if not torch.cuda.is_available():
+            raise UnavailableError(f"PyTorch {torch.__version__} finds no GPU that it can use")
+        self._cupy = cuda_runtime.import_cupy()
+        self._pool = self._cupy.cuda.MemoryPool()
+        self.batch, self.precision, self._replayed = batch, precision, replayed
+        self._what = f"{graph.name} in PyTorch at batch {batch} in {precision}"
+        self._facts: dict[str, str] = {}
+        self._bound: dict[str, np.ndarray] = {}
+        with torch_here.translated_errors(self._what):
+            free_before = torch.cuda.mem_get_info()[0]
+            self._prepare(graph, how)
+            free_after = torch.cuda.mem_get_info()[0]
+        self.memory: Mapping[str, int] = {
+            "weights": sum(buffer.nbytes for buffer in self._net.buffers()),
+            "inputs": sum(tensor.nbytes for tensor in self._given.values()),
+            "outputs": sum(tensor.nbytes for tensor in self._left.values()),
+            "device": max(0, free_before - free_after),
+        }
+        self.facts: Mapping[str, str] = {
+            "torch": str(torch.__version__),
+            "cudnn": str(torch.backends.cudnn.version()),
+            "execution": torch_here.WORDS[how],
+            "cuda_graph": "yes" if replayed else "no: not asked for",
+            "tf32": "yes" if precision == "tf32" else "no",
+            "process": "its own: a whole pass from host to host also crosses to it and back",
+            **self._facts,
+        }
+
+    def _prepare(self, graph: Graph, how: str) -> None:
+        torch, half = self._torch, self.precision == "fp16"
+        started = time.perf_counter_ns()
+        self._stream = self._cupy.cuda.Stream(non_blocking=True)
+        self._torch_stream = torch.cuda.ExternalStream(self._stream.ptr)
+        self._here()
+        self._net = torch_here.net(torch, graph, self.batch, half).cuda()
+        scope = known(graph, self.batch)
+        self._given = {}
+        for info in graph.inputs:
+            dtype = np.dtype(scope.spec(info.name).dtype)
+            held = np.zeros(scope.shape(info.name), np.float16 if half and dtype.kind == "f" else dtype)
+            self._given[info.name] = torch.from_numpy(held).cuda()
+        torch.cuda.synchronize()
+        loaded = time.perf_counter_ns()
+        with torch.inference_mode():
+            self._call = torch_here.compiled(torch, self._net, how)
+            tensors = tuple(self._given.values())
+            for _ in range(WARM_UP):
+                made = self._call(*tensors)
+            self._stream.synchronize()
+            names = [info.name for info in graph.outputs]
+            if self._replayed:
+                launch = self._captured(tensors, names)
+            else:
+                self._left = {n: torch.zeros_like(it).contiguous() for n, it in zip(names, made, strict=True)}
+                launch = self._launching(tensors)
+        compiled = time.perf_counter_ns()
+        tensors_of = self._given, self._left
+        self.inputs, self.outputs = (
+            {name: (tuple(it.shape), _dtype(it)) for name, it in held.items()} for held in tensors_of
+        )
+        given, left = (
+            {name: CudaTensor(it.data_ptr(), tuple(it.shape), _dtype(it)) for name, it in held.items()}
+            for held in tensors_of
+        )
+        largest = max(it.nbytes for held in tensors_of for it in held.values())
+        self._staging = cuda_runtime.Staging(self._cupy, self._stream, largest)
+        self._launch = launch
+        self._trains = OrtTrains(
+            self._cupy,
+            self._pool,
+            self._stream,
+            self._staging,
+            launch,
+            given,
+            left,
+            lambda: self._bound,
+            self._replayed,
+        )
+        if self._trains.refusal:
+            self._facts["stirring"] = f"no: {self._trains.refusal}"
+        launch()
+        self._stream.synchronize()
+        self.phases: Mapping[str, int] = {
+            "load": loaded - started,
+            "compile": compiled - loaded,
+            "alloc": time.perf_counter_ns() - compiled,
+        }
+
+    def _captured(self, tensors: Sequence[Any], names: Sequence[str]) -> Callable[[], object]:
+        """A launch of the pass as one CUDA graph, its outputs at fixed places."""
+        torch = self._torch
+        self._graph = graph = torch.cuda.CUDAGraph()
+        self._stream.synchronize()
+        with torch.cuda.graph(graph, stream=self._torch_stream, capture_error_mode="thread_local"):
+            made = [_own(it, tensors) for it in self._call(*tensors)]
+        self._left = dict(zip(names, made, strict=True))
+
+        def launch() -> None:
+            self._here()
+            graph.replay()
+
+        return launch
+
+    def _launching(self, tensors: Sequence[Any]) -> Callable[[], object]:
+        """A launch of the pass call by call; its outputs are copied to fixed places, as an application has
+        them."""
+        call, left, inference = self._call, tuple(self._left.values()), self._torch.inference_mode
+
+        def launch() -> None:
+            self._here()
+            with inference():
+                for to, of in zip(left, call(*tensors), strict=True):
+                    to.copy_(of)
+
+        return launch
+
+    def _here(self) -> None:
+        """PyTorch's settings are the process's: they are this session's from here on."""
+        global _whose
+        if _whose is self:
+            return
+        torch, tf32 = self._torch, self.precision == "tf32"
+        torch.cuda.set_stream(self._torch_stream)
+        torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.allow_tf32 = tf32
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        _whose = self
+
+    # --------------------------------------------------------------------------------------------- running
+
+    def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
+        check_inputs(inputs, self.inputs)
+        self._trains.forget()
+        self._bound = {
+            name: np.array(array, self.inputs[name][1], order="C") for name, array in inputs.items()
+        }
+        with torch_here.translated_errors(f"the inputs of {self._what}"):
+            for name, array in self._bound.items():
+                self._staging.upload(array, self._given[name].data_ptr())
+            self._stream.synchronize()
+
+    def run(self) -> None:
+        with torch_here.translated_errors(self._what):
+            self._launch()
+
+    def synchronize(self) -> None:
+        with torch_here.translated_errors(self._what):
+            self._stream.synchronize()
+
+    def fetch(self) -> dict[str, np.ndarray]:
+        found = {}
+        with torch_here.translated_errors(f"the outputs of {self._what}"):
+            for name, tensor in self._left.items():
+                shape, dtype = self.outputs[name]
+                array = np.empty(shape, dtype)
+                self._staging.download(tensor.data_ptr(), array)
+                found[name] = array.astype(np.float32, copy=False)
+        return found
+
+    def time_runs(self, count: int, cold: bool = False) -> int:
+        with torch_here.translated_errors(self._what):
+            return self._trains.time(count, cold)
+
+    def time_queued(self, count: int) -> int:
+        with torch_here.translated_errors(self._what):
+            return self._trains.time(count, queued=True)
+
+    @property
+    def stirring(self) -> Stirring | None:
+        return self._trains.stirring
+
+    @property
+    def stirring_ns(self) -> float:
+        return self._trains.stirring_ns
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        with torch_here.translated_errors(f"the outputs of {self._what}"):
+            return self._trains.witnesses()
+
+    def close(self) -> None:
+        global _whose
+        if _whose is self:
+            _whose = None
+        for name in ("_trains", "_launch", "_graph", "_call", "_net", "_left", "_given", "_staging"):
+            self.__dict__.pop(name, None)
+        self._pool.free_all_blocks()
+        self._torch.cuda.set_stream(self._torch.cuda.default_stream())
+        self._torch.cuda.empty_cache()
+
+
+_whose: TorchCudaSession | None = None
+
+
+def _dtype(tensor: Any) -> np.dtype:
+    return np.dtype(str(tensor.dtype).removeprefix("torch."))
+
+
+def _own(made: Any, tensors: Sequence[Any]) -> Any:
+    """An output in memory of its own, densely laid: one that is an input again is copied."""
+    taken = any(made.data_ptr() == tensor.data_ptr() for tensor in tensors)
+    return made.clone() if taken else made.contiguous()
+
+
+def opened(*arguments: Any) -> OnDevice:
+    return OnDevice(TorchCudaSession(*arguments))

@@ -1,0 +1,79 @@
+"""What is used of PyTorch beyond a module's operators: importing, compiling, its errors in our words."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from engine.graph.graph import Graph
+from engine.rivals import torch_net
+from kernels.cache import cache_dir
+from kernels.errors import KernelError, KernelscopeError, OutOfMemoryError, UnavailableError
+
+EAGER, COMPILED, TUNED = "eager", "compiled", "tuned"
+WORDS = {
+    EAGER: "eager",
+    COMPILED: "torch.compile",
+    TUNED: "torch.compile, mode max-autotune-no-cudagraphs",
+}
+_MODES = {COMPILED: None, TUNED: "max-autotune-no-cudagraphs"}
+
+
+def imported() -> Any:
+    """The module `torch`, set up for inference. Raises UnavailableError."""
+    # Compiled code is kept with what else is; its helpers would outlive what they are asked for.
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_dir() / "torch"))
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    os.environ.setdefault("TORCHINDUCTOR_MAX_AUTOTUNE_REPORT_CHOICES_STATS", "0")  # else it prints them all
+    try:
+        torch = importlib.import_module("torch")
+        importlib.import_module("torch.fx")
+    except Exception as error:  # a library that does not load has many names
+        raise UnavailableError(f"PyTorch cannot be imported: {_line(error)}") from error
+    torch.set_grad_enabled(False)
+    return torch
+
+
+def net(torch: Any, graph: Graph, batch: int, half: bool = False) -> Any:
+    return torch_net.translated(torch, graph, batch, half)
+
+
+def compiled(torch: Any, module: Any, how: str) -> Callable[..., Any]:
+    """The module itself, or as torch.compile makes it: whole, at these shapes. It compiles with its first
+    pass."""
+    if how == EAGER:
+        return cast("Callable[..., Any]", module)
+    with contextlib.suppress(ImportError, AttributeError):
+        algorithms: Any = importlib.import_module("torch._inductor.select_algorithm")
+        algorithms.PRINT_AUTOTUNE = False
+    logging.getLogger("torch._inductor.select_algorithm").setLevel(logging.CRITICAL)
+    torch._dynamo.reset()  # a net of the same code at another batch size would be compiled for any size
+    made: Callable[..., Any] = torch.compile(module, mode=_MODES[how], fullgraph=True, dynamic=False)
+    return made
+
+
+@contextlib.contextmanager
+def translated_errors(what: str) -> Iterator[None]:
+    """PyTorch's exceptions as errors of ours, one sentence about `what`."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except KernelscopeError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"memory did not suffice for {what}: {_line(error)}") from error
+    except Exception as error:
+        if "out of memory" in str(error).lower() or "can't allocate memory" in str(error).lower():
+            raise OutOfMemoryError(f"memory did not suffice for {what}: {_line(error)}") from error
+        raise KernelError(f"PyTorch failed on {what}: {_line(error)}") from error
+
+
+def _line(error: BaseException) -> str:
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return text if len(text) <= 300 else text[:299] + "…"

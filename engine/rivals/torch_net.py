@@ -1,0 +1,40 @@
+"""From our Graph to a torch module: each ONNX node as PyTorch's own operator of that meaning, at one batch
+size.
+
+`torch_operators` says which operators there are.
+The module is a torch.fx.GraphModule: plain Python with one call a node, which torch.compile takes whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.graph.graph import Graph
+from engine.passes.trace import known
+from engine.rivals.torch_operators import HANDLERS
+from engine.rivals.torch_translation import Translation
+from kernels.errors import UnsupportedError
+
+
+def translated(torch: Any, graph: Graph, batch: int, half: bool = False) -> Any:
+    """The graph at this batch size as a torch module, on the CPU; half: its floating point in float16. Raises
+    UnsupportedError, naming node, op and reason."""
+    return Translation(torch, graph, batch, half, HANDLERS).module()
+
+
+def refusal(graph: Graph) -> str | None:
+    """The first node whose operator has no translation, in words; None where all have. Needs no PyTorch."""
+    for node in graph.nodes:
+        if node.op_type not in HANDLERS and node.op_type != "Constant" and node.domain in ("", "ai.onnx"):
+            try:
+                folded = known(graph, graph.fixed_batch or 1).constants
+            except UnsupportedError as error:
+                return str(error)
+            if not all(name in folded for name in node.outputs if name):
+                return (
+                    f"node {node.name!r} ({node.op_type}) has no translation to PyTorch here; "
+                    f"{len(HANDLERS)} operators have"
+                )
+        elif node.domain not in ("", "ai.onnx"):
+            return f"node {node.name!r} is of the domain {node.domain!r}, which PyTorch does not have"
+    return None

@@ -1,0 +1,90 @@
+"""A graph on its way to a torch module: what the operators' translations are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.graph.graph import Graph, Node
+from engine.ops import Scope
+from engine.ops._base import Refused
+from engine.passes.trace import known
+from kernels.errors import UnsupportedError
+
+
+class Translation:
+    """One graph on its way. torch: the module; scope: shapes and constants at this batch size; handlers: what
+    makes a node's output, by op type."""
+
+    def __init__(
+        self, torch: Any, graph: Graph, batch: int, half: bool, handlers: Mapping[str, Handler]
+    ) -> None:
+        self.torch, self.f = torch, torch.nn.functional
+        self.graph, self.half, self._handlers = graph, half, handlers
+        self.scope: Scope = known(graph, batch)
+        self.root = torch.nn.Module()
+        self.fx = torch.fx.Graph()
+        self.values: dict[str, Any] = {}
+        self._constants = 0
+
+    def module(self) -> Any:
+        """The module: inputs and outputs in the graph's order. Raises UnsupportedError."""
+        for index, info in enumerate(self.graph.inputs):
+            self.values[info.name] = self.fx.placeholder(f"input_{index}")
+        for node in self.graph.nodes:
+            if all(name in self.scope.constants for name in node.outputs if name):
+                continue
+            self._translate(node)
+        self.fx.output(tuple(self.value(info.name) for info in self.graph.outputs))
+        self.fx.eliminate_dead_code()
+        return self.torch.fx.GraphModule(self.root, self.fx).eval()
+
+    def _translate(self, node: Node) -> None:
+        handler = self._handlers.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        try:
+            if handler is None:
+                raise Refused("it has no translation to PyTorch here")
+            if any(name in self.scope.consumed for name in node.outputs[1:] if name):
+                raise Refused("an output beyond its first is used")
+            self.values[node.outputs[0]] = handler(self, node)
+        except Refused as error:
+            raise UnsupportedError(f"node {node.name!r} ({node.op_type}): {error}") from error
+
+    # --------------------------------------------------------------------------------- for the operators
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        return self.fx.call_function(function, arguments, named)
+
+    def value(self, name: str) -> Any:
+        """A tensor of the module; None for an optional input that is absent."""
+        if not name:
+            return None
+        if name not in self.values:
+            array = np.array(self.scope.constants[name])
+            if array.dtype.kind == "f":
+                array = array.astype(np.float16 if self.half else np.float32)
+            self.values[name] = self.constant(array)
+        return self.values[name]
+
+    def constant(self, array: np.ndarray) -> Any:
+        """A tensor of the module's own, of these values."""
+        name = f"constant_{self._constants}"
+        self._constants += 1
+        self.root.register_buffer(name, self.torch.from_numpy(np.ascontiguousarray(array)))
+        return self.fx.get_attr(name)
+
+    def inputs(self, node: Node) -> list[Any]:
+        return [self.value(name) for name in node.inputs]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.scope.shape(name)
+
+    def padded(self, x: Any, pads: Sequence[tuple[int, int]], value: float) -> Any:
+        """x with so much before and behind each of its last axes; negative pads take away."""
+        flat = [size for pair in reversed(pads) for size in pair]
+        return self.call(self.f.pad, x, flat, "constant", value) if any(flat) else x
+
+
+Handler = Callable[[Translation, Node], Any]
