@@ -1,4 +1,4 @@
-"""The Markdown tables of a report of ladders: one ladder's rungs, rungs over batch sizes, published times."""
+"""The tables of a report of ladders: one ladder's rungs, rungs over batch sizes, published times."""
 
 from __future__ import annotations
 
@@ -51,13 +51,18 @@ _COLUMNS = pick(
 )
 
 
-def table(found: Sequence[RungRow]) -> str:
-    """One ladder as a Markdown table; a column that nothing is known for is left out."""
+def of_rungs(found: Sequence[RungRow]) -> Table[RungRow]:
+    """What people read of one ladder."""
     several = len({row.case.precision for row in found}) > 1
-    return to_markdown(Table([c for c in _COLUMNS if several or c.name != "precision"], found))
+    return Table([c for c in _COLUMNS if several or c.name != "precision"], found)
 
 
-def overview(ladders: Sequence[tuple[int, Sequence[RungRow]]]) -> str:
+def table(found: Sequence[RungRow]) -> str:
+    """The same in Markdown; a column that nothing is known for is left out."""
+    return to_markdown(of_rungs(found))
+
+
+def overview(ladders: Sequence[tuple[int, Sequence[RungRow]]]) -> Table[RungRow]:
     """Rungs × batch sizes of one node, given (batch size, rows) each: the time, and how it stands to the
     reference in the same precision."""
     first: dict[_Key, RungRow] = {}
@@ -69,7 +74,7 @@ def overview(ladders: Sequence[tuple[int, Sequence[RungRow]]]) -> str:
     several = len({row.case.precision for row in rows}) > 1
     columns = pick(ladder_tables.COLUMNS, ladder_tables.LABEL, *(["precision"] if several else []))
     batches = (_at(batch, {_key(row): row for row in found}) for batch, found in ladders)
-    return to_markdown(Table([*columns, *batches], rows))
+    return Table([*columns, *batches], rows)
 
 
 _Key = tuple[bool, int, str, str]
@@ -101,6 +106,6 @@ _COURSE: tuple[Column[Beside], ...] = (
 )
 
 
-def course(found: Sequence[Beside]) -> str:
+def course(found: Sequence[Beside]) -> Table[Beside]:
     """Published times and ours beside them."""
-    return to_markdown(Table(_COURSE, found))
+    return Table(_COURSE, found)
