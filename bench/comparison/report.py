@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from bench.results.records import Case, Measurement, ModelInfo, Run
 from bench.results.rows import Row, by_model, derive, in_order, reference_of, rows, title
 from bench.show import overview, report_form, tables, terminal_tables
 from bench.show.report_form import Picture, ReportForm
-from bench.show.table import Column, Table, pick, to_markdown
+from bench.show.table import Column, Table, to_markdown
 from bench.words import units
 from kernels.errors import InputError
 
@@ -115,19 +115,25 @@ def merge(found: Sequence[RunData]) -> Merged:
     return Merged(tuple(run for run, _ in found), tuple(chosen), missing, tuple(apart))
 
 
+def render(
+    merged: Merged, found: Sequence[RunData], sections: Sequence[ModelSection], heading: str = ""
+) -> str:
+    """The report as Markdown."""
+    return report_form.rendered(TEMPLATE, context(merged, found, sections, heading))
+
+
 def context(
     merged: Merged, found: Sequence[RunData], sections: Sequence[ModelSection], heading: str = ""
 ) -> dict[str, Any]:
     """What the template tells."""
     pieces = [piece(run, measurements) for run, measurements in found]
     env = merged.runs[-1].environment
-    told = verdicts(merged.rows, merged.runs)
+    told = [verdict for verdict in verdicts(merged.rows, merged.runs) if verdict.clauses]
     sentences = overview.sentences(merged.rows, merged.runs)
     return {
         "heading": heading or f"Comparison on {env.gpu or env.cpu or 'an unknown machine'}",
         "overview": sentences,
-        "verdicts": told,
-        "titles": [title(verdict.model) for verdict in told],
+        "strip": [(title(verdict.model), verdict.clauses) for verdict in told],
         "counted": [line for line in sentences if line not in {verdict.line for verdict in told}],
         "said": [verdict.text for verdict in told],
         "machines": list(dict.fromkeys((piece.machine, piece.versions) for piece in pieces)),
@@ -167,21 +173,13 @@ def section(
         f"accuracy on {counts} images" if counts else "",
     ]
     shown = f"{info.title} ({name})" if info.title and info.title != name else name
-    return ModelSection(shown, " · ".join(filter(None, facts)), summary_table(items), charts)
+    return ModelSection(shown, " · ".join(filter(None, facts)), tables.readable(items, _WITHIN), charts)
 
 
-# ------------------------------------------------------------------------------------------------ the table
-
-
-def _interval(name: str, low: str, high: str) -> Column[Row]:
-    """A figure with its interval behind it."""
-    value, *ends = pick(tables.COLUMNS, name, low, high)
-
-    def cell(row: Row) -> str:
-        bounds = [end.words(row) for end in ends]
-        return f"{value.shown(row)} ({' to '.join(bounds)})" if all(bounds) else value.shown(row)
-
-    return replace(value, cell=cell, doubts=None, title=f"{value.heading} (95 % interval)")
+def summary(items: Sequence[Row]) -> str:
+    """The Markdown table of one model over its batch sizes. A column that nothing is known for is left
+    out."""
+    return to_markdown(tables.readable(items, _WITHIN))
 
 
 def _within(row: Row) -> str:
@@ -192,41 +190,7 @@ def _within(row: Row) -> str:
     return f"all {len(judged)}" if all(judged) else f"**{sum(judged)} of {len(judged)}**"
 
 
-_SUMMARY = pick(
-    tables.COLUMNS,
-    "model",
-    "batch",
-    tables.CONTENDER,
-    "images",
-    "disposition",
-    _interval("median_s", "low_s", "high_s"),
-    "images_per_s",
-    _interval("speedup", "speedup_low", "speedup_high"),
-    "verdict",
-    _interval("top1", "top1_low", "top1_high"),
-    _interval("top5", "top5_low", "top5_high"),
-    tables.AGREED,
-    "rel_l2_error",
-    Column("within", cell=_within, title="layers in bound", left=True),
-    "first_run_s",
-    "peak_nbytes",
-    rel_l2_error="error vs float64",
-    peak_nbytes="peak memory",
-)
-
-
-def summary_table(items: Sequence[Row]) -> Table[Row]:
-    """What people read of rows, batch size by batch size; which model and how many images, where they
-    differ."""
-    alike = {"images"} if len({row.case.images for row in items}) == 1 else set()
-    if len({row.case.model for row in items}) == 1:
-        alike.add("model")
-    return Table([column for column in _SUMMARY if column.name not in alike], items)
-
-
-def summary(items: Sequence[Row]) -> str:
-    """The same in Markdown. A column that nothing is known for is left out."""
-    return to_markdown(summary_table(items))
+_WITHIN: Column[Row] = Column("within", cell=_within, title="layers in bound", left=True)
 
 
 # ------------------------------------------------------------------------------------------ what falls short

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 from bench.profile.event_files import events_in
 from bench.profile.kind import ProfileFolder
 from bench.profile.records import CaseProfile
+from bench.profile.show.output import ProfileOutput
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from bench.charts import Chart
     from bench.profile.show.columns import ProfileTable
     from bench.show.looks import Look
+
+OUTPUT = ProfileOutput
 
 
 @dataclass(frozen=True)
