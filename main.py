@@ -21,6 +21,7 @@ from bench.commands import models, runs
 from bench.commands.export import export
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
+from bench.courses.command import app as reports
 from bench.words import plain, streams
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 
@@ -42,6 +43,7 @@ for command in sorted([*_MEASURING, export, selfcheck], key=lambda command: comm
 runs.app.command()(report)
 app.add_typer(models.app, name="models")
 app.add_typer(runs.app, name="runs")
+app.add_typer(reports, name="report")
 
 
 @app.command()

@@ -8,7 +8,9 @@ from dataclasses import replace
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.course_times import Beside
 from bench.ladder.show.rows import RungRow
+from bench.results import doubt
 from bench.show.table import Column, Table, pick, to_markdown
+from bench.words import units
 
 _KNOWN = {column.name: column for column in ladder_tables.COLUMNS}
 
@@ -75,6 +77,48 @@ def overview(ladders: Sequence[tuple[int, Sequence[RungRow]]]) -> Table[RungRow]
     columns = pick(ladder_tables.COLUMNS, ladder_tables.LABEL, *(["precision"] if several else []))
     batches = (_at(batch, {_key(row): row for row in found}) for batch, found in ladders)
     return Table([*columns, *batches], rows)
+
+
+def over_models(ladders: Sequence[tuple[str, Sequence[RungRow]]], title: str = "") -> Table[RungRow]:
+    """Rungs × models of one node each, given (model, rows): the time, and how it stands to the reference of
+    its own run; behind two, the first's time over the second's."""
+    first: dict[_Key, RungRow] = {}
+    for _, found in ladders:
+        for row in found:
+            first.setdefault(_key(row), row)
+    rows = [first[key] for key in sorted(first, key=lambda key: key[:2])]
+    held = {model: {_key(row): row for row in found} for model, found in ladders}
+    columns = [_on(model, of) for model, of in held.items()]
+    notes = ["In brackets: the reference's time over the rung's, in the same run."]
+    if len(held) == 2:
+        one, other = held.values()
+        names = list(held)
+        columns.append(
+            Column("ratio", cell=lambda row: _over(one.get(_key(row)), other.get(_key(row))), title="ratio")
+        )
+        notes.append(
+            f"Ratio: {names[0]}'s time over {names[1]}'s. The two were measured one after the other: hold "
+            "it against the references' own ratio, which the machine's state alone explains."
+        )
+    return Table(
+        [*pick(ladder_tables.COLUMNS, ladder_tables.LABEL), *columns], rows, title, tuple(notes), "models"
+    )
+
+
+def _on(model: str, held: Mapping[_Key, RungRow]) -> Column[RungRow]:
+    """What rungs came to on a model."""
+    return Column(f"model_{model}", cell=lambda row: _came_to(held.get(_key(row))), title=model)
+
+
+def _over(first: RungRow | None, second: RungRow | None) -> str:
+    """A time over another, with the widest interval that both allow."""
+    if first is None or second is None or first.time is None or second.time is None:
+        return ""
+    one, other = first.time, second.time
+    text = units.times(one.value / other.value)
+    if one.known and other.known:
+        text += f" ({units.times(one.low / other.high)} to {units.times(one.high / other.low)})"
+    return doubt.marked(text, (*first.doubts, *second.doubts))
 
 
 _Key = tuple[bool, int, str, str]
