@@ -25,6 +25,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def formats() -> dict[str, Any]:
     """Each format's name and its type."""
+    from bench.courses.program import ProgramUse
+    from bench.ladder.saves import Save, SavesOutput
     from bench.ladder.show.compiled_tables import CompiledOutput
     from bench.profile.events import AnyEvent
 
@@ -38,6 +40,9 @@ def formats() -> dict[str, Any]:
         if output is not None:
             found[f"{kind.verb} --format json"] = output
     found["ladder --compile --format json"] = CompiledOutput
+    found["ladder --saves --format json"] = SavesOutput
+    found["saves.jsonl"] = Save
+    found["programs.jsonl"] = ProgramUse
     found["events/CASE.jsonl.gz"] = AnyEvent
     found["selfcheck --format json, --out"] = Selfcheck
     found[NOTE_FILE] = Note

@@ -85,7 +85,7 @@ def job_of(need: Need, limits: Limits) -> Any:
             budget_s=min(limits.budget_s, 2.0),
         )
         # The table by batch size is of one pass with everything round it, and nothing before.
-        return msgspec.structs.replace(job, runs=1, warm_up=0) if need.all_calls else job
+        return msgspec.structs.replace(job, runs=1, warm_up=0, apart=True) if need.all_calls else job
     from bench.ladder import plan
     from bench.ladder.measure.entrants import params_of
     from bench.questions import model_questions
@@ -149,7 +149,7 @@ def fits(need: Need, job: Any, limits: Limits) -> bool:
     if need.kind == "comparison":
         images = min(need.images, limits.images)
         return not images or images in job.images
-    return bool((job.warm_up == 0) == need.all_calls)
+    return bool((job.warm_up == 0) == need.all_calls == job.apart)
 
 
 def there(need: Need, places: Sequence[Path], limits: Limits, machine: str) -> Folder[Any, Any] | None:

@@ -99,6 +99,7 @@ def profile(
         precision=precision,
         runs=runs if parsing.given(context, "runs") else 1 if report else usual.runs,
         warm_up=0 if report else usual.warm_up,
+        apart=report,
         dataset=dataset or None,
         preprocess=preprocess or None,
         threads=threads if parsing.given(context, "threads") else None,

@@ -99,6 +99,7 @@ KIND: Kind[Profile, CaseProfile] = Kind(
         Option("precision", one("--precision")),
         Option("runs", one("--runs")),
         Option("counters", switch("--counters")),
+        Option("apart", switch("--report")),
         *options.IMAGES,
         options.THREADS,
         options.RUNGS,

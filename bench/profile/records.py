@@ -25,7 +25,8 @@ class ProfileJob(Record, frozen=True):
     """What the user asked for: a model on backends × batches. runs: how many forward passes are profiled;
     warm_up: how many go before them in the profiled session. budget_s: the most seconds of unprofiled
     samples a case; timeout_s: seconds after which a case is given up. cuda_graph: replay as one graph, where
-    the backend's profile allows it. counters: one more pass, in which the GPU's hardware counts. The others
+    the backend's profile allows it. apart: in the profiled session each operator has a step of its own, where
+    our engine would do two in one. counters: one more pass, in which the GPU's hardware counts. The others
     as in bench.results.records.Job."""
 
     model: str
@@ -44,6 +45,7 @@ class ProfileJob(Record, frozen=True):
     timeout_s: float = 600.0
     seed: int = 0
     counters: bool = False
+    apart: bool = False
 
 
 # ------------------------------------------------------------------------------------------------ the results
@@ -71,7 +73,9 @@ class Clock(Record, frozen=True):
 
 
 class ProcessUse(Record, frozen=True):
-    """What the worker's process used from its start to the end of its case, as /usr/bin/time tells it."""
+    """What the worker's process used from its start to the end of its case, as /usr/bin/time -v tells
+    it. inputs, outputs: blocks read from and written to disks; swaps: where the system counts them (None: not
+    known)."""
 
     real_s: float
     user_s: float
@@ -79,6 +83,11 @@ class ProcessUse(Record, frozen=True):
     max_rss_nbytes: int
     minor_faults: int = 0
     major_faults: int = 0
+    inputs: int | None = None
+    outputs: int | None = None
+    swaps: int | None = None
+    voluntary_switches: int | None = None
+    involuntary_switches: int | None = None
     gpu_peak_nbytes: int | None = None
 
 

@@ -25,7 +25,7 @@ from bench.results.records import Case
 from engine import backends, observe
 from engine.backend import Backend, Options, Session
 from engine.cuda import cupti
-from engine.cuda.runtime import import_cupy
+from engine.cuda.runtime import free_spare, import_cupy
 from engine.graph.graph import Graph
 from engine.observe import Launching, OrtProfile, Stepped
 from engine.ort.sessions import import_onnxruntime
@@ -41,11 +41,14 @@ def is_ort(backend: Backend) -> bool:
     return backend.name.startswith("ort")
 
 
-def options_of(backend: Backend, options: Options) -> Options:
+def options_of(backend: Backend, options: Options, apart: bool = False) -> Options:
     """What the profiled session is prepared with: kernels one after another, so that each one's time is its
-    own, and those of ONNX Runtime started by calls that can be seen."""
+    own, and those of ONNX Runtime started by calls that can be seen. apart: each operator has a step of its
+    own, so that a kind's time holds no other's."""
     graph = options.cuda_graph and not (is_ort(backend) and backend.device == "cuda")
-    return replace(options, cuda_graph=graph, early=options.early and backend.device != "cuda")
+    return replace(
+        options, cuda_graph=graph, joins=not apart, early=options.early and backend.device != "cuda"
+    )
 
 
 def load_libraries(backend: Backend) -> None:
@@ -75,6 +78,8 @@ def record(
     """Profile a session of the case: `job.warm_up` passes, then `job.runs` that count. Raises what `prepare`
     and the passes raise; where the device's profiler cannot run, a note says so."""
     taking = _Taking(backend, loaded.graph, case, inputs, job, origin_ns)
+    if backend.device == "cuda":
+        free_spare()  # what the sessions before it left: getting such memory is a part of creating one
     recorder = taking.recorder()
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
         profile = OrtProfile(Path(folder)) if is_ort(backend) else None
@@ -186,6 +191,8 @@ class _Taking:
     def close(self, session: Session) -> None:
         with self._window("close"):
             session.close()
+            if self._backend.device == "cuda":
+                free_spare()  # as a program does that ends: cudaFreeHost
 
     @contextlib.contextmanager
     def _window(self, name: str) -> Iterator[None]:
