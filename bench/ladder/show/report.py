@@ -137,10 +137,29 @@ def context(found: Sequence[Climbed], sections: Sequence[NodeSection], heading: 
         "limits": list(dict.fromkeys(line for one in found for line in limits(one.ladder))),
         "pieces": [piece(one) for one in found],
         "sections": sections,
+        "models": over_models(found),
         "course": course,
         "beside_ours": [ladder.job.title for ladder in beside_ours],
         "course_table": tables.course(course_rows),
     }
+
+
+def over_models(found: Sequence[Climbed]) -> list[Table[RungRow]]:
+    """Where ladders of one operator, device and batch size were taken on several models: each rung over
+    them."""
+    alike: dict[tuple[str, str, int], dict[str, Sequence[RungRow]]] = {}
+    for one in found:
+        job = one.ladder.job
+        if job.model:
+            models = alike.setdefault((job.op, job.device, job.batch), {})
+            models.setdefault(f"{title(job.model)}, {job.node}", one.rows)
+    return [
+        tables.over_models(
+            list(models.items()), f"One rung over {len(models)} models: batch {batch:,}, {device}"
+        )
+        for (_, device, batch), models in alike.items()
+        if len({name.partition(",")[0] for name in models}) > 1
+    ]
 
 
 def machine(ladder: Ladder) -> tuple[str, ...]:
