@@ -44,7 +44,7 @@ def formats() -> dict[str, Any]:
     found["saves.jsonl"] = Save
     found["programs.jsonl"] = ProgramUse
     found["events/CASE.jsonl.gz"] = AnyEvent
-    found["selfcheck --format json, --out"] = Selfcheck
+    found["selfcheck --format json"] = Selfcheck
     found[NOTE_FILE] = Note
     return found
 

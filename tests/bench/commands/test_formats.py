@@ -162,7 +162,7 @@ def test_what_has_no_folder_of_a_kind(tmp_path: Path) -> None:
     case = Case(model="m", backend="engine-cpu", precision="fp32", batch=1)
     one = SelfComparison(case=case, ratio=Interval(1.0, 0.9, 1.1), verdict="UNCLEAR", round_ratios=(1.0,))
     held = Selfcheck(job=Job(models=("m",), backends=("engine-cpu",)), times=1, comparisons=(one,))
-    assert against("selfcheck --format json, --out", json.loads(msgspec.json.encode(held))) == []
+    assert against("selfcheck --format json", json.loads(msgspec.json.encode(held))) == []
     LADDER.create(tmp_path / "it", ladder)
     note.write(tmp_path / "it", note.Note(name="mine"))
     assert against("note.json", json.loads((tmp_path / "it" / "note.json").read_bytes())) == []
