@@ -100,6 +100,7 @@ KIND: Kind[Profile, CaseProfile] = Kind(
         Option("runs", one("--runs")),
         Option("counters", switch("--counters")),
         Option("apart", switch("--report")),
+        Option("copies", one("--copies")),
         *options.IMAGES,
         options.THREADS,
         options.RUNGS,

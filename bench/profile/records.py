@@ -9,6 +9,8 @@ over the other. Like bench.results.records this module reaches nothing but msgsp
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from bench.ladder.records import MachineLimits
@@ -26,8 +28,9 @@ class ProfileJob(Record, frozen=True):
     warm_up: how many go before them in the profiled session. budget_s: the most seconds of unprofiled
     samples a case; timeout_s: seconds after which a case is given up. cuda_graph: replay as one graph, where
     the backend's profile allows it. apart: in the profiled session each operator has a step of its own, where
-    our engine would do two in one. counters: one more pass, in which the GPU's hardware counts. The others
-    as in bench.results.records.Job."""
+    our engine would do two in one. copies: behind each profiled pass of our engine on a GPU every layer's
+    output is copied to the host and back, over such memory ("": none is). counters: one more pass, in which
+    the GPU's hardware counts. The others as in bench.results.records.Job."""
 
     model: str
     backends: tuple[str, ...]
@@ -46,6 +49,7 @@ class ProfileJob(Record, frozen=True):
     seed: int = 0
     counters: bool = False
     apart: bool = False
+    copies: Literal["", "pageable", "pinned", "managed"] = ""
 
 
 # ------------------------------------------------------------------------------------------------ the results

@@ -8,6 +8,7 @@ its kernels have to fall into the intervals of its nodes; our engine runs as it 
 from __future__ import annotations
 
 import contextlib
+import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -23,8 +24,9 @@ from bench.profile.measure.process import thread_clock
 from bench.profile.records import ProfileJob
 from bench.results.records import Case
 from engine import backends, observe
-from engine.backend import Backend, Options, Session
+from engine.backend import Backend, Options, Planned, Session
 from engine.cuda import cupti
+from engine.cuda.copies import LayerCopies
 from engine.cuda.runtime import free_spare, import_cupy
 from engine.graph.graph import Graph
 from engine.observe import Launching, OrtProfile, Stepped
@@ -115,6 +117,7 @@ class _Taking:
     ) -> None:
         self._backend, self._inputs, self._job = backend, inputs, job
         self._graph, self._case = graph, case
+        self._copies: LayerCopies | None = None
         self.taken = Readings(graph, case.batch, origin_ns)
 
     def recorder(self) -> cupti.Recorder | None:
@@ -142,9 +145,13 @@ class _Taking:
 
     def create(self, options: Options) -> Session:
         with self._window("create"):
-            return backends.prepared_within(
+            made = backends.prepared_within(
                 self._backend, self._graph, self._case.batch, self._case.precision, options
             )
+            if self._job.copies and self._backend.device == "cuda" and isinstance(made, Planned):
+                sizes = [4 * math.prod(step.params.output_shape) for step in made.plan.steps]
+                self._copies = LayerCopies(import_cupy(), sizes, self._job.copies)
+            return made
 
     def passes(self, session: Session) -> None:
         numbers = [*[None] * self._job.warm_up, *range(self._job.runs)]
@@ -160,6 +167,8 @@ class _Taking:
             self._run(session, number)
             ran = perf_counter_ns()
             session.synchronize()
+            if self._copies is not None:
+                self._copies.run()
             waited = perf_counter_ns()
             session.fetch()
             ended = perf_counter_ns()
@@ -190,6 +199,8 @@ class _Taking:
 
     def close(self, session: Session) -> None:
         with self._window("close"):
+            if self._copies is not None:
+                self._copies.close()
             session.close()
             if self._backend.device == "cuda":
                 free_spare()  # as a program does that ends: cudaFreeHost

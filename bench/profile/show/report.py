@@ -104,7 +104,7 @@ def section(
     parts: tuple[ProfileCasePart, ...] = ()
     if is_table(profile):
         rows = [profile_course.row(made, events[made.case.key]) for made in fine]
-        found.append(profile_course.table(rows, profile.job.runs))
+        found.append(profile_course.table(rows, profile.job.runs, profile.job.copies))
         heading = f"{name}: time by batch size, from creation to close"
     else:
         parts = tuple(part(profile, made, events[made.case.key]) for made in fine)

@@ -71,7 +71,7 @@ def tables_of(
         if shown.table == "report":
             rows.append(profile_course.row(made, events))
     if shown.table == "report":
-        found.append(profile_course.table(rows, folder.header.job.runs))
+        found.append(profile_course.table(rows, folder.header.job.runs, folder.header.job.copies))
     if shown.table in ("all", "breakdown", "report"):
         found.append(profile_tables.breakdown(fine, shown.window))
     if shown.table in ("all", "cold"):
