@@ -1,5 +1,5 @@
-"""Layers' outputs copied to the host and back: each once either way, over the memory that was asked for, which
-is freed the way it was got."""
+"""Layers' outputs copied to the host and back: each once either way, over the memory that was asked for, and
+all is freed the way it was got."""
 
 from __future__ import annotations
 
