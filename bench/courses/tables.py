@@ -39,14 +39,14 @@ class Beside:
         if found.value is None:
             return found.why
         text = doubt.marked(_TEXT[self.line.unit](found.value), found.doubts)
-        if found.low is None or found.high is None:
-            return text
-        return f"{text} ({' to '.join(_TEXT[self.line.unit](end) for end in (found.low, found.high))})"
+        if found.low is not None and found.high is not None:
+            text += f" ({' to '.join(_TEXT[self.line.unit](end) for end in (found.low, found.high))})"
+        return f"{text}, of {found.few:,} images" if found.few else text
 
     @property
     def times(self) -> str:
-        """Theirs over ours, of times."""
-        if self.line.unit != "s" or not self.line.published or not self.ours.value:
+        """Theirs over ours, of times of the same work."""
+        if self.ours.few or self.line.unit != "s" or not self.line.published or not self.ours.value:
             return ""
         return units.times(self.line.published / self.ours.value)
 

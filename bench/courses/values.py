@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.courses.needs import NEEDS_GPU, Taken, backend
@@ -15,7 +15,8 @@ from bench.results.rows import rows
 @dataclass(frozen=True)
 class Ours:
     """value: in base units (None: `why` says why there is none), with its 95 % interval where it has one.
-    rung: which rung it is of; doubts: what speaks against it."""
+    rung: which rung it is of; doubts: what speaks against it; few: of how many images it is, where the
+    published figure is of more."""
 
     value: float | None = None
     low: float | None = None
@@ -23,6 +24,7 @@ class Ours:
     why: str = ""
     rung: str = ""
     doubts: tuple[str, ...] = ()
+    few: int = 0
 
 
 def ours(course: Course, line: Line, taken: Taken) -> Ours:
@@ -32,7 +34,9 @@ def ours(course: Course, line: Line, taken: Taken) -> Ours:
     need = course.need(line.need)
     if line.need in taken.why:
         return Ours(why=taken.why[line.need])
-    return _VALUES[line.value](need, line, taken)
+    found = _VALUES[line.value](need, line, taken)
+    fewer = taken.images < (line.batch or need.batches[0])
+    return replace(found, few=taken.images) if fewer and found.value is not None else found
 
 
 def _none(need: Need) -> Ours:

@@ -211,6 +211,17 @@ def test_the_command_fills_in_what_there_is(
         presets.load("../presets")
 
 
+def test_fewer_images_are_told_and_held_against_nothing() -> None:
+    course = presets.load("ece408-milestone1")
+    start = ProgramStart(model="ece408-2conv", backend="ort-cpu", batch=100, images=100)
+    used = program.ProgramUse(start=start, answer=ProgramAnswer(top1=0.9, images=100), real_s=9.0)
+    for images, told, ratio in ((100, "9.000 s, of 100 images", ""), (10_000, "9.000 s", "1.30×")):
+        taken = Taken(programs={"framework-program-cpu": used}, why={}, environment=HERE, images=images)
+        line = course.line("CPU: elapsed")
+        beside = tables.Beside(line, values.ours(course, line, taken))
+        assert (beside.own, beside.times) == (told, ratio)
+
+
 def test_records_of_programs_are_json_a_line(tmp_path: Path) -> None:
     start = ProgramStart(model="m", backend="ort-cpu", batch=1, images=1)
     program.keep(tmp_path, [program.ProgramUse(start=start, real_s=2.0, user_s=1.0, system_s=0.5)])
