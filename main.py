@@ -21,6 +21,7 @@ from bench.commands import diff, models, runs
 from bench.commands.export import export
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
+from bench.courses.command import app as reports
 from bench.words import plain, streams
 from kernels.errors import InputError, KernelscopeError, UnavailableError, UnsupportedError
 
@@ -44,6 +45,7 @@ runs.app.command()(diff.diff)
 runs.app.add_typer(diff.baseline, name="baseline")
 app.add_typer(models.app, name="models")
 app.add_typer(runs.app, name="runs")
+app.add_typer(reports, name="report")
 
 
 @app.command()

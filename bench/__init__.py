@@ -60,7 +60,8 @@
   stands on it, its caption. `bench.show.table`: a table as data, and as
   CSV, JSON and Markdown; `bench.show.grid`: by rich; `bench.show.tables`, `terminal_tables` and
   `run_tables`: whose columns there are, and which a terminal shows. `bench.comparison.report`: run folders →
-  one Markdown document by a jinja2 template (`bench/templates`; `bench.show.report_files`), with the
+  one document by a jinja2 template (`bench/show/templates`), HTML or Markdown (`report_form`, `report_html`,
+  `report_files`), with the
   sentences of `bench.show.overview`.
 - `bench.measure.selfcheck`: a backend against itself, prepared, timed and judged as two are: how often
   the interval of the ratio misses 1, with exact bounds (`bench.results.rates`); its file is gone on with

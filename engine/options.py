@@ -15,6 +15,8 @@ class Options:
 
     threads: CPU threads for ONNX Runtime and BLAS alike (None: one a physical core).
     cuda_graph: replay the forward pass as one CUDA graph where the backend can.
+    joins: two operators may be one step where that is faster (False: each has a step of its own, but for what
+    is fused on every device).
     early: let kernels begin before the one in front has ended, where a backend can and it is faster; their
     times then overlap.
     rungs: chosen rung (its name) by node name; others get the backend's default.
@@ -26,6 +28,7 @@ class Options:
 
     threads: int | None = None
     cuda_graph: bool = True
+    joins: bool = True
     early: bool = True
     rungs: Mapping[str, str] = field(default_factory=dict)
     tuned: bool = True

@@ -22,6 +22,7 @@ from bench.comparison.kind import RunFolder
 from bench.results.records import Case, Job, Measurement
 from bench.run import client
 from bench.run.client import Outcome
+from bench.words.version import version
 from tests.bench import synthetic
 
 ROOT = Path(main.__file__).parent
@@ -82,10 +83,14 @@ def test_machine_formats_have_standard_output_to_themselves(
     assert main.main([*start, "json", "--layers"]) == 0
     decoded = json.loads(capsys.readouterr().out)
     assert len(decoded["cases"]) == 6
+    assert main.main([*start, "json"]) == 0
+    without = json.loads(capsys.readouterr().out)
+    assert list(without) == list(decoded)
+    assert (without["layers"], without["kernelscope"]) == (None, version())
     assert decoded["layers"][0]["op_type"] == "Conv+Tanh"
     assert main.main([*start, "md"]) == 0
     assert all(line.startswith("|") for line in capsys.readouterr().out.splitlines())
-    assert len(list(Path("runs").iterdir())) == 3  # three runs, three folders, though within a second
+    assert len(list(Path("runs").iterdir())) == 4  # four runs, four folders, though within a second
 
 
 @pytest.mark.parametrize(("disposition", "code"), [("incorrect", 1), ("crashed", 1), ("unsupported", 0)])
@@ -348,7 +353,7 @@ def test_runs_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "crashed: SIGSEGV" in out
     assert "driver 580.65" in out
     assert main.main(["runs", "show", "runs/one", "--format", "json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 8
+    assert len(json.loads(capsys.readouterr().out)["cases"]) == 8
 
 
 def test_models_are_listed_shown_and_built(capsys: pytest.CaptureFixture[str]) -> None:
@@ -399,7 +404,7 @@ def test_a_real_comparison_through_the_worker() -> None:
     ]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
     assert result.returncode == 0, result.stderr
-    items = json.loads(result.stdout)
+    items = json.loads(result.stdout)["cases"]
     assert [(i["backend"], i["disposition"]) for i in items] == [("engine-cpu", "ok"), ("ort-cpu", "ok")]
     assert all(i["median_s"] > 0 for i in items)
     assert len(list(Path("real/charts").iterdir())) == 5

@@ -1,5 +1,5 @@
-"""`runs report`: a Markdown report of one run, or of several that are pieces of one comparison; of ladders;
-or of profiles."""
+"""`runs report`: a report, HTML or Markdown, of one run, or of several that are pieces of one comparison; of
+ladders; or of profiles."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ def report(
         metavar="RUN…",
         help="Run folders (of a case in several, the latest counts); or ladders', or profiles'.",
     ),
-    out: Path = typer.Option(..., metavar="FILE.md", help="The report."),
+    out: Path | None = typer.Option(
+        None, metavar="FILE.html|FILE.md", help="The report, in the form of its ending."
+    ),
+    html: bool = typer.Option(
+        False,
+        "--html",
+        help="HTML, all in one file; without --out, report.html among the first run's charts.",
+    ),
     charts: Path | None = typer.Option(
-        None, metavar="DIR", help="The folder for its charts; default: one beside it, named after it."
+        None, metavar="DIR", help="Of Markdown: the folder for its charts; default: one beside it."
     ),
     title: str = typer.Option("", metavar="TEXT", help="Its heading; default: the device's name."),
 ) -> None:
@@ -23,11 +30,14 @@ def report(
     ladders: a table, charts and a sentence a rung for every batch size, and an overview of each node. Of
     profiles: where the time goes, case by case, and what starting cold costs."""
     from bench.kinds.folders import open_folder
+    from bench.show import report_form
     from kernels.errors import InputError
 
     kinds = [open_folder(path).kind for path in runs]
     for kind, path in zip(kinds, runs, strict=True):
         if kind is not kinds[0]:
             raise InputError(f"{runs[0]} is {kinds[0].a} and {path} is {kind.a}: report the two apart")
-    for path in kinds[0].part("report").write(runs, out, charts, title):
+    target = report_form.file_of(out, html, runs[0])
+    report_form.form_of(target, charts)  # a name that means no form is told before anything is read
+    for path in kinds[0].part("report").write(runs, target, charts, title):
         print(path)

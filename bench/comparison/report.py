@@ -1,4 +1,4 @@
-"""A Markdown report of saved runs: every number in it is derived from their records, and none is typed.
+"""A report of saved runs: every number in it is derived from their records, and none is typed.
 
 Several runs may be pieces of one comparison (the GPU's part and the CPU's, or cases taken again): of each
 case the latest measurement counts. A case is compared with its reference in its own run, where the two took
@@ -9,25 +9,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from bench.charts import model_charts
-from bench.charts.definitions import Chart
+from bench.charts import Chart, model_charts
 from bench.charts.footer import machine, settings, versions
+from bench.charts.verdicts import verdicts
 from bench.comparison.kind import KIND as COMPARISON
 from bench.results.records import Case, Measurement, ModelInfo, Run
 from bench.results.rows import Row, by_model, derive, in_order, reference_of, rows, title
-from bench.results.store import write_atomically
-from bench.show import draw, overview, tables, terminal_tables
-from bench.show.report_files import link, small, templates
-from bench.show.table import Column, Table, pick, to_markdown
+from bench.show import overview, report_form, tables, terminal_tables
+from bench.show.report_form import Picture, ReportForm
+from bench.show.table import Column, Table, to_markdown
 from bench.words import units
 from kernels.errors import InputError
 
 RunData = tuple[Run, Sequence[Measurement]]
 
-TEMPLATE = "report.md.j2"
+TEMPLATE = "report"
 CHARTS = ("op-time", "speed", "breakdown", "accuracy")  # of bench.charts, by the end of their names
 
 
@@ -45,12 +45,12 @@ class Piece:
 
 @dataclass(frozen=True)
 class ModelSection:
-    """One model. facts: what it is, in words; table: Markdown; charts: (title, link from the report)."""
+    """One model. facts: what it is, in words."""
 
     title: str
     facts: str
-    table: str
-    charts: tuple[tuple[str, str], ...]
+    table: Table[Row]
+    charts: tuple[Picture, ...]
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Merged:
 
 
 def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading: str = "") -> list[Path]:
-    """Write the report of the runs in `paths` to `out` and its charts, PNG, into `charts` (without it, a
-    folder beside the report, named after it). Returns what was written, the report first.
+    """Write the report of the runs in `paths` to `out`: HTML, or Markdown with its charts, PNG, in `charts`
+    (without it, a folder beside the report, named after it). Returns what was written, the report first.
 
     Raises InputError where a run cannot be read or holds nothing, and where a file cannot be written.
     """
@@ -77,17 +77,13 @@ def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading:
     if not merged.rows:
         names = ", ".join(map(str, paths))
         raise InputError(f"there is no measurement in {names}; `python main.py compare --resume` takes them")
-    target = charts or out.parent / out.stem
-    sections, written = [], []
+    form = report_form.form_of(out, charts)
+    sections = []
     for model, items in by_model(merged.rows).items():
         runs = [run for run in merged.runs if any(case.model == model for case in run.cases)]
-        drawn = _draw(model_charts(model, items, runs or merged.runs), target)
-        written += [path for _, path in drawn]
-        links = tuple((name, link(path, out)) for name, path in drawn)
-        sections.append(section(model, items, merged.runs, links))
-    text = render(merged, found, sections, heading)
-    write_atomically(out, text.encode())
-    return [out, *written]
+        drawn = _draw(model, model_charts(model, items, runs or merged.runs), form)
+        sections.append(section(model, items, merged.runs, drawn))
+    return form.write(TEMPLATE, context(merged, found, sections, heading))
 
 
 def merge(found: Sequence[RunData]) -> Merged:
@@ -123,20 +119,28 @@ def render(
     merged: Merged, found: Sequence[RunData], sections: Sequence[ModelSection], heading: str = ""
 ) -> str:
     """The report as Markdown."""
+    return report_form.rendered(TEMPLATE, context(merged, found, sections, heading))
+
+
+def context(
+    merged: Merged, found: Sequence[RunData], sections: Sequence[ModelSection], heading: str = ""
+) -> dict[str, Any]:
+    """What the template tells."""
     pieces = [piece(run, measurements) for run, measurements in found]
     env = merged.runs[-1].environment
-    return (
-        templates()
-        .get_template(TEMPLATE)
-        .render(
-            heading=heading or f"Comparison on {env.gpu or env.cpu or 'an unknown machine'}",
-            overview=overview.sentences(merged.rows, merged.runs),
-            machines=list(dict.fromkeys((piece.machine, piece.versions) for piece in pieces)),
-            pieces=pieces,
-            sections=sections,
-            shortfalls=shortfalls(merged),
-        )
-    )
+    told = [verdict for verdict in verdicts(merged.rows, merged.runs) if verdict.clauses]
+    sentences = overview.sentences(merged.rows, merged.runs)
+    return {
+        "heading": heading or f"Comparison on {env.gpu or env.cpu or 'an unknown machine'}",
+        "overview": sentences,
+        "strip": [(title(verdict.model), verdict.clauses) for verdict in told],
+        "counted": [line for line in sentences if line not in {verdict.line for verdict in told}],
+        "said": [verdict.text for verdict in told],
+        "machines": list(dict.fromkeys((piece.machine, piece.versions) for piece in pieces)),
+        "pieces": pieces,
+        "sections": sections,
+        "shortfalls": shortfalls(merged),
+    }
 
 
 def piece(run: Run, measurements: Sequence[Measurement]) -> Piece:
@@ -151,7 +155,7 @@ def piece(run: Run, measurements: Sequence[Measurement]) -> Piece:
 
 
 def section(
-    model: str, items: Sequence[Row], runs: Iterable[Run], charts: tuple[tuple[str, str], ...] = ()
+    model: str, items: Sequence[Row], runs: Iterable[Run], charts: tuple[Picture, ...] = ()
 ) -> ModelSection:
     """One model's heading, facts and table; `charts` as they are to be embedded."""
     info = next((i for run in runs for i in run.models if i.name == model), ModelInfo(name=model))
@@ -169,21 +173,13 @@ def section(
         f"accuracy on {counts} images" if counts else "",
     ]
     shown = f"{info.title} ({name})" if info.title and info.title != name else name
-    return ModelSection(shown, " · ".join(filter(None, facts)), summary(items), charts)
+    return ModelSection(shown, " · ".join(filter(None, facts)), tables.readable(items, _WITHIN), charts)
 
 
-# ------------------------------------------------------------------------------------------------ the table
-
-
-def _interval(name: str, low: str, high: str) -> Column[Row]:
-    """A figure with its interval behind it."""
-    value, *ends = pick(tables.COLUMNS, name, low, high)
-
-    def cell(row: Row) -> str:
-        bounds = [end.words(row) for end in ends]
-        return f"{value.shown(row)} ({' to '.join(bounds)})" if all(bounds) else value.shown(row)
-
-    return replace(value, cell=cell, doubts=None, title=f"{value.heading} (95 % interval)")
+def summary(items: Sequence[Row]) -> str:
+    """The Markdown table of one model over its batch sizes. A column that nothing is known for is left
+    out."""
+    return to_markdown(tables.readable(items, _WITHIN))
 
 
 def _within(row: Row) -> str:
@@ -194,33 +190,7 @@ def _within(row: Row) -> str:
     return f"all {len(judged)}" if all(judged) else f"**{sum(judged)} of {len(judged)}**"
 
 
-_SUMMARY = pick(
-    tables.COLUMNS,
-    "batch",
-    tables.CONTENDER,
-    "images",
-    "disposition",
-    _interval("median_s", "low_s", "high_s"),
-    "images_per_s",
-    _interval("speedup", "speedup_low", "speedup_high"),
-    "verdict",
-    _interval("top1", "top1_low", "top1_high"),
-    _interval("top5", "top5_low", "top5_high"),
-    tables.AGREED,
-    "rel_l2_error",
-    Column("within", cell=_within, title="layers in bound", left=True),
-    "first_run_s",
-    "peak_nbytes",
-    rel_l2_error="error vs float64",
-    peak_nbytes="peak memory",
-)
-
-
-def summary(items: Sequence[Row]) -> str:
-    """The Markdown table of one model over its batch sizes. A column that nothing is known for is left
-    out."""
-    alike = len({row.case.images for row in items}) == 1
-    return to_markdown(Table([c for c in _SUMMARY if c.name != "images" or not alike], items))
+_WITHIN: Column[Row] = Column("within", cell=_within, title="layers in bound", left=True)
 
 
 # ------------------------------------------------------------------------------------------ what falls short
@@ -244,14 +214,7 @@ def shortfalls(merged: Merged) -> list[str]:
 # --------------------------------------------------------------------------------------------------- files
 
 
-def _draw(charts: Sequence[Chart], folder: Path) -> list[tuple[str, Path]]:
-    """The charts a report shows, in its order: title and file."""
-    by_kind = {chart.name.removeprefix(f"{title(chart.model)}-"): chart for chart in charts}
-    made = []
-    for kind in CHARTS:
-        if kind in by_kind:
-            chart = by_kind[kind]
-            path = folder / f"{chart.name}.png"
-            write_atomically(path, small(draw.render(chart, ("png",))["png"]))
-            made.append((chart.title, path))
-    return made
+def _draw(model: str, charts: Sequence[Chart], form: ReportForm) -> tuple[Picture, ...]:
+    """The charts a report shows, in its order."""
+    by_kind = {chart.name.removeprefix(f"{title(model)}-"): chart for chart in charts}
+    return tuple(form.chart(by_kind[kind], by_kind[kind].name) for kind in CHARTS if kind in by_kind)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.comparison.kind import KIND, RunFolder
+from bench.comparison.output import ComparisonOutput
 from bench.kinds import note
 from bench.results.rows import in_order
 from bench.words import plain
@@ -15,6 +17,8 @@ from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from bench.charts import Chart, RunData
+
+OUTPUT = ComparisonOutput
 
 
 def show(folder: RunFolder, format: str, layers: bool = False, bisect: bool = False) -> tuple[str, ...]:
@@ -34,7 +38,8 @@ def print_tables(found: Sequence[RunData], format: str, layers: bool = False, bi
     from bench.diff import bisect as leaving
     from bench.results.rows import rows
     from bench.show import tables, terminal_tables
-    from bench.show.table import records, to_csv, to_json, to_markdown
+    from bench.show.outputs import head
+    from bench.show.table import pick, records, to_csv, to_json, to_markdown
 
     runs = [run for run, _ in found]
     measurements = [m for _, measured in found for m in measured]
@@ -43,10 +48,18 @@ def print_tables(found: Sequence[RunData], format: str, layers: bool = False, bi
     if format == "csv":
         sys.stdout.write(to_csv(table) + ("\n" + to_csv(of_layers) if layers else ""))
     elif format == "json":
-        items = records(table)
-        sys.stdout.write(to_json({"cases": items, "layers": records(of_layers)} if layers else items))
+        made = ComparisonOutput(
+            **head(runs),
+            cases=tuple(records(table)),
+            layers=tuple(records(of_layers)) if layers else None,
+        )
+        sys.stdout.write(to_json(made))
     elif format == "md":
-        sys.stdout.write(to_markdown(table, by_name=True))
+        paper = tables.readable(shown)
+        why = pick(tables.COLUMNS, "reason")
+        sys.stdout.write(to_markdown(replace(paper, columns=(*paper.columns, *why))))
+        if layers:
+            sys.stdout.write("\n" + to_markdown(replace(of_layers, columns=tables.READABLE_LAYERS)))
     else:
         console().print(terminal_tables.terminal(shown, runs))
         if layers:

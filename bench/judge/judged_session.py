@@ -229,6 +229,7 @@ class JudgedSession:
             when=when,
             params=self.params.words,
             index=place,
+            shape=tuple(map(int, got.shape)),
             expected=f"{value_at(sample, place):.6g}" if place else "",
             got=f"{got[place]:.6g}" if place else "",
             wrong=found.wrong,

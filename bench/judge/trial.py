@@ -168,6 +168,7 @@ class Trial(JudgedSession):
             when=when,
             params=self.params.words,
             index=tuple(int(i) for i in np.unravel_index(look.place, shape)),
+            shape=tuple(map(int, shape)),
             expected=f"{look.expected:.6g}",
             got=f"{look.got:.6g}",
             elements=math.prod(shape),

@@ -55,6 +55,11 @@ def ladder(
     ),
     new: bool = typer.Option(False, "--new", help="Write a template for your own kernel into DIR."),
     watch: bool = typer.Option(False, "--watch", help="Run your own rungs again whenever you save a file."),
+    saves: Path | None = typer.Option(
+        None,
+        metavar="DIR",
+        help="Show what each save in this folder of kernels gained or lost under --watch.",
+    ),
     compile_only: bool = typer.Option(False, "--compile", help="Only compile the CUDA rungs: needs no GPU."),
     arch: str = typer.Option(
         "", metavar="A,A,…", help="With --compile: sm_80, …; default: this GPU's, or what a rung asks for."
@@ -86,6 +91,8 @@ def ladder(
     from bench.show.table import FORMATS
     from kernels.errors import InputError
 
+    if saves is not None:
+        raise typer.Exit(_show_saves(saves, parsing.one_of(output, FORMATS, "format")))
     if resume is not None:
         parsing.refuse_settings(
             context, _WITH_RESUME, "--resume goes on with the settings that the ladder was started with"
@@ -191,6 +198,26 @@ def _left_out(job: LadderJob, named: bool) -> str:
         return ""  # a file that is no rung is told by whoever reads it next
     folders, ending = " and ".join(job.kernel_dirs), SUFFIX[job.device]
     return f"there is no kernel for {job.op} on {job.device} in {folders}: it is called NN_name{ending}"
+
+
+def _show_saves(folder: Path, output: str) -> int:
+    """The log of saves on standard output. The exit code."""
+    from bench.commands.terminal import console
+    from bench.ladder import saves as log
+    from bench.show.grid import stacked
+    from bench.show.table import records, to_csv, to_json, with_headings
+
+    kept = log.read(folder)
+    found = log.table(kept)
+    if output == "csv":
+        sys.stdout.write(to_csv(found))
+    elif output == "json":
+        sys.stdout.write(to_json(log.saves_output(folder, records(found))))
+    elif output == "md":
+        sys.stdout.write(with_headings(log.readable(kept)))
+    else:
+        console().print(stacked(log.readable(kept), console().width))
+    return 0
 
 
 def _on(op: str) -> str:

@@ -131,14 +131,15 @@ def compared_in(precision: str) -> str:
 
 class Finding(Record, frozen=True):
     """What is wrong with a rung's answer: a name, when it was seen, on which params (in words), and where.
-    index: the first element that differs, expected and got its values as text; wrong: how many of
-    `elements` differ. map: file of the error map in the ladder's folder ("" for none)."""
+    index: the first element that differs, in an output of this shape, expected and got its values as text;
+    wrong: how many of `elements` differ. map: file of the error map in the ladder's folder ("" for none)."""
 
     fault: Fault
     reason: str
     when: str = ""
     params: str = ""
     index: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
     expected: str = ""
     got: str = ""
     wrong: int = 0

@@ -4,7 +4,7 @@ The whole ladder runs once; from then on only what was saved does, with fewer sa
 again with what is known of the others. Then, the verdict on the screen, it is timed once more together with
 what it is compared with, the reference and the rung below: their old times are of another state of the
 machine. The next save drops that. The next worker is started while the user types, with its libraries loaded,
-so that saving costs checking and timing alone."""
+so that saving costs checking and timing alone. What each save came to is kept (bench.ladder.saves)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.ladder import again
+from bench.ladder import again, saves
 from bench.ladder import plan as ladder_plan
 from bench.ladder.kind import KIND as LADDER
 from bench.ladder.records import Ladder, LadderJob, RungCase, RungMeasurement
@@ -57,6 +57,7 @@ class Watch:
         self._sources: dict[str, str] = {}
         self.known: dict[str, RungMeasurement] = {}
         self.ladder: Ladder | None = None
+        self._log = saves.SaveLog(Path(job.kernel_dirs[0])) if job.kernel_dirs else None
 
     def close(self) -> None:
         self._spare.close()
@@ -96,6 +97,7 @@ class Watch:
             job = again.quick(job)
         if changed:
             self._run(job, changed)
+        self._note(() if everything else changed, sources)
         cases = () if everything else again.beside(self.ladder, self.known, changed)
         alone = {case.key for case in changed}
         self.known |= {c.key: again.aged(self.known[c.key]) for c in cases if c.key not in alone}
@@ -107,6 +109,19 @@ class Watch:
     def _draw(self) -> None:
         assert self.ladder is not None
         self._show(self.ladder, [self.known[c.key] for c in self.ladder.cases if c.key in self.known])
+
+    def _note(self, saved: Sequence[RungCase], sources: dict[str, str]) -> None:
+        """Keep what the saved rungs came to. A log that cannot be written stops no watch."""
+        if self._log is None or self.ladder is None:
+            return
+        try:
+            if saved:
+                self._log.note(self.ladder, saved, self.known, sources)
+            else:
+                self._log.begin(self.known)
+        except InputError as error:
+            print(error, file=sys.stderr)
+            self._log = None
 
     def _changed(self, rung: str, sources: dict[str, str]) -> bool:
         # A header that several rungs include may have changed as well: then all of the user's run.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 TABLES = ("all", "activities", "calls", "breakdown", "cold", "process", "findings", "counters", "report")
 GROUPS = ("name", "operator", "node")
+COPIES = ("pageable", "pinned", "managed")  # of memory that layers' outputs are copied over
 WINDOWS = ("pass", "all", "create", "close")
 
 
@@ -33,6 +34,11 @@ def profile(
         False,
         "--report",
         help="The table of a course report: one pass per batch size, time by batch and by call.",
+    ),
+    copies: str = typer.Option(
+        "",
+        metavar="|".join(COPIES),
+        help="On a GPU: also copy every layer's output to the host and back, over such memory.",
     ),
     trace: Path | None = typer.Option(
         None, metavar="FILE", help="Also write a trace for Perfetto or Chrome."
@@ -99,6 +105,8 @@ def profile(
         precision=precision,
         runs=runs if parsing.given(context, "runs") else 1 if report else usual.runs,
         warm_up=0 if report else usual.warm_up,
+        apart=report,
+        copies=parsing.one_of(copies, COPIES, "kind of memory") if copies else "",  # type: ignore[arg-type]
         dataset=dataset or None,
         preprocess=preprocess or None,
         threads=threads if parsing.given(context, "threads") else None,

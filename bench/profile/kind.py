@@ -99,6 +99,8 @@ KIND: Kind[Profile, CaseProfile] = Kind(
         Option("precision", one("--precision")),
         Option("runs", one("--runs")),
         Option("counters", switch("--counters")),
+        Option("apart", switch("--report")),
+        Option("copies", one("--copies")),
         *options.IMAGES,
         options.THREADS,
         options.RUNGS,

@@ -9,6 +9,8 @@ over the other. Like bench.results.records this module reaches nothing but msgsp
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from bench.ladder.records import MachineLimits
@@ -27,8 +29,10 @@ class ProfileJob(Record, frozen=True):
     """What the user asked for: a model on backends × batches. runs: how many forward passes are profiled;
     warm_up: how many go before them in the profiled session. budget_s: the most seconds of unprofiled
     samples a case; timeout_s: seconds after which a case is given up. cuda_graph: replay as one graph, where
-    the backend's profile allows it. counters: one more pass, in which the GPU's hardware counts. The others
-    as in bench.results.records.Job."""
+    the backend's profile allows it. apart: in the profiled session each operator has a step of its own, where
+    our engine would do two in one. copies: behind each profiled pass of our engine on a GPU every layer's
+    output is copied to the host and back, over such memory ("": none is). counters: one more pass, in which
+    the GPU's hardware counts. The others as in bench.results.records.Job."""
 
     model: str
     backends: tuple[str, ...]
@@ -46,6 +50,8 @@ class ProfileJob(Record, frozen=True):
     timeout_s: float = 600.0
     seed: int = 0
     counters: bool = False
+    apart: bool = False
+    copies: Literal["", "pageable", "pinned", "managed"] = ""
 
 
 # ------------------------------------------------------------------------------------------------ the results
@@ -73,7 +79,9 @@ class Clock(Record, frozen=True):
 
 
 class ProcessUse(Record, frozen=True):
-    """What the worker's process used from its start to the end of its case, as /usr/bin/time tells it."""
+    """What the worker's process used from its start to the end of its case, as /usr/bin/time -v tells
+    it. inputs, outputs: blocks read from and written to disks; swaps: where the system counts them (None: not
+    known)."""
 
     real_s: float
     user_s: float
@@ -81,6 +89,11 @@ class ProcessUse(Record, frozen=True):
     max_rss_nbytes: int
     minor_faults: int = 0
     major_faults: int = 0
+    inputs: int | None = None
+    outputs: int | None = None
+    swaps: int | None = None
+    voluntary_switches: int | None = None
+    involuntary_switches: int | None = None
     gpu_peak_nbytes: int | None = None
 
 

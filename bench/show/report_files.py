@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from bench.results.store import write_atomically
+from bench.show.table import Table, to_markdown, with_headings
 from bench.words import plain
 
 if TYPE_CHECKING:
@@ -90,7 +92,8 @@ def link(path: Path, report: Path) -> str:
 
 
 def templates() -> Environment:
-    """The reports' templates, in which `plain` is a filter."""
+    """The reports' templates in Markdown. Filters: `plain` text as it stands, `table`, `titled` (below its
+    heading), our own `prose`, a `cell`'s text."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
@@ -101,5 +104,15 @@ def templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["plain"] = plain.markdown
+    made.filters |= {
+        "plain": plain.markdown,
+        "table": to_markdown,
+        "titled": _titled,
+        "prose": str,
+        "cell": plain.cell,
+    }
     return made
+
+
+def _titled(made: Table[Any] | Iterable[Table[Any]], level: int = 2) -> str:
+    return with_headings([made] if isinstance(made, Table) else made, level)

@@ -38,7 +38,8 @@ class Column(Generic[R]):
 
     title: the heading where people read it (None: the name); tip: what it is, in a sentence; left: flush
     left, as words are; cell: the text as of the row, where that is more than its value's; style: of the text
-    in a terminal, as rich names it; idle: where all are zero, there is nothing to tell.
+    in a terminal, as rich names it; idle: where all are zero, there is nothing to tell. holds: the type of
+    its values (None: words where it is flush left, whole numbers where they read as they are, else numbers).
     """
 
     name: str
@@ -51,6 +52,7 @@ class Column(Generic[R]):
     cell: Callable[[R], str] | None = None
     style: Callable[[R], str] | None = None
     idle: bool = False
+    holds: type | None = None
 
     @property
     def heading(self) -> str:
@@ -98,6 +100,7 @@ class Column(Generic[R]):
             self.tip,
             self.left,
             None if self.cell is None else lambda row: self.words(get(row)),
+            holds=self.holds,
         )
 
     def tells(self, rows: Iterable[R]) -> bool:

@@ -4,14 +4,14 @@ choice (bench.show.terminal_tables, bench.comparison.report, gui.widgets.tables)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from bench.results import doubt
 from bench.results.records import Accuracy, ErrorStats, Layer, Measurement
 from bench.results.rows import Row, title
-from bench.show.table import Column, Table
+from bench.show.table import Column, Table, pick
 from bench.words import units
 
 WORDS = {"out_of_memory": "out of memory", "timed_out": "timed out"}
@@ -73,7 +73,12 @@ COLUMNS: tuple[Column[Row], ...] = (
         lambda r: r.doubts,
         title="result",
     ),
-    Column("doubtful", lambda r: bool(r.doubts), lambda doubtful: doubt.MARK.strip() if doubtful else ""),
+    Column(
+        "doubtful",
+        lambda r: bool(r.doubts),
+        lambda doubtful: doubt.MARK.strip() if doubtful else "",
+        holds=bool,
+    ),
     _word("warnings", lambda r: "; ".join(r.doubts) or None),
     Column("median_s", lambda r: _s(r.median_ns), seconds, _own, "median"),
     Column("low_s", lambda r: _s(r.low_ns), seconds),
@@ -112,6 +117,55 @@ AGREED: Column[Row] = Column(
 
 def table(rows: Sequence[Row]) -> Table[Row]:
     return Table(COLUMNS, rows)
+
+
+def _interval(name: str, low: str, high: str) -> Column[Row]:
+    """A figure with its interval behind it."""
+    value, *ends = pick(COLUMNS, name, low, high)
+
+    def cell(row: Row) -> str:
+        bounds = [end.words(row) for end in ends]
+        return f"{value.shown(row)} ({' to '.join(bounds)})" if all(bounds) else value.shown(row)
+
+    return replace(value, cell=cell, doubts=None, title=f"{value.heading} (95 % interval)")
+
+
+_READABLE = pick(
+    COLUMNS,
+    "model",
+    "batch",
+    CONTENDER,
+    "images",
+    "disposition",
+    _interval("median_s", "low_s", "high_s"),
+    "images_per_s",
+    _interval("speedup", "speedup_low", "speedup_high"),
+    "verdict",
+    _interval("top1", "top1_low", "top1_high"),
+    _interval("top5", "top5_low", "top5_high"),
+    AGREED,
+    "rel_l2_error",
+    "first_run_s",
+    "peak_nbytes",
+    rel_l2_error="error vs float64",
+    peak_nbytes="peak memory",
+)
+
+
+def readable(rows: Sequence[Row], *further: Column[Row]) -> Table[Row]:
+    """What people read of rows, on paper; which model and how many images, where they differ. further:
+    columns that stand behind the error."""
+    alike = {
+        name
+        for name, values in (
+            ("images", {row.case.images for row in rows}),
+            ("model", {row.case.model for row in rows}),
+        )
+        if len(values) == 1
+    }
+    at = next(place for place, column in enumerate(_READABLE) if column.name == "rel_l2_error") + 1
+    columns = (*_READABLE[:at], *further, *_READABLE[at:])
+    return Table([column for column in columns if column.name not in alike], rows)
 
 
 # ---------------------------------------------------------------------------------------------------- layers
@@ -155,6 +209,7 @@ def _error_columns(kind: str, how: str) -> tuple[Column[Any], ...]:
             lambda good: "✓" if good else "✕",
             title="ok",
             tip="within the bound",
+            holds=bool,
         ),
         Column(
             f"{kind}_ratio",
@@ -176,7 +231,7 @@ LAYER_COLUMNS: tuple[Column[LayerLine], ...] = (
     _layer_word("backend", lambda r: r.measurement.case.backend),
     _layer_word("precision", lambda r: r.measurement.case.precision),
     Column("batch", lambda r: r.measurement.case.batch),
-    Column("doubtful", lambda r: bool(doubt.own(r.measurement))),
+    Column("doubtful", lambda r: bool(doubt.own(r.measurement)), holds=bool),
     Column("layer", lambda r: r.place),
     _layer_word("nodes", lambda r: " ".join(r.layer.nodes), cell=lambda r: layer_name(r.layer),
                 title="layer"),
@@ -197,6 +252,13 @@ LAYER_COLUMNS: tuple[Column[LayerLine], ...] = (
     *ERRORS["isolated"],
     *ERRORS["propagated"][:2],
 )  # fmt: skip
+
+
+READABLE_LAYERS = pick(
+    LAYER_COLUMNS,
+    *("model", "backend", "batch", "nodes", "op_type", "shape", "rung", "time_s", "share"),
+    *("gflops_per_s", "gb_per_s", "isolated_rel_l2", "isolated_ok", "propagated_rel_l2", "propagated_ok"),
+)
 
 
 def layer_table(measurements: Sequence[Measurement]) -> Table[LayerLine]:

@@ -171,6 +171,11 @@ def _spared(cupy: Any, memory: Any, nbytes: int) -> None:
     del _spare[:-_SPARE]
 
 
+def free_spare() -> None:
+    """Give back to the system the page-locked memory that nobody uses."""
+    _spare.clear()
+
+
 @contextlib.contextmanager
 def held_back(stream: Any, most_s: float = 0.25) -> Iterator[None]:
     """Nothing that is put on the stream inside starts before the end of the block.

@@ -29,6 +29,8 @@ def better_fused(device: str, options: Options, precision: str) -> Joins:
 
     def joins(made: Kernel, weights_known: bool) -> bool:
         p = _params(made)
+        if not options.joins:
+            return False
         named = {options.rungs[node] for node in made.nodes if node in options.rungs}
         if named:
             return named <= {rung.name for rung in registry.rungs(device, p.op, options.kernel_dirs)}

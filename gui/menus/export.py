@@ -24,6 +24,7 @@ def add_to(window: MainWindow, actions: Actions) -> None:
     exports.scale_menu(charts)
     charts.addSeparator()
     charts.aboutToShow.connect(lambda: _offer(window, exports, charts))
+    actions.add("file", "export-report", "Export a report (&HTML)…", exports.ask_report)
     actions.add("file", "export-run", "Export the &whole run…", exports.ask_run, "Ctrl+Shift+E")
     for page in window.pages:
         if isinstance(page, ComparePage):

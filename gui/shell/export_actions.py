@@ -30,6 +30,7 @@ _FILTERS = {
     "pdf": "PDF page (*.pdf)",
     "csv": "CSV, the numbers (*.csv)",
 }
+REPORT = "Web page, all in one file (*.html)"
 _SCALE, _FOLDER = "export/scale", "export/folder"
 
 
@@ -157,6 +158,29 @@ class ExportActions(QObject):
         named = {chart.name: chart.title for chart in subject.charts}
         what = named[wish.charts[0]] if wish.charts else f"all of {subject.what}"
         self.exporter.start(Order(arguments, what, wish.folder, expected=count))
+
+    def ask_report(self) -> None:
+        """Ask for a file and write the report of the page in front into it, all in one HTML file."""
+        subject = self._window.page.exported()
+        if subject.folder is None:
+            self._window.tell(
+                f"There is nothing to report yet: {subject.what} has to be run or opened first."
+            )
+            return
+        offered = self._folder() / f"{subject.folder.absolute().name}.html"
+        name, _ = QFileDialog.getSaveFileName(
+            self._window, f"Export a report of {subject.what}", str(offered), REPORT
+        )
+        if name:
+            path = Path(name)
+            self.export_report(subject, path if path.suffix else path.with_name(f"{path.name}.html"))
+
+    def export_report(self, subject: Exported, path: Path) -> None:
+        """The report of a run, a ladder or a profile, in the form of the file's ending."""
+        assert subject.folder is not None
+        self._keep_folder(path.parent)
+        arguments = ("runs", "report", str(subject.folder.absolute()), "--out", str(path))
+        self.exporter.start(Order(arguments, f"a report of {subject.what}", path, expected=1))
 
     def ask_run(self) -> None:
         """Ask for a folder and copy the whole run into it."""

@@ -92,4 +92,4 @@ class RowsTable(TableView):
         return tables.table([row for row in self.chosen_rows() if not row.provisional])
 
     def markdown(self, table: Table[Row]) -> str:
-        return to_markdown(table, by_name=True)
+        return to_markdown(tables.readable(table.rows))

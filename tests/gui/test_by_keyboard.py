@@ -229,7 +229,7 @@ def test_pages_docks_and_the_table_answer_to_keys(qtbot, active):
     qtbot.keyClick(table, Qt.Key.Key_C, CTRL)
     assert QApplication.clipboard().text().startswith("model,backend,precision")
     qtbot.keyClick(table, Qt.Key.Key_C, CTRL | SHIFT)
-    assert QApplication.clipboard().text().startswith("| model | backend")
+    assert QApplication.clipboard().text().startswith("| batch | backend")
 
 
 def test_the_theme_is_chosen_in_the_menu(active):

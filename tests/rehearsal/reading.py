@@ -29,11 +29,14 @@ LEFT_OUT = {
         "it reads weights of the user's; tests/models/imports makes and imports such files"
     ),
     r"(python main\.py )?models remove\b": "it removes what the user imported",
+    r"python -m bench\.commands\.formats": "it writes the schemas again; tests hold them against the types",
+    r"(python main\.py )?ladder --saves\b": "it shows the log that `ladder --watch` writes; tests do both",
     r"python -m (bench\.\S*worker|bench\.profile\.measure\.counters_pass)": "the program starts it by itself",
 }
 # A mention of a command whose sense is in its options, with what it lacks to be one.
 LACKS = {
     "runs show": "runs show RUN",
+    "report course NAME": "report course alexnet",
     "runs report": "runs report RUN --out report.md",
     "ladder --resume": "ladder --resume RUN",
     "compare --resume": "compare --resume RUN",

@@ -93,7 +93,7 @@ def _compared(files: Sequence[Path], words: Sequence[str]) -> tuple[list[Outcome
             check=False,
         )
     try:
-        return [_outcome(row) for row in json.loads(ended.stdout)], exported
+        return [_outcome(row) for row in json.loads(ended.stdout)["cases"]], exported
     except ValueError:
         last = (ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"])[-1]
     ours = words[words.index("--backend") + 1]

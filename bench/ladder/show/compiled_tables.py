@@ -10,8 +10,10 @@ from bench.ladder.measure.compiled import ARCHITECTURE
 from bench.ladder.records import LadderJob, RungMeasurement
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import RungRow
+from bench.show import outputs
 from bench.show.grid import Grid
 from bench.show.table import Column, Table, pick, records, to_json
+from bench.words.version import version
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,14 +44,32 @@ _TERMINAL = pick(
 )
 
 
+RUNG = outputs.row("CompiledRung", COLUMNS, "A rung as the compiler made it for an architecture.")
+
+
+class CompiledOutput(outputs.Output, frozen=True, kw_only=True):
+    """`ladder --compile --format json`: nothing ran, so there is no machine."""
+
+    title: str
+    device: str
+    precision: str | None
+    rungs: tuple[RUNG, ...]  # type: ignore[valid-type]
+
+
 def table(found: Sequence[RungMeasurement]) -> Table[RungRow]:
     """A row a rung and architecture."""
     return Table(COLUMNS, [RungRow(measurement) for measurement in found])
 
 
 def as_json(job: LadderJob, found: Sequence[RungMeasurement]) -> str:
-    shown = {"title": job.title, "device": job.device, "precision": job.precision or None}
-    return to_json(shown | {"rungs": records(table(found))})
+    shown = CompiledOutput(
+        kernelscope=version(),
+        title=job.title,
+        device=job.device,
+        precision=job.precision or None,
+        rungs=tuple(records(table(found))),
+    )
+    return to_json(shown)
 
 
 def terminal(job: LadderJob, found: Sequence[RungMeasurement]) -> RenderableType:

@@ -1,4 +1,4 @@
-"""A Markdown report of saved ladders: every figure in it is derived from their records, and none is typed.
+"""A report of saved ladders: every figure in it is derived from their records, and none is typed.
 
 Ladders of one node at several batch sizes stand under one heading, with an overview of all of them; each has
 its table, its charts and a sentence a rung (bench.ladder.show.story).
@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.charts import ladder as ladder_charts
 from bench.ladder.kind import KIND as LADDER
@@ -21,13 +22,13 @@ from bench.ladder.show import story as ladder_story
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import RungRow, rows
 from bench.results.rows import title
-from bench.results.store import write_atomically
-from bench.show import draw
-from bench.show.report_files import ReportPictures, link, templates
+from bench.show import report_form
+from bench.show.report_form import Picture, ReportForm
+from bench.show.table import Table
 from bench.words import units
 from kernels.errors import InputError
 
-TEMPLATE = "ladder.md.j2"
+TEMPLATE = "ladder"
 MAX_CHART_NBYTES = 60_000
 
 
@@ -56,13 +57,15 @@ class Climbed:
 
 @dataclass(frozen=True)
 class LadderPart:
-    """One ladder as the report shows it. sentences: (label, sentence) a rung; charts: (title, link)."""
+    """One ladder as the report shows it. wrong: whether a rung failed; sentences: (label,
+    sentence) a rung."""
 
     batch: int
     title: str
     finding: str
-    table: str
-    charts: tuple[tuple[str, str], ...]
+    wrong: bool
+    table: Table[RungRow]
+    charts: tuple[Picture, ...]
     sentences: tuple[tuple[str, str], ...]
     references: tuple[str, ...]
     remarks: tuple[str, ...]
@@ -70,44 +73,39 @@ class LadderPart:
 
 @dataclass(frozen=True)
 class NodeSection:
-    """One node. overview: rungs × batch sizes, Markdown ("" for one batch size)."""
+    """One node. overview: rungs × batch sizes (None for one batch size)."""
 
     title: str
-    overview: str
+    overview: Table[RungRow] | None
     parts: tuple[LadderPart, ...]
 
 
 def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading: str = "") -> list[Path]:
-    """Write the report of the ladders in `paths` to `out` and its charts, PNG, into `charts` (without it, a
-    folder beside the report, named after it). Returns what was written, the report first.
+    """Write the report of the ladders in `paths` to `out`: HTML, or Markdown with its charts, PNG, in
+    `charts` (without it, a folder beside the report, named after it). Returns what was written, the report
+    first.
 
     Raises InputError where a ladder cannot be read or holds nothing, and where a file cannot be written.
     """
     found = [read(path) for path in paths]
-    pictures = ReportPictures(charts or out.parent / out.stem, MAX_CHART_NBYTES)
+    form = report_form.form_of(out, charts, MAX_CHART_NBYTES)
     nodes: dict[str, list[Climbed]] = {}
     for climbed in found:
         nodes.setdefault(climbed.node, []).append(climbed)
-    written: list[Path] = []
     sections = []
     for node, ladders in nodes.items():
         ladders.sort(key=lambda one: one.ladder.job.batch)
-        parts = []
-        for climbed in ladders:
-            drawn = _draw(climbed, pictures)
-            written += [path for _, path in drawn]
-            parts.append(part(climbed, tuple((name, link(path, out)) for name, path in drawn)))
+        parts = [part(climbed, _draw(climbed, form)) for climbed in ladders]
         sections.append(
             NodeSection(
                 node,
                 tables.overview([(one.ladder.job.batch, one.rows) for one in ladders])
                 if len(ladders) > 1
-                else "",
+                else None,
                 tuple(parts),
             )
         )
-    write_atomically(out, render(found, sections, heading).encode())
-    return [out, *written]
+    return form.write(TEMPLATE, context(found, sections, heading))
 
 
 def read(path: Path) -> Climbed:
@@ -123,25 +121,45 @@ def read(path: Path) -> Climbed:
 
 def render(found: Sequence[Climbed], sections: Sequence[NodeSection], heading: str = "") -> str:
     """The report as Markdown."""
+    return report_form.rendered(TEMPLATE, context(found, sections, heading))
+
+
+def context(found: Sequence[Climbed], sections: Sequence[NodeSection], heading: str = "") -> dict[str, Any]:
+    """What the template tells."""
     env = found[-1].ladder.environment
     course = course_times.load()
     beside_ours, course_rows = course_times.beside(course, [(one.ladder, one.rows) for one in found])
-    return (
-        templates()
-        .get_template(TEMPLATE)
-        .render(
-            heading=heading or f"Ladders on {env.gpu or env.cpu or 'an unknown machine'}",
-            count=len(found),
-            above=ladder_tables.ABOVE,
-            machines=list(dict.fromkeys(line for one in found for line in machine(one.ladder))),
-            limits=list(dict.fromkeys(line for one in found for line in limits(one.ladder))),
-            pieces=[piece(one) for one in found],
-            sections=sections,
-            course=course,
-            beside_ours=[ladder.job.title for ladder in beside_ours],
-            course_table=tables.course(course_rows),
+    return {
+        "heading": heading or f"Ladders on {env.gpu or env.cpu or 'an unknown machine'}",
+        "count": len(found),
+        "above": ladder_tables.ABOVE,
+        "machines": list(dict.fromkeys(line for one in found for line in machine(one.ladder))),
+        "limits": list(dict.fromkeys(line for one in found for line in limits(one.ladder))),
+        "pieces": [piece(one) for one in found],
+        "sections": sections,
+        "models": over_models(found),
+        "course": course,
+        "beside_ours": [ladder.job.title for ladder in beside_ours],
+        "course_table": tables.course(course_rows),
+    }
+
+
+def over_models(found: Sequence[Climbed]) -> list[Table[RungRow]]:
+    """Where ladders of one operator, device and batch size were taken on several models: each rung over
+    them."""
+    alike: dict[tuple[str, str, int], dict[str, Sequence[RungRow]]] = {}
+    for one in found:
+        job = one.ladder.job
+        if job.model:
+            models = alike.setdefault((job.op, job.device, job.batch), {})
+            models.setdefault(f"{title(job.model)}, {job.node}", one.rows)
+    return [
+        tables.over_models(
+            list(models.items()), f"One rung over {len(models)} models: batch {batch:,}, {device}"
         )
-    )
+        for (_, device, batch), models in alike.items()
+        if len({name.partition(",")[0] for name in models}) > 1
+    ]
 
 
 def machine(ladder: Ladder) -> tuple[str, ...]:
@@ -170,14 +188,15 @@ def piece(one: Climbed) -> tuple[str, str]:
     return "; ".join(filter(None, words)), one.ladder.command
 
 
-def part(one: Climbed, charts: tuple[tuple[str, str], ...] = ()) -> LadderPart:
+def part(one: Climbed, charts: tuple[Picture, ...] = ()) -> LadderPart:
     """One ladder; `charts` as they are to be embedded."""
     references = [row for row in one.rows if row.case.is_reference]
     return LadderPart(
         batch=one.ladder.job.batch,
         title=one.ladder.job.title,
         finding=ladder_charts.speed(one.ladder, one.rows).finding,
-        table=tables.table(one.rows),
+        wrong=any(row.measurement.disposition not in ("ok", "unsupported") for row in one.rows),
+        table=tables.of_rungs(one.rows),
         charts=charts,
         sentences=tuple(
             (ladder_tables.label(row), ladder_story.sentence(one.ladder, row, one.rows))
@@ -193,10 +212,8 @@ def part(one: Climbed, charts: tuple[tuple[str, str], ...] = ()) -> LadderPart:
     )
 
 
-def _draw(one: Climbed, pictures: ReportPictures) -> list[tuple[str, Path]]:
-    """Title and file of each chart."""
-    made = []
-    for chart in ladder_charts.charts(one.ladder, one.rows):
-        stem = f"{one.stem}-{chart.name.removeprefix('ladder-')}"
-        made.append((chart.title, pictures.save(stem, draw.render(chart, ("png",))["png"])))
-    return made
+def _draw(one: Climbed, form: ReportForm) -> tuple[Picture, ...]:
+    return tuple(
+        form.chart(chart, f"{one.stem}-{chart.name.removeprefix('ladder-')}")
+        for chart in ladder_charts.charts(one.ladder, one.rows)
+    )

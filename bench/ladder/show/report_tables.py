@@ -1,4 +1,4 @@
-"""The Markdown tables of a report of ladders: one ladder's rungs, rungs over batch sizes, published times."""
+"""The tables of a report of ladders: one ladder's rungs, rungs over batch sizes, published times."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import replace
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.course_times import Beside
 from bench.ladder.show.rows import RungRow
+from bench.results import doubt
 from bench.show.table import Column, Table, pick, to_markdown
+from bench.words import units
 
 _KNOWN = {column.name: column for column in ladder_tables.COLUMNS}
 
@@ -51,13 +53,18 @@ _COLUMNS = pick(
 )
 
 
-def table(found: Sequence[RungRow]) -> str:
-    """One ladder as a Markdown table; a column that nothing is known for is left out."""
+def of_rungs(found: Sequence[RungRow]) -> Table[RungRow]:
+    """What people read of one ladder."""
     several = len({row.case.precision for row in found}) > 1
-    return to_markdown(Table([c for c in _COLUMNS if several or c.name != "precision"], found))
+    return Table([c for c in _COLUMNS if several or c.name != "precision"], found)
 
 
-def overview(ladders: Sequence[tuple[int, Sequence[RungRow]]]) -> str:
+def table(found: Sequence[RungRow]) -> str:
+    """The same in Markdown; a column that nothing is known for is left out."""
+    return to_markdown(of_rungs(found))
+
+
+def overview(ladders: Sequence[tuple[int, Sequence[RungRow]]]) -> Table[RungRow]:
     """Rungs × batch sizes of one node, given (batch size, rows) each: the time, and how it stands to the
     reference in the same precision."""
     first: dict[_Key, RungRow] = {}
@@ -69,7 +76,49 @@ def overview(ladders: Sequence[tuple[int, Sequence[RungRow]]]) -> str:
     several = len({row.case.precision for row in rows}) > 1
     columns = pick(ladder_tables.COLUMNS, ladder_tables.LABEL, *(["precision"] if several else []))
     batches = (_at(batch, {_key(row): row for row in found}) for batch, found in ladders)
-    return to_markdown(Table([*columns, *batches], rows))
+    return Table([*columns, *batches], rows)
+
+
+def over_models(ladders: Sequence[tuple[str, Sequence[RungRow]]], title: str = "") -> Table[RungRow]:
+    """Rungs × models of one node each, given (model, rows): the time, and how it stands to the reference of
+    its own run; behind two, the first's time over the second's."""
+    first: dict[_Key, RungRow] = {}
+    for _, found in ladders:
+        for row in found:
+            first.setdefault(_key(row), row)
+    rows = [first[key] for key in sorted(first, key=lambda key: key[:2])]
+    held = {model: {_key(row): row for row in found} for model, found in ladders}
+    columns = [_on(model, of) for model, of in held.items()]
+    notes = ["In brackets: the reference's time over the rung's, in the same run."]
+    if len(held) == 2:
+        one, other = held.values()
+        names = list(held)
+        columns.append(
+            Column("ratio", cell=lambda row: _over(one.get(_key(row)), other.get(_key(row))), title="ratio")
+        )
+        notes.append(
+            f"Ratio: {names[0]}'s time over {names[1]}'s. The two were measured one after the other: hold "
+            "it against the references' own ratio, which the machine's state alone explains."
+        )
+    return Table(
+        [*pick(ladder_tables.COLUMNS, ladder_tables.LABEL), *columns], rows, title, tuple(notes), "models"
+    )
+
+
+def _on(model: str, held: Mapping[_Key, RungRow]) -> Column[RungRow]:
+    """What rungs came to on a model."""
+    return Column(f"model_{model}", cell=lambda row: _came_to(held.get(_key(row))), title=model)
+
+
+def _over(first: RungRow | None, second: RungRow | None) -> str:
+    """A time over another, with the widest interval that both allow."""
+    if first is None or second is None or first.time is None or second.time is None:
+        return ""
+    one, other = first.time, second.time
+    text = units.times(one.value / other.value)
+    if one.known and other.known:
+        text += f" ({units.times(one.low / other.high)} to {units.times(one.high / other.low)})"
+    return doubt.marked(text, (*first.doubts, *second.doubts))
 
 
 _Key = tuple[bool, int, str, str]
@@ -101,6 +150,6 @@ _COURSE: tuple[Column[Beside], ...] = (
 )
 
 
-def course(found: Sequence[Beside]) -> str:
+def course(found: Sequence[Beside]) -> Table[Beside]:
     """Published times and ours beside them."""
-    return to_markdown(Table(_COURSE, found))
+    return Table(_COURSE, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from kernels.errors import InputError
 
 if TYPE_CHECKING:
     from bench.charts import Chart
+
+OUTPUT = ladder_tables.LadderOutput
 
 
 def show(folder: LadderFolder, format: str, layers: bool = False) -> tuple[str, ...]:
@@ -28,7 +31,8 @@ def show(folder: LadderFolder, format: str, layers: bool = False) -> tuple[str, 
 def print_tables(folder: LadderFolder, measurements: Sequence[RungMeasurement], format: str) -> None:
     """The table, or CSV, JSON or Markdown, on standard output, and nothing else there."""
     from bench.commands.terminal import console
-    from bench.show.table import to_csv, to_markdown
+    from bench.ladder.show import report_tables
+    from bench.show.table import pick, to_csv, to_markdown
 
     rungs = rows(folder.header, measurements)
     models = rows(folder.header, measurements, "model")
@@ -37,7 +41,10 @@ def print_tables(folder: LadderFolder, measurements: Sequence[RungMeasurement], 
     elif format == "json":
         sys.stdout.write(ladder_tables.as_json(folder.header, rungs, models))
     elif format == "md":
-        sys.stdout.write(to_markdown(ladder_tables.table([*rungs, *models]), by_name=True))
+        found = [report_tables.of_rungs(some) for some in (rungs, models) if some]
+        why = pick(ladder_tables.COLUMNS, "reason")
+        whole = [replace(paper, columns=(*paper.columns, *why)) for paper in found]
+        sys.stdout.write("\n".join(map(to_markdown, whole)))
     else:
         console().print(ladder_tables.terminal(folder.header, rungs, models))
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bench.ladder.records import Ladder
+from bench.ladder.records import Finding, Ladder, MachineLimits
 from bench.ladder.show.rows import RungRow
 from bench.results import doubt
-from bench.show import tables
+from bench.show import outputs, tables
 from bench.show.grid import Grid
 from bench.show.table import Column, Table, pick, records, to_json
 from bench.words import units
@@ -67,7 +67,8 @@ COLUMNS: tuple[Column[RungRow], ...] = (
     _word("side", lambda r: "library" if r.case.yardstick else "side" if r.case.side else ""),
     _word("disposition", lambda r: r.measurement.disposition, lambda name: WORDS.get(name, name),
           title="result", tip="Right, wrong, refused, or what goes on with it now"),
-    Column("doubtful", lambda r: bool(r.all_doubts), lambda doubtful: doubt.MARK.strip() if doubtful else ""),
+    Column("doubtful", lambda r: bool(r.all_doubts), lambda doubtful: doubt.MARK.strip() if doubtful else "",
+           holds=bool),
     _word("warnings", lambda r: "; ".join(r.all_doubts) or None),
     _word("fault", lambda r: r.measurement.finding.fault if r.measurement.finding else None),
     Column("median_s", _interval(lambda r: r.time, "value", 1e-9), tables.seconds, _own, "time",
@@ -118,20 +119,44 @@ def table(rows: Sequence[RungRow]) -> Table[RungRow]:
     return Table(COLUMNS, rows)
 
 
+RUNG = outputs.row("LadderRung", COLUMNS, "A rung, or the reference.", finding=Finding | None)
+
+
+class LadderOutput(outputs.Output, frozen=True, kw_only=True):
+    """`ladder --format json`. rungs: as in CSV, with what is wrong with an answer; models: whole models with
+    a rung in them."""
+
+    title: str
+    device: str
+    precision: str | None
+    flops: int
+    nbytes: int
+    reference: str
+    limits: MachineLimits | None
+    rungs: tuple[RUNG, ...]  # type: ignore[valid-type]
+    models: tuple[RUNG, ...]  # type: ignore[valid-type]
+
+
 def as_json(ladder: Ladder, rungs: Sequence[RungRow], models: Sequence[RungRow]) -> str:
     """The rungs, the whole models and what they were held against."""
-    found = {
-        "title": ladder.job.title,
-        "device": ladder.job.device,
-        "precision": ladder.job.precision or None,
-        "flops": ladder.flops,
-        "nbytes": ladder.nbytes,
-        "reference": ladder.reference,
-        "limits": ladder.limits,
-        "rungs": records(table(rungs)),
-        "models": records(table(models)),
-    }
+    found = LadderOutput(
+        **outputs.head([ladder]),
+        title=ladder.job.title,
+        device=ladder.job.device,
+        precision=ladder.job.precision or None,
+        flops=ladder.flops,
+        nbytes=ladder.nbytes,
+        reference=ladder.reference,
+        limits=ladder.limits,
+        rungs=_with_findings(rungs),
+        models=_with_findings(models),
+    )
     return to_json(found)
+
+
+def _with_findings(rows: Sequence[RungRow]) -> tuple[dict[str, Any], ...]:
+    found = zip(records(table(rows)), rows, strict=True)
+    return tuple(record | {"finding": row.measurement.finding} for record, row in found)
 
 
 def label(row: RungRow) -> str:

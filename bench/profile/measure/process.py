@@ -44,6 +44,11 @@ def process_use(started_ns: int, gpu_peak_nbytes: int | None = None) -> ProcessU
         max_rss_nbytes=used.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
         minor_faults=used.ru_minflt,
         major_faults=used.ru_majflt,
+        inputs=used.ru_inblock,
+        outputs=used.ru_oublock,
+        swaps=used.ru_nswap,
+        voluntary_switches=used.ru_nvcsw,
+        involuntary_switches=used.ru_nivcsw,
         gpu_peak_nbytes=gpu_peak_nbytes,
     )
 

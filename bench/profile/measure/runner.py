@@ -114,7 +114,7 @@ class ProfileRunner:
             self._say(ProfileStarted(case=case, stage="time"))
             samples, telemetry, warnings = self._samples(session, backend.device)
             facts = dict(session.facts)
-            profiled = profile_session.options_of(backend, options)
+            profiled = profile_session.options_of(backend, options, self._job.apart)
             # Held against its like: a session of the same options, and passes as warm as the profiled ones.
             warm = self._job.warm_up > 0
             plain_ns = passes(session, inputs) if warm and profiled == options else ()

@@ -8,6 +8,7 @@ its kernels have to fall into the intervals of its nodes; our engine runs as it 
 from __future__ import annotations
 
 import contextlib
+import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -23,9 +24,10 @@ from bench.profile.measure.process import thread_clock
 from bench.profile.records import ProfileJob
 from bench.results.records import Case
 from engine import backends, observe
-from engine.backend import Backend, Options, Rival, Session
+from engine.backend import Backend, Options, Planned, Rival, Session
 from engine.cuda import cupti
-from engine.cuda.runtime import import_cupy
+from engine.cuda.copies import LayerCopies
+from engine.cuda.runtime import free_spare, import_cupy
 from engine.graph.graph import Graph
 from engine.observe import Launching, OrtProfile, Stepped
 from engine.ort.sessions import import_onnxruntime
@@ -41,11 +43,14 @@ def is_ort(backend: Backend) -> bool:
     return backend.name.startswith("ort") and not isinstance(backend, Rival)
 
 
-def options_of(backend: Backend, options: Options) -> Options:
+def options_of(backend: Backend, options: Options, apart: bool = False) -> Options:
     """What the profiled session is prepared with: kernels one after another, so that each one's time is its
-    own, and those of ONNX Runtime started by calls that can be seen."""
+    own, and those of ONNX Runtime started by calls that can be seen. apart: each operator has a step of its
+    own, so that a kind's time holds no other's."""
     graph = options.cuda_graph and not (is_ort(backend) and backend.device == "cuda")
-    return replace(options, cuda_graph=graph, early=options.early and backend.device != "cuda")
+    return replace(
+        options, cuda_graph=graph, joins=not apart, early=options.early and backend.device != "cuda"
+    )
 
 
 def load_libraries(backend: Backend) -> None:
@@ -75,6 +80,8 @@ def record(
     """Profile a session of the case: `job.warm_up` passes, then `job.runs` that count. Raises what `prepare`
     and the passes raise; where the device's profiler cannot run, a note says so."""
     taking = _Taking(backend, loaded.graph, case, inputs, job, origin_ns)
+    if backend.device == "cuda":
+        free_spare()  # what the sessions before it left: getting such memory is a part of creating one
     recorder = taking.recorder()
     with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
         profile = OrtProfile(Path(folder)) if is_ort(backend) else None
@@ -110,6 +117,7 @@ class _Taking:
     ) -> None:
         self._backend, self._inputs, self._job = backend, inputs, job
         self._graph, self._case = graph, case
+        self._copies: LayerCopies | None = None
         self.taken = Readings(graph, case.batch, origin_ns)
 
     def recorder(self) -> cupti.Recorder | None:
@@ -137,9 +145,13 @@ class _Taking:
 
     def create(self, options: Options) -> Session:
         with self._window("create"):
-            return backends.prepared_within(
+            made = backends.prepared_within(
                 self._backend, self._graph, self._case.batch, self._case.precision, options
             )
+            if self._job.copies and self._backend.device == "cuda" and isinstance(made, Planned):
+                sizes = [4 * math.prod(step.params.output_shape) for step in made.plan.steps]
+                self._copies = LayerCopies(import_cupy(), sizes, self._job.copies)
+            return made
 
     def passes(self, session: Session) -> None:
         numbers = [*[None] * self._job.warm_up, *range(self._job.runs)]
@@ -155,6 +167,8 @@ class _Taking:
             self._run(session, number)
             ran = perf_counter_ns()
             session.synchronize()
+            if self._copies is not None:
+                self._copies.run()
             waited = perf_counter_ns()
             session.fetch()
             ended = perf_counter_ns()
@@ -185,7 +199,11 @@ class _Taking:
 
     def close(self, session: Session) -> None:
         with self._window("close"):
+            if self._copies is not None:
+                self._copies.close()
             session.close()
+            if self._backend.device == "cuda":
+                free_spare()  # as a program does that ends: cudaFreeHost
 
     @contextlib.contextmanager
     def _window(self, name: str) -> Iterator[None]:

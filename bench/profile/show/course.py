@@ -62,7 +62,7 @@ def _fused(op_type: str) -> str:
     return ""
 
 
-def table(rows: Sequence[dict[str, Any]], passes: int) -> ProfileTable:
+def table(rows: Sequence[dict[str, Any]], passes: int, copies: str = "") -> ProfileTable:
     """AlexNet's table of the course report: batch × (copies, kernels by layer, API calls), one line a `row`,
     backend by backend. Where no case ran on a GPU, which alone has copies and calls, their columns are left
     out."""
@@ -82,6 +82,11 @@ def table(rows: Sequence[dict[str, Any]], passes: int) -> ProfileTable:
             "Each column sums every variant of its call (Memcpy and MemcpyAsync, of the runtime and the "
             "driver), from the creation of the session to its close: the weights' copies, the first runs and "
             f"{passes} {made}. A call never made shows 0 calls."
+        )
+    if gpu and copies:
+        notes.append(
+            f"Behind our engine's pass every layer's output went to the host and back, over {copies} memory: "
+            "copies as large as these tensors, of other data."
         )
     if any(_on_a_cpu(line) for line in rows):
         notes.append(

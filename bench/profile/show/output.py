@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bench.profile.records import CaseProfile, Profile
+import msgspec
+
+from bench.ladder.records import MachineLimits
+from bench.profile.records import CaseProfile, Profile, ProfileJob
 from bench.profile.show.columns import ProfileTable, named, short_name
-from bench.show import grid, table
+from bench.show import grid, outputs, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,17 +26,33 @@ def terminal(found: Sequence[ProfileTable], short: bool = True, width: int | Non
     return grid.stacked([named(one, text) for one in found], width)
 
 
+class ShownTable(msgspec.Struct, frozen=True):
+    """A table. rows: by the names of its columns, as CSV has them, and what a row is of."""
+
+    key: str
+    title: str
+    rows: tuple[dict[str, str | float | int | bool | tuple[str, ...] | None], ...]
+    notes: tuple[str, ...]
+
+
+class ProfileOutput(outputs.Output, frozen=True, kw_only=True):
+    """`profile --format json`: what profile.json holds, its cases as results.jsonl has them, and the tables
+    that were asked for."""
+
+    job: ProfileJob
+    limits: dict[str, MachineLimits]
+    cases: tuple[CaseProfile, ...]
+    tables: tuple[ShownTable, ...]
+
+
 def to_json(profile: Profile, profiles: Sequence[CaseProfile], found: Sequence[ProfileTable]) -> str:
     """The profile, its cases, and the tables' rows by their titles."""
     return table.to_json(
-        {
-            "job": profile.job,
-            "environment": profile.environment,
-            "limits": profile.limits,
-            "cases": profiles,
-            "tables": [
-                {"key": one.key, "title": one.title, "rows": list(one.rows), "notes": one.notes}
-                for one in found
-            ],
-        }
+        ProfileOutput(
+            **outputs.head([profile]),
+            job=profile.job,
+            limits=profile.limits,
+            cases=tuple(profiles),
+            tables=tuple(ShownTable(one.key, one.title, tuple(one.rows), tuple(one.notes)) for one in found),
+        )
     )

@@ -1,4 +1,4 @@
-"""A Markdown report of saved profiles: every figure in it is derived from their records, and none is typed.
+"""A report of saved profiles: every figure in it is derived from their records, and none is typed.
 
 A profile that was taken for the course report's table (one pass, nothing warming up) is shown as that table;
 any other with its parts, its cold start, what each process used, and case by case what took the time.
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bench.charts import profile as profile_charts
 from bench.charts import profile_common
@@ -31,64 +32,59 @@ from bench.profile.show import tables as profile_tables
 from bench.profile.show.columns import ProfileTable, named
 from bench.profile.show.names import short
 from bench.results.rows import title
-from bench.results.store import write_atomically
-from bench.show import draw
-from bench.show.report_files import ReportPictures, link, templates
-from bench.show.table import with_headings
+from bench.show import report_form
+from bench.show.looks import Look
+from bench.show.report_form import Picture, ReportForm
 from bench.words import units
 from kernels.errors import InputError
 
-TEMPLATE = "profile.md.j2"
+TEMPLATE = "profile"
 MAX_CHART_NBYTES = 60_000
 SHOWN = 12  # lines of a table of kernels or calls, where 90 % of the time takes fewer
 
 
 @dataclass(frozen=True)
 class ProfileCasePart:
-    """One case. summary: its times in a sentence; tables: Markdown; remarks: sentences."""
+    """One case. summary: its times in a sentence; remarks: sentences."""
 
     title: str
     summary: str
-    tables: tuple[str, ...]
+    tables: tuple[ProfileTable, ...]
     remarks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class ProfileSection:
-    """One profile. tables: of all its cases, Markdown; charts: (title, link); failed: cases and reasons, and
-    what passes wait for; devices: "cpu", "cuda"."""
+    """One profile. tables: of all its cases; failed: cases and reasons, and what passes wait for; devices:
+    "cpu", "cuda"."""
 
     title: str
     command: str
     taken: str
-    tables: tuple[str, ...]
-    charts: tuple[tuple[str, str], ...]
+    tables: tuple[ProfileTable, ...]
+    charts: tuple[Picture, ...]
     parts: tuple[ProfileCasePart, ...]
     failed: tuple[str, ...]
     devices: tuple[str, ...] = ()
 
 
 def write(paths: Sequence[Path], out: Path, charts: Path | None = None, heading: str = "") -> list[Path]:
-    """Write the report of the profiles in `paths` to `out` and its charts, PNG, into `charts` (without it, a
-    folder beside the report, named after it). Returns what was written, the report first.
+    """Write the report of the profiles in `paths` to `out`: HTML, or Markdown with its charts, PNG, in
+    `charts` (without it, a folder beside the report, named after it). Returns what was written, the report
+    first.
 
     Raises InputError where a profile cannot be read or holds nothing, and where a file cannot be written.
     """
     folders = [PROFILE.open(path) for path in paths]
-    pictures = ReportPictures(charts or out.parent / out.stem, MAX_CHART_NBYTES)
-    written: list[Path] = []
+    form = report_form.form_of(out, charts, MAX_CHART_NBYTES)
     sections = []
     for folder in folders:
         measurements = folder.measurements()
         if not measurements:
             raise InputError(f"there is no case in {folder.path}; `python main.py profile` takes them")
         charted = _draw_parts if is_table(folder.header) else _draw
-        drawn = charted(folder, measurements, pictures)
-        written += [path for _, path in drawn]
-        links = tuple((name, link(path, out)) for name, path in drawn)
-        sections.append(section(folder, measurements, links))
-    write_atomically(out, render([folder.header for folder in folders], sections, heading).encode())
-    return [out, *written]
+        sections.append(section(folder, measurements, charted(folder, measurements, form)))
+    return form.write(TEMPLATE, context([folder.header for folder in folders], sections, heading))
 
 
 def is_table(profile: Profile) -> bool:
@@ -97,7 +93,7 @@ def is_table(profile: Profile) -> bool:
 
 
 def section(
-    folder: ProfileFolder, measurements: Sequence[CaseProfile], charts: tuple[tuple[str, str], ...]
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], charts: tuple[Picture, ...]
 ) -> ProfileSection:
     """One profile as the report shows it."""
     profile = folder.header
@@ -108,7 +104,7 @@ def section(
     parts: tuple[ProfileCasePart, ...] = ()
     if is_table(profile):
         rows = [profile_course.row(made, events[made.case.key]) for made in fine]
-        found.append(profile_course.table(rows, profile.job.runs))
+        found.append(profile_course.table(rows, profile.job.runs, profile.job.copies))
         heading = f"{name}: time by batch size, from creation to close"
     else:
         parts = tuple(part(profile, made, events[made.case.key]) for made in fine)
@@ -120,7 +116,7 @@ def section(
         title=heading,
         command=profile.command,
         taken=taken(profile, fine),
-        tables=tuple(with_headings([table], 3) for table in found),
+        tables=tuple(found),
         charts=charts,
         parts=parts,
         devices=tuple({made.device: None for made in fine}),
@@ -150,7 +146,7 @@ def part(profile: Profile, made: CaseProfile, events: Events) -> ProfileCasePart
     return ProfileCasePart(
         title=made.case.words,
         summary=summary(made),
-        tables=tuple(with_headings([named(table, _short)], 4) for table in found),
+        tables=tuple(named(table, _short) for table in found),
         remarks=tuple(profile_remarks.remarks(made)),
     )
 
@@ -190,8 +186,10 @@ def _before(job: ProfileJob) -> str:
     return "the first of its session" if job.runs == 1 else "the first of their session"
 
 
-def render(profiles: Sequence[Profile], sections: Sequence[ProfileSection], heading: str = "") -> str:
-    """The report as Markdown."""
+def context(
+    profiles: Sequence[Profile], sections: Sequence[ProfileSection], heading: str = ""
+) -> dict[str, Any]:
+    """What the template tells."""
     env = profiles[-1].environment
     machines = dict.fromkeys(line for profile in profiles for line in profile_common.footer(profile)[:1])
     software = ", ".join(f"{name} {version}" for name, version in env.packages.items())
@@ -201,17 +199,13 @@ def render(profiles: Sequence[Profile], sections: Sequence[ProfileSection], head
         for profile in profiles
         for found in profile.limits.values()
     )
-    return (
-        templates()
-        .get_template(TEMPLATE)
-        .render(
-            heading=heading or f"Profiles on {env.gpu or env.cpu or 'an unknown machine'}",
-            count=len(profiles),
-            machines=[*machines, software, *limits],
-            sections=sections,
-            devices={device for section in sections for device in section.devices},
-        )
-    )
+    return {
+        "heading": heading or f"Profiles on {env.gpu or env.cpu or 'an unknown machine'}",
+        "count": len(profiles),
+        "machines": [*machines, software, *limits],
+        "sections": sections,
+        "devices": {device for section in sections for device in section.devices},
+    }
 
 
 _short = partial(short, most=profile_output.NAME_WIDTH)
@@ -231,38 +225,37 @@ def _first(table: ProfileTable) -> ProfileTable:
 
 
 def _draw(
-    folder: ProfileFolder, measurements: Sequence[CaseProfile], pictures: ReportPictures
-) -> list[tuple[str, Path]]:
-    """Title and file of each chart, the timelines of a batch size together."""
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], form: ReportForm
+) -> tuple[Picture, ...]:
+    """Its charts, the timelines of a batch size together."""
     profile = folder.header
     largest = max(made.case.batch for made in measurements)
     # The other batch sizes' roofs are in their tables.
     left_out = {f"profile-roofline-{m.case.key}" for m in measurements if m.case.batch != largest}
     made = [
-        (chart.title, pictures.save(_stem(profile, chart.name), draw.render(chart, ("png",))["png"]))
+        form.chart(chart, _stem(profile, chart.name))
         for chart in profile_charts.charts(profile, measurements, partial(events_in, folder.path))
         if chart.name not in left_out
     ]
     fine = [case for case in measurements if case.disposition == "ok"]
     for batch in dict.fromkeys(case.case.batch for case in fine):
         shown = [(case, events_in(folder.path, case)) for case in fine if case.case.batch == batch]
-        data = draw_timeline.render(profile, shown, "png", fine)
-        if data:
-            name = f"One pass at batch {batch:,}"
-            made.append((name, pictures.save(_stem(profile, f"profile-timeline-b{batch}"), data)))
-    return made
+
+        def draw(kind: str, look: Look, shown: Sequence[tuple[CaseProfile, Events]] = shown) -> bytes:
+            return draw_timeline.render(profile, shown, kind, fine, 1.0, look)
+
+        stem = _stem(profile, f"profile-timeline-b{batch}")
+        if (drawn := form.drawing(f"One pass at batch {batch:,}", stem, draw)) is not None:
+            made.append(drawn)
+    return tuple(made)
 
 
 def _draw_parts(
-    folder: ProfileFolder, measurements: Sequence[CaseProfile], pictures: ReportPictures
-) -> list[tuple[str, Path]]:
+    folder: ProfileFolder, measurements: Sequence[CaseProfile], form: ReportForm
+) -> tuple[Picture, ...]:
     profile = folder.header
     made = (profile_charts.times(profile, measurements), profile_charts.breakdown(profile, measurements))
-    drawn = []
-    for chart in filter(None, made):
-        name = _stem(profile, f"{chart.name}-by-batch")
-        drawn.append((chart.title, pictures.save(name, draw.render(chart, ("png",))["png"])))
-    return drawn
+    return tuple(form.chart(chart, _stem(profile, f"{chart.name}-by-batch")) for chart in filter(None, made))
 
 
 def _subject(profile: Profile) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bench.profile.event_files import events_in
 from bench.profile.kind import ProfileFolder
 from bench.profile.records import TIMELINE, CaseProfile
+from bench.profile.show.output import ProfileOutput
 from kernels.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from bench.profile.show.columns import ProfileTable
     from bench.show.looks import Look
 
-
+OUTPUT = ProfileOutput
 PICTURE = TIMELINE  # by which `export --chart` names what `pictures` draws
 
 
@@ -71,7 +72,7 @@ def tables_of(
         if shown.table == "report":
             rows.append(profile_course.row(made, events))
     if shown.table == "report":
-        found.append(profile_course.table(rows, folder.header.job.runs))
+        found.append(profile_course.table(rows, folder.header.job.runs, folder.header.job.copies))
     if shown.table in ("all", "breakdown", "report"):
         found.append(profile_tables.breakdown(fine, shown.window))
     if shown.table in ("all", "cold"):

@@ -14,7 +14,7 @@ from bench.profile import parts as profile_parts
 from bench.profile.events import Events
 from bench.profile.records import CaseProfile
 from bench.profile.show import columns as kinds
-from bench.profile.show.columns import ProfileTable
+from bench.profile.show.columns import ProfileColumn, ProfileTable
 from bench.profile.show.lines import (
     By,
     EventLine,
@@ -180,8 +180,11 @@ def process(profiles: Sequence[CaseProfile]) -> ProfileTable:
                 "major_faults": used.major_faults,
                 "gpu_peak_nbytes": used.gpu_peak_nbytes,
             }
+            | {name: getattr(used, name) for name in _AS_TIME}
         )
-    columns = (
+        rows[-1]["cpu"] = (used.user_s + used.system_s) / used.real_s if used.real_s else None
+    told = [name for name in _AS_TIME if any(row[name] is not None for row in rows)]
+    columns: tuple[ProfileColumn, ...] = (
         kinds.words("backend", "backend"),
         kinds.count("batch", "batch"),
         kinds.seconds("real_s", "real"),
@@ -192,10 +195,25 @@ def process(profiles: Sequence[CaseProfile]) -> ProfileTable:
         kinds.count("major_faults", "major faults"),
         kinds.nbytes("gpu_peak_nbytes", "GPU peak"),
     )
+    if told:  # records of before have none of it
+        columns += (
+            kinds.share("cpu", "CPU"),
+            *(kinds.count(name, _AS_TIME[name]) for name in told),
+        )
     notes = "Of the whole worker: the unprofiled timing and the profiler are in it."
     if any(row["gpu_peak_nbytes"] is not None for row in rows):
         notes += " The GPU's peak is how far its used memory rose."
     return Table(columns, tuple(rows), "Whole program", (notes,), "process")
+
+
+# What /usr/bin/time -v tells further, and its heading.
+_AS_TIME = {
+    "inputs": "blocks read",
+    "outputs": "blocks written",
+    "swaps": "swaps",
+    "voluntary_switches": "switches (waited)",
+    "involuntary_switches": "switches (taken off)",
+}
 
 
 def _nothing(match: str) -> str:

@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QAbstractItemView, QWidget
 
 from bench.charts.ladder_live import Going
+from bench.ladder.show import report_tables
 from bench.ladder.show import tables as ladder_tables
 from bench.ladder.show.rows import RungRow
 from bench.results import doubt
@@ -192,7 +193,7 @@ class LadderTable(TableView):
         return ladder_tables.table([shown.row for shown in self.chosen_rows() if not shown.waits])
 
     def markdown(self, table: Table[RungRow]) -> str:
-        return to_markdown(table, by_name=True)
+        return to_markdown(report_tables.of_rungs(table.rows))
 
 
 def shown_rows(

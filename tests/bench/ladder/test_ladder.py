@@ -17,7 +17,7 @@ import pytest
 
 import main
 from bench.charts import ladder as ladder_charts
-from bench.ladder import again
+from bench.ladder import again, saves
 from bench.ladder import plan as ladder_plan
 from bench.ladder import template as ladder_template
 from bench.ladder import watch as ladder_watch
@@ -263,6 +263,11 @@ def test_the_template_passes_and_a_saved_mistake_is_named(
         assert seen[-1]["mine"].disposition == "ok"
     finally:
         following.close()
+    first, second, last = saves.read(own)  # what was no rung came to nothing
+    assert (first.verdict, first.source) == ("incorrect", text.replace("if p.bias:", "if False:"))
+    assert second.disposition != "ok"
+    assert last.disposition == "ok"
+    assert last.gain is not None, "over the version before the mistakes"
 
 
 def test_what_a_saved_rung_is_compared_with_is_timed_again_once_the_verdict_is_shown(tmp_path: Path) -> None:

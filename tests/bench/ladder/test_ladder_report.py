@@ -160,6 +160,26 @@ def test_a_course_stands_beside_its_own_model_alone(tmp_path: Path) -> None:
         assert text.startswith("# Ladders on Some GPU")
 
 
+def test_one_rung_over_two_models(tmp_path: Path) -> None:
+    """High against low: one table, the ratio of each rung's times with the widest interval."""
+    reads = [
+        ladder_report.read(saved(tmp_path / model, 100, slower, model))
+        for model, slower in (("ece408-high", 3.0), ("ece408-low", 1.0))
+    ]
+    assert ladder_report.over_models(reads[:1]) == []
+    (table,) = ladder_report.over_models(reads)
+    heads = [column.heading for column in table.columns]
+    assert heads == ["rung", "ece408-high, conv1", "ece408-low, conv1", "ratio"]
+    lines = {
+        column.shown(row): [c.shown(row) for c in table.columns]
+        for row in table.rows
+        for column in table.columns[:1]
+    }
+    assert lines["02 tiles"][3].startswith("3.00× (")
+    text = ladder_report.render(reads, [])
+    assert "## One rung over 2 models: batch 100" in text
+
+
 def test_every_rung_that_a_published_time_names_is_there() -> None:
     course = course_times.load()
     for published in course.times:

@@ -147,6 +147,14 @@ def test_a_rung_named_for_a_node_says_whether_it_has_a_step_of_its_own(device: s
         assert (step.op == "lrn_pool") == (rung in both)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_operators_are_kept_apart_where_that_is_asked_for(device: str) -> None:
+    """So that a table by kind of layer holds no other kind in a column."""
+    for apart, ops_ in ((False, ["unary", "lrn_pool"]), (True, ["unary", "lrn", "pool"])):
+        made = plan(normalising(), BATCH, device, options=Options(joins=not apart))
+        assert [step.op for step in made.steps] == ops_
+
+
 def test_what_the_best_kernel_for_both_does_not_take_stays_apart() -> None:
     """On the GPU the kernel that is left would normalise every pixel once a window."""
     graph = normalising()

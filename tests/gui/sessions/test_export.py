@@ -218,3 +218,16 @@ def test_without_a_run_there_is_nothing_to_export(make_window):
     window.menu_actions.by_name["export-all"].trigger()
     window.menu_actions.by_name["export-run"].trigger()
     assert "nothing to export yet" in window.banner.text
+    window.menu_actions.by_name["export-report"].trigger()
+    assert "nothing to report yet" in window.banner.text
+
+
+def test_a_report_of_the_page_in_front_is_one_html_file(qtbot, window, tmp_path, monkeypatch):
+    target = tmp_path / "to hand in"  # without an ending: what was chosen is HTML
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), ""))
+    window.menu_actions.by_name["export-report"].trigger()
+    exports = exported(qtbot, window)
+    text = target.with_name("to hand in.html").read_text("utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert text.count("<figure>") == 4
+    assert exports.strip.words.text().startswith("Exported a report of the comparison")

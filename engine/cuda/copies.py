@@ -1,0 +1,57 @@
+"""Each layer's output copied to the host and back, as a program does it that keeps tensors there between its
+layers: over pageable, page-locked or managed memory. It is what a course's AlexNet did, whose table has the
+cost of it; the engine itself keeps tensors on the device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+Memory = Literal["pageable", "pinned", "managed"]
+MEMORIES: tuple[Memory, ...] = ("pageable", "pinned", "managed")
+_TO_HOST, _TO_DEVICE = 2, 1  # cudaMemcpyKind
+
+
+class LayerCopies:
+    """Memory on both sides, for copies of these sizes. What is copied is no layer's tensor but as large as
+    it: a copy takes as long, whatever lies there."""
+
+    def __init__(self, cupy: Any, nbytes: Sequence[int], memory: Memory) -> None:
+        self._runtime = cupy.cuda.runtime
+        self._nbytes, self._memory = tuple(nbytes), memory
+        largest = max(nbytes, default=0) or 1
+        self._device = self._runtime.malloc(largest)
+        self._pageable: np.ndarray | None = None
+        if memory == "pageable":
+            self._pageable = np.zeros(largest, np.uint8)
+            self._host = int(self._pageable.ctypes.data)
+        elif memory == "pinned":
+            self._host = self._runtime.hostAlloc(largest, 0)
+        else:
+            self._host = self._runtime.mallocManaged(largest)
+
+    def run(self) -> None:
+        """Layer by layer, to the host and back."""
+        for nbytes in self._nbytes:
+            self._runtime.memcpy(self._host, self._device, nbytes, _TO_HOST)
+            if self._memory == "managed":
+                self._touch(nbytes)
+            self._runtime.memcpy(self._device, self._host, nbytes, _TO_DEVICE)
+
+    def _touch(self, nbytes: int) -> None:
+        """The host reads managed memory, which then comes over."""
+        np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(self._host))[::4096].sum()
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):  # of a device that was lost nothing is left to free
+            if self._memory == "pinned":
+                self._runtime.freeHost(self._host)
+            elif self._memory == "managed":
+                self._runtime.free(self._host)
+            self._runtime.free(self._device)
+        self._pageable = None
