@@ -53,7 +53,7 @@ class CpuSession:
             self._workspace = aligned(scratch).view(np.float32)
         clock.append(time.perf_counter_ns())
         self._by_step = tuple(self._bound(*pair) for pair in zip(steps, packed, strict=True))
-        self._calls = in_order(steps, self._by_step, self._blas.limit)
+        self._calls = in_order(steps, self._by_step, self._blas.limit, threads)
         self._views = {name: self._tensor(name) for name in (*made.inputs, *made.outputs)}
         clock.append(time.perf_counter_ns())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from engine.cpu.joined import Joint, Program
 from engine.cpu.team import team
 from engine.graph.plan import Step
 from kernels.cpu import Bound, CpuKernel
+from kernels.cpu.compiled import Call
 from kernels.cpu.split import Part, parts, ranged, whole
 from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
@@ -48,6 +51,9 @@ class CpuStep:
         self, inputs: Sequence[np.ndarray], output: np.ndarray, workspace: np.ndarray, threads: int
     ) -> Bound:
         """One call that does the step. Arrays are dense; workspace holds at least workspace_nbytes."""
+        if self.rung.compiled:
+            call = self.kernel.bind(self.step.params, inputs, output, workspace[: self.scratch[0] // 4])
+            return Program([self.joint(call)], threads) if isinstance(call, Call) else call
         if len(self.parts) == 1:
             return self.kernel.bind(self.step.params, inputs, output, workspace)
         calls = []
@@ -65,6 +71,12 @@ class CpuStep:
                 calls.append(self.kernel.bind(part.params, read, written, scratch))
             start += _rounded(nbytes)
         return partial(team(threads).run, calls)
+
+    def joint(self, call: Call) -> Joint:
+        """What its kernel has bound, as one of several steps that are joined."""
+        p = self.step.params
+        moved = p.outputs + sum(math.prod(p.input_shapes[i]) for i in p.data_inputs)
+        return Joint(call, _rounded(self.scratch[0]), p.flops, p.nbytes, 4 * moved // max(1, call.images))
 
     def _bind_columns(
         self, part: Part, read: Sequence[np.ndarray], output: np.ndarray, workspace: np.ndarray
@@ -90,6 +102,8 @@ def divided(
     """The step in parts for so many threads. packed: what the kernel's pack gave, None for inputs that are
     only there at run time: what it rearranged cannot be divided."""
     p = step.params
+    if rung.compiled:
+        return CpuStep(step, rung, kernel, (whole(p),), (kernel.workspace(p),) * threads, 1)
     guess_s = p.flops / FLOPS_A_SECOND + p.nbytes / BYTES_A_SECOND
     sharing = min(threads, 1 + int(guess_s / WORTH_DIVIDING_S))
     found = parts(p, sharing) if sharing > 1 else (whole(p),)
@@ -113,12 +127,25 @@ def _product_nbytes(part: Part) -> int:
 
 
 def in_order(
-    steps: Sequence[CpuStep], calls: Sequence[Bound], limit: Callable[[int], None]
+    steps: Sequence[CpuStep], calls: Sequence[Bound], limit: Callable[[int], None], threads: int
 ) -> tuple[Bound, ...]:
-    """All calls of one pass, with BLAS told before a step that wants another number of threads."""
+    """All calls of one pass: compiled steps that follow each other joined, and BLAS told before a step that
+    wants another number of threads."""
     made: list[Bound] = []
     told = 0
-    for step, call in zip(steps, calls, strict=True):
+    found: list[tuple[CpuStep | None, Bound]] = []
+    for joined, run in itertools.groupby(
+        zip(steps, calls, strict=True), lambda pair: isinstance(pair[1], Program)
+    ):
+        if joined:
+            joints = [joint for _, call in run if isinstance(call, Program) for joint in call.steps]
+            found.append((None, Program(joints, threads)))
+        else:
+            found += run
+    for step, call in found:
+        if step is None:
+            made.append(call)
+            continue
         if step.blas_threads != told:
             told = step.blas_threads
             made.append(partial(limit, told))

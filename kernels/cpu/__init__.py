@@ -58,6 +58,7 @@ def load(rung: Rung) -> CpuKernel:
     assert spec is not None  # a spec without a loader is always made
     module = importlib.util.module_from_spec(spec)
     module.__file__ = str(rung.path)
+    module.__dict__["__source__"] = rung.source  # by which a compiled function is found again
     try:
         exec(compile(rung.source, str(rung.path), "exec"), module.__dict__)
     except Exception as error:

@@ -1,0 +1,231 @@
+"""Steps whose rungs are compiled, joined: a pass over all of them is one call into compiled code.
+
+A `Program` is a table of phases, one after the other; a phase is a run of steps over one block of images after
+another where no step needs more than its own images of the step before, else one step in parts of its own.
+Blocks and parts are tasks: whichever thread is free takes the next. The other threads wait for work inside
+compiled code for a moment (SPIN), since a pass over a small net is over sooner than the system wakes a
+thread; then they sleep, and who has more than one task wakes them. Nobody waits for a thread that has taken
+nothing: on a loaded machine the caller does it all.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels.cpu import simd
+from kernels.cpu.compiled import Call, compiled, inlined
+
+# A phase takes one more thread for each of these that it is long, by a rough guess: what is all waiting is not
+# worth a thread.
+WORTH_SHARING_S = 4e-6
+FLOPS_A_SECOND, BYTES_A_SECOND = 120e9, 15e9
+TASKS_A_THREAD = 4  # of a step that is divided, so that a thread that is held up leaves work to the others
+BLOCK = 8  # images that go through a run of steps together, where that much stays in a core's cache
+CACHE_NBYTES = 512 << 10
+SPIN = 200_000  # cycles
+
+# Words of a program: how many phases and threads; then the phases, then the steps.
+HEAD, PHASE, STEP = 8, 24, 8
+NEXT, DONE, TASKS, UNITS, EACH, FIRST, STEPS = 0, 8, 16, 17, 18, 19, 20  # of a phase; counters lie apart
+FUNCTION, ARGUMENTS, SCRATCH, STRIDE = 0, 1, 2, 3  # of a step
+# Words of a team: a gate, the program behind it, and of each thread the last pass that it has seen.
+GATE, BEHIND, SEEN = 0, 8, 16
+OPEN, PASS = 1 << 16, 1 << 17  # the gate: threads inside, whether it is open, number of the pass
+
+
+@inlined
+def take_part(program, thread):  # type: ignore[no-untyped-def]
+    """Tasks of all phases, until there are none left."""
+    phases = program[0]
+    rows = simd.shifted(program, HEAD + phases * PHASE)
+    for number in range(phases):
+        phase = simd.shifted(program, HEAD + number * PHASE)
+        tasks, units, each = phase[TASKS], phase[UNITS], phase[EACH]
+        first, last = phase[FIRST], phase[FIRST] + phase[STEPS]
+        task = simd.add(simd.shifted(phase, NEXT), 1)
+        while task < tasks:
+            low, high = task * each, min(units, (task + 1) * each)
+            for s in range(first, last):
+                row = simd.shifted(rows, s * STEP)
+                scratch = simd.floats(row[SCRATCH] + thread * row[STRIDE])
+                simd.invoke(row[FUNCTION], simd.integers(row[ARGUMENTS]), low, high, scratch)
+            simd.add(simd.shifted(phase, DONE), 1)
+            task = simd.add(simd.shifted(phase, NEXT), 1)
+        while simd.load(simd.shifted(phase, DONE)) < tasks:
+            simd.pause()
+
+
+@compiled
+def run(team, low, high, scratch):  # type: ignore[no-untyped-def]
+    """The program at address `low`, with the threads of the team where `high` is 1."""
+    program = simd.integers(low)
+    for number in range(program[0]):
+        phase = simd.shifted(program, HEAD + number * PHASE)
+        phase[NEXT] = 0
+        phase[DONE] = 0
+    if high == 0:
+        take_part(program, 0)
+        return
+    gate = simd.shifted(team, GATE)
+    team[BEHIND] = low
+    simd.store(gate, (simd.load(gate) // PASS + 1) * PASS + OPEN)
+    take_part(program, 0)
+    simd.add(gate, -OPEN)
+    while simd.load(gate) % OPEN > 0:
+        simd.pause()
+
+
+@compiled
+def serve(team, low, high, scratch):  # type: ignore[no-untyped-def]
+    """Thread number `low` of a team, until there was nothing to do for `high` cycles."""
+    gate, seen = simd.shifted(team, GATE), simd.shifted(team, SEEN + 8 * low)
+    since = simd.cycles()
+    while simd.cycles() - since < high:
+        held = simd.load(gate)
+        if held // OPEN % 2 == 1 and held // PASS != seen[0]:
+            if simd.swap(gate, held, held + 1):
+                seen[0] = held // PASS
+                take_part(simd.integers(team[BEHIND]), low)
+                simd.add(gate, -1)
+                since = simd.cycles()
+        else:
+            simd.pause()
+
+
+class SpinningTeam:
+    """`threads` threads, the caller among them. The others live as long as the process."""
+
+    def __init__(self, threads: int) -> None:
+        self.state = np.zeros(SEEN + 8 * threads + 8, np.int64)
+        self._address = self.state.ctypes.data
+        self._asleep = 0
+        self._lock = threading.Lock()
+        self._door = threading.Semaphore(0)
+        for number in range(1, threads):
+            name = f"engine-cpu-compiled-{number}"
+            threading.Thread(target=self._serve, args=(number,), name=name, daemon=True).start()
+
+    def run(self, program: int, shared: bool) -> None:
+        if shared and self._asleep:
+            with self._lock:
+                asleep, self._asleep = self._asleep, 0
+            self._door.release(asleep)
+        run(self._address, program, shared)
+
+    def _serve(self, number: int) -> None:
+        while True:
+            serve(self._address, number, SPIN)
+            with self._lock:
+                self._asleep += 1
+            self._door.acquire()
+
+
+@functools.cache
+def team(threads: int) -> SpinningTeam:
+    """The process's team of that size."""
+    return SpinningTeam(threads)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A step that is joined with others: `stride` bytes of scratch a thread, from call.workspace on.
+    image_nbytes: what it reads and writes of one image, without weights."""
+
+    call: Call
+    stride: int
+    flops: int
+    nbytes: int
+    image_nbytes: int
+
+    @property
+    def seconds(self) -> float:
+        """Of one thread, by a rough guess."""
+        return self.flops / FLOPS_A_SECOND + self.nbytes / BYTES_A_SECOND
+
+
+@dataclass(frozen=True)
+class _Phase:
+    steps: tuple[Joint, ...]
+    by_images: bool
+    units: int
+    each: int
+
+    @property
+    def tasks(self) -> int:
+        return -(-self.units // self.each)
+
+
+class Program:
+    """These steps one after the other; called, a pass over them."""
+
+    def __init__(self, steps: Sequence[Joint], threads: int) -> None:
+        phases = _phases(steps, threads)
+        self.steps = tuple(steps)
+        self._team = team(threads)
+        self._shared = threads > 1 and any(phase.tasks > 1 for phase in phases)
+        words = np.zeros(HEAD + len(phases) * PHASE + len(steps) * STEP, np.int64)
+        words[0] = len(phases)
+        rows = words[HEAD + len(phases) * PHASE :].reshape(-1, STEP)
+        at = 0
+        for phase, of in zip(words[HEAD:].reshape(-1)[: len(phases) * PHASE].reshape(-1, PHASE), phases, strict=True):
+            phase[[TASKS, UNITS, EACH, FIRST, STEPS]] = of.tasks, of.units, of.each, at, len(of.steps)
+            for joint in of.steps:
+                call = joint.call
+                arguments = call.by_images if of.by_images else call.by_parts
+                places = call.step.address, arguments.ctypes.data, call.workspace.ctypes.data, joint.stride
+                rows[at, : len(places)] = places
+                at += 1
+        self._words = words
+        self._address = words.ctypes.data
+
+    def __call__(self) -> None:
+        self._team.run(self._address, self._shared)
+
+
+def _phases(steps: Sequence[Joint], threads: int) -> list[_Phase]:
+    phases: list[_Phase] = []
+    at = 0
+    while at < len(steps):
+        images = steps[at].call.images
+        end = at
+        while end < len(steps) and images > 1 and _by_images(steps[end], images):
+            end += 1
+        found = _of_images(steps[at:end], images, threads) if end > at else None
+        if found is None:
+            found = _of_parts(steps[at], threads)
+            end = at + 1
+        phases.append(found)
+        at = end
+    return _merged(phases)
+
+
+def _by_images(step: Joint, images: int) -> bool:
+    return step.call.images == images and step.call.weights_nbytes <= CACHE_NBYTES
+
+
+def _of_images(steps: Sequence[Joint], images: int, threads: int) -> _Phase | None:
+    """A run of steps by blocks of images; None where they are better shared one by one."""
+    sharing = min(threads, 1 + int(sum(step.seconds for step in steps) / WORTH_SHARING_S))
+    if images < 4 * sharing and images % sharing and max(s.seconds for s in steps) > 20 * WORTH_SHARING_S:
+        return None
+    fits = BLOCK * max(step.image_nbytes for step in steps) <= CACHE_NBYTES
+    most = BLOCK if fits else 1
+    tasks = sharing * -(-images // (most * sharing))
+    return _Phase(tuple(steps), True, images, -(-images // min(images, tasks)))
+
+
+def _of_parts(step: Joint, threads: int) -> _Phase:
+    parts = step.call.parts
+    sharing = min(threads, 1 + int(step.seconds / WORTH_SHARING_S))
+    tasks = 1 if sharing == 1 else min(parts, TASKS_A_THREAD * sharing)
+    return _Phase((step,), False, parts, -(-parts // tasks))
+
+
+def _merged(phases: Sequence[_Phase]) -> list[_Phase]:
+    """What one thread does alone needs no phase a step, where one block is all there is."""
+    return list(phases)
