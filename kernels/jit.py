@@ -23,6 +23,12 @@ TRIED = "import kernels.cpu.compiling"
 WAIT_S = 120.0
 
 
+def folder() -> Path:
+    """Where what was compiled is kept: KERNELSCOPE_COMPILED, else in the cache."""
+    override = os.environ.get("KERNELSCOPE_COMPILED")
+    return Path(override).expanduser() if override else cache_dir() / "compiled"
+
+
 @functools.cache
 def unavailable() -> str | None:
     """Why compiled rungs cannot run here, in words that follow a "because", or None where they can."""
@@ -30,7 +36,7 @@ def unavailable() -> str | None:
         if importlib.util.find_spec(name) is None:
             return f"the package {name} is not installed"
     try:
-        kept = cache_dir() / "compiled" / f"tried-{_packages()}"
+        kept = folder() / f"tried-{_packages()}"
         if kept.is_file():
             return kept.read_text(encoding="utf-8") or None
     except OSError:

@@ -12,7 +12,7 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     priority = 17                # whose turn it is by default, the highest first; `rung` where absent
     side = true                  # beside the ladder: never taken but named, or timed to be the fastest
     yardstick = true             # a library does the work: a side rung that is taken only where it is named
-    packs = true                 # it wants weights that can be laid out anew, once (Launch.packed; pack in a .py)
+    packs = true                 # it wants constant weights, to lay them out anew, once (pack in a .py)
     compiled = true              # .py only: its loops are compiled by Numba (kernels.cpu.compiled)
     overlaps = true              # .cu only: may begin before the kernel in front ends (cuda/overlap.cuh)
     [defines]                    # .cu only: compile-time defines, NAME = number, string or boolean

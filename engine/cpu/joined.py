@@ -1,7 +1,6 @@
 """Steps whose rungs are compiled, joined: a pass over all of them is one call into compiled code.
 
-A `Program` is a table of phases, one after the other; a phase is a run of steps over one block of images after
-another where no step needs more than its own images of the step before, else one step in parts of its own.
+A `Program` is a table of phases, one after the other. A phase is a run of steps over blocks of images, where no step needs more than its own images of the step before; else one step in parts of its own.
 Blocks and parts are tasks: whichever thread is free takes the next. The other threads wait for work inside
 compiled code for a moment (SPIN), since a pass over a small net is over sooner than the system wakes a
 thread; then they sleep, and who has more than one task wakes them. Nobody waits for a thread that has taken
@@ -20,8 +19,7 @@ import numpy as np
 from kernels.cpu import simd
 from kernels.cpu.compiled import Call, compiled, inlined
 
-# A phase takes one more thread for each of these that it is long, by a rough guess: what is all waiting is not
-# worth a thread.
+# A phase takes one more thread for each of these that it is long, by a rough guess: what a thread costs.
 WORTH_SHARING_S = 4e-6
 FLOPS_A_SECOND, BYTES_A_SECOND = 120e9, 15e9
 TASKS_A_THREAD = 4  # of a step that is divided, so that a thread that is held up leaves work to the others
@@ -39,7 +37,7 @@ OPEN, PASS = 1 << 16, 1 << 17  # the gate: threads inside, whether it is open, n
 
 
 @inlined
-def take_part(program, thread):  # type: ignore[no-untyped-def]
+def take_part(program, thread):
     """Tasks of all phases, until there are none left."""
     phases = program[0]
     rows = simd.shifted(program, HEAD + phases * PHASE)
@@ -61,7 +59,7 @@ def take_part(program, thread):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def run(team, low, high, scratch):  # type: ignore[no-untyped-def]
+def run(team, low, high, scratch):
     """The program at address `low`, with the threads of the team where `high` is 1."""
     program = simd.integers(low)
     for number in range(program[0]):
@@ -81,7 +79,7 @@ def run(team, low, high, scratch):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def serve(team, low, high, scratch):  # type: ignore[no-untyped-def]
+def serve(team, low, high, scratch):
     """Thread number `low` of a team, until there was nothing to do for `high` cycles."""
     gate, seen = simd.shifted(team, GATE), simd.shifted(team, SEEN + 8 * low)
     since = simd.cycles()
@@ -172,7 +170,9 @@ class Program:
         words[0] = len(phases)
         rows = words[HEAD + len(phases) * PHASE :].reshape(-1, STEP)
         at = 0
-        for phase, of in zip(words[HEAD:].reshape(-1)[: len(phases) * PHASE].reshape(-1, PHASE), phases, strict=True):
+        for phase, of in zip(
+            words[HEAD:].reshape(-1)[: len(phases) * PHASE].reshape(-1, PHASE), phases, strict=True
+        ):
             phase[[TASKS, UNITS, EACH, FIRST, STEPS]] = of.tasks, of.units, of.each, at, len(of.steps)
             for joint in of.steps:
                 call = joint.call
@@ -201,7 +201,7 @@ def _phases(steps: Sequence[Joint], threads: int) -> list[_Phase]:
             end = at + 1
         phases.append(found)
         at = end
-    return _merged(phases)
+    return phases
 
 
 def _by_images(step: Joint, images: int) -> bool:
@@ -224,8 +224,3 @@ def _of_parts(step: Joint, threads: int) -> _Phase:
     sharing = min(threads, 1 + int(step.seconds / WORTH_SHARING_S))
     tasks = 1 if sharing == 1 else min(parts, TASKS_A_THREAD * sharing)
     return _Phase((step,), False, parts, -(-parts // tasks))
-
-
-def _merged(phases: Sequence[_Phase]) -> list[_Phase]:
-    """What one thread does alone needs no phase a step, where one block is all there is."""
-    return list(phases)

@@ -73,6 +73,16 @@ class CpuSession:
             "numpy": importlib.metadata.version("numpy"),
             "blas": self._blas.words,
             "threads": str(self._threads),
+            **self._compiled(),
+        }
+
+    def _compiled(self) -> dict[str, str]:
+        """How many steps are compiled, and by what."""
+        count = sum(made.rung.compiled for made in self._steps)
+        if not count:
+            return {}
+        return {
+            "compiled": f"{count} of {len(self._steps)} steps, Numba {importlib.metadata.version('numba')}"
         }
 
     @property

@@ -5,10 +5,10 @@ A rung writes
     @compiled
     def step(a, low, high, scratch): ...
 
-and its `bind` returns Call(step, arguments, images, parts). `a` points to the arguments as 64-bit words: whole
-numbers, addresses of arrays (`floats(a[2])`), numbers (`number(a[3])`); the first of them, a[0], says what
-`low` and `high` count: images where it is 1, else parts of the step, of the kernel's own choosing; several
-threads do different ones side by side. `scratch` are float32 of the thread's own, `workspace(p)` bytes.
+and its `bind` returns Call(step, arguments, …). `a` points to the arguments as 64-bit words: whole numbers,
+addresses of arrays (`floats(a[2])`), numbers (`number(a[3])`); the first of them, a[0], says what `low` and
+`high` count: images where it is 1, else parts of the step, of the kernel's own choosing; several threads do
+different ones side by side. `scratch` are float32 of the thread's own, `workspace(p)` bytes.
 kernels.cpu.simd has what such a function may call beyond what Numba compiles. An `@inlined` function can be
 called from compiled ones.
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import importlib
 import importlib.metadata
 import os
 import threading
@@ -30,12 +31,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels.cache import atomic_file, cache_dir
+from kernels import jit
+from kernels.cache import atomic_file
 from kernels.errors import KernelError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ENTRY = "kernelscope_entry"
-FOLDER = "compiled"
 MOST_FILES = 200  # in the cache's folder; the oldest go
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 _lock = threading.Lock()
@@ -70,6 +71,17 @@ class Inlined:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.__doc__ = function.__doc__
+
+
+@functools.cache
+def tiles() -> int:
+    """The address of the function of all tiles: an argument of each rung that calls `simd.tile`."""
+    return _kept(_digest("tiles", ""), _made_tiles)
+
+
+def _made_tiles() -> bytes:
+    made: bytes = importlib.import_module("kernels.cpu.tiles").compiled(ENTRY, _machine())
+    return made
 
 
 def compiled(function: Callable[..., Any]) -> Compiled:
@@ -125,13 +137,21 @@ def word(of: int | float | Array) -> int:
 
 def _loaded(function: Callable[..., Any]) -> int:
     """The address of the compiled function in this process."""
-    path = cache_dir() / FOLDER / f"{_digest(function)}.o"
+    source = function.__globals__.get("__source__")
+    if source is None:
+        source = Path(function.__code__.co_filename).read_text(encoding="utf-8")
+    return _kept(_digest(function.__name__, source), lambda: _compiled(function))
+
+
+def _kept(name: str, make: Callable[[], bytes]) -> int:
+    """The address of what is kept by that name, made where nothing is."""
+    path = jit.folder() / f"{name}.o"
     try:
         data = path.read_bytes()
     except OSError:
         data = b""
     if not data:
-        data = _compiled(function)
+        data = make()
         try:
             with atomic_file(path) as file:
                 file.write_bytes(data)
@@ -142,13 +162,10 @@ def _loaded(function: Callable[..., Any]) -> int:
 
 
 def _compiled(function: Callable[..., Any]) -> bytes:
-    from kernels.jit import unavailable
-
-    if reason := unavailable():
+    if reason := jit.unavailable():
         raise KernelError(f"{function.__code__.co_filename} cannot be compiled: {reason}")
-    from kernels.cpu import compiling
-
-    return compiling.compiled(function)
+    found: bytes = importlib.import_module("kernels.cpu.compiling").compiled(function)
+    return found
 
 
 _engines: list[Any] = []  # what was loaded lives as long as the process
@@ -157,21 +174,20 @@ _engines: list[Any] = []  # what was loaded lives as long as the process
 def _address(data: bytes) -> int:
     import llvmlite.binding as llvm
 
-    machine, empty = _machine()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(empty), machine.create_target_machine())
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(data))
     engine.finalize_object()
     _engines.append(engine)
     return int(engine.get_function_address(ENTRY))
 
 
-@functools.cache
-def _machine() -> tuple[Any, str]:
+def _machine() -> Any:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return llvm.Target.from_default_triple(), ""
+    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return llvm.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=3)
 
 
 @functools.cache
@@ -187,12 +203,9 @@ def _shared() -> bytes:
     return digest.digest()
 
 
-def _digest(function: Callable[..., Any]) -> str:
-    source = function.__globals__.get("__source__")
-    if source is None:
-        source = Path(function.__code__.co_filename).read_text(encoding="utf-8")
+def _digest(name: str, source: str) -> str:
     digest = hashlib.sha256(_shared())
-    digest.update(f"{function.__name__}\n{source}".encode())
+    digest.update(f"{name}\n{source}".encode())
     return digest.hexdigest()[:32]
 
 

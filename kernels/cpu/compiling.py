@@ -30,7 +30,7 @@ FASTMATH = {"contract", "reassoc", "nsz"}
 
 def compiled(function: Callable[..., None]) -> bytes:
     """Raises KernelError naming file and line."""
-    flags = compiler.Flags()
+    flags: Any = compiler.Flags()
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"

@@ -1,4 +1,4 @@
-"""Loops that several compiled rungs share: activations, one plane of a pool, one of a normalisation."""
+"""What compiled rungs share: sizes of tiles, activations, a plane of a pool, one of a normalisation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,27 @@ from kernels.cpu.compiled import inlined
 from kernels.ops import ACTIVATIONS
 
 NONE = 0
-KINDS = {None: NONE, **{name: i for i, name in enumerate(ACTIVATIONS, 1)}}
+KINDS: dict[str | None, int] = {None: NONE, **{name: i for i, name in enumerate(ACTIVATIONS, 1)}}
 RELU, TANH, SIGMOID, RELU6 = (KINDS[name] for name in ("relu", "tanh", "sigmoid", "relu6"))
 IN_TILE = {None: simd.PLAIN, "relu": simd.RELU, "relu6": simd.RELU6}
 """What a tile does itself; the others go over what it has written."""
+
+
+@inlined
+def tile_rows(left: int) -> int:
+    """Of the next tile, where so many rows are left."""
+    return 8 if left >= 8 else (6 if left >= 6 else (4 if left >= 4 else (2 if left >= 2 else 1)))
+
+
+@inlined
+def tile_vectors(rows: int, left: int) -> int:
+    """Of the next tile of so many rows, one of simd.WIDTHS."""
+    if rows == 8:
+        return 3 if left >= 3 and left != 4 else (2 if left >= 2 else 1)
+    if rows < 4 and left >= 8:
+        return 8
+    return 4 if left >= 4 else (2 if left >= 2 else 1)
+
 
 # tanh(x) = x · P(x²) / Q(x²) up to where it is 1 in float32: the rational function of Eigen and of XLA.
 _P = (4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08,
@@ -28,7 +45,11 @@ TANH_END, TANH_LINEAR = np.float32(7.90531110763549805), np.float32(0.0004)
 # exp(x) = 2^n · exp(r), |r| ≤ ln 2 / 2: the polynomial of Cephes.
 _E = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 E0, E1, E2, E3, E4, E5 = map(np.float32, _E)
-LOG2E, LN2_HIGH, LN2_LOW = np.float32(1.44269504088896341), np.float32(0.693359375), np.float32(-2.12194440e-4)
+LOG2E, LN2_HIGH, LN2_LOW = (
+    np.float32(1.44269504088896341),
+    np.float32(0.693359375),
+    np.float32(-2.12194440e-4),
+)
 EXP_LEAST, EXP_MOST, INFINITY = np.float32(-87.33), np.float32(88.72), np.float32(np.inf)
 ZERO, HALF, ONE, SIX = map(np.float32, (0.0, 0.5, 1.0, 6.0))
 
@@ -81,13 +102,10 @@ def activate(kind: int, y: Any, count: int) -> None:
             y[i] = ONE / (ONE + exp(-y[i]))
 
 
-POOL_WORDS = 18
-
-
-def pool_words(p: Any, activation: str | None) -> list[int]:
+def pool_words(p: Any) -> list[int]:
     """What pool_plane is told of a pool, from its place in the arguments on."""
     words = [p.kind == "max", p.h, p.w, p.kh, p.kw, p.out_h, p.out_w, p.stride_h, p.stride_w, p.pad_top]
-    return [*map(int, words), p.pad_left, p.dilation_h, p.dilation_w, KINDS[activation]]
+    return [*map(int, words), p.pad_left, p.dilation_h, p.dilation_w]
 
 
 @inlined
@@ -156,10 +174,6 @@ def pool_plane(a: Any, first: int, x: Any, counts: Any, y: Any, row: Any) -> Non
             of = simd.shifted(counts, oy * out_w)
             for k in range(out_w):
                 to[k] = to[k] / of[k]
-    activate(a[first + 13], y, out_h * out_w)
-
-
-LRN_WORDS = 4
 
 
 def lrn_words(p: Any) -> list[int | float]:

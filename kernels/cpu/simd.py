@@ -18,6 +18,7 @@ Nothing here checks a bound: as in C, what is read and written beyond an array i
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 LANES = 16  # of a vector; compilers make two or four registers of it where the machine's are shorter
@@ -29,9 +30,8 @@ PLAIN, RELU, RELU6 = 0, 1, 2  # what a tile does to its sums
 
 
 def __getattr__(name: str) -> Any:
-    from kernels.cpu import intrinsics
-
-    try:
-        return getattr(intrinsics, name)
-    except AttributeError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    if not name.startswith("_"):
+        intrinsics = importlib.import_module("kernels.cpu.intrinsics")
+        if hasattr(intrinsics, name):
+            return getattr(intrinsics, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 # op = "conv"
 # rung = 8
 # name = "register_tiles"
-# idea = "No columns at all: up to 8 maps × 48 pixels are summed in vector registers, straight from a padded image."
+# idea = "No columns: sums of up to 8 maps × 48 pixels in vector registers, straight from a padded image."
 # compiled = true
 # packs = true
 """A tile of sums stays in registers over all channels and kernel positions; it is written once, finished.
@@ -18,8 +18,8 @@ import numpy as np
 
 from kernels import registry
 from kernels.cpu import load, simd
-from kernels.cpu.compiled import Call, compiled, inlined
-from kernels.cpu.loops import IN_TILE, KINDS, ZERO, activate
+from kernels.cpu.compiled import Call, compiled, inlined, tiles
+from kernels.cpu.loops import IN_TILE, KINDS, ZERO, activate, tile_vectors
 from kernels.cpu.simd import LANES
 from kernels.ops.gemm import Gemm
 
@@ -77,15 +77,9 @@ def step(a, low, high, scratch):
             to, to_row = apart, vectors * LANES
         v = 0
         while v < vectors:
-            many = vectors - v
-            if rows == 8:
-                many = 3 if many >= 3 and many != 4 else (2 if many >= 2 else 1)
-            elif rows >= 4:
-                many = 4 if many >= 4 else (2 if many >= 2 else 1)
-            else:
-                many = 8 if many >= 8 else (4 if many >= 4 else (2 if many >= 2 else 1))
+            many = tile_vectors(rows, vectors - v)
             simd.tile(
-                rows, many, simd.shifted(weights, first * depth), 1, rows, scratch, offsets,
+                a[30], rows, many, simd.shifted(weights, first * depth), 1, rows, scratch, offsets,
                 simd.shifted(bases, v), depth, to, to_row, simd.shifted(columns, v), simd.shifted(lanes, v),
                 simd.shifted(bias, first), -1, a[27],
             )  # fmt: skip
@@ -204,6 +198,7 @@ def bind(p, inputs, output, workspace):
         np.ascontiguousarray(offsets.reshape(-1)), bases, columns, lanes, len(bases), p.out_h * p.out_w,
         between, p.out_h, p.out_w, IN_TILE.get(p.activation, simd.PLAIN),
         0 if p.activation in IN_TILE else KINDS[p.activation], _scratch(p)[0],
+        tiles(),
     ]  # fmt: skip
     call = Call(step, arguments, workspace, p.n, p.n * len(blocks), weights.nbytes)
     if late is None:

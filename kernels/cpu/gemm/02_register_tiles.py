@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from kernels.cpu import simd
-from kernels.cpu.compiled import Call, compiled, inlined
-from kernels.cpu.loops import IN_TILE, KINDS, activate
+from kernels.cpu.compiled import Call, compiled, inlined, tiles
+from kernels.cpu.loops import IN_TILE, KINDS, activate, tile_rows, tile_vectors
 from kernels.cpu.simd import LANES
 
 CUT = 1024  # rows of a panel at a time
@@ -52,19 +52,10 @@ def columns_of(a, matrix, top, bottom, group, scratch):
         ends = start + depth == k
         r = top
         while r < bottom:
-            rows = bottom - r
-            rows = 8 if rows >= 8 else (6 if rows >= 6 else (4 if rows >= 4 else (2 if rows >= 2 else 1)))
-            if bias_row > 0 and (start == 0):
-                rows = rows  # a bias a row is read a row apart
+            rows = tile_rows(bottom - r)
             v = first
             while v < last:
-                many = last - v
-                if rows == 8:
-                    many = 3 if many >= 3 and many != 4 else (2 if many >= 2 else 1)
-                elif rows >= 4:
-                    many = 4 if many >= 4 else (2 if many >= 2 else 1)
-                else:
-                    many = 8 if many >= 8 else (4 if many >= 4 else (2 if many >= 2 else 1))
+                many = tile_vectors(rows, last - v)
                 part = simd.shifted(scratch, (r - top) * width + (v - first) * LANES)
                 begin, begin_row = simd.shifted(bias, r * bias_row + v * LANES), bias_row
                 if start > 0:
@@ -72,16 +63,15 @@ def columns_of(a, matrix, top, bottom, group, scratch):
                 from_x = simd.shifted(x, r * row + start * along)
                 from_b = simd.shifted(weights, start * LANES)
                 of = simd.shifted(bases, v)
-                if ends:
-                    simd.tile(
-                        rows, many, from_x, row, along, from_b, offsets, of, depth, simd.shifted(y, r * n),
-                        n, simd.shifted(columns, v), simd.shifted(lanes, v), begin, begin_row, a[20],
-                    )  # fmt: skip
-                else:
-                    simd.tile(
-                        rows, many, from_x, row, along, from_b, offsets, of, depth, part,
-                        width, simd.integers(a[22]), simd.integers(a[23]), begin, begin_row, simd.PLAIN,
-                    )  # fmt: skip
+                to, to_row, after = simd.shifted(y, r * n), n, a[20]
+                places, filled = simd.shifted(columns, v), simd.shifted(lanes, v)
+                if not ends:
+                    to, to_row, after = part, width, simd.PLAIN
+                    places, filled = simd.integers(a[22]), simd.integers(a[23])
+                simd.tile(
+                    a[24], rows, many, from_x, row, along, from_b, offsets, of, depth, to, to_row, places,
+                    filled, begin, begin_row, after,
+                )  # fmt: skip
                 v += many
             r += rows
         start += depth
@@ -172,7 +162,7 @@ def bind(p, inputs, output, workspace):
         p.k, p.n, groups, wide, panels, inputs[0], p.stride_a, b, b[0].size if p.stride_b else 0, row, along,
         bias, bias.shape[3] if p.bias_stride_m else 0, output, p.m, *tables, lanes,
         IN_TILE.get(p.activation, simd.PLAIN), 0 if p.activation in IN_TILE else KINDS[p.activation],
-        STEPS, FULL,
+        STEPS, FULL, tiles(),
     ]  # fmt: skip
     parts = p.batch * -(-p.m // CHUNK) * groups
     alone = p.batch == 1 and not p.trans_a

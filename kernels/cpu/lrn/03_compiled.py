@@ -1,7 +1,7 @@
 # op = "lrn"
 # rung = 3
 # name = "compiled"
-# idea = "One compiled loop a channel: squares, sum, roots and quotient while its row of pixels is in the cache."
+# idea = "Squares, sum, roots and quotient of a channel as compiled loops, while it is in the cache."
 # compiled = true
 """The squares of a channel's neighbours are added up where the answer will be."""
 

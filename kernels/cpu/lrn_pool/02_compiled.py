@@ -33,5 +33,5 @@ def workspace(p):
 def bind(p, inputs, output, workspace):
     divisors = np.zeros(1, np.float32) if p.kind == "max" else counts(p.pool)
     sizes = [p.c, p.h * p.w, p.out_h * p.out_w]
-    arguments = [*sizes, inputs[0], output, divisors, *lrn_words(p), *pool_words(p, None)]
+    arguments = [*sizes, inputs[0], output, divisors, *lrn_words(p), *pool_words(p)]
     return Call(step, arguments, workspace, images=p.n, parts=p.n * p.c)

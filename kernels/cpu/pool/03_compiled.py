@@ -1,7 +1,7 @@
 # op = "pool"
 # rung = 3
 # name = "compiled"
-# idea = "The same two halves as loops that a compiler makes vectors of, row by row, without Python in between."
+# idea = "The same two halves as compiled loops, row by row, without Python in between."
 # compiled = true
 """Each output row: the window's rows combined into one row of scratch, then its columns out of that row."""
 
@@ -10,7 +10,7 @@ import numpy as np
 from kernels.cpu import simd
 from kernels.cpu.common import counts
 from kernels.cpu.compiled import Call, compiled
-from kernels.cpu.loops import pool_plane, pool_words
+from kernels.cpu.loops import KINDS, activate, pool_plane, pool_words
 
 
 @compiled
@@ -21,7 +21,8 @@ def step(a, low, high, scratch):
         low, high = low * channels, high * channels
     for plane in range(low, high):
         of, to = simd.shifted(x, plane * inner), simd.shifted(y, plane * outer)
-        pool_plane(a, 7, of, divisors, to, scratch)
+        pool_plane(a, 8, of, divisors, to, scratch)
+    activate(a[7], simd.shifted(y, low * outer), (high - low) * outer)
 
 
 def workspace(p):
@@ -31,5 +32,5 @@ def workspace(p):
 def bind(p, inputs, output, workspace):
     divisors = np.zeros(1, np.float32) if p.kind == "max" else counts(p)
     sizes = [p.c, p.h * p.w, p.out_h * p.out_w]
-    arguments = [*sizes, inputs[0], output, divisors, *pool_words(p, p.activation)]
+    arguments = [*sizes, inputs[0], output, divisors, KINDS[p.activation], *pool_words(p)]
     return Call(step, arguments, workspace, images=p.n, parts=p.n * p.c)

@@ -1,7 +1,7 @@
 # op = "softmax"
 # rung = 2
 # name = "compiled"
-# idea = "A row's maximum, exponentials and sum in one compiled function, the exponential a polynomial of vectors."
+# idea = "Maximum, exponentials and sum in one compiled function, the exponential a polynomial."
 # compiled = true
 """softmax = exp(x − max) / Σ exp(x − max); its logarithm = (x − max) − log Σ exp(x − max)."""
 
