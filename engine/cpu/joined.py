@@ -1,6 +1,7 @@
 """Steps whose rungs are compiled, joined: a pass over all of them is one call into compiled code.
 
-A `Program` is a table of phases, one after the other. A phase is a run of steps over blocks of images, where no step needs more than its own images of the step before; else one step in parts of its own.
+A `Program` is a table of phases, one after the other: a run of steps over blocks of images, where no step needs
+more than its own images of the step before; else one step in parts of its own.
 Blocks and parts are tasks: whichever thread is free takes the next. The other threads wait for work inside
 compiled code for a moment (SPIN), since a pass over a small net is over sooner than the system wakes a
 thread; then they sleep, and who has more than one task wakes them. Nobody waits for a thread that has taken

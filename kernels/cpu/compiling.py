@@ -49,7 +49,7 @@ def compiled(function: Callable[..., None]) -> bytes:
         )
     except NumbaError as error:
         line = getattr(getattr(error, "loc", None), "line", function.__code__.co_firstlineno)
-        said = next((s for s in str(error.msg).splitlines() if s.strip()), str(error))
+        said = next((s for s in str(error).splitlines() if s.strip()), type(error).__name__)
         raise KernelError(f"{file}:{line}: {function.__name__} does not compile: {said.strip()}") from None
     module = llvm.parse_assembly(made.library.get_llvm_str())
     module.link_in(llvm.parse_assembly(_entry(made.fndesc.llvm_func_name)))

@@ -1,8 +1,8 @@
 """One tile of a matrix product in vector registers, written in LLVM's own language: compilers do not make it
 of loops. kernels.cpu.simd says how it is called; `tile` of kernels.cpu.intrinsics what it does.
 
-For each size of a tile there is a function: its sums begin with what `start` holds, one loop over the products
-adds to all of them, and what comes after is done before they are written, once.
+For each size of a tile there is a function: its sums begin with what `start` holds, one loop adds products to
+all of them, and what comes after is done before they are written, once.
 """
 
 from __future__ import annotations
