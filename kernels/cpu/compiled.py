@@ -109,12 +109,16 @@ class Call:
         self.step, self.images, self.parts = step, images, parts
         self.weights_nbytes = weights_nbytes
         self.workspace = workspace
-        self._held = [of for of in arguments if isinstance(of, np.ndarray)]
+        self._held = {i: of for i, of in enumerate(arguments, 1) if isinstance(of, np.ndarray)}
         words = [word(of) for of in arguments]
         self.by_parts = np.array([0, *words], np.int64)
         self.by_images = np.array([1, *words], np.int64)
         self._ready = (step, self.by_parts.ctypes.data, 0, parts, workspace.ctypes.data)
         step.address  # noqa: B018 - compiled now, not in the first pass
+
+    def place_of(self, address: int) -> int:
+        """Which of its arguments is the array there."""
+        return next(i for i, of in self._held.items() if of.ctypes.data == address)
 
     def __call__(self) -> None:
         step, *rest = self._ready
