@@ -32,6 +32,7 @@ TASKS_A_THREAD = 4  # of a step that is divided, so that a thread that is held u
 BLOCK = 8  # images that go through a run of steps together, where that much stays in a core's cache
 CACHE_NBYTES = 512 << 10
 SPIN = 200_000  # cycles
+PATIENCE = 2_000  # looks at what others do before the core is given to whoever wants it
 
 # Words of a program: how many phases and threads; then the phases, then the steps.
 HEAD, PHASE, STEP = 8, 24, 16
@@ -45,6 +46,23 @@ READ, READ_AT, READ_EACH, WRITTEN, WRITTEN_AT, WRITTEN_EACH = 5, 6, 7, 8, 9, 10
 # Words of a team: a gate, the program behind it, and of each thread the last pass that it has seen.
 GATE, BEHIND, SEEN = 0, 8, 16
 OPEN, PASS = 1 << 16, 1 << 17  # the gate: threads inside, whether it is open, number of the pass
+
+
+@inlined
+def wait(spins):
+    """A moment; where it was long already, the core is left to others: it may be who is waited for."""
+    if spins > PATIENCE:
+        simd.give_way()
+    else:
+        simd.pause()
+    return spins + 1
+
+
+@inlined
+def wait_until(counter, count):
+    spins = 0
+    while simd.load(counter) < count:
+        spins = wait(spins)
 
 
 @inlined
@@ -71,8 +89,7 @@ def take_part(program, thread):
                 simd.invoke(row[FUNCTION], arguments, low, high, scratch)
             simd.add(simd.shifted(phase, DONE), 1)
             task = simd.add(simd.shifted(phase, NEXT), 1)
-        while simd.load(simd.shifted(phase, DONE)) < tasks:
-            simd.pause()
+        wait_until(simd.shifted(phase, DONE), tasks)
 
 
 @compiled
@@ -91,8 +108,9 @@ def run(team, low, high, scratch):
     simd.store(gate, (simd.load(gate) // PASS + 1) * PASS + OPEN)
     take_part(program, 0)
     simd.add(gate, -OPEN)
+    spins = 0
     while simd.load(gate) % OPEN > 0:
-        simd.pause()
+        spins = wait(spins)
 
 
 @compiled

@@ -16,6 +16,9 @@ defines
 A step may be divided among threads: `workspace` and `bind` are then told of a part of the batch (or of the
 rows), each part with scratch of its own, while `pack` was told of the whole.
 
+A rung with `compiled = true` in its header has loops that Numba compiles; its bind returns a `Call`
+(kernels.cpu.compiled), and what several threads do is the call's to divide.
+
 `bind` must work both with packed weights and with inputs that only exist at run time: it tells the two apart
 by the array's shape, or `pack` does not change what the array means. Floating-point warnings are the caller's
 to silence (NaN and infinities go through as IEEE says).

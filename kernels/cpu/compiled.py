@@ -37,6 +37,7 @@ from kernels.errors import KernelError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ENTRY = "kernelscope_entry"
+DIGEST = 32  # bytes of SHA-256
 MOST_FILES = 200  # in the cache's folder; the oldest go
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 _lock = threading.Lock()
@@ -148,17 +149,19 @@ def _loaded(function: Callable[..., Any]) -> int:
 
 
 def _kept(name: str, make: Callable[[], bytes]) -> int:
-    """The address of what is kept by that name, made where nothing is."""
+    """The address of what is kept by that name, made where nothing is. A file begins with the digest of the
+    rest: what was cut off would end the process that loads it."""
     path = jit.folder() / f"{name}.o"
     try:
-        data = path.read_bytes()
+        said = path.read_bytes()
     except OSError:
-        data = b""
-    if not data:
+        said = b""
+    data = said[DIGEST:]
+    if not data or hashlib.sha256(data).digest() != said[:DIGEST]:
         data = make()
         try:
             with atomic_file(path) as file:
-                file.write_bytes(data)
+                file.write_bytes(hashlib.sha256(data).digest() + data)
             _trim(path.parent)
         except OSError:
             pass  # compiled anew the next time

@@ -4,6 +4,7 @@ machine."""
 from __future__ import annotations
 
 import functools
+import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -19,9 +20,24 @@ from kernels.cpu.compiled import ENTRY, Inlined
 from kernels.cpu.intrinsics import STEP
 from kernels.errors import KernelError
 
+_PAINT = re.compile(r"\x1b\[[0-9;]*m")
 # What the loader finds in every process: C's own library.
 FROM_C = frozenset(
-    {"memcpy", "memmove", "memset", "exp", "expf", "log", "logf", "pow", "powf", "tanhf", "sqrtf", "fmaf"}
+    {
+        "memcpy",
+        "memmove",
+        "memset",
+        "exp",
+        "expf",
+        "log",
+        "logf",
+        "pow",
+        "powf",
+        "tanhf",
+        "sqrtf",
+        "fmaf",
+        "sched_yield",
+    }
 )
 # Products and sums may be fused, and sums be added up in the order of vectors: the same in every run. NaN and
 # infinity stay what they are.
@@ -49,8 +65,10 @@ def compiled(function: Callable[..., None]) -> bytes:
         )
     except NumbaError as error:
         line = getattr(getattr(error, "loc", None), "line", function.__code__.co_firstlineno)
-        said = next((s for s in str(error).splitlines() if s.strip()), type(error).__name__)
-        raise KernelError(f"{file}:{line}: {function.__name__} does not compile: {said.strip()}") from None
+        lines = [_PAINT.sub("", s).strip() for s in str(error).splitlines()]
+        lines = [s for s in lines if s and not s.startswith(("Failed in", "File ", "During:"))]
+        said = lines[0] if lines else type(error).__name__
+        raise KernelError(f"{file}:{line}: {function.__name__} does not compile: {said}") from None
     module = llvm.parse_assembly(made.library.get_llvm_str())
     module.link_in(llvm.parse_assembly(_entry(made.fndesc.llvm_func_name)))
     for f in module.functions:

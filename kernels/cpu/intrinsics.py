@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -117,6 +118,19 @@ def pause(typing: Any) -> Any:
     def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if llvm.get_process_triple().startswith(("x86_64", "i686")):
             builder.call(llvm_own(builder.module, "x86.sse2.pause", ir.VoidType(), []), [])
+
+    return types.void(), made
+
+
+@intrinsic
+def give_way(typing: Any) -> Any:
+    """Let another thread have the core, where the system has a word for it that C knows."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if os.name == "posix":
+            if "sched_yield" not in builder.module.globals:
+                ir.Function(builder.module, ir.FunctionType(ir.IntType(32), []), "sched_yield")
+            builder.call(builder.module.globals["sched_yield"], [])
 
     return types.void(), made
 

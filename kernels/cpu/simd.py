@@ -11,7 +11,8 @@ In a compiled function
     bits(f), from_bits(i)       a float32 as the int32 of its bits, and back
     tile(...)                   rows × vectors of LANES outputs, all products of a sum, in registers
     invoke(address, a, low, high, scratch)   another compiled function, by its address
-    load, store, add, swap      of an int64 that several threads see; `cycles()` counts while one waits
+    load, store, add, swap      of an int64 that several threads see
+    pause, give_way, cycles     for who waits: a moment, the core to others, a counter of time
 
 Nothing here checks a bound: as in C, what is read and written beyond an array is the kernel's fault.
 """

@@ -29,11 +29,9 @@ from engine.planning.planner import plan
 from kernels import jit, registry
 from kernels.cpu import load
 from kernels.errors import InputError, KernelError, OutOfMemoryError, UnsupportedError
-from kernels.ops import Params
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
-from kernels.registry import Rung
-from tests.engine.harness import make_model, random
+from tests.engine.harness import in_numpy, make_model, random
 from tests.kernels.drawn import DRAWN, inputs_for, output_shape
 
 BATCH = 3
@@ -216,12 +214,6 @@ def test_a_rung_of_the_users_that_breaks_is_named(graph: Graph, tmp_path: Path) 
     session = BACKEND.prepare(graph, BATCH, options=options)
     with pytest.raises(KernelError, match=r"running failed in 09_mine.py:7 \(softmax, ZeroDivisionError\)"):
         session.run()
-
-
-def in_numpy(p: Params) -> Rung:
-    """What the engine takes where nothing can be compiled."""
-    able = (r for r in registry.candidates("cpu", p.op) if not r.compiled and r.refusal(p) is None)
-    return next(able)
 
 
 @pytest.mark.parametrize("op", list(DRAWN))
