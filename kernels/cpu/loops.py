@@ -102,6 +102,12 @@ def activate(kind: int, y: Any, count: int) -> None:
             y[i] = ONE / (ONE + exp(-y[i]))
 
 
+@inlined
+def larger(left: Any, right: Any) -> Any:
+    """NaN where one of them is."""
+    return right if (right > left) | (right != right) else left
+
+
 def pool_words(p: Any) -> list[int]:
     """What pool_plane is told of a pool, from its place in the arguments on."""
     words = [p.kind == "max", p.h, p.w, p.kh, p.kw, p.out_h, p.out_w, p.stride_h, p.stride_w, p.pad_top]
@@ -129,7 +135,7 @@ def pool_plane(a: Any, first: int, x: Any, counts: Any, y: Any, row: Any) -> Non
                         row[k] = of[k]
                 elif largest == 1:
                     for k in range(w):
-                        row[k] = of[k] if (of[k] > row[k]) | (of[k] != of[k]) else row[k]
+                        row[k] = larger(row[k], of[k])
                 else:
                     for k in range(w):
                         row[k] = row[k] + of[k]
@@ -141,18 +147,14 @@ def pool_plane(a: Any, first: int, x: Any, counts: Any, y: Any, row: Any) -> Non
         if kw == 2 and stride_w == 2 and dilation_w == 1 and pad_left == 0 and 2 * out_w <= w:
             if largest == 1:
                 for k in range(out_w):
-                    left, right = row[2 * k], row[2 * k + 1]
-                    to[k] = right if (right > left) | (right != right) else left
+                    to[k] = larger(row[2 * k], row[2 * k + 1])
             else:
                 for k in range(out_w):
                     to[k] = row[2 * k] + row[2 * k + 1]
         elif kw == 3 and stride_w == 2 and dilation_w == 1 and pad_left == 0 and 2 * out_w + 1 <= w:
             if largest == 1:
                 for k in range(out_w):
-                    left, right = row[2 * k], row[2 * k + 1]
-                    left = right if (right > left) | (right != right) else left
-                    right = row[2 * k + 2]
-                    to[k] = right if (right > left) | (right != right) else left
+                    to[k] = larger(larger(row[2 * k], row[2 * k + 1]), row[2 * k + 2])
             else:
                 for k in range(out_w):
                     to[k] = row[2 * k] + row[2 * k + 1] + row[2 * k + 2]
@@ -165,8 +167,7 @@ def pool_plane(a: Any, first: int, x: Any, counts: Any, y: Any, row: Any) -> Non
                 high = min(out_w, (w - start + stride_w - 1) // stride_w)
                 if largest == 1:
                     for k in range(low, high):
-                        right = row[start + k * stride_w]
-                        to[k] = right if (right > to[k]) | (right != right) else to[k]
+                        to[k] = larger(to[k], row[start + k * stride_w])
                 else:
                     for k in range(low, high):
                         to[k] = to[k] + row[start + k * stride_w]

@@ -29,6 +29,10 @@ def lay_out(a, x, to):
     """Some channels of an image, padded and divided by columns."""
     channels, h, w, high, pitch, phases = a[2], a[3], a[4], a[5], a[6], a[7]
     pad_top, pad_left = a[8], a[9]
+    if phases == 1 and pitch == w and high == h and pad_top == 0 and pad_left == 0:
+        for k in range(channels * h * w):
+            to[k] = x[k]
+        return
     for c in range(channels):
         for phase in range(phases):
             left = max(0, (pad_left - phase + phases - 1) // phases)
@@ -52,6 +56,24 @@ def lay_out(a, x, to):
                         row[k] = of[k * phases]
                 for k in range(right, pitch):
                     row[k] = ZERO
+
+
+@inlined
+def pick_out(of, of_row, between, y, rows, out_h, out_w):
+    """The outputs of `rows` maps without what lies between their rows, 16 at a time: what
+    is beyond it is written again with the next row; the last ones one by one."""
+    wide = (out_w + LANES - 1) // LANES * LANES
+    for r in range(rows):
+        for at in range(out_h):
+            place = (r * out_h + at) * out_w
+            here, to = simd.shifted(of, r * of_row + at * between), simd.shifted(y, place)
+            if place + wide <= rows * out_h * out_w:
+                for first in range(0, wide, LANES):
+                    for k in range(LANES):
+                        to[first + k] = here[first + k]
+            else:
+                for k in range(out_w):
+                    to[k] = here[k]
 
 
 @compiled
@@ -86,12 +108,7 @@ def step(a, low, high, scratch):
             v += many
         done = simd.shifted(y, (image * maps + first) * plane)
         if between > 0:
-            for r in range(rows):
-                for at in range(out_h):
-                    of = simd.shifted(apart, r * to_row + at * between)
-                    row = simd.shifted(done, r * plane + at * out_w)
-                    for k in range(out_w):
-                        row[k] = of[k]
+            pick_out(apart, to_row, between, done, rows, out_h, out_w)
         activate(a[28], done, rows * plane)
 
 
