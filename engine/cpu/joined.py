@@ -26,8 +26,8 @@ from kernels.cpu import simd
 from kernels.cpu.compiled import Call, compiled, inlined
 
 # A phase takes one more thread for each of these that it is long, by a rough guess: what a thread costs.
-WORTH_SHARING_S = 4e-6
-FLOPS_A_SECOND, BYTES_A_SECOND = 120e9, 15e9
+WORTH_SHARING_S = 8e-6
+FLOPS_A_SECOND, BYTES_A_SECOND = 120e9, 40e9
 TASKS_A_THREAD = 4  # of a step that is divided, so that a thread that is held up leaves work to the others
 BLOCK = 8  # images that go through a run of steps together, where that much stays in a core's cache
 CACHE_NBYTES = 512 << 10
