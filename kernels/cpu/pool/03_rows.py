@@ -1,6 +1,6 @@
 # op = "pool"
 # rung = 3
-# name = "compiled"
+# name = "rows"
 # idea = "The same two halves as compiled loops, row by row, without Python in between."
 # compiled = true
 """Each output row: the window's rows combined into one row of scratch, then its columns out of that row."""

@@ -1,6 +1,6 @@
 # op = "softmax"
 # rung = 2
-# name = "compiled"
+# name = "loops"
 # idea = "Maximum, exponentials and sum in one compiled function, the exponential a polynomial."
 # compiled = true
 """softmax = exp(x − max) / Σ exp(x − max); its logarithm = (x − max) − log Σ exp(x − max)."""

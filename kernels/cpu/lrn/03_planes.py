@@ -1,6 +1,6 @@
 # op = "lrn"
 # rung = 3
-# name = "compiled"
+# name = "planes"
 # idea = "Squares, sum, roots and quotient of a channel as compiled loops, while it is in the cache."
 # compiled = true
 """The squares of a channel's neighbours are added up where the answer will be."""

@@ -1,6 +1,6 @@
 # op = "lrn_pool"
 # rung = 2
-# name = "compiled"
+# name = "plane_by_plane"
 # idea = "Normalises one channel into scratch and pools it at once, both in one compiled function."
 # compiled = true
 """A pool looks at one channel alone: that much of the normalised image is in scratch, and no more."""
