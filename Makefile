@@ -52,15 +52,21 @@ $(UV):
 	@$(PYTHON) -m venv $(VENV) || { echo "could not make .venv: on Debian and Ubuntu install python3-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
+# By itself, and built by nobody: where there is none for this machine, or no room, the rest is all that is needed.
+NUMBA = $(UV) pip install --quiet --python $(BIN)/python --require-hashes --only-binary :all: -r locks/numba.txt || \
+	echo "Numba could not be installed: engine-cpu runs its kernels in NumPy" >&2
+
 # The stamp names the set that is installed: a tests' environment serves to run as well.
 $(VENV)/run.stamp: $(UV) $(wildcard locks/*.txt)
 	@if [ -f $(VENV)/dev.stamp ] && [ -z "$$(find locks -newer $(VENV)/dev.stamp -name '*.txt')" ]; then touch $@; else \
 	  extra=$(EXTRA); echo "setting up .venv from locks/$$extra.txt (once)" >&2; \
-	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r locks/$$extra.txt && touch $@; fi
+	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r locks/$$extra.txt && \
+	  { $(NUMBA); } && touch $@; fi
 
 $(VENV)/dev.stamp: $(UV) $(wildcard locks/*.txt)
 	@extra=$(EXTRA); echo "setting up .venv from locks/dev-$$extra.txt (once)" >&2; \
-	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r locks/dev-$$extra.txt && touch $@
+	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r locks/dev-$$extra.txt && \
+	  { $(NUMBA); } && touch $@
 
 # A rival's packages lie beside ours, and grow the environment of `make run` by nothing.
 $(RIVALS): %: .venv-%/stamp
@@ -86,6 +92,8 @@ lock: $(UV)
 	    | $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - \
 	      -o locks/$$rival.txt || exit 1; \
 	done
+	@$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group numba \
+	  -c locks/cpu.txt -o locks/numba.txt
 
 clean:
 	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -56,6 +56,7 @@ _HEADER_KEYS = {
     "precision": str,
     "packs": bool,
     "overlaps": bool,
+    "compiled": bool,
     "defines": dict,
     "tune": dict,
     "needs": dict,
@@ -194,8 +195,8 @@ def _check_keys(path: Path, device: str, header: Mapping[str, Any]) -> None:
             raise KernelError(f"{path}: {key!r} means nothing for a {device} rung")
     if device != "cuda" and "overlaps" in header:
         raise KernelError(f"{path}: 'overlaps' means nothing for a {device} rung")
-    if device != "cuda" and "packs" in header:
-        raise KernelError(f"{path}: 'packs' means nothing for a {device} rung: its file defines pack(…)")
+    if device == "cuda" and "compiled" in header:
+        raise KernelError(f"{path}: 'compiled' means nothing for a {device} rung: all of them are")
     if header.get("precision", PRECISIONS[0]) not in PRECISIONS:
         raise KernelError(
             f"{path}: precision {header['precision']!r} is unknown; there are {', '.join(PRECISIONS)}"

@@ -12,7 +12,8 @@ in a `.cu` file the text of the first comment `/* … */`, in a `.py` file the l
     priority = 17                # whose turn it is by default, the highest first; `rung` where absent
     side = true                  # beside the ladder: never taken but named, or timed to be the fastest
     yardstick = true             # a library does the work: a side rung that is taken only where it is named
-    packs = true                 # .cu only: its launch shape lays the weights out anew, once (Launch.packed)
+    packs = true                 # it wants constant weights, to lay them out anew, once (pack in a .py)
+    compiled = true              # .py only: its loops are compiled by Numba (kernels.cpu.compiled)
     overlaps = true              # .cu only: may begin before the kernel in front ends (cuda/overlap.cuh)
     [defines]                    # .cu only: compile-time defines, NAME = number, string or boolean
     TILE = 16
@@ -37,6 +38,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from kernels import jit
 from kernels.errors import InputError, KernelError
 from kernels.header import NEEDS, parse, unmet
 from kernels.nearest import did_you_mean
@@ -87,6 +89,7 @@ class Rung:
     yardstick: bool = False
     packs: bool = False
     overlaps: bool = False
+    compiled: bool = False
     priority: int = 0
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
 
@@ -107,6 +110,8 @@ class Rung:
         for key, value in ({"dtype": ["float32"]} | dict(self.needs)).items():
             if reason := unmet(key, value, params, capability):
                 return f"{self.label} {reason}"
+        if self.compiled and (reason := jit.unavailable()):
+            return f"{self.label} is compiled by Numba: {reason}"
         return None
 
 
@@ -319,6 +324,7 @@ def _read(device: str, place: str, user: bool, inode: int, mtime_ns: int, size: 
         yardstick=header.get("yardstick", False),
         packs=header.get("packs", False),
         overlaps=header.get("overlaps", False),
+        compiled=header.get("compiled", False),
         priority=header.get("priority", header["rung"]),
         tune=MappingProxyType(header["tune"]),
     )

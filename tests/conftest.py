@@ -26,6 +26,9 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(kept))
     sys.dont_write_bytecode = False
 
+# What Numba compiles is compiled once for all tests, whichever cache they are given.
+os.environ["KERNELSCOPE_COMPILED"] = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
+
 # A shell that starts the tests in the background has them ignore Ctrl-C, and their processes with them: those
 # that are about Ctrl-C would then wait for one that never comes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

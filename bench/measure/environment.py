@@ -16,6 +16,7 @@ from engine.machine import host
 # Whose versions a reader of a chart wants to know; those not installed are left out.
 PACKAGES = (
     "numpy",
+    "numba",
     "onnx",
     "onnxruntime",
     "onnxruntime-gpu",

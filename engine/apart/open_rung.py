@@ -80,7 +80,7 @@ class RungHere:
         with self._in_words("prepare"), np.errstate(all="ignore"):
             call = self._made.bind(read, self._output, workspace.view(np.float32), self._threads)
         self.given = {f"input {i}": views[i] for i in data}
-        self._calls = in_order([self._made], [call], self._blas.limit)
+        self._calls = in_order([self._made], [call], self._blas.limit, self._threads)
 
     def run(self) -> None:
         with self._in_words("run"), np.errstate(all="ignore"):

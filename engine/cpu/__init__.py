@@ -1,1 +1,1 @@
-"""The CPU: sessions of our NumPy kernels, the threads that share their steps, and the host's caches."""
+"""The CPU: sessions of our kernels, the threads that share their steps, and the host's caches."""

@@ -17,6 +17,7 @@ import psutil
 
 from engine.apart import slots
 from engine.apart.slots import Copies
+from engine.cpu.joined import Program
 from engine.cpu.steps import Blas, CpuStep, aligned, divided, in_order
 from engine.graph.plan import Plan, Step
 from engine.machine import host
@@ -43,7 +44,7 @@ class CpuSession:
         for step, rung, kernel in zip(made.steps, rungs, kernels, strict=True):
             with self._in_words("preparing", rung):
                 packed.append(self._packed(kernel, step))
-                steps.append(divided(step, rung, kernel, packed[-1], self._threads))
+                steps.append(divided(step, rung, kernel, packed[-1], self._threads, made.aliases))
         self._steps = tuple(steps)
         scratch = max((step.workspace_nbytes for step in steps), default=0)
         clock.append(time.perf_counter_ns())
@@ -53,7 +54,8 @@ class CpuSession:
             self._workspace = aligned(scratch).view(np.float32)
         clock.append(time.perf_counter_ns())
         self._by_step = tuple(self._bound(*pair) for pair in zip(steps, packed, strict=True))
-        self._calls = in_order(steps, self._by_step, self._blas.limit)
+        read = {made.holder(name) for name in made.outputs}
+        self._calls = in_order(steps, self._by_step, self._blas.limit, threads, read)
         self._views = {name: self._tensor(name) for name in (*made.inputs, *made.outputs)}
         clock.append(time.perf_counter_ns())
 
@@ -67,12 +69,23 @@ class CpuSession:
         self.memory: Mapping[str, int] = {
             "weights": sum(held.values()),
             "arena": made.arena_nbytes,
-            "workspace": scratch,
+            "workspace": scratch
+            + sum(call.local_nbytes for call in self._calls if isinstance(call, Program)),
         }
         self.facts: Mapping[str, str] = {
             "numpy": importlib.metadata.version("numpy"),
             "blas": self._blas.words,
             "threads": str(self._threads),
+            **self._compiled(),
+        }
+
+    def _compiled(self) -> dict[str, str]:
+        """How many steps are compiled, and by what."""
+        count = sum(made.rung.compiled for made in self._steps)
+        if not count:
+            return {}
+        return {
+            "compiled": f"{count} of {len(self._steps)} steps, Numba {importlib.metadata.version('numba')}"
         }
 
     @property

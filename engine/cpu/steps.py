@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from engine.cpu.joined import Joint, Program, Tensor
 from engine.cpu.team import team
 from engine.graph.plan import Step
 from kernels.cpu import Bound, CpuKernel
+from kernels.cpu.compiled import Call
 from kernels.cpu.split import Part, parts, ranged, whole
 from kernels.ops.gemm import Gemm
 from kernels.registry import Rung
@@ -30,7 +33,8 @@ FLOPS_A_SECOND, BYTES_A_SECOND = 60e9, 10e9
 class CpuStep:
     """A step with its kernel and the parts it is divided into; `scratch` is bytes of workspace by part.
 
-    blas_threads: how many threads BLAS may take in it: one where its parts run side by side.
+    blas_threads: how many threads BLAS may take in it: one where its parts run side by side. holders: as
+    Plan.aliases.
     """
 
     step: Step
@@ -39,6 +43,7 @@ class CpuStep:
     parts: tuple[Part, ...]
     scratch: tuple[int, ...]
     blas_threads: int
+    holders: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def workspace_nbytes(self) -> int:
@@ -48,6 +53,9 @@ class CpuStep:
         self, inputs: Sequence[np.ndarray], output: np.ndarray, workspace: np.ndarray, threads: int
     ) -> Bound:
         """One call that does the step. Arrays are dense; workspace holds at least workspace_nbytes."""
+        if self.rung.compiled:
+            call = self.kernel.bind(self.step.params, inputs, output, workspace[: self.scratch[0] // 4])
+            return Program([self._joint(call, inputs, output)], threads) if isinstance(call, Call) else call
         if len(self.parts) == 1:
             return self.kernel.bind(self.step.params, inputs, output, workspace)
         calls = []
@@ -65,6 +73,17 @@ class CpuStep:
                 calls.append(self.kernel.bind(part.params, read, written, scratch))
             start += _rounded(nbytes)
         return partial(team(threads).run, calls)
+
+    def _joint(self, call: Call, inputs: Sequence[np.ndarray], output: np.ndarray) -> Joint:
+        """What its kernel has bound, as one of several steps that are joined."""
+        p = self.step.params
+
+        def tensor(name: str, array: np.ndarray) -> Tensor:
+            return Tensor(self.holders.get(name, name), array.ctypes.data, array.nbytes)
+
+        reads = tuple(tensor(self.step.inputs[i], inputs[i]) for i in p.data_inputs)
+        stride = _rounded(self.scratch[0])
+        return Joint(call, stride, p.flops, p.nbytes, reads, tensor(self.step.output, output))
 
     def _bind_columns(
         self, part: Part, read: Sequence[np.ndarray], output: np.ndarray, workspace: np.ndarray
@@ -85,11 +104,18 @@ class CpuStep:
 
 
 def divided(
-    step: Step, rung: Rung, kernel: CpuKernel, packed: Sequence[np.ndarray | None], threads: int
+    step: Step,
+    rung: Rung,
+    kernel: CpuKernel,
+    packed: Sequence[np.ndarray | None],
+    threads: int,
+    holders: Mapping[str, str] | None = None,
 ) -> CpuStep:
     """The step in parts for so many threads. packed: what the kernel's pack gave, None for inputs that are
     only there at run time: what it rearranged cannot be divided."""
     p = step.params
+    if rung.compiled:
+        return CpuStep(step, rung, kernel, (whole(p),), (kernel.workspace(p),) * threads, 1, holders or {})
     guess_s = p.flops / FLOPS_A_SECOND + p.nbytes / BYTES_A_SECOND
     sharing = min(threads, 1 + int(guess_s / WORTH_DIVIDING_S))
     found = parts(p, sharing) if sharing > 1 else (whole(p),)
@@ -102,6 +128,7 @@ def divided(
         parts=found,
         scratch=tuple(kernel.workspace(part.params) + _product_nbytes(part) for part in found),
         blas_threads=sharing if len(found) == 1 else 1,
+        holders=holders or {},
     )
 
 
@@ -113,12 +140,33 @@ def _product_nbytes(part: Part) -> int:
 
 
 def in_order(
-    steps: Sequence[CpuStep], calls: Sequence[Bound], limit: Callable[[int], None]
+    steps: Sequence[CpuStep],
+    calls: Sequence[Bound],
+    limit: Callable[[int], None],
+    threads: int,
+    outputs: Collection[str] | None = None,
 ) -> tuple[Bound, ...]:
-    """All calls of one pass, with BLAS told before a step that wants another number of threads."""
+    """All calls of one pass: compiled steps that follow each other joined, and BLAS told before a step that
+    wants another number of threads. outputs: tensors that are read after the pass; None: all of
+    them."""
     made: list[Bound] = []
     told = 0
-    for step, call in zip(steps, calls, strict=True):
+    found: list[tuple[CpuStep | None, Bound]] = []
+    pairs = enumerate(zip(steps, calls, strict=True))
+    for joined, run in itertools.groupby(pairs, lambda pair: isinstance(pair[1][1], Program)):
+        places, several = zip(*run, strict=True)
+        if joined:
+            others = [step for i, step in enumerate(steps) if i not in places]
+            kept = {step.holders.get(name, name) for step in others for name in step.step.inputs}
+            joints = [joint for _, call in several if isinstance(call, Program) for joint in call.steps]
+            read = None if outputs is None else kept.union(outputs)
+            found.append((None, Program(joints, threads, read)))
+        else:
+            found += several
+    for step, call in found:
+        if step is None:
+            made.append(call)
+            continue
         if step.blas_threads != told:
             told = step.blas_threads
             made.append(partial(limit, told))

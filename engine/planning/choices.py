@@ -30,7 +30,7 @@ NEARBY = 4.0  # a batch size so many times as large or small says something of t
 # What else than its own file makes a rung's time: headers, launch shapes, how work is divided.
 _SHARED = {
     "cuda": ("cuda/*.cuh", "launch/*.py", "estimates/*.py", "packing.py"),
-    "cpu": ("cpu/common.py", "cpu/split.py", "ops/*.py"),
+    "cpu": ("cpu/*.py", "ops/*.py"),
 }
 
 

@@ -16,6 +16,9 @@ defines
 A step may be divided among threads: `workspace` and `bind` are then told of a part of the batch (or of the
 rows), each part with scratch of its own, while `pack` was told of the whole.
 
+A rung with `compiled = true` in its header has loops that Numba compiles; its bind returns a `Call`
+(kernels.cpu.compiled), and what several threads do is the call's to divide.
+
 `bind` must work both with packed weights and with inputs that only exist at run time: it tells the two apart
 by the array's shape, or `pack` does not change what the array means. Floating-point warnings are the caller's
 to silence (NaN and infinities go through as IEEE says).
@@ -58,6 +61,7 @@ def load(rung: Rung) -> CpuKernel:
     assert spec is not None  # a spec without a loader is always made
     module = importlib.util.module_from_spec(spec)
     module.__file__ = str(rung.path)
+    module.__dict__["__source__"] = rung.source  # by which a compiled function is found again
     try:
         exec(compile(rung.source, str(rung.path), "exec"), module.__dict__)
     except Exception as error:

@@ -15,8 +15,16 @@ from engine.graph.plan import Plan
 from engine.planning.planner import Chosen, plan
 from kernels import registry
 from kernels.cpu import load
+from kernels.ops import Params
+from kernels.registry import Rung
 
 Feeds = Mapping[str, np.ndarray]
+
+
+def in_numpy(p: Params) -> Rung:
+    """What engine-cpu takes where nothing can be compiled."""
+    able = (r for r in registry.candidates("cpu", p.op) if not r.compiled and r.refusal(p) is None)
+    return next(able)
 
 
 def make_model(

@@ -58,7 +58,8 @@ def test_the_cpu_ladder_is_timed_and_the_choice_found_again_by_the_planner():
     options = Options(threads=1)
     assert {step.chosen for step in plan(graph, 3, "cpu", options=options).steps} == {"ladder"}
     missing = wanted(graph, 3, "cpu", "fp32", options)
-    assert {"conv", "pool", "lrn"} >= {w.params.op for w in missing} >= {"conv"}
+    several = {step.op for step in plan(graph, 3, "cpu", options=options).steps if _is_a_choice(step.params)}
+    assert {w.params.op for w in missing} == several >= {"conv"}
     for one in missing:
         choice = RungTuner(one, "cpu", "fp32", options, lambda *_: None).run()
         assert choice.done
@@ -71,6 +72,10 @@ def test_the_cpu_ladder_is_timed_and_the_choice_found_again_by_the_planner():
     assert timed == {w.params.op for w in missing}
     assert wanted(graph, 4, "cpu", "fp32", options), "another batch size is another entry"
     assert wanted(graph, 3, "cpu", "fp32", Options(threads=2)), "and so is another number of threads"
+
+
+def _is_a_choice(params):
+    return len(choices.candidates("cpu", params, "fp32", True)) > 1
 
 
 def kept(rung, done=True, threads=1):
@@ -544,7 +549,8 @@ def test_the_plan_that_is_shown_says_what_chose_each_kernel(job, capsys):
     assert main.main(["models", "show", job.models[0], "--plan", "--batch", "2"]) == 0
     shown = capsys.readouterr().out
     assert "timed 20" in shown
-    assert "by the ladder" in shown
+    alone = any(not _is_a_choice(step.params) for step in plan(small_net(), 2, "cpu").steps)
+    assert ("by the ladder" in shown) == alone
 
 
 @pytest.mark.gpu

@@ -1,0 +1,327 @@
+"""Steps whose rungs are compiled, joined: a pass over all of them is one call into compiled code.
+
+A `Program` is a table of phases, one after the other: a run of steps over blocks of images, where no step
+needs more than its own images of the step before; else one step in parts of its own. What only the steps of a
+block read lies in the thread's own memory, and stays in its cache. Blocks and parts are tasks: whichever
+thread is free takes the next. The other threads wait for work inside compiled code for a moment (SPIN), since
+a pass over a small net is over sooner than the system wakes a thread; then they sleep, and who has more than
+one task wakes them. Nobody waits for a thread that has taken nothing: on a loaded machine the caller does it
+all.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.graph.memory import ALIGNMENT, lives, place
+from engine.graph.plan import ArenaSlot
+from kernels.cpu import simd
+from kernels.cpu.compiled import Call, compiled, inlined
+
+# A phase takes one more thread for each of these that it is long, by a rough guess: what a thread costs.
+WORTH_SHARING_S = 8e-6
+FLOPS_A_SECOND, BYTES_A_SECOND = 120e9, 40e9
+TASKS_A_THREAD = 4  # of a step that is divided, so that a thread that is held up leaves work to the others
+BLOCK = 8  # images that go through a run of steps together, where that much stays in a core's cache
+CACHE_NBYTES = 512 << 10
+SPIN = 200_000  # cycles
+PATIENCE = 2_000  # looks at what others do before the core is given to whoever wants it
+
+# Words of a program: how many phases and threads; then the phases, then the steps.
+HEAD, PHASE, STEP = 8, 24, 16
+LOCAL, LOCAL_STRIDE = 1, 2  # of the head: where tensors of one block lie, and bytes between two threads'
+NEXT, DONE, TASKS, UNITS, EACH, FIRST, STEPS = 0, 8, 16, 17, 18, 19, 20  # of a phase; counters lie apart
+# Of a step: its function; its arguments, and the bytes between two threads' (0: all have the same); scratch,
+# and the bytes between two threads'; of a tensor of one block the argument that is its address (0: none is),
+# where it lies, and bytes an image.
+FUNCTION, ARGUMENTS, OWN, SCRATCH, STRIDE = 0, 1, 2, 3, 4
+READ, READ_AT, READ_EACH, WRITTEN, WRITTEN_AT, WRITTEN_EACH = 5, 6, 7, 8, 9, 10
+# Words of a team: a gate, the program behind it, and of each thread the last pass that it has seen.
+GATE, BEHIND, SEEN = 0, 8, 16
+OPEN, PASS = 1 << 16, 1 << 17  # the gate: threads inside, whether it is open, number of the pass
+
+
+@inlined
+def wait(spins):
+    """A moment; where it was long already, the core is left to others: it may be who is waited for."""
+    if spins > PATIENCE:
+        simd.give_way()
+    else:
+        simd.pause()
+    return spins + 1
+
+
+@inlined
+def wait_until(counter, count):
+    spins = 0
+    while simd.load(counter) < count:
+        spins = wait(spins)
+
+
+@inlined
+def take_part(program, thread):
+    """Tasks of all phases, until there are none left."""
+    phases = program[0]
+    rows = simd.shifted(program, HEAD + phases * PHASE)
+    local = program[LOCAL] + thread * program[LOCAL_STRIDE]
+    for number in range(phases):
+        phase = simd.shifted(program, HEAD + number * PHASE)
+        tasks, units, each = phase[TASKS], phase[UNITS], phase[EACH]
+        first, last = phase[FIRST], phase[FIRST] + phase[STEPS]
+        task = simd.add(simd.shifted(phase, NEXT), 1)
+        while task < tasks:
+            low, high = task * each, min(units, (task + 1) * each)
+            for s in range(first, last):
+                row = simd.shifted(rows, s * STEP)
+                arguments = simd.integers(row[ARGUMENTS] + thread * row[OWN])
+                if row[READ] > 0:
+                    arguments[row[READ]] = local + row[READ_AT] - low * row[READ_EACH]
+                if row[WRITTEN] > 0:
+                    arguments[row[WRITTEN]] = local + row[WRITTEN_AT] - low * row[WRITTEN_EACH]
+                scratch = simd.floats(row[SCRATCH] + thread * row[STRIDE])
+                simd.invoke(row[FUNCTION], arguments, low, high, scratch)
+            simd.add(simd.shifted(phase, DONE), 1)
+            task = simd.add(simd.shifted(phase, NEXT), 1)
+        wait_until(simd.shifted(phase, DONE), tasks)
+
+
+@compiled
+def run(team, low, high, scratch):
+    """The program at address `low`, with the threads of the team where `high` is 1."""
+    program = simd.integers(low)
+    for number in range(program[0]):
+        phase = simd.shifted(program, HEAD + number * PHASE)
+        phase[NEXT] = 0
+        phase[DONE] = 0
+    if high == 0:
+        take_part(program, 0)
+        return
+    gate = simd.shifted(team, GATE)
+    team[BEHIND] = low
+    simd.store(gate, (simd.load(gate) // PASS + 1) * PASS + OPEN)
+    take_part(program, 0)
+    simd.add(gate, -OPEN)
+    spins = 0
+    while simd.load(gate) % OPEN > 0:
+        spins = wait(spins)
+
+
+@compiled
+def serve(team, low, high, scratch):
+    """Thread number `low` of a team, until there was nothing to do for `high` cycles."""
+    gate, seen = simd.shifted(team, GATE), simd.shifted(team, SEEN + 8 * low)
+    since = simd.cycles()
+    while simd.cycles() - since < high:
+        held = simd.load(gate)
+        if held // OPEN % 2 == 1 and held // PASS != seen[0]:
+            if simd.swap(gate, held, held + 1):
+                seen[0] = held // PASS
+                take_part(simd.integers(team[BEHIND]), low)
+                simd.add(gate, -1)
+                since = simd.cycles()
+        else:
+            simd.pause()
+
+
+class SpinningTeam:
+    """`threads` threads, the caller among them. The others live as long as the process."""
+
+    def __init__(self, threads: int) -> None:
+        self.state = np.zeros(SEEN + 8 * threads + 8, np.int64)
+        self._address = self.state.ctypes.data
+        self._asleep = 0
+        self._lock = threading.Lock()
+        self._door = threading.Semaphore(0)
+        for number in range(1, threads):
+            name = f"engine-cpu-compiled-{number}"
+            threading.Thread(target=self._serve, args=(number,), name=name, daemon=True).start()
+
+    def run(self, program: int, shared: bool) -> None:
+        if shared and self._asleep:
+            with self._lock:
+                asleep, self._asleep = self._asleep, 0
+            self._door.release(asleep)
+        run(self._address, program, shared)
+
+    def _serve(self, number: int) -> None:
+        while True:
+            serve(self._address, number, SPIN)
+            with self._lock:
+                self._asleep += 1
+            self._door.acquire()
+
+
+@functools.cache
+def team(threads: int) -> SpinningTeam:
+    """The process's team of that size."""
+    return SpinningTeam(threads)
+
+
+class Tensor(NamedTuple):
+    """What a step reads or writes: whose bytes it is, and where they lie when a step is run alone."""
+
+    name: str
+    address: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A step that is joined with others: `stride` bytes of scratch a thread, from call.workspace on, which is
+    the same memory for all that are joined. reads: without weights."""
+
+    call: Call
+    stride: int
+    flops: int
+    nbytes: int
+    reads: tuple[Tensor, ...]
+    written: Tensor
+
+    @property
+    def seconds(self) -> float:
+        """Of one thread, by a rough guess."""
+        return self.flops / FLOPS_A_SECOND + self.nbytes / BYTES_A_SECOND
+
+
+@dataclass(frozen=True)
+class _Phase:
+    steps: tuple[Joint, ...]
+    by_images: bool
+    units: int
+    each: int
+    local: frozenset[str] = frozenset()  # tensors that nobody reads but the block's own steps
+
+    @property
+    def tasks(self) -> int:
+        return -(-self.units // self.each)
+
+    def places(self) -> tuple[dict[str, ArenaSlot], int]:
+        """Of the local tensors, for one block."""
+        share = {step.written.name: step.written.nbytes // self.units * self.each for step in self.steps}
+        held = {name: share[name] for name in self.local}
+        read = [([of.name for of in step.reads], step.written.name) for step in self.steps]
+        living = lives(read, share, (), [])
+        return place({name: living[name] for name in held})
+
+
+class Program:
+    """These steps one after the other; called, a pass over them. kept: tensors that are read by others, too;
+    None: all of them."""
+
+    def __init__(self, steps: Sequence[Joint], threads: int, kept: Collection[str] | None = None) -> None:
+        if kept is None:
+            kept = {step.written.name for step in steps}
+        phases = _phases(steps, threads, kept)
+        self.steps = tuple(steps)
+        self._team = team(threads)
+        self._shared = threads > 1 and any(phase.tasks > 1 for phase in phases)
+        words = np.zeros(HEAD + len(phases) * PHASE + len(steps) * STEP, np.int64)
+        words[0] = len(phases)
+        # The same for all: one thread may be a step ahead of another.
+        stride = max(step.stride for step in steps)
+        heads = words[HEAD : HEAD + len(phases) * PHASE].reshape(-1, PHASE)
+        rows = words[HEAD + len(phases) * PHASE :].reshape(-1, STEP)
+        self._arguments: list[np.ndarray] = []
+        at = most = 0
+        for head, phase in zip(heads, phases, strict=True):
+            head[[TASKS, UNITS, EACH, FIRST, STEPS]] = (
+                phase.tasks,
+                phase.units,
+                phase.each,
+                at,
+                len(phase.steps),
+            )
+            slots, nbytes = phase.places()
+            most = max(most, nbytes)
+            for step in phase.steps:
+                row, call = rows[at], step.call
+                row[[FUNCTION, SCRATCH, STRIDE]] = call.step.address, call.workspace.ctypes.data, stride
+                arguments = call.by_images if phase.by_images else call.by_parts
+                for first, of in ((READ, step.reads[0]), (WRITTEN, step.written)):
+                    if of.name in phase.local:
+                        place_of = call.place_of(of.address)
+                        row[first : first + 3] = place_of, slots[of.name].offset, of.nbytes // phase.units
+                if row[READ] or row[WRITTEN]:
+                    arguments = np.tile(arguments, (threads, 1))
+                    row[OWN] = arguments.strides[0]
+                row[ARGUMENTS] = arguments.ctypes.data
+                self._arguments.append(arguments)
+                at += 1
+        self.local_nbytes = most * threads
+        self._local = np.zeros(self.local_nbytes + ALIGNMENT, np.uint8)
+        words[[LOCAL, LOCAL_STRIDE]] = -(-self._local.ctypes.data // ALIGNMENT) * ALIGNMENT, most
+        self._words = words
+        self._address = words.ctypes.data
+
+    def __call__(self) -> None:
+        self._team.run(self._address, self._shared)
+
+
+def _phases(steps: Sequence[Joint], threads: int, kept: Collection[str]) -> list[_Phase]:
+    phases: list[_Phase] = []
+    at = 0
+    while at < len(steps):
+        images = steps[at].call.images
+        end = at
+        while end < len(steps) and images > 1 and _by_images(steps[end], images):
+            end += 1
+        found = None
+        while end > at and found is None:
+            others = {of.name for step in (*steps[:at], *steps[end:]) for of in step.reads}
+            run = steps[at:end]
+            local = {step.written.name for step in run} - others - set(kept)
+            if _clash(run, local):
+                end -= 1
+                continue
+            found = _of_images(run, images, threads, frozenset(local))
+            if found is None:
+                break
+        if found is None:
+            found = _of_parts(steps[at], threads)
+            end = at + 1
+        phases.append(found)
+        at = end
+    return phases
+
+
+def _by_images(step: Joint, images: int) -> bool:
+    held = [*step.reads, step.written]
+    return (
+        step.call.images == images
+        and step.call.weights_nbytes <= CACHE_NBYTES
+        and len(step.reads) == 1
+        and all(of.nbytes % images == 0 for of in held)
+    )
+
+
+def _clash(run: Sequence[Joint], local: Collection[str]) -> bool:
+    """Whether something of one block is written where another block still reads: what is not local lies where
+    the plan has it, which counts on one step after the other."""
+    arena = [of for step in run for of in (*step.reads, step.written) if of.name not in local]
+    spans = {(of.name, of.address, of.address + of.nbytes) for of in arena}
+    return any(a[0] != b[0] and a[1] < b[2] and b[1] < a[2] for a, b in itertools.combinations(spans, 2))
+
+
+def _of_images(steps: Sequence[Joint], images: int, threads: int, local: frozenset[str]) -> _Phase | None:
+    """A run of steps by blocks of images; None where they are better shared one by one."""
+    sharing = min(threads, 1 + int(sum(step.seconds for step in steps) / WORTH_SHARING_S))
+    if images < 4 * sharing and images % sharing and max(s.seconds for s in steps) > 20 * WORTH_SHARING_S:
+        return None
+    block = BLOCK * max(step.reads[0].nbytes + step.written.nbytes for step in steps) // images
+    most = BLOCK if block <= CACHE_NBYTES else 1
+    tasks = sharing * -(-images // (most * sharing))
+    return _Phase(tuple(steps), True, images, -(-images // min(images, tasks)), local)
+
+
+def _of_parts(step: Joint, threads: int) -> _Phase:
+    parts = step.call.parts
+    sharing = min(threads, 1 + int(step.seconds / WORTH_SHARING_S))
+    tasks = 1 if sharing == 1 else min(parts, TASKS_A_THREAD * sharing)
+    return _Phase((step,), False, parts, -(-parts // tasks))

@@ -1,0 +1,223 @@
+"""Compiled CPU rungs: loops over pointers, as in C, that Numba compiles once and a file keeps.
+
+A rung writes
+
+    @compiled
+    def step(a, low, high, scratch): ...
+
+and its `bind` returns Call(step, arguments, …). `a` points to the arguments as 64-bit words: whole numbers,
+addresses of arrays (`floats(a[2])`), numbers (`number(a[3])`); the first of them, a[0], says what `low` and
+`high` count: images where it is 1, else parts of the step, of the kernel's own choosing; several threads do
+different ones side by side. `scratch` are float32 of the thread's own, `workspace(p)` bytes.
+kernels.cpu.simd has what such a function may call beyond what Numba compiles. An `@inlined` function can be
+called from compiled ones.
+
+What was compiled is found again by the text of the rung, of what it stands on, and by the machine: only
+whoever compiles imports Numba, which takes longer than many a run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels import jit
+from kernels.cache import atomic_file
+from kernels.errors import KernelError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+ENTRY = "kernelscope_entry"
+DIGEST = 32  # bytes of SHA-256
+MOST_FILES = 200  # in the cache's folder; the oldest go
+_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+_lock = threading.Lock()
+
+
+class Compiled:
+    """A function step(a, low, high, scratch), compiled when it is first asked for its address."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+        self._address = 0
+        self._call: Any = None
+
+    @property
+    def address(self) -> int:
+        with _lock:
+            if not self._address:
+                self._address = _loaded(self.function)
+        return self._address
+
+    def __call__(self, a: int, low: int, high: int, scratch: int = 0) -> None:
+        """With addresses; other threads of Python's go on meanwhile."""
+        if self._call is None:
+            self._call = _PROTOTYPE(self.address)
+        self._call(a, low, high, scratch)
+
+
+class Inlined:
+    """A function that compiled ones call."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+
+@functools.cache
+def tiles() -> int:
+    """The address of the function of all tiles: an argument of each rung that calls `simd.tile`."""
+    return _kept(_digest("tiles", ""), _made_tiles)
+
+
+def _made_tiles() -> bytes:
+    made: bytes = importlib.import_module("kernels.cpu.tiles").compiled(ENTRY, _machine())
+    return made
+
+
+def compiled(function: Callable[..., Any]) -> Compiled:
+    return Compiled(function)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    return Inlined(function)
+
+
+class Call:
+    """A step bound to its arrays. arguments: what `a` points to, from a[1] on: whole numbers, floats, arrays
+    (their addresses; they are kept). images: how many there are, 0 for a step that knows none; parts: how
+    many parts of its own. Called, it does all of them, in this thread."""
+
+    def __init__(
+        self,
+        step: Compiled,
+        arguments: Sequence[int | float | Array],
+        workspace: Array,
+        images: int,
+        parts: int,
+        weights_nbytes: int = 0,
+    ) -> None:
+        self.step, self.images, self.parts = step, images, parts
+        self.weights_nbytes = weights_nbytes
+        self.workspace = workspace
+        self._held = {i: of for i, of in enumerate(arguments, 1) if isinstance(of, np.ndarray)}
+        words = [word(of) for of in arguments]
+        self.by_parts = np.array([0, *words], np.int64)
+        self.by_images = np.array([1, *words], np.int64)
+        self._ready = (step, self.by_parts.ctypes.data, 0, parts, workspace.ctypes.data)
+        step.address  # noqa: B018 - compiled now, not in the first pass
+
+    def place_of(self, address: int) -> int:
+        """Which of its arguments is the array there."""
+        return next(i for i, of in self._held.items() if of.ctypes.data == address)
+
+    def __call__(self) -> None:
+        step, *rest = self._ready
+        step(*rest)
+
+
+def word(of: int | float | Array) -> int:
+    """An argument as the 64 bits that carry it."""
+    if isinstance(of, np.ndarray):
+        if not of.flags.c_contiguous:
+            raise KernelError("a compiled rung takes dense arrays alone")
+        return of.ctypes.data
+    if isinstance(of, float | np.floating):
+        return int(np.float64(of).view(np.int64))
+    return int(of)
+
+
+# --- object files ---
+
+
+def _loaded(function: Callable[..., Any]) -> int:
+    """The address of the compiled function in this process."""
+    source = function.__globals__.get("__source__")
+    if source is None:
+        source = Path(function.__code__.co_filename).read_text(encoding="utf-8")
+    return _kept(_digest(function.__name__, source), lambda: _compiled(function))
+
+
+def _kept(name: str, make: Callable[[], bytes]) -> int:
+    """The address of what is kept by that name, made where nothing is. A file begins with the digest of the
+    rest: what was cut off would end the process that loads it."""
+    path = jit.folder() / f"{name}.o"
+    try:
+        said = path.read_bytes()
+    except OSError:
+        said = b""
+    data = said[DIGEST:]
+    if not data or hashlib.sha256(data).digest() != said[:DIGEST]:
+        data = make()
+        try:
+            with atomic_file(path) as file:
+                file.write_bytes(hashlib.sha256(data).digest() + data)
+            _trim(path.parent)
+        except OSError:
+            pass  # compiled anew the next time
+    return _address(data)
+
+
+def _compiled(function: Callable[..., Any]) -> bytes:
+    if reason := jit.unavailable():
+        raise KernelError(f"{function.__code__.co_filename} cannot be compiled: {reason}")
+    found: bytes = importlib.import_module("kernels.cpu.compiling").compiled(function)
+    return found
+
+
+_engines: list[Any] = []  # what was loaded lives as long as the process
+
+
+def _address(data: bytes) -> int:
+    import llvmlite.binding as llvm
+
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+    engine.finalize_object()
+    _engines.append(engine)
+    return int(engine.get_function_address(ENTRY))
+
+
+def _machine() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return llvm.Target.from_default_triple().create_target_machine(cpu=cpu, features=features, opt=3)
+
+
+@functools.cache
+def _shared() -> bytes:
+    """What all of them stand on: the machine, the compiler, and the text of what they may call."""
+    import llvmlite.binding as llvm
+
+    digest = hashlib.sha256(f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode())
+    for name in ("numba", "llvmlite"):
+        digest.update(importlib.metadata.version(name).encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.digest()
+
+
+def _digest(name: str, source: str) -> str:
+    digest = hashlib.sha256(_shared())
+    digest.update(f"{name}\n{source}".encode())
+    return digest.hexdigest()[:32]
+
+
+def _trim(folder: Path) -> None:
+    """Remove the oldest files beyond MOST_FILES."""
+    found = sorted(folder.glob("*.o"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in found[MOST_FILES:]:
+        os.unlink(path)

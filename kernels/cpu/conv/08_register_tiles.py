@@ -1,0 +1,228 @@
+# op = "conv"
+# rung = 8
+# name = "register_tiles"
+# idea = "No columns: sums of up to 8 maps × 48 pixels in vector registers, straight from a padded image."
+# compiled = true
+# packs = true
+"""A tile of sums stays in registers over all channels and kernel positions; it is written once, finished.
+
+The image lies padded in scratch, for a stride s along the rows as s images of every s-th column, so that 16
+outputs side by side read 16 inputs side by side, whatever the window: where a window's element lies is a
+table's to say. Weights are packed as they are read: for up to 8 maps, one after the other for each element of
+the window. Rows too short for vectors are computed with the padding between them, and picked out.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from kernels import registry
+from kernels.cpu import load, simd
+from kernels.cpu.compiled import Call, compiled, inlined, tiles
+from kernels.cpu.loops import IN_TILE, KINDS, ZERO, activate, tile_vectors
+from kernels.cpu.simd import LANES
+from kernels.ops.gemm import Gemm
+
+
+@inlined
+def lay_out(a, x, to):
+    """Some channels of an image, padded and divided by columns."""
+    channels, h, w, high, pitch, phases = a[2], a[3], a[4], a[5], a[6], a[7]
+    pad_top, pad_left = a[8], a[9]
+    if phases == 1 and pitch == w and high == h and pad_top == 0 and pad_left == 0:
+        for k in range(channels * h * w):
+            to[k] = x[k]
+        return
+    for c in range(channels):
+        for phase in range(phases):
+            left = max(0, (pad_left - phase + phases - 1) // phases)
+            right = min(pitch, (w + pad_left - phase + phases - 1) // phases)
+            right = max(left, right)
+            for at in range(high):
+                row = simd.shifted(to, ((c * phases + phase) * high + at) * pitch)
+                y = at - pad_top
+                if y < 0 or y >= h:
+                    for k in range(pitch):
+                        row[k] = ZERO
+                    continue
+                for k in range(min(left, pitch)):
+                    row[k] = ZERO
+                of = simd.shifted(x, (c * h + y) * w + phase - pad_left)
+                if phases == 1:
+                    for k in range(left, right):
+                        row[k] = of[k]
+                else:
+                    for k in range(left, right):
+                        row[k] = of[k * phases]
+                for k in range(right, pitch):
+                    row[k] = ZERO
+
+
+@inlined
+def pick_out(of, of_row, between, y, rows, out_h, out_w):
+    """The outputs of `rows` maps without what lies between their rows, 16 at a time: what
+    is beyond it is written again with the next row; the last ones one by one."""
+    wide = (out_w + LANES - 1) // LANES * LANES
+    for r in range(rows):
+        for at in range(out_h):
+            place = (r * out_h + at) * out_w
+            here, to = simd.shifted(of, r * of_row + at * between), simd.shifted(y, place)
+            if place + wide <= rows * out_h * out_w:
+                for first in range(0, wide, LANES):
+                    for k in range(LANES):
+                        to[first + k] = here[first + k]
+            else:
+                for k in range(out_w):
+                    to[k] = here[k]
+
+
+@compiled
+def step(a, low, high, scratch):
+    blocks, channels, h, w = a[1], a[2], a[3], a[4]
+    depth, groups, maps = a[10], a[11], a[12]
+    x, weights, bias, y = simd.floats(a[13]), simd.floats(a[14]), simd.floats(a[15]), simd.floats(a[16])
+    table, offsets, bases = simd.integers(a[17]), simd.integers(a[18]), simd.integers(a[19])
+    columns, lanes, vectors = simd.integers(a[20]), simd.integers(a[21]), a[22]
+    plane, between, out_h, out_w = a[23], a[24], a[25], a[26]
+    apart = simd.shifted(scratch, a[29])
+    if a[0] == 1:
+        low, high = low * blocks, high * blocks
+    there = -1
+    for part in range(low, high):
+        image, block = part // blocks, part % blocks
+        first, rows, group = table[3 * block], table[3 * block + 1], table[3 * block + 2]
+        if image * groups + group != there:
+            there = image * groups + group
+            lay_out(a, simd.shifted(x, there * channels * h * w), scratch)
+        to, to_row = simd.shifted(y, (image * maps + first) * plane), plane
+        if between > 0:
+            to, to_row = apart, vectors * LANES
+        v = 0
+        while v < vectors:
+            many = tile_vectors(rows, vectors - v)
+            simd.tile(
+                a[30], rows, many, simd.shifted(weights, first * depth), 1, rows, scratch, offsets,
+                simd.shifted(bases, v), depth, to, to_row, simd.shifted(columns, v), simd.shifted(lanes, v),
+                simd.shifted(bias, first), -1, a[27],
+            )  # fmt: skip
+            v += many
+        done = simd.shifted(y, (image * maps + first) * plane)
+        if between > 0:
+            pick_out(apart, to_row, between, done, rows, out_h, out_w)
+        activate(a[28], done, rows * plane)
+
+
+def _one_row(p):
+    """A convolution of single elements with its image as one long row."""
+    plain = p.kh == p.kw == p.stride_h == p.stride_w == 1
+    if plain and (p.h, p.w) == (p.out_h, p.out_w) and p.pad_top == p.pad_left == 0:
+        return replace(p, h=1, w=p.h * p.w, out_h=1, out_w=p.h * p.w, pad_bottom=0, pad_right=0)
+    return p
+
+
+def _product(p):
+    """Of a window that is the whole image a matrix product; else None."""
+    whole = (p.out_h, p.out_w, p.kh, p.kw) == (1, 1, p.h, p.w) and p.pad_top == p.pad_left == 0
+    if not whole or p.group > 1:
+        return None
+    return Gemm(p.n, p.m, p.c * p.kh * p.kw, trans_b=True, bias=p.bias, activation=p.activation)
+
+
+def _gemm():
+    return load(registry.find("cpu", "gemm", "register_tiles"))
+
+
+def _padded(p):
+    """(rows, elements of a row, divided by columns)"""
+    high = (p.out_h - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
+    wide = (p.out_w - 1) * p.stride_w + (p.kw - 1) * p.dilation_w + 1
+    return high, -(-wide // p.stride_w)
+
+
+def _vectors(p):
+    """(bases, columns, lanes, elements between two rows of outputs or 0)"""
+    _, pitch = _padded(p)
+    by_row = -(-p.out_w // LANES)
+    count = (p.out_h - 1) * pitch + p.out_w
+    flat = -(-count // LANES)
+    if p.stride_h == p.stride_w == 1 and flat * 11 <= by_row * p.out_h * 10:
+        places = np.arange(flat) * LANES
+        return places, places, np.full(flat, LANES), pitch
+    row, column = np.divmod(np.arange(p.out_h * by_row), by_row)
+    column = column * LANES
+    bases = row * p.stride_h * pitch + column
+    return bases, row * p.out_w + column, np.minimum(LANES, p.out_w - column), 0
+
+
+def _blocks(p):
+    """(first map, maps, group) of each tile's rows."""
+    filters = p.m // p.group
+    found = []
+    for group in range(p.group):
+        first = 0
+        while first < filters:
+            rows = next(r for r in (8, 6, 4, 2, 1) if first + r <= filters)
+            found.append((group * filters + first, rows, group))
+            first += rows
+    return np.array(found, np.int64)
+
+
+def _scratch(p):
+    high, pitch = _padded(p)
+    image = p.c // p.group * p.stride_w * high * pitch + LANES
+    image = -(-image // LANES) * LANES
+    flat = _vectors(p)
+    return image, simd.ROWS * len(flat[0]) * LANES if flat[3] else 0
+
+
+def workspace(p):
+    if made := _product(p):
+        return _gemm().workspace(made)
+    return 4 * sum(_scratch(_one_row(p)))
+
+
+def _packed(p, weights):
+    depth = p.c // p.group * p.kh * p.kw
+    of = weights.reshape(p.m, depth)
+    packed = [of[first : first + rows].T.reshape(-1) for first, rows, _ in _blocks(p)]
+    return np.concatenate(packed).reshape(1, 1, 1, 1, -1)
+
+
+def pack(p, inputs):
+    if made := _product(p):
+        return _gemm().pack(made, inputs)
+    if inputs[1] is None:
+        return list(inputs)
+    return [inputs[0], np.ascontiguousarray(_packed(p, inputs[1])), *inputs[2:]]
+
+
+def bind(p, inputs, output, workspace):
+    if made := _product(p):
+        return _gemm().bind(made, inputs, output, workspace)
+    p = _one_row(p)
+    weights, late = inputs[1], None
+    if weights.shape != (1, 1, 1, 1, weights.size):
+        late, weights = weights, np.empty(weights.size, np.float32)
+    high, pitch = _padded(p)
+    c, i, j = np.meshgrid(*map(np.arange, (p.c // p.group, p.kh, p.kw)), indexing="ij")
+    row, column = i * p.dilation_h, j * p.dilation_w
+    offsets = ((c * p.stride_w + column % p.stride_w) * high + row) * pitch + column // p.stride_w
+    bases, columns, lanes, between = _vectors(p)
+    blocks = _blocks(p)
+    arguments = [
+        len(blocks), p.c // p.group, p.h, p.w, high, pitch, p.stride_w, p.pad_top, p.pad_left, offsets.size,
+        p.group, p.m, inputs[0], weights, inputs[2] if p.bias else np.zeros(p.m, np.float32), output, blocks,
+        np.ascontiguousarray(offsets.reshape(-1)), bases, columns, lanes, len(bases), p.out_h * p.out_w,
+        between, p.out_h, p.out_w, IN_TILE.get(p.activation, simd.PLAIN),
+        0 if p.activation in IN_TILE else KINDS[p.activation], _scratch(p)[0],
+        tiles(),
+    ]  # fmt: skip
+    call = Call(step, arguments, workspace, p.n, p.n * len(blocks), weights.nbytes)
+    if late is None:
+        return call
+
+    def run():
+        np.copyto(weights, _packed(p, late).reshape(-1))
+        call()
+
+    return run

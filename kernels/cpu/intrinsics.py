@@ -1,0 +1,173 @@
+"""The functions of kernels.cpu.simd, as Numba and LLVM know them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from kernels.cpu.tiles import llvm_own
+
+FLOATS, INTEGERS = types.CPointer(types.float32), types.CPointer(types.int64)
+STEP = types.void(INTEGERS, types.int64, types.int64, FLOATS)
+"""What a compiled function is: step(a, low, high, scratch)."""
+
+_i64 = ir.IntType(64)
+_pf32, _pi64 = ir.FloatType().as_pointer(), _i64.as_pointer()
+
+
+def _pointer(kind: Any) -> Any:
+    def typed(typing: Any, address: Any) -> Any:
+        def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(kind))
+
+        return kind(types.int64), made
+
+    return intrinsic(typed)
+
+
+floats, integers = _pointer(FLOATS), _pointer(INTEGERS)
+
+
+@intrinsic
+def shifted(typing: Any, pointer: Any, count: Any) -> Any:
+    """pointer + count elements."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.gep(arguments[0], [arguments[1]])
+
+    return pointer(pointer, types.int64), made
+
+
+def _cast(of: Any, to: Any) -> Any:
+    def typed(typing: Any, value: Any) -> Any:
+        def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], context.get_value_type(to))
+
+        return to(of), made
+
+    return intrinsic(typed)
+
+
+number = _cast(types.int64, types.float64)
+bits, from_bits = _cast(types.float32, types.int32), _cast(types.int32, types.float32)
+
+
+# --- threads ---
+
+
+@intrinsic
+def load(typing: Any, pointer: Any) -> Any:
+    """What all threads see there; nothing that follows is done before."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load_atomic(arguments[0], "acquire", 8)
+
+    return types.int64(INTEGERS), made
+
+
+@intrinsic
+def store(typing: Any, pointer: Any, value: Any) -> Any:
+    """Let all threads see it; all that went before is seen by then."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store_atomic(arguments[1], arguments[0], "seq_cst", 8)
+
+    return types.void(INTEGERS, types.int64), made
+
+
+@intrinsic
+def add(typing: Any, pointer: Any, value: Any) -> Any:
+    """What was there before the value was added."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.atomic_rmw("add", arguments[0], arguments[1], "seq_cst")
+
+    return types.int64(INTEGERS, types.int64), made
+
+
+@intrinsic
+def swap(typing: Any, pointer: Any, old: Any, new: Any) -> Any:
+    """Whether `old` was there, and `new` is in its place now."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        found = builder.cmpxchg(*arguments, "seq_cst", "seq_cst")
+        return builder.zext(builder.extract_value(found, 1), _i64)
+
+    return types.int64(INTEGERS, types.int64, types.int64), made
+
+
+@intrinsic
+def cycles(typing: Any) -> Any:
+    """A counter that goes up with time, by nobody knows how much."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.call(llvm_own(builder.module, "readcyclecounter", _i64, []), [])
+
+    return types.int64(), made
+
+
+@intrinsic
+def pause(typing: Any) -> Any:
+    """What a thread does while it waits for another of the same core."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if llvm.get_process_triple().startswith(("x86_64", "i686")):
+            builder.call(llvm_own(builder.module, "x86.sse2.pause", ir.VoidType(), []), [])
+
+    return types.void(), made
+
+
+@intrinsic
+def give_way(typing: Any) -> Any:
+    """Let another thread have the core, where the system has a word for it that C knows."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if os.name == "posix":
+            if "sched_yield" not in builder.module.globals:
+                ir.Function(builder.module, ir.FunctionType(ir.IntType(32), []), "sched_yield")
+            builder.call(builder.module.globals["sched_yield"], [])
+
+    return types.void(), made
+
+
+@intrinsic
+def invoke(typing: Any, address: Any, a: Any, low: Any, high: Any, scratch: Any) -> Any:
+    """Another compiled function."""
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [_pi64, _i64, _i64, _pf32])
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+
+    return types.void(types.int64, INTEGERS, types.int64, types.int64, FLOATS), made
+
+
+# --- a tile of a product: kernels.cpu.tiles has the code ---
+
+
+@intrinsic
+def tile(
+    typing: Any, address: Any, rows: Any, vectors: Any, w: Any, w_row: Any, w_k: Any, x: Any, offsets: Any,
+    bases: Any, depth: Any, y: Any, y_row: Any, columns: Any, lanes: Any, start: Any, start_row: Any,
+    after: Any,
+) -> Any:  # fmt: skip
+    """y[i · y_row + columns[v] + lane] = after(start + Σ_k w[i · w_row + k · w_k] · x[bases[v] + offsets[k] +
+    lane]) for i below `rows` and v below `vectors` (one of WIDTHS[rows]), of vector v the first lanes[v].
+
+    address: kernels.cpu.compiled.tiles(). start: a value a row, start[i], where start_row is below 0; else
+    start[i · start_row + v · LANES + lane].
+    """
+
+    def made(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [value.type for value in arguments[1:]])
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+
+    whole, real = types.int64, FLOATS
+    return types.void(
+        whole, whole, whole, real, whole, whole, real, INTEGERS, INTEGERS, whole, real, whole, INTEGERS,
+        INTEGERS, real, whole, whole,
+    ), made  # fmt: skip

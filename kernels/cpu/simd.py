@@ -1,0 +1,38 @@
+"""What compiled CPU rungs write that plain Python has no words for: pointers, atomic counters, one tile of a
+matrix product in registers. The names are Numba's own functions, made when a compiled function is first asked
+for; whoever loads one from the cache never imports Numba.
+
+In a compiled function
+
+    floats(address)             the address as `float*`, to be read and written by index as in C
+    integers(address)           the same as `int64_t*`
+    shifted(pointer, n)         pointer + n elements
+    number(word)                the float64 whose bits an argument carries (`kernels.cpu.compiled.word`)
+    bits(f), from_bits(i)       a float32 as the int32 of its bits, and back
+    tile(...)                   rows × vectors of LANES outputs, all products of a sum, in registers
+    invoke(address, a, low, high, scratch)   another compiled function, by its address
+    load, store, add, swap      of an int64 that several threads see
+    pause, give_way, cycles     for who waits: a moment, the core to others, a counter of time
+
+Nothing here checks a bound: as in C, what is read and written beyond an array is the kernel's fault.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+LANES = 16  # of a vector; compilers make two or four registers of it where the machine's are shorter
+ROWS = 8  # of a tile, at most
+WIDTHS = {1: (8, 4, 2, 1), 2: (8, 4, 2, 1), 4: (4, 2, 1), 6: (4, 2, 1), 8: (3, 2, 1)}
+"""Vectors that a tile of so many rows may have: accumulators stay in the registers of AVX-512."""
+
+PLAIN, RELU, RELU6 = 0, 1, 2  # what a tile does to its sums
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_"):
+        intrinsics = importlib.import_module("kernels.cpu.intrinsics")
+        if hasattr(intrinsics, name):
+            return getattr(intrinsics, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

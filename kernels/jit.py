@@ -1,0 +1,78 @@
+"""Whether rungs of the CPU that a compiler makes fast can run here: they are compiled by Numba.
+
+Nobody who asks imports Numba, which takes longer than the window has to start: a process of its own tries it
+once, and what it found is kept for as long as the packages stay what they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from kernels.cache import atomic_file, cache_dir
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("numba", "llvmlite", "numpy")
+TRIED = "import kernels.cpu.compiling"
+WAIT_S = 120.0
+
+
+def folder() -> Path:
+    """Where what was compiled is kept: KERNELSCOPE_COMPILED, else in the cache."""
+    override = os.environ.get("KERNELSCOPE_COMPILED")
+    return Path(override).expanduser() if override else cache_dir() / "compiled"
+
+
+@functools.cache
+def unavailable() -> str | None:
+    """Why compiled rungs cannot run here, in words that follow a "because", or None where they can."""
+    for name in PACKAGES[:2]:
+        if importlib.util.find_spec(name) is None:
+            return f"the package {name} is not installed"
+    try:
+        kept = folder() / f"tried-{_packages()}"
+        if kept.is_file():
+            return kept.read_text(encoding="utf-8") or None
+    except OSError:
+        return _tried()
+    reason = _tried()
+    try:
+        with atomic_file(kept) as file:
+            file.write_text(reason, encoding="utf-8")
+    except OSError:
+        pass  # it is tried anew the next time
+    return reason or None
+
+
+def _packages() -> str:
+    """A digest of what they are, and of the Python that imports them."""
+    told = [sys.version, sys.executable]
+    for name in PACKAGES:
+        found = importlib.util.find_spec(name)
+        told.append(f"{name} {importlib.metadata.version(name)} {found.origin if found else ''}")
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+
+
+def _tried() -> str:
+    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", TRIED],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"Numba could not be tried: {error}"
+    if done.returncode == 0:
+        return ""
+    last = (done.stderr.strip().splitlines() or [f"it ended with exit code {done.returncode}"])[-1]
+    return f"Numba cannot be imported: {last[:300]}"

@@ -1,0 +1,143 @@
+"""Compiled steps joined to one call: the same answers whoever did which block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from engine.backend import Options
+from engine.backends.engine_cpu import BACKEND, EngineCpuHere
+from engine.cpu import joined
+from engine.cpu.joined import Program
+from engine.graph.graph import Graph
+from engine.graph.importer import from_proto
+from kernels import jit
+from tests.engine.harness import make_model, random
+
+pytestmark = pytest.mark.skipif(jit.unavailable() is not None, reason="Numba is not here")
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    """Layers of different scratch, one tensor that two read, and one in the middle that is an output, too."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w1", "b1"], ["c1"], "conv1", pads=[2, 2, 2, 2]),
+        helper.make_node("MaxPool", ["c1"], ["p1"], "pool1", kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Tanh", ["p1"], ["t1"], "tanh1"),
+        helper.make_node("Conv", ["t1", "w2"], ["c2"], "conv2"),
+        helper.make_node("AveragePool", ["t1"], ["middle"], "side", kernel_shape=[3, 3]),
+        helper.make_node("MaxPool", ["c2"], ["p2"], "pool2", kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Flatten", ["p2"], ["f"], "flatten"),
+        helper.make_node("Gemm", ["f", "w3", "b3"], ["d"], "dense", transB=1),
+        helper.make_node("Softmax", ["d"], ["y"], "softmax"),
+    ]
+    shapes = {"w1": (6, 1, 5, 5), "b1": (6,), "w2": (16, 6, 5, 5), "w3": (11, 400), "b3": (11,)}
+    constants = {name: random(shape, i) / 4 for i, (name, shape) in enumerate(shapes.items())}
+    return from_proto(make_model(nodes, {"x": ("N", 1, 28, 28)}, ["y", "middle"], constants), "joined")
+
+
+def prepared(graph: Graph, batch: int, threads: int) -> EngineCpuHere:
+    session = BACKEND.prepare_here(graph, batch, options=Options(threads=threads))
+    session.bind({"x": random((batch, 1, 28, 28), 7)})
+    return session
+
+
+def programs(session: EngineCpuHere) -> list[Program]:
+    return [call for call in session._calls if isinstance(call, Program)]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 7, 33])
+def test_answers_are_the_same_to_the_bit_whoever_did_which_block(graph: Graph, batch: int) -> None:
+    """Among threads a step ahead of each other, too: neither scratch nor what a block reads is another's."""
+    alone = prepared(graph, batch, 1)
+    alone.run()
+    expected = alone.fetch()
+    stepwise = list(alone._by_step)
+    for array in alone.answers().values():
+        array.fill(np.nan)
+    for call in stepwise:
+        call()
+    for name, array in alone.fetch().items():
+        np.testing.assert_array_equal(array, expected[name], "one after the other as joined")
+    for threads in (2, 3):
+        session = prepared(graph, batch, threads)
+        for _ in range(60):
+            for array in session.answers().values():
+                array.fill(np.nan)
+            session.run()
+            for name, array in session.fetch().items():
+                np.testing.assert_array_equal(array, expected[name])
+        session.close()
+
+
+def test_a_pass_is_one_call_and_keeps_a_blocks_own_to_the_thread(graph: Graph) -> None:
+    session = prepared(graph, 33, 2)
+    (program,) = programs(session)
+    assert len(session._calls) == 1
+    assert len(program.steps) == len(session.plan.steps)
+    assert program.local_nbytes > 0
+    # what lies in the arena alone is read and written there: nothing else of it is touched
+    outside = {session.plan.holder(name) for name in (*session.plan.inputs, *session.plan.outputs)}
+    inner = [name for name in session.plan.placements if name not in outside]
+    assert inner
+    spans = [session.plan.placements[name] for name in inner]
+    taken = [session.plan.placements[name] for name in outside]
+    held = np.zeros(session.plan.arena_nbytes, bool)
+    for slot in spans:
+        held[slot.offset : slot.offset + slot.nbytes] = True
+    for slot in taken:
+        held[slot.offset : slot.offset + slot.nbytes] = False
+    session._arena[held] = 0x5A
+    session.run()
+    assert (session._arena[held] == 0x5A).all()
+
+
+def test_scratch_of_two_steps_planted_to_overlap_is_found(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strides that differ by step let one thread's convolution write into another's: answers then differ."""
+    expected = prepared(graph, 64, 1)
+    expected.run()
+    session = prepared(graph, 64, 2)
+    (program,) = programs(session)
+    rows = program._words[joined.HEAD + program._words[0] * joined.PHASE :].reshape(-1, joined.STEP)
+    rows[:, joined.STRIDE] = 0
+    for _ in range(2000):
+        session.run()
+        if any(not np.array_equal(a, expected.fetch()[name]) for name, a in session.fetch().items()):
+            return
+    pytest.skip("the other thread never had a core at the same time")
+
+
+def test_tasks_of_many_small_programs_are_each_done_once(graph: Graph) -> None:
+    """Threads asleep and awake, teams of several sizes in turns."""
+    sessions = [prepared(graph, batch, threads) for batch in (4, 9) for threads in (2, 4)]
+    expected = [session.fetch() for session in map(_run, sessions)]
+    for i in range(300):
+        session = sessions[i % len(sessions)]
+        session.run()
+        for name, array in session.fetch().items():
+            np.testing.assert_array_equal(array, expected[i % len(sessions)][name])
+
+
+def _run(session: EngineCpuHere) -> EngineCpuHere:
+    session.run()
+    return session
+
+
+def _steps(session: EngineCpuHere) -> Sequence[joined.Joint]:
+    return programs(session)[0].steps
+
+
+def test_what_overlaps_in_the_arena_is_not_written_where_another_block_still_reads(graph: Graph) -> None:
+    steps = _steps(prepared(graph, 8, 2))
+    first, last = steps[0], steps[-1]
+    over = last.written._replace(address=first.reads[0].address)
+    clashing = [*steps[:-1], joined.Joint(last.call, last.stride, 1, 1, last.reads, over)]
+    kept = {over.name, *(step.written.name for step in steps if step.written.name == "middle")}
+    phases = joined._phases(clashing, 2, kept)
+    assert [len(phase.steps) for phase in phases] == [len(steps) - 1, 1]
+    assert [len(phase.steps) for phase in joined._phases(steps, 2, {last.written.name})] == [len(steps)]

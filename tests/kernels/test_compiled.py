@@ -1,0 +1,179 @@
+"""Compiled CPU rungs: what is kept of them, loops of one's own, and machines without Numba."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels import jit, registry
+from kernels.cpu import compiled, load
+from kernels.errors import KernelError
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
+from kernels.ops.unary import Unary
+
+ROOT = Path(jit.__file__).parents[1]
+here = pytest.mark.skipif(jit.unavailable() is not None, reason="Numba is not here")
+HEADER = """\
+# op = "unary"
+# rung = 90
+# name = "mine"
+# idea = "Loops of mine."
+# compiled = true
+# [needs]
+# kind = ["relu"]
+"""
+BODY = """
+from kernels.cpu import simd
+from kernels.cpu.compiled import Call, compiled
+
+
+@compiled
+def step(a, low, high, scratch):
+    x, y = simd.floats(a[2]), simd.floats(a[3])
+    for i in range(low, min(high, a[1])):
+        y[i] = x[i] if x[i] > 0 else 0.0
+
+
+def bind(p, inputs, output, workspace):
+    return Call(step, [p.size, inputs[0], output], workspace, images=0, parts=p.size)
+"""
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    paths = [environment.pop("FIRST", ""), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))} | environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+@here
+def test_loops_of_ones_own_run_and_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And whoever finds them kept imports no Numba."""
+    monkeypatch.setenv("KERNELSCOPE_COMPILED", str(tmp_path / "kept"))
+    (tmp_path / "90_mine.py").write_text(HEADER + BODY)
+    code = f"""
+import sys
+import numpy as np
+from pathlib import Path
+from kernels import registry
+from kernels.cpu import load
+from kernels.ops.unary import Unary
+rung = registry.find("cpu", "unary", "mine", [Path({str(tmp_path)!r})])
+x, y = np.arange(-500, 501, dtype=np.float32), np.full(1001, np.nan, np.float32)
+load(rung).bind(Unary("relu", 1001), [x], y, np.empty(0, np.float32))()
+assert (y == np.maximum(x, 0)).all()
+print("numba" in sys.modules)
+"""
+    for imported in ("True", "False"):
+        done = python(code)
+        assert (done.stdout.strip(), done.returncode) == (imported, 0), done.stderr
+    assert len(list((tmp_path / "kept").glob("*.o"))) == 1
+    (tmp_path / "90_mine.py").write_text(HEADER + BODY.replace("x[i] > 0", "x[i] > -1e9"))
+    assert "AssertionError" in python(code).stderr  # what was changed is compiled anew
+
+
+@here
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("x[i] if x[i] > 0 else 0.0", "x[i].sum()", r"90_mine\.py:17: step does not compile: "),
+        ("x[i] if x[i] > 0 else 0.0", "unknown(x[i])", r"90_mine\.py:17: step does not compile: .*unknown"),
+        ("y[i] =", "print(y[i]); y[i] =", r"90_mine\.py:\d+: step (calls|does not compile)"),
+    ],
+)
+def test_what_does_not_compile_is_told_with_its_line(old: str, new: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "90_mine.py").write_text(HEADER + BODY.replace(old, new))
+    rung = registry.find("cpu", "unary", "mine", [tmp_path])
+    with pytest.raises(KernelError, match=said):
+        load(rung).bind(Unary("relu", 4), [np.ones(4, np.float32)], np.ones(4, np.float32), np.empty(0))
+
+
+@here
+def test_a_file_that_was_cut_off_is_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELSCOPE_COMPILED", str(tmp_path))
+    calls = []
+    whole = compiled._made_tiles()
+
+    def made() -> bytes:
+        calls.append(1)
+        return whole
+
+    assert compiled._kept("f", made) > 0
+    assert compiled._kept("f", made) > 0
+    assert len(calls) == 1
+    (tmp_path / "f.o").write_bytes(b"")
+    assert compiled._kept("f", made) > 0
+    (tmp_path / "f.o").write_bytes(whole[: len(whole) // 2])
+    assert compiled._kept("f", made) > 0
+    assert len(calls) == 3
+
+
+def test_an_argument_keeps_its_bits() -> None:
+    array = np.zeros(3)
+    assert [compiled.word(of) for of in (3, -1, array)] == [3, -1, array.ctypes.data]
+    assert np.int64(compiled.word(0.75)).view(np.float64) == 0.75
+    with pytest.raises(KernelError, match="dense arrays"):
+        compiled.word(np.zeros((4, 4))[:, 1])
+
+
+def test_where_numba_is_not_installed_numpy_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n, *a: None if n == "numba" else found(n, *a))
+    jit.unavailable.cache_clear()
+    try:
+        for p in (Conv(2, 3, 8, 8, 4, 3, 3, 6, 6), Gemm(4, 5, 6, trans_b=True)):
+            assert not registry.default("cpu", p).compiled
+            (rung, *_) = (r for r in registry.rungs("cpu", p.op) if r.compiled)
+            assert rung.refusal(p) == f"{rung.label} is compiled by Numba: the package numba is not installed"
+    finally:
+        jit.unavailable.cache_clear()
+
+
+BROKEN = {
+    "refuses": 'raise ImportError("Numba needs NumPy 9.9 or less")\n',
+    "crashes": "import os\nos.abort()\n",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_where_numba_breaks_on_import_numpy_serves(how: str, tmp_path: Path) -> None:
+    """A whole session, in its process apart, with the reason told once and then kept."""
+    for name in ("numba", "llvmlite"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(BROKEN[how])
+        folder = tmp_path / f"{name}-0.1.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
+    code = """
+import numpy as np
+from engine.backends.engine_cpu import BACKEND
+from engine.graph import importer
+from kernels import jit
+from tests.engine.harness import one_node, random
+graph = one_node("Conv", (2, 3, 9, 9), [random((4, 3, 3, 3))])
+session = BACKEND.prepare(graph, 2)
+session.bind({"x": random((2, 3, 9, 9))})
+session.run()
+(y,) = session.fetch().values()
+print(np.isfinite(y).all(), session.plan.steps[0].rung, "compiled" in session.facts)
+print(jit.unavailable())
+"""
+    kept = tmp_path / "kept"
+    for _ in range(2):
+        done = python(code, FIRST=str(tmp_path), KERNELSCOPE_COMPILED=str(kept))
+        assert done.returncode == 0, done.stderr
+        answer, reason = done.stdout.strip().splitlines()
+        assert answer == "True winograd False" or answer == "True batched_im2col False"
+        assert ("Numba needs NumPy 9.9 or less" if how == "refuses" else "exit code") in reason
+        assert len(list(kept.glob("tried-*"))) == 1
