@@ -62,7 +62,7 @@ def _steps(made: Plan) -> tuple[tuple[str, ...], ...]:
         (
             step.name,
             ", ".join(step.nodes),
-            f"{step.op}/{step.rung}",
+            f"{step.op}/{step.rung}" + (f" in {step.precision}" if made.finer(step) else ""),
             _chosen(made, step),
             "×".join(map(str, made.tensors[step.output].shape)),
             units.si(step.params.flops),

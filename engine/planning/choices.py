@@ -125,6 +125,16 @@ def chosen(
     return choice.rung
 
 
+def time_ns(
+    device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
+) -> float | None:
+    """Nanoseconds of the rung that was timed to be the fastest; None where none was, or where there was
+    nothing to choose."""
+    choice = read(device, params, precision, rungs, threads) if len(rungs) > 1 else None
+    taken = choice.of(choice.rung) if choice is not None and choice.done else None
+    return None if taken is None or taken.refused else taken.time_ns or taken.first_ns
+
+
 def nearby(
     device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
 ) -> dict[str, float]:
