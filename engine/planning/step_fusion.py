@@ -8,6 +8,7 @@ were timed and two steps are faster (`ways` is what asks for the times).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 from engine.ops import Kernel
 from engine.options import Options
@@ -50,7 +51,11 @@ def ways(device: str, options: Options, precision: str) -> tuple[Joins, ...]:
     to be timed before it can tell. One way where nothing is open in this precision."""
     if device != "cuda" or precision == PRECISIONS[0]:
         return (better_fused(device, options, precision),)
-    return tuple(_joins(device, options, precision, lambda p, yes=yes: yes) for yes in (True, False))
+    return tuple(_joins(device, options, precision, partial(_settled, yes)) for yes in (True, False))
+
+
+def _settled(yes: bool, p: LrnPool | ConvPool) -> bool:
+    return yes
 
 
 def _joins(

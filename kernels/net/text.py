@@ -1,0 +1,210 @@
+"""What the compiler is told of a net in one kernel, its launch, and its weights as the kernel reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels import registry
+from kernels.launch import Stage
+from kernels.net.layers import Layer
+from kernels.net.plan import Buffer, Room, Tile, Way, conv_floats
+from kernels.nvrtc import Define
+from kernels.occupancy import ceil
+from kernels.ops import Params, code
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
+from kernels.ops.pool import Pool
+from kernels.ops.softmax import Softmax
+from kernels.ops.unary import Unary
+
+FUNCTION = "net"
+FILE = registry.ROOT / "cuda" / "net" / "one_kernel.cu"
+
+Weights = tuple[np.ndarray, np.ndarray | None]  # of a step, and its bias
+
+
+@dataclass(frozen=True)
+class OneKernel:
+    """A run of steps as one kernel: what it is compiled with, its launch (arguments: input, weights, output,
+    images as an int), and how its weights are made."""
+
+    way: Way
+    layers: tuple[Layer, ...]
+    room: Room
+    defines: dict[str, Define]
+    stage: Stage
+
+    def rung(self) -> registry.Rung:
+        """Its file, for the compiler."""
+        return registry.code(FILE, FUNCTION)
+
+    def packed(self, given: Sequence[Weights | None]) -> np.ndarray:
+        """The weights as the kernel reads them. given: those of each of the run's steps."""
+        return np.concatenate(_parts(self.layers, self.room, self.way, given))
+
+
+def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multiprocessors: int) -> OneKernel:
+    """These layers in this way."""
+    groups = ceil(batch, way.images)
+    teams = min(groups, max(1, multiprocessors * way.blocks // way.ranks) if way.ranks == 1 else groups)
+    last = layers[-1]
+    given = "Given<{}, {}, {}>".format(*last.gives)
+    maps = [_maps(buffer) for buffer in room.buffers]
+    streamed = _streamed(room, way)
+    calls = []
+    for i, layer in enumerate(layers):
+        out = maps[i + 1] if i + 1 < len(layers) else given
+        calls.append(_call(i, layer, maps[i], out, room, way, streamed.get(i)))
+    held = next((i for i in room.products if room.products[i].at is not None), len(layers))
+    steps = []
+    for i, call in enumerate(calls[1:], 1):
+        if i > 1:
+            steps.append(f"wait_for_team(); STAMP({i + 1})")
+        if i == held:  # everybody's share of these weights has to have come
+            steps.append("if (fresh) { wait_for_copies(); __syncthreads(); }")
+        steps.append(call)
+    defines: dict[str, Define] = {
+        "RANKS": way.ranks,
+        "IMAGES": way.images,
+        "THREADS": way.threads,
+        "BLOCKS": way.blocks,
+        "BORDERED": room.bordered,
+        "INPUTS": int(np.prod(layers[0].takes)),
+        "OUTPUTS": last.size,
+        "FETCH": "fetch<{}, {}, {}, {}>".format(maps[0], *layers[0].takes),
+        "COMMON": f"fetch_weights(memory + {room.weights}, weights, {room.common})",
+        "HELD": "; ".join(_held(room, way)) or "(void)0",
+        "WAIT_FIRST": int(held == 0),
+        "FIRST": calls[0],
+        "THE_REST": "; ".join(steps) or "(void)0",
+        "STEPS_IN_ALL": len(layers),
+    }
+    stage = Stage(FUNCTION, (teams * way.ranks, 1, 1), (way.threads, 1, 1), room.nbytes)
+    return OneKernel(way, tuple(layers), room, defines, stage)
+
+
+def _maps(b: Buffer) -> str:
+    return f"Maps<{_list((b.at, *b.extent, b.plane, b.row, b.top, b.left, b.apart))}>"
+
+
+def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, streamed: int | None) -> str:
+    p = layer.params
+    plain = "memory, y, left, rank"
+    if isinstance(p, Conv):
+        tile, at = room.tiles[i]
+        pool = layer.pool
+        out_h, out_w = (pool.out_h * pool.kh, pool.out_w * pool.kw) if pool else (p.out_h, p.out_w)
+        told = [at, p.c // p.group, p.m // p.group, p.group, p.kh, p.kw, p.stride_h, p.stride_w]
+        told += [p.dilation_h, p.dilation_w, out_h, out_w, tile.down, tile.across, tile.many, tile.stride]
+        told += [tile.shares, code("POOL", pool.kind) if pool else -1, _activation(p)]
+        told += [_activation(pool) if pool else 0]
+        return f"convolve<{into}, {out}, {_list(told)}>({plain})"
+    if isinstance(p, Pool):
+        told = [p.c, p.h, p.w, p.kh, p.kw, p.stride_h, p.stride_w, p.dilation_h, p.dilation_w]
+        told += [p.pad_top, p.pad_left, p.pad_bottom, p.pad_right, p.out_h, p.out_w]
+        told += [code("POOL", p.kind), int(p.count_include_pad), _activation(p)]
+        return f"pool<{into}, {out}, {_list(told)}>({plain})"
+    if isinstance(p, Gemm):
+        lies = room.products[i]
+        where = f"memory + {lies.at}" if lies.at is not None else f"weights + {streamed}"
+        if way.images > 1:
+            told = [p.k, p.n, lies.lead, lies.bias, lies.parts, lies.slices, _activation(p)]
+            return f"multiply_images<{into}, {out}, {_list(told)}>(memory, y, left, {where})"
+        if lies.at is None:
+            where += f" + rank * {lies.local * lies.lead}"
+        told = [p.k, p.n, lies.lead, lies.bias, _activation(p)]
+        return f"multiply_rows<{into}, {out}, {_list(told)}>({plain}, {where})"
+    if isinstance(p, Softmax):
+        return f"softmax<{into}, {out}, {p.axis}, {int(p.log)}>({plain})"
+    assert isinstance(p, Unary)
+    kind = 0 if p.kind == "identity" else code("ACTIVATION", p.kind)
+    return f"each<{into}, {out}, {p.size}, {kind}>({plain})"
+
+
+def _activation(p: Params) -> int:
+    return code("ACTIVATION", getattr(p, "activation", None))
+
+
+def _list(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+# --- weights: those of convolutions and all biases, then each product's, a block after the other ---
+
+
+def _streamed(room: Room, way: Way) -> dict[int, int]:
+    """Where each product's weights begin in global memory."""
+    places, end = {}, room.common
+    for i, lies in room.products.items():
+        places[i] = end
+        end += way.ranks * ceil(lies.local * lies.lead, 4) * 4
+    return places
+
+
+def _held(room: Room, way: Way) -> list[str]:
+    """What copies a block's own rows of the products that have room."""
+    calls, end = [], room.common
+    for lies in room.products.values():
+        each = ceil(lies.local * lies.lead, 4) * 4
+        if lies.at is not None:
+            rank = f" + rank * {each}" if way.ranks > 1 else ""
+            calls.append(f"fetch_weights(memory + {lies.at}, weights + {end}{rank}, {each})")
+        end += way.ranks * each
+    return calls
+
+
+def _parts(
+    layers: Sequence[Layer], room: Room, way: Way, given: Sequence[Weights | None]
+) -> list[np.ndarray]:
+    common = np.zeros(room.common, np.float32)
+    products = []
+    for i, layer in enumerate(layers):
+        found = given[layer.weight] if layer.weight is not None else None
+        if found is None:
+            continue
+        weight, bias = found
+        p = layer.params
+        if isinstance(p, Conv):
+            tile, at = room.tiles[i]
+            laid = _conv(weight, p, tile)
+            begin = at - room.weights
+            common[begin : begin + laid.size] = laid
+            if bias is not None:
+                common[begin + laid.size :][: p.m] = bias.reshape(-1)
+        elif isinstance(p, Gemm):
+            lies = room.products[i]
+            if bias is not None:
+                begin = lies.bias - room.weights
+                common[begin : begin + p.n] = np.broadcast_to(bias.reshape(-1) * np.float32(p.beta), (p.n,))
+            rows = weight.reshape(p.n, p.k) if p.trans_b else weight.reshape(p.k, p.n).T
+            products.append(_rows(rows, lies.lead, lies.local, way) if way.images == 1 else _columns(rows))
+    return [common, *products]
+
+
+def _conv(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
+    """(m, channels, kh, kw) → (group, part, channel, kh, kw, `stride` maps), zeros for those that are not."""
+    outputs, taps = p.m // p.group, (p.c // p.group) * p.kh * p.kw
+    parts = ceil(outputs, tile.many)
+    maps = np.zeros((p.group, parts * tile.many, taps), np.float32)
+    maps[:, :outputs] = weight.reshape(p.group, outputs, taps)
+    laid = np.zeros((p.group, parts, taps, tile.stride), np.float32)
+    laid[..., : tile.many] = maps.reshape(p.group, parts, tile.many, taps).swapaxes(2, 3)
+    assert laid.size == conv_floats(p, tile)
+    return laid.reshape(-1)
+
+
+def _rows(rows: np.ndarray, lead: int, local: int, way: Way) -> np.ndarray:
+    """(n, k) → (rank, local, lead): a block has every ranks-th row."""
+    laid = np.zeros((local, way.ranks, lead), np.float32)
+    laid.reshape(-1, lead)[: len(rows), : rows.shape[1]] = rows
+    return laid.swapaxes(0, 1).reshape(-1)
+
+
+def _columns(rows: np.ndarray) -> np.ndarray:
+    """(n, k) → (k, n), filled up to whole fours."""
+    laid = np.zeros(ceil(rows.size, 4) * 4, np.float32)
+    laid[: rows.size] = rows.T.reshape(-1)
+    return laid
