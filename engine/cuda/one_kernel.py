@@ -26,7 +26,8 @@ from kernels.net.plan import Way, block_nbytes, room, ways
 from kernels.net.text import FUNCTION, OneKernel, one_kernel
 
 GAIN = 0.02  # of a pass, below which a difference is noise
-ALIKE = 1e-4  # how far two right answers may be from each other, relative to their norm
+# How far two right answers of a precision may be from each other, relative to their norm.
+ALIKE = {"fp32": 1e-4, "fp32-tc": 1e-4, "tf32": 0.02, "fp16": 0.02}
 _TRAIN_NS = 300_000
 _ROUNDS = 5
 _COMPILERS = 3  # ways compiled at once
@@ -165,7 +166,7 @@ class Trial:
     def _alike(self, graph: Any, wanted: np.ndarray) -> bool:
         graph.launch(self.stream.on)
         got = self._output()
-        return bool(np.linalg.norm(got - wanted) <= ALIKE * np.linalg.norm(wanted))
+        return bool(np.linalg.norm(got - wanted) <= ALIKE[self.plan.precision] * np.linalg.norm(wanted))
 
     def _times(self, graphs: Sequence[Any]) -> list[float]:
         """Nanoseconds of a pass of each, measured beside each other."""
