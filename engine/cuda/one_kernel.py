@@ -23,24 +23,27 @@ from engine.planning.runs import Run, Timed
 from kernels import nvrtc
 from kernels.errors import KernelscopeError
 from kernels.net.plan import Way, block_nbytes, room, ways
-from kernels.net.text import FUNCTION, OneKernel, one_kernel
+from kernels.net.text import FILE, FUNCTION, OneKernel, one_kernel
 
 GAIN = 0.02  # of a pass, below which a difference is noise
 # How far two right answers of a precision may be from each other, relative to their norm.
 ALIKE = {"fp32": 1e-4, "fp32-tc": 1e-4, "tf32": 0.02, "fp16": 0.02}
 _TRAIN_NS = 300_000
 _ROUNDS = 5
+_STAMPED = 9  # passes whose steps are told apart
 _COMPILERS = 3  # ways compiled at once
 _DRAWN = 1 << 20  # values of an input that are drawn; more are these again
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A run as one kernel, ready: `start` puts it on the current stream. held: its weights on the device."""
+    """A run as one kernel, ready: `start` puts it on the current stream. stamps(): a pass of the same kernel
+    with clock stamps, which are returned. held: its weights on the device."""
 
     run: Run
     kernel: OneKernel
     start: Callable[[], None]
+    stamps: Callable[[], np.ndarray]
     held: Any = field(repr=False)
 
     @property
@@ -51,11 +54,24 @@ class Taken:
         """What starts the steps of a pass, the one kernel in the place of its own."""
         return [*calls[: self.run.start], self.start, *calls[self.run.end :]]
 
+    def shares(self) -> list[float] | None:
+        """Of the kernel's time, what each step of the run takes in its first block, the reading of images and
+        weights being the first step's; None where that cannot be had."""
+        try:
+            passes = np.array([np.diff(self.stamps()) for _ in range(_STAMPED)])
+        except (KernelscopeError, RuntimeError, LookupError):
+            return None
+        taken = np.zeros(len(self.run.steps))
+        for layer, cycles in zip(self.run.layers, np.median(passes, axis=0)[1:], strict=True):
+            taken[layer.step] += cycles
+        taken[0] += np.median(passes[:, 0])
+        return (taken / taken.sum()).tolist() if (taken >= 0).all() and taken.sum() > 0 else None
+
     def order(self, steps: Sequence[Step], order: Callable[[Step], Sequence[tuple[Step, str]]]) -> list[Any]:
         """What a pass puts on the device: the one kernel between the steps before and behind it."""
         first = self.run.steps[0]
         whole = Step(
-            first.name, self.run.nodes, first.params, first.inputs, self.run.steps[-1].output, FUNCTION
+            first.name, self.run.nodes, first.params, first.inputs, self.run.steps[-1].output, FILE.stem
         )
         found = [item for step in steps[: self.run.start] for item in order(step)]
         found.append((whole, FUNCTION))
@@ -66,8 +82,9 @@ class Taken:
 class Trial:
     """A session's plan, its stream, where its tensors lie and what it needs to try one kernel for a run.
 
-    upload(array, address); fetch(): the outputs by name; capture(work): as a CUDA graph, None where that does
-    not work; early: whether a kernel may begin before the one in front has ended."""
+    upload(array, address), download(address, array); fetch(): the outputs by name; capture(work): as a CUDA
+    graph, None where that does not work; early: whether a kernel may begin before the one in front has
+    ended."""
 
     cupy: Any
     pool: Any
@@ -76,6 +93,7 @@ class Trial:
     capability: tuple[int, int]
     pointer: Callable[[str], int]
     upload: Callable[[np.ndarray, int], None]
+    download: Callable[[int, np.ndarray], None]
     fetch: Callable[[], Mapping[str, np.ndarray]]
     capture: Callable[[Callable[[], None]], Any]
     early: bool
@@ -140,7 +158,20 @@ class Trial:
             start = overlap.overlapping(self.cupy, function, kernel.stage, arguments)
         else:
             start = launching(function, kernel.stage, arguments)
-        return Taken(run, kernel, start, held)
+
+        def stamps() -> np.ndarray:
+            defines = {**kernel.defines, "STAMPS": 1}
+            path = nvrtc.compile_rung(kernel.rung(), arch, defines)
+            module = self.cupy.RawModule(path=str(path))
+            self.stream.put(
+                launching(kernel_of(module, kernel.rung(), kernel.stage), kernel.stage, arguments)
+            )
+            self.stream.synchronize()
+            found = np.empty(len(kernel.layers) + 2, np.int64)
+            self.download(int(module.get_global("stamps").ptr), found)
+            return found
+
+        return Taken(run, kernel, start, stamps, held)
 
     def _graph(self, one: Taken, calls: Sequence[Callable[[], None]]) -> Any:
         def work() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,10 +19,10 @@ import numpy as np
 from engine.backend import OpTime, Options, Witness
 from engine.cuda import overlap as cuda_overlap
 from engine.cuda import runtime as cuda_runtime
+from engine.cuda import step_times
 from engine.cuda.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
 from engine.cuda.stages import CublasLibrary, Launches, starts
-from engine.cuda.step_times import train_ns
 from engine.cuda.stirring import CudaTensor
 from engine.cuda.stream import Stream
 from engine.cuda.trains import CudaTrains
@@ -110,7 +110,7 @@ class EngineCudaSession:
         self._calls, early = self._compile(self._plan, capability)
         self._of_steps = self._calls
         self._facts |= {"kernels": self._plan.chosen_words, **machine(cupy, capability)}
-        # The first run loads the code onto the device and shows a launch that fails, before any capture.
+        # Loads the code onto the device and shows a launch that fails, before any capture.
         self._launch_all()
         self._stream.synchronize()
         if options.cuda_graph:
@@ -248,7 +248,8 @@ class EngineCudaSession:
         """Replay with a run of steps as one kernel, where that is faster."""
         trial = Trial(
             self._cupy, self._pool, self._stream, self._plan, capability_of(self._cupy),
-            lambda name: int(self._pointer(name)), self._staging.upload, self.fetch, self._captured,
+            lambda name: int(self._pointer(name)), self._staging.upload, self._staging.download,
+            self.fetch, self._captured,
             options.early,
         )  # fmt: skip
         taken = trial.taken(self._graph, [call.start for call in self._calls])
@@ -325,9 +326,8 @@ class EngineCudaSession:
             copied = [(step, "memcpy")] if shape.constant is not None else []
             return copied + [(step, stage.function) for stage in shape.stages(rung.op)]
 
-        if self._one is not None:
-            return tuple(self._one.order(self._plan.steps, of))
-        return tuple(item for step in self._plan.steps for item in of(step))
+        steps = self._plan.steps
+        return tuple(self._one.order(steps, of) if self._one else [item for s in steps for item in of(s)])
 
     # ---------------------------------------------------------------------------------------------- timing
 
@@ -352,26 +352,18 @@ class EngineCudaSession:
             return self._trains.witnesses()
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        """Of each step alone (engine.cuda.step_times), also where several are one kernel in a pass. The steps
-        run in their order, so that each reads what a pass would give it, and a whole pass at the end restores
-        the outputs."""
+        """See engine.cuda.step_times. The steps run in their order, so that each reads what a pass would give
+        it, and a whole pass at the end restores the outputs."""
         self._check_open()
-        capture = None if self._graph is None else self._captured
-        times = []
         with translated(self._what):
             self._stream.put(lambda: _start(self._of_steps))
             self._stream.synchronize()
-            for step, call in zip(self._plan.steps, self._of_steps, strict=True):
-                time_ns = train_ns(self._stream, call.start, capture, seconds / len(self._of_steps))
-                times.append(
-                    OpTime(step.nodes, self._op_type(step), time_ns, "events", step.rung, step.chosen)
-                )
+            capture = None if self._graph is None else self._captured
+            starts = [call.start for call in self._of_steps]
+            times = step_times.measured(self._stream, self._plan.steps, starts, self._one, capture, seconds)
             self._run()
             self._stream.synchronize()
-        return tuple(times)
-
-    def _op_type(self, step: Step) -> str:
-        return self._op_types.get(step.nodes[0], step.op)
+        return tuple(replace(time, op_type=self._op_types.get(time.nodes[0], time.op_type)) for time in times)
 
     # --------------------------------------------------------------------------------------------- closing
 

@@ -23,13 +23,13 @@ Extent = tuple[int, int, int]  # channels, rows, columns
 @dataclass(frozen=True)
 class Layer:
     """A step of one image, or half of one: params are those of one image (`pool`: of the pool that a
-    convolution ends in); weight: which of the run's steps it has its weights from, None where it has none."""
+    convolution ends in); step: which of the run's steps it is of."""
 
     params: Params
     takes: Extent
     gives: Extent
     pool: Pool | None = None
-    weight: int | None = None
+    step: int = 0
 
     @property
     def size(self) -> int:
@@ -42,35 +42,35 @@ def layers(steps: Sequence[Params], batch: int) -> tuple[Layer, ...]:
     why, where they cannot be one kernel."""
     found: list[Layer] = []
     for i, params in enumerate(steps):
-        for layer in _of(params, batch, i):
+        for layer in _of(params, batch):
             before = found[-1] if found else None
             if before is not None and math.prod(layer.takes) != before.size:
                 raise ValueError(f"{params.op} reads another number of values than the step before gives")
             windowed = isinstance(layer.params, Conv | Pool)
             if before is not None and windowed and before.gives[1:] != (1, 1) and before.gives != layer.takes:
                 raise ValueError(f"{params.op} reads its images in another shape than they are made in")
-            found.append(layer)
+            found.append(replace(layer, step=i))
     return tuple(found)
 
 
-def _of(params: Params, batch: int, step: int) -> tuple[Layer, ...]:
+def _of(params: Params, batch: int) -> tuple[Layer, ...]:
     if getattr(params, "dtype", "") != "float32" or params.out_dtype != "float32":
         raise ValueError(f"{params.op} is not of float32")
     if isinstance(params, ConvPool) and params.n == batch:
-        (conv,) = _conv(params.conv, step)
+        (conv,) = _conv(params.conv)
         if _side_by_side(params.pool):
             gives = (params.m, params.pool.out_h, params.pool.out_w)
             return (replace(conv, gives=gives, pool=replace(params.pool, n=1)),)
         return (conv, _pool(params.pool))
     if isinstance(params, Conv) and params.n == batch:
-        return _conv(params, step)
+        return _conv(params)
     if isinstance(params, Pool) and params.n == batch:
         return (_pool(params),)
     if isinstance(params, Gemm) and params.m == batch:
         plain = not params.trans_a and params.batch == 1 and params.alpha == 1 and not params.bias_stride_m
         if not plain:
             raise ValueError("a product of another form than images by weights")
-        return (Layer(replace(params, m=1), (params.k, 1, 1), (params.n, 1, 1), weight=step),)
+        return (Layer(replace(params, m=1), (params.k, 1, 1), (params.n, 1, 1)),)
     if isinstance(params, Softmax) and params.outer == batch and params.inner == 1:
         return (Layer(replace(params, outer=1), (params.axis, 1, 1), (params.axis, 1, 1)),)
     if isinstance(params, Unary) and params.size % batch == 0 and params.kind in (*ACTIVATIONS, "identity"):
@@ -79,10 +79,10 @@ def _of(params: Params, batch: int, step: int) -> tuple[Layer, ...]:
     raise ValueError(f"{params.op} of this form is no part of one kernel")
 
 
-def _conv(p: Conv, step: int) -> tuple[Layer]:
+def _conv(p: Conv) -> tuple[Layer]:
     if max(p.kh, p.kw) > MOST_WINDOW:
         raise ValueError(f"a window of {p.kh}×{p.kw} is too large")
-    return (Layer(replace(p, n=1), (p.c, p.h, p.w), (p.m, p.out_h, p.out_w), weight=step),)
+    return (Layer(replace(p, n=1), (p.c, p.h, p.w), (p.m, p.out_h, p.out_w)),)
 
 
 def _pool(p: Pool) -> Layer:

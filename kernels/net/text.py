@@ -162,11 +162,10 @@ def _parts(
     common = np.zeros(room.common, np.float32)
     products = []
     for i, layer in enumerate(layers):
-        found = given[layer.weight] if layer.weight is not None else None
+        found, p = given[layer.step], layer.params
         if found is None:
             continue
         weight, bias = found
-        p = layer.params
         if isinstance(p, Conv):
             tile, at = room.tiles[i]
             laid = _conv(weight, p, tile)
