@@ -172,22 +172,47 @@ __device__ __forceinline__ void convolve(float* memory, float* y, int left, int 
                                   ((group * Channels + c) * In::PLANE + row * StrideH * In::ROW +
                                    column * StrideW / In::APART) *
                                       IMAGES;
+            if constexpr (IMAGES == 1) {
+                // Each thread comes here once or twice: a short text is read sooner than a long one is run through.
+#pragma unroll 1
+                for (int r = 0; r < Kh; ++r) {
+                    constexpr int SPAN = (Across - 1) * StrideW + (Kw - 1) * DilationW + 1;
+                    float v[Down][SPAN];
 #pragma unroll
-            for (int s = 0; s < Kw; ++s) {
+                    for (int i = 0; i < Down; ++i)
 #pragma unroll
-                for (int j = 0; j < Across; ++j) {
-                    float v[REACH_H];
+                        for (int j = 0; j < SPAN; ++j)
+                            v[i][j] = corner[(i * StrideH + r * DilationH) * In::ROW + In::place(j)];
 #pragma unroll
-                    for (int i = 0; i < REACH_H; ++i)
-                        v[i] = corner[(i * In::ROW + In::place(j * StrideW + s * DilationW)) * IMAGES];
-#pragma unroll
-                    for (int r = 0; r < Kh; ++r) {
+                    for (int s = 0; s < Kw; ++s) {
                         float u[Many];
                         read_floats(u, filter + (r * Kw + s) * Stride);
 #pragma unroll
-                        for (int i = 0; i < Down; ++i)
+                        for (int i = 0; i < Down * Across; ++i)
 #pragma unroll
-                            for (int m = 0; m < Many; ++m) sum[i][j][m] += u[m] * v[i * StrideH + r * DilationH];
+                            for (int m = 0; m < Many; ++m)
+                                sum[i / Across][i % Across][m] +=
+                                    u[m] * v[i / Across][i % Across * StrideW + s * DilationW];
+                    }
+                }
+            } else {
+#pragma unroll
+                for (int s = 0; s < Kw; ++s) {
+#pragma unroll
+                    for (int j = 0; j < Across; ++j) {
+                        float v[REACH_H];
+#pragma unroll
+                        for (int i = 0; i < REACH_H; ++i)
+                            v[i] = corner[(i * In::ROW + In::place(j * StrideW + s * DilationW)) * IMAGES];
+#pragma unroll
+                        for (int r = 0; r < Kh; ++r) {
+                            float u[Many];
+                            read_floats(u, filter + (r * Kw + s) * Stride);
+#pragma unroll
+                            for (int i = 0; i < Down; ++i)
+#pragma unroll
+                                for (int m = 0; m < Many; ++m) sum[i][j][m] += u[m] * v[i * StrideH + r * DilationH];
+                        }
                     }
                 }
             }
@@ -273,63 +298,86 @@ __device__ __forceinline__ void multiply_rows(float* memory, float* y, int left,
     const float* const in = In::flat(memory, 0, 0);
 #pragma unroll 1
     for (int first = warp; first < LOCAL; first += WARPS * AT_ONCE) {
+        const float* row[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; ++i) row[i] = weights + min(first + i * WARPS, LOCAL - 1) * Lead;
         float sum[AT_ONCE] = {};
-#pragma unroll 4
-        for (int k = lane * 4; k + 3 < K; k += LANES * 4) {
+        auto add = [&](int k) {
             const float4 v = *reinterpret_cast<const float4*>(in + k);
 #pragma unroll
             for (int i = 0; i < AT_ONCE; ++i) {
-                const int local = min(first + i * WARPS, LOCAL - 1);
-                const float4 u = *reinterpret_cast<const float4*>(weights + local * Lead + k);
+                const float4 u = *reinterpret_cast<const float4*>(row[i] + k);
                 sum[i] += u.x * v.x;
                 sum[i] += u.y * v.y;
                 sum[i] += u.z * v.z;
                 sum[i] += u.w * v.w;
             }
-        }
+        };
+        constexpr int WHOLE = K / (LANES * 4) * (LANES * 4);
+#pragma unroll 4
+        for (int k = 0; k < WHOLE; k += LANES * 4) add(k + lane * 4);
+        if (WHOLE + lane * 4 + 3 < K) add(WHOLE + lane * 4);
         if (K % 4 != 0 && lane < K % 4) {
 #pragma unroll
-            for (int i = 0; i < AT_ONCE; ++i)
-                sum[i] += weights[min(first + i * WARPS, LOCAL - 1) * Lead + K / 4 * 4 + lane] * in[K / 4 * 4 + lane];
+            for (int i = 0; i < AT_ONCE; ++i) sum[i] += row[i][K / 4 * 4 + lane] * in[K / 4 * 4 + lane];
         }
 #pragma unroll
         for (int apart = LANES / 2; apart > 0; apart /= 2)
 #pragma unroll
             for (int i = 0; i < AT_ONCE; ++i) sum[i] += __shfl_xor_sync(ALL_LANES, sum[i], apart);
+        float mine = sum[0];
 #pragma unroll
-        for (int i = 0; i < AT_ONCE; ++i) {
-            const int local = first + i * WARPS, n = local * RANKS + rank;
-            if (lane == i && local < LOCAL && n < N)
-                Out::put(memory, y, left, 0, n, activate(sum[i] + memory[Bias + n], Activation));
-        }
+        for (int i = 1; i < AT_ONCE; ++i) mine = lane == i ? sum[i] : mine;
+        const int local = first + lane * WARPS, n = local * RANKS + rank;
+        if (lane < AT_ONCE && local < LOCAL && n < N)
+            Out::put(memory, y, left, 0, n, activate(mine + memory[Bias + n], Activation));
     }
 }
 
 // The same of several images: a lane takes an output of all of them, Slices warps share its sum, which is added in a second
-// pass from `parts`. Weights are K rows of Lead floats, in shared memory or global. One block only.
+// pass from `parts`. A block of the team has Local outputs side by side; weights are its K rows of Lead floats, in shared
+// memory or global.
 template <class In, class Out, int K, int N, int Lead, int Bias, int Parts, int Slices, int Activation>
-__device__ __forceinline__ void multiply_images(float* memory, float* y, int left, const float* weights) {
-    constexpr int TILES = (N + LANES - 1) / LANES, LENGTH = (K + Slices - 1) / Slices;
+__device__ __forceinline__ void multiply_images(float* memory, float* y, int left, int rank, const float* weights) {
+    constexpr int LOCAL = (N + RANKS - 1) / RANKS, TILES = (LOCAL + LANES - 1) / LANES;
+    constexpr int AHEAD = 8, LENGTH = (K + AHEAD * Slices - 1) / (AHEAD * Slices) * AHEAD;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    const int here = min(LOCAL, N - rank * LOCAL);  // none or fewer of a last block
 #pragma unroll 1
     for (int task = warp; task < TILES * Slices; task += WARPS) {
-        const int n = task % TILES * LANES + lane, slice = task / TILES;
+        const int local = task % TILES * LANES + lane, slice = task / TILES;
         const int begin = slice * LENGTH, end = min(K, begin + LENGTH);
-        const float* column = weights + min(n, N - 1);
+        const float* column = weights + min(local, LOCAL - 1);
         float sum[IMAGES] = {};
-#pragma unroll 8
-        for (int k = begin; k < end; ++k) {
-            const float u = column[k * Lead];
+        auto add = [&](int k, float u) {
             float v[IMAGES];
             read_floats(v, In::flat(memory, k, 0));
 #pragma unroll
-            for (int i = 0; i < IMAGES; ++i) sum[i] += u * v[i];
+            for (int j = 0; j < IMAGES; ++j) sum[j] += u * v[j];
+        };
+        // What is multiplied next is on its way while this is.
+        float u[AHEAD], next[AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; ++i) next[i] = column[min(begin + i, K - 1) * Lead];
+        int k = begin;
+#pragma unroll 1
+        for (; k + AHEAD <= end; k += AHEAD) {
+#pragma unroll
+            for (int i = 0; i < AHEAD; ++i) {
+                u[i] = next[i];
+                next[i] = column[min(k + AHEAD + i, K - 1) * Lead];
+            }
+#pragma unroll
+            for (int i = 0; i < AHEAD; ++i) add(k + i, u[i]);
         }
-        if (n >= N) continue;
+#pragma unroll 1
+        for (; k < end; ++k) add(k, column[k * Lead]);
+        if (local >= here) continue;
+        const int n = rank * LOCAL + local;
 #pragma unroll
         for (int i = 0; i < IMAGES; ++i) {
             if (Slices > 1)
-                memory[Parts + (slice * IMAGES + i) * N + n] = sum[i];
+                memory[Parts + (slice * IMAGES + i) * LOCAL + local] = sum[i];
             else
                 Out::put(memory, y, left, i, n, activate(sum[i] + memory[Bias + n], Activation));
         }
@@ -337,22 +385,23 @@ __device__ __forceinline__ void multiply_images(float* memory, float* y, int lef
     if constexpr (Slices > 1) {
         __syncthreads();
 #pragma unroll 1
-        for (int e = threadIdx.x; e < N * IMAGES; e += THREADS) {
+        for (int e = threadIdx.x; e < LOCAL * IMAGES; e += THREADS) {
+            if (e % LOCAL >= here) continue;
             float sum = 0.0f;
 #pragma unroll
-            for (int slice = 0; slice < Slices; ++slice) sum += memory[Parts + slice * IMAGES * N + e];
-            Out::put(memory, y, left, e / N, e % N, activate(sum + memory[Bias + e % N], Activation));
+            for (int slice = 0; slice < Slices; ++slice) sum += memory[Parts + slice * IMAGES * LOCAL + e];
+            const int n = rank * LOCAL + e % LOCAL;
+            Out::put(memory, y, left, e / LOCAL, n, activate(sum + memory[Bias + n], Activation));
         }
     }
 }
 
-// Softmax along Axis values, a warp an image; of a team the first block.
+// Softmax along Axis values, a warp an image.
 template <class In, class Out, int Axis, int Log>
 __device__ __forceinline__ void softmax(float* memory, float* y, int left, int rank) {
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-    if (rank != 0) return;
 #pragma unroll 1
-    for (int image = warp; image < IMAGES; image += WARPS) {
+    for (int image = rank * WARPS + warp; image < IMAGES; image += RANKS * WARPS) {
         float most = minus_infinity(), sum = 0.0f;
         for (int k = lane; k < Axis; k += LANES) most = larger(most, *In::flat(memory, k, image));
 #pragma unroll

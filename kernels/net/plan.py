@@ -84,15 +84,20 @@ class Buffer:
 @dataclass(frozen=True)
 class Shared:
     """Where a product's weights are read from: `at` in shared memory (None: from global memory), its biases
-    at `bias`; rows of `lead` floats, of which `local` are a block's; slices: warps that share a sum, whose
-    parts lie at `parts`."""
+    at `bias`; a block's are `rows` of `lead` floats; slices: warps that share a sum, whose parts lie at
+    `parts`."""
 
     at: int | None
     bias: int
     lead: int
-    local: int
+    rows: int
     slices: int = 1
     parts: int = 0
+
+    @property
+    def nfloats(self) -> int:
+        """Of a block, filled up to whole fours."""
+        return _fours(self.rows * self.lead)
 
 
 @dataclass(frozen=True)
@@ -131,19 +136,33 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     if 0 not in placed:
         placed[0] = end
         end += _fours(shapes[0].floats * way.images)
+    free = [i for i in range(len(shapes)) if i not in placed]
     turns = [
         max((_fours(shapes[i].floats * way.images) for i in free if i % 2 == odd), default=0)
-        for free in [[i for i in range(len(shapes)) if i not in placed]]
         for odd in (0, 1)
     ]
-    for i in range(len(shapes)):
-        placed.setdefault(i, end + (turns[0] if i % 2 else 0))
+    arenas = end, end + turns[0]
+    for i in free:
+        placed[i] = arenas[i % 2]
     end += sum(turns)
+    # Parts of sums lie behind what the product gives, where there is room, or what it reads.
     slices = {
         i: _slices(layer.params, way) for i, layer in enumerate(layers) if isinstance(layer.params, Gemm)
     }
-    parts = end
-    end += max((_fours(s * way.images * layers[i].size) for i, s in slices.items() if s > 1), default=0)
+    parts: dict[int, int] = {}
+    beside = 0
+    for i, count in slices.items():
+        if count == 1:
+            continue
+        wanted = count * way.images * ceil(layers[i].size, way.ranks)
+        for near in (i + 1, i):
+            own = _fours(shapes[near].floats * way.images) if near in free else 0
+            if near <= len(shapes) and own + wanted <= turns[near % 2]:
+                parts[i] = arenas[near % 2] + own
+                break
+        else:
+            parts[i], beside = end, max(beside, _fours(wanted))
+    end += beside
     weights = end
     convolutions: dict[int, tuple[Tile, int]] = {}
     biases: dict[int, int] = {}
@@ -162,10 +181,11 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
         p = layers[i].params
         assert isinstance(p, Gemm)
         alone = way.images == 1
-        lead, local = (_fours(p.k), ceil(p.n, way.ranks)) if alone else (p.n, p.k)
-        held = 4 * (end + _fours(local * lead)) <= nbytes
-        products[i] = Shared(end if held else None, biases[i], lead, local, slices[i], parts)
-        end += _fours(local * lead) if held else 0
+        local = ceil(p.n, way.ranks)
+        lead, rows = (_fours(p.k), local) if alone else (local, p.k)
+        held = 4 * (end + _fours(rows * lead)) <= nbytes
+        products[i] = Shared(end if held else None, biases[i], lead, rows, slices[i], parts.get(i, 0))
+        end += products[i].nfloats if held else 0
     buffers = tuple(Buffer(**{**vars(shape), "at": placed[i]}) for i, shape in enumerate(shapes))
     return Room(buffers, bordered, weights, common, convolutions, products, end)
 
@@ -277,7 +297,7 @@ def _slices(p: object, way: Way) -> int:
     if way.images == 1:
         return 1
     warps = way.threads // WARP
-    return max(1, min(warps // ceil(p.n, WARP), p.k // 8))
+    return max(1, min(warps // ceil(ceil(p.n, way.ranks), WARP), p.k // 8))
 
 
 def _fours(floats: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from kernels import registry
 from kernels.launch import Stage
 from kernels.net.layers import Layer
-from kernels.net.plan import Buffer, Room, Tile, Way, conv_floats
+from kernels.net.plan import Buffer, Room, Shared, Tile, Way, conv_floats
 from kernels.nvrtc import Define
 from kernels.occupancy import ceil
 from kernels.ops import Params, code
@@ -110,11 +110,11 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
     if isinstance(p, Gemm):
         lies = room.products[i]
         where = f"memory + {lies.at}" if lies.at is not None else f"weights + {streamed}"
+        if lies.at is None and way.ranks > 1:
+            where += f" + rank * {lies.nfloats}"
         if way.images > 1:
             told = [p.k, p.n, lies.lead, lies.bias, lies.parts, lies.slices, _activation(p)]
-            return f"multiply_images<{into}, {out}, {_list(told)}>(memory, y, left, {where})"
-        if lies.at is None:
-            where += f" + rank * {lies.local * lies.lead}"
+            return f"multiply_images<{into}, {out}, {_list(told)}>({plain}, {where})"
         told = [p.k, p.n, lies.lead, lies.bias, _activation(p)]
         return f"multiply_rows<{into}, {out}, {_list(told)}>({plain}, {where})"
     if isinstance(p, Softmax):
@@ -140,7 +140,7 @@ def _streamed(room: Room, way: Way) -> dict[int, int]:
     places, end = {}, room.common
     for i, lies in room.products.items():
         places[i] = end
-        end += way.ranks * ceil(lies.local * lies.lead, 4) * 4
+        end += way.ranks * lies.nfloats
     return places
 
 
@@ -148,7 +148,7 @@ def _held(room: Room, way: Way) -> list[str]:
     """What copies a block's own rows of the products that have room."""
     calls, end = [], room.common
     for lies in room.products.values():
-        each = ceil(lies.local * lies.lead, 4) * 4
+        each = lies.nfloats
         if lies.at is not None:
             rank = f" + rank * {each}" if way.ranks > 1 else ""
             calls.append(f"fetch_weights(memory + {lies.at}, weights + {end}{rank}, {each})")
@@ -179,7 +179,8 @@ def _parts(
                 begin = lies.bias - room.weights
                 common[begin : begin + p.n] = np.broadcast_to(bias.reshape(-1) * np.float32(p.beta), (p.n,))
             rows = weight.reshape(p.n, p.k) if p.trans_b else weight.reshape(p.k, p.n).T
-            products.append(_rows(rows, lies.lead, lies.local, way) if way.images == 1 else _columns(rows))
+            laid = _rows(rows, lies, way) if way.images == 1 else _columns(rows, lies, way)
+            products.append(laid.reshape(-1))
     return [common, *products]
 
 
@@ -195,15 +196,18 @@ def _conv(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
     return laid.reshape(-1)
 
 
-def _rows(rows: np.ndarray, lead: int, local: int, way: Way) -> np.ndarray:
+def _rows(rows: np.ndarray, lies: Shared, way: Way) -> np.ndarray:
     """(n, k) → (rank, local, lead): a block has every ranks-th row."""
-    laid = np.zeros((local, way.ranks, lead), np.float32)
-    laid.reshape(-1, lead)[: len(rows), : rows.shape[1]] = rows
-    return laid.swapaxes(0, 1).reshape(-1)
+    laid = np.zeros((lies.rows, way.ranks, lies.lead), np.float32)
+    laid.reshape(-1, lies.lead)[: len(rows), : rows.shape[1]] = rows
+    return laid.swapaxes(0, 1)
 
 
-def _columns(rows: np.ndarray) -> np.ndarray:
-    """(n, k) → (k, n), filled up to whole fours."""
-    laid = np.zeros(ceil(rows.size, 4) * 4, np.float32)
-    laid[: rows.size] = rows.T.reshape(-1)
+def _columns(rows: np.ndarray, lies: Shared, way: Way) -> np.ndarray:
+    """(n, k) → (rank, k, lead): a block has `lead` outputs that follow each other."""
+    n, k = rows.shape
+    laid = np.zeros((way.ranks, lies.nfloats), np.float32)
+    whole = np.zeros((way.ranks * lies.lead, k), np.float32)
+    whole[:n] = rows
+    laid[:, : k * lies.lead] = whole.reshape(way.ranks, lies.lead, k).swapaxes(1, 2).reshape(way.ranks, -1)
     return laid

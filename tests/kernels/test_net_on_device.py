@@ -20,7 +20,8 @@ from tests.kernels import nets
 
 WAYS = [
     Way(1, 1, 96), Way(1, 1, 512), Way(2, 1, 128), Way(4, 1, 64), Way(8, 1, 256), Way(1, 4, 128, 2),
-    Way(1, 4, 512), Way(1, 8, 256, 2), Way(1, 8, 512), Way(1, 16, 256),
+    Way(1, 4, 512), Way(1, 8, 256, 2), Way(1, 8, 512), Way(1, 16, 256), Way(1, 20, 512),
+    Way(4, 4, 256), Way(2, 2, 256), Way(3, 8, 96),
 ]  # fmt: skip
 MADE = [nets.lenet, nets.odd, nets.overlapping]
 _GUARD = 256

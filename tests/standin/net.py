@@ -135,9 +135,16 @@ class _Read:
         return [(params, [rows, self._common(bias, n)])]
 
     def _multiply_images(self, _: Sequence[int], told: Sequence[int], arguments: str) -> list[Step]:
-        k, n, _lead, bias, *_rest, kind = told
+        k, n, lead, bias, *_rest, kind = told
+        each = ceil(k * lead, 4) * 4
+
+        def columns(packed: np.ndarray) -> np.ndarray:
+            laid = packed[self._place(arguments) :][: self._ranks * each].reshape(self._ranks, each)
+            whole = laid[:, : k * lead].reshape(self._ranks, k, lead).swapaxes(0, 1)
+            return whole.reshape(k, -1)[:, :n]
+
         params = Gemm(self._n, n, k, bias=True, activation=_activation(kind))
-        return [(params, [lambda packed: packed[self._place(arguments) :][: k * n], self._common(bias, n)])]
+        return [(params, [columns, self._common(bias, n)])]
 
     def _place(self, arguments: str) -> int:
         """Where a product's weights begin, of those that are packed."""

@@ -20,7 +20,9 @@ from tests.standin.test_standin_device import compiled
 
 
 @pytest.mark.parametrize("make", [nets.lenet, nets.odd, nets.overlapping], ids=lambda made: made.__name__)
-@pytest.mark.parametrize("way", [Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 64)], ids=lambda way: way.words)
+@pytest.mark.parametrize(
+    "way", [Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 64), Way(3, 4, 64)], ids=lambda way: way.words
+)
 def test_it_gives_the_right_answer(make: Callable[[int], Sequence[Params]], way: Way, tmp_path: Path) -> None:
     batch = 3
     case = nets.drawn(make(batch))
