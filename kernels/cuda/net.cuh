@@ -31,20 +31,27 @@ __device__ __forceinline__ int rank_in_team() {
 #endif
 }
 
-// Into the shared memory of every block of the team.
+#define MINE 1   // told to the block itself,
+#define FIRST_S 0  // to the first of the team
+#define EVERYBODYS -1
+
+// Into the shared memory of some blocks of the team.
+template <int Told>
 __device__ __forceinline__ void tell(float* place, float v) {
 #if RANKS > 1
-    const unsigned mine = (unsigned)__cvta_generic_to_shared(place);
+    if constexpr (Told != MINE) {
+        const unsigned mine = (unsigned)__cvta_generic_to_shared(place);
 #pragma unroll
-    for (int rank = 0; rank < RANKS; ++rank)
-        asm volatile(
-            "{\n\t.reg .u32 there;\n\tmapa.shared::cluster.u32 there, %0, %1;\n\tst.shared::cluster.f32 [there], %2;\n\t}" ::"r"(
-                mine),
-            "r"(rank), "f"(v)
-            : "memory");
-#else
-    *place = v;
+        for (int rank = 0; rank < (Told == FIRST_S ? 1 : RANKS); ++rank)
+            asm volatile(
+                "{\n\t.reg .u32 there;\n\tmapa.shared::cluster.u32 there, %0, %1;\n\t"
+                "st.shared::cluster.f32 [there], %2;\n\t}" ::"r"(mine),
+                "r"(rank), "f"(v)
+                : "memory");
+        return;
+    }
 #endif
+    *place = v;
 }
 
 // N floats from an address that is a multiple of as many as are read at once.
@@ -65,8 +72,8 @@ __device__ __forceinline__ void read_floats(float (&to)[N], const float* from) {
 
 // Maps of IMAGES images in shared memory, from float `At` on: Channels of PLANE values, rows of ROW, the first value at
 // (TOP, LEFT) of a border of zeros. Columns that are APART from each other lie side by side, for those are what
-// neighbouring lanes read.
-template <int At, int Channels, int H, int W, int Plane, int Row, int Top, int Left, int Apart>
+// neighbouring lanes read. Told: which blocks of the team get what is put there.
+template <int At, int Channels, int H, int W, int Plane, int Row, int Top, int Left, int Apart, int Told>
 struct Maps {
     static constexpr int AT = At, PLANE = Plane, ROW = Row, APART = Apart, SIZE = Channels * H * W;
     __device__ static constexpr int place(int column) { return column % Apart * (Row / Apart) + column / Apart; }
@@ -76,7 +83,7 @@ struct Maps {
     // As one vector, where there is no border and columns lie in their order.
     __device__ static float* flat(float* memory, int e, int image) { return memory + At + e * IMAGES + image; }
     __device__ static void put(float* memory, float*, int, int image, int channel, int row, int column, float v) {
-        tell(at(memory, image, channel, row, column), v);
+        tell<Told>(at(memory, image, channel, row, column), v);
     }
     __device__ static void put(float* memory, float* y, int left, int image, int e, float v) {
         put(memory, y, left, image, e / (H * W), e / W % H, e % W, v);
@@ -281,18 +288,18 @@ __device__ __forceinline__ void pool(float* memory, float* y, int left, int rank
     }
 }
 
-// A function of each value.
-template <class In, class Out, int Size, int Activation>
+// A function of each value, shared among Team blocks: RANKS of them or, where little is to be done, the first alone.
+template <class In, class Out, int Size, int Activation, int Team>
 __device__ __forceinline__ void each(float* memory, float* y, int left, int rank) {
-    for (int e = rank * THREADS + threadIdx.x; e < IMAGES * Size; e += RANKS * THREADS)
+    for (int e = rank * THREADS + threadIdx.x; e < IMAGES * Size; e += Team * THREADS)
         Out::put(memory, y, left, e % IMAGES, e / IMAGES, activate(*In::flat(memory, e / IMAGES, e % IMAGES), Activation));
 }
 
 // A product with weights, one image: a warp takes outputs, its lanes four steps of the sums each. A block of the team has
-// every RANKS-th output; weights are its rows of Lead floats, in shared memory (Held) or global; biases behind memory.
-template <class In, class Out, int K, int N, int Lead, int Bias, int Activation>
+// every Team-th output; weights are its rows of Lead floats, in shared memory (Held) or global; biases behind memory.
+template <class In, class Out, int K, int N, int Lead, int Bias, int Activation, int Team>
 __device__ __forceinline__ void multiply_rows(float* memory, float* y, int left, int rank, const float* weights) {
-    constexpr int LOCAL = (N + RANKS - 1) / RANKS, ROUNDS = (LOCAL + WARPS - 1) / WARPS;
+    constexpr int LOCAL = (N + Team - 1) / Team, ROUNDS = (LOCAL + WARPS - 1) / WARPS;
     constexpr int AT_ONCE = ROUNDS < 4 ? ROUNDS : 4;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const float* const in = In::flat(memory, 0, 0);
@@ -328,7 +335,7 @@ __device__ __forceinline__ void multiply_rows(float* memory, float* y, int left,
         float mine = sum[0];
 #pragma unroll
         for (int i = 1; i < AT_ONCE; ++i) mine = lane == i ? sum[i] : mine;
-        const int local = first + lane * WARPS, n = local * RANKS + rank;
+        const int local = first + lane * WARPS, n = local * Team + rank;
         if (lane < AT_ONCE && local < LOCAL && n < N)
             Out::put(memory, y, left, 0, n, activate(mine + memory[Bias + n], Activation));
     }
@@ -397,11 +404,11 @@ __device__ __forceinline__ void multiply_images(float* memory, float* y, int lef
 }
 
 // Softmax along Axis values, a warp an image.
-template <class In, class Out, int Axis, int Log>
+template <class In, class Out, int Axis, int Log, int Team>
 __device__ __forceinline__ void softmax(float* memory, float* y, int left, int rank) {
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
 #pragma unroll 1
-    for (int image = rank * WARPS + warp; image < IMAGES; image += RANKS * WARPS) {
+    for (int image = rank * WARPS + warp; image < IMAGES; image += Team * WARPS) {
         float most = minus_infinity(), sum = 0.0f;
         for (int k = lane; k < Axis; k += LANES) most = larger(most, *In::flat(memory, k, image));
 #pragma unroll

@@ -10,6 +10,7 @@ from kernels.net.layers import MOST_SUMS, Extent, Layer
 from kernels.occupancy import WARP, ceil
 from kernels.ops.conv import Conv
 from kernels.ops.gemm import Gemm
+from kernels.ops.pool import Pool
 
 SHARED_NBYTES = {
     (7, 5): 64 << 10,
@@ -23,6 +24,7 @@ TOGETHER_NBYTES = 1 << 10  # kept by the system, a block
 MOST_WEIGHTS_NBYTES = 1 << 20  # each block reads all of them for every group of images
 _MANY = (1, 2, 3, 4, 6, 8)
 _SHARES = (1, 2, 4, 8)
+_LITTLE = 2048  # products of a layer that one block does alone
 _REGISTERS = 56  # of a thread beside its sums
 
 
@@ -85,7 +87,7 @@ class Buffer:
 class Shared:
     """Where a product's weights are read from: `at` in shared memory (None: from global memory), its biases
     at `bias`; a block's are `rows` of `lead` floats; slices: warps that share a sum, whose parts lie at
-    `parts`."""
+    `parts`; team: blocks that share its outputs."""
 
     at: int | None
     bias: int
@@ -93,6 +95,7 @@ class Shared:
     rows: int
     slices: int = 1
     parts: int = 0
+    team: int = 1
 
     @property
     def nfloats(self) -> int:
@@ -104,7 +107,8 @@ class Shared:
 class Room:
     """Floats of shared memory: buffers in the order of the layers that read them, the first `bordered`
     cleared at the start; weights of convolutions and biases, `common` floats from `weights` on; by layer the
-    tile of a convolution and where its weights lie, or where a product's do."""
+    tile of a convolution and where its weights lie, or where a product's do. solo: the layers from there on
+    are done by the first block of the team alone."""
 
     buffers: tuple[Buffer, ...]
     bordered: int
@@ -112,6 +116,7 @@ class Room:
     common: int
     tiles: dict[int, tuple[Tile, int]]
     products: dict[int, Shared]
+    solo: int
     floats: int
 
     @property
@@ -177,17 +182,19 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     if 4 * end > nbytes:
         return None
     products: dict[int, Shared] = {}
+    solo = _solo(layers, way)
     for i in biases:
         p = layers[i].params
         assert isinstance(p, Gemm)
         alone = way.images == 1
-        local = ceil(p.n, way.ranks)
+        team = way.ranks if i < solo else 1
+        local = ceil(p.n, team)
         lead, rows = (_fours(p.k), local) if alone else (local, p.k)
         held = 4 * (end + _fours(rows * lead)) <= nbytes
-        products[i] = Shared(end if held else None, biases[i], lead, rows, slices[i], parts.get(i, 0))
+        products[i] = Shared(end if held else None, biases[i], lead, rows, slices[i], parts.get(i, 0), team)
         end += products[i].nfloats if held else 0
     buffers = tuple(Buffer(**{**vars(shape), "at": placed[i]}) for i, shape in enumerate(shapes))
-    return Room(buffers, bordered, weights, common, convolutions, products, end)
+    return Room(buffers, bordered, weights, common, convolutions, products, solo, end)
 
 
 def ways(
@@ -289,6 +296,19 @@ def _tile(layer: Layer, way: Way) -> Tile | None:
             if best is None or time < best[0]:
                 best = time, Tile(down, across, many, shares)
     return best[1] if best else None
+
+
+def _solo(layers: Sequence[Layer], way: Way) -> int:
+    """From where on so little is to be done that a block does it sooner than the team could share it."""
+    solo = len(layers)
+    if way.ranks == 1 or way.images > 1:
+        return solo
+    while solo > 1 and not isinstance(layers[solo - 1].params, Conv | Pool):
+        p = layers[solo - 1].params
+        if isinstance(p, Gemm) and p.k * p.n > _LITTLE:
+            break
+        solo -= 1
+    return solo
 
 
 def _slices(p: object, way: Way) -> int:

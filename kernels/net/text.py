@@ -52,8 +52,12 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
     teams = min(groups, max(1, multiprocessors * way.blocks // way.ranks) if way.ranks == 1 else groups)
     last = layers[-1]
     given = "Given<{}, {}, {}>".format(*last.gives)
-    maps = [_maps(buffer) for buffer in room.buffers]
-    streamed = _streamed(room, way)
+    # Of the buffers, those that the first block alone reads are told to it alone, by others or by itself.
+    told = [
+        "EVERYBODYS" if i < room.solo else "FIRST_S" if i == room.solo else "MINE" for i in range(len(layers))
+    ]
+    maps = [_maps(buffer, to) for buffer, to in zip(room.buffers, told, strict=True)]
+    streamed = _streamed(room)
     calls = []
     for i, layer in enumerate(layers):
         out = maps[i + 1] if i + 1 < len(layers) else given
@@ -61,11 +65,12 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
     held = next((i for i in room.products if room.products[i].at is not None), len(layers))
     steps = []
     for i, call in enumerate(calls[1:], 1):
+        alone = i >= room.solo
         if i > 1:
-            steps.append(f"wait_for_team(); STAMP({i + 1})")
+            steps.append(f"{'__syncthreads()' if i > room.solo else 'wait_for_team()'}; STAMP({i + 1})")
         if i == held:  # everybody's share of these weights has to have come
             steps.append("if (fresh) { wait_for_copies(); __syncthreads(); }")
-        steps.append(call)
+        steps.append(f"if (rank == 0) {call}" if alone else call)
     defines: dict[str, Define] = {
         "RANKS": way.ranks,
         "IMAGES": way.images,
@@ -76,7 +81,7 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         "OUTPUTS": last.size,
         "FETCH": "fetch<{}, {}, {}, {}>".format(maps[0], *layers[0].takes),
         "COMMON": f"fetch_weights(memory + {room.weights}, weights, {room.common})",
-        "HELD": "; ".join(_held(room, way)) or "(void)0",
+        "HELD": "; ".join(_held(room)) or "(void)0",
         "WAIT_FIRST": int(held == 0),
         "FIRST": calls[0],
         "THE_REST": "; ".join(steps) or "(void)0",
@@ -86,13 +91,13 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
     return OneKernel(way, tuple(layers), room, defines, stage)
 
 
-def _maps(b: Buffer) -> str:
-    return f"Maps<{_list((b.at, *b.extent, b.plane, b.row, b.top, b.left, b.apart))}>"
+def _maps(b: Buffer, told: str) -> str:
+    return f"Maps<{_list((b.at, *b.extent, b.plane, b.row, b.top, b.left, b.apart))}, {told}>"
 
 
 def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, streamed: int | None) -> str:
     p = layer.params
-    plain = "memory, y, left, rank"
+    plain, team = "memory, y, left, rank", way.ranks if i < room.solo else 1
     if isinstance(p, Conv):
         tile, at = room.tiles[i]
         pool = layer.pool
@@ -110,18 +115,18 @@ def _call(i: int, layer: Layer, into: str, out: str, room: Room, way: Way, strea
     if isinstance(p, Gemm):
         lies = room.products[i]
         where = f"memory + {lies.at}" if lies.at is not None else f"weights + {streamed}"
-        if lies.at is None and way.ranks > 1:
+        if lies.at is None and lies.team > 1:
             where += f" + rank * {lies.nfloats}"
         if way.images > 1:
             told = [p.k, p.n, lies.lead, lies.bias, lies.parts, lies.slices, _activation(p)]
             return f"multiply_images<{into}, {out}, {_list(told)}>({plain}, {where})"
-        told = [p.k, p.n, lies.lead, lies.bias, _activation(p)]
+        told = [p.k, p.n, lies.lead, lies.bias, _activation(p), lies.team]
         return f"multiply_rows<{into}, {out}, {_list(told)}>({plain}, {where})"
     if isinstance(p, Softmax):
-        return f"softmax<{into}, {out}, {p.axis}, {int(p.log)}>({plain})"
+        return f"softmax<{into}, {out}, {p.axis}, {int(p.log)}, {team}>({plain})"
     assert isinstance(p, Unary)
     kind = 0 if p.kind == "identity" else code("ACTIVATION", p.kind)
-    return f"each<{into}, {out}, {p.size}, {kind}>({plain})"
+    return f"each<{into}, {out}, {p.size}, {kind}, {team}>({plain})"
 
 
 def _activation(p: Params) -> int:
@@ -135,24 +140,24 @@ def _list(numbers: Sequence[int]) -> str:
 # --- weights: those of convolutions and all biases, then each product's, a block after the other ---
 
 
-def _streamed(room: Room, way: Way) -> dict[int, int]:
+def _streamed(room: Room) -> dict[int, int]:
     """Where each product's weights begin in global memory."""
     places, end = {}, room.common
     for i, lies in room.products.items():
         places[i] = end
-        end += way.ranks * lies.nfloats
+        end += lies.team * lies.nfloats
     return places
 
 
-def _held(room: Room, way: Way) -> list[str]:
+def _held(room: Room) -> list[str]:
     """What copies a block's own rows of the products that have room."""
     calls, end = [], room.common
     for lies in room.products.values():
         each = lies.nfloats
         if lies.at is not None:
-            rank = f" + rank * {each}" if way.ranks > 1 else ""
+            rank = f" + rank * {each}" if lies.team > 1 else ""
             calls.append(f"fetch_weights(memory + {lies.at}, weights + {end}{rank}, {each})")
-        end += way.ranks * each
+        end += lies.team * each
     return calls
 
 
@@ -179,7 +184,7 @@ def _parts(
                 begin = lies.bias - room.weights
                 common[begin : begin + p.n] = np.broadcast_to(bias.reshape(-1) * np.float32(p.beta), (p.n,))
             rows = weight.reshape(p.n, p.k) if p.trans_b else weight.reshape(p.k, p.n).T
-            laid = _rows(rows, lies, way) if way.images == 1 else _columns(rows, lies, way)
+            laid = _rows(rows, lies) if way.images == 1 else _columns(rows, lies)
             products.append(laid.reshape(-1))
     return [common, *products]
 
@@ -196,18 +201,18 @@ def _conv(weight: np.ndarray, p: Conv, tile: Tile) -> np.ndarray:
     return laid.reshape(-1)
 
 
-def _rows(rows: np.ndarray, lies: Shared, way: Way) -> np.ndarray:
-    """(n, k) → (rank, local, lead): a block has every ranks-th row."""
-    laid = np.zeros((lies.rows, way.ranks, lies.lead), np.float32)
+def _rows(rows: np.ndarray, lies: Shared) -> np.ndarray:
+    """(n, k) → (rank, local, lead): a block has every team-th row."""
+    laid = np.zeros((lies.rows, lies.team, lies.lead), np.float32)
     laid.reshape(-1, lies.lead)[: len(rows), : rows.shape[1]] = rows
     return laid.swapaxes(0, 1)
 
 
-def _columns(rows: np.ndarray, lies: Shared, way: Way) -> np.ndarray:
+def _columns(rows: np.ndarray, lies: Shared) -> np.ndarray:
     """(n, k) → (rank, k, lead): a block has `lead` outputs that follow each other."""
     n, k = rows.shape
-    laid = np.zeros((way.ranks, lies.nfloats), np.float32)
-    whole = np.zeros((way.ranks * lies.lead, k), np.float32)
+    laid = np.zeros((lies.team, lies.nfloats), np.float32)
+    whole = np.zeros((lies.team * lies.lead, k), np.float32)
     whole[:n] = rows
-    laid[:, : k * lies.lead] = whole.reshape(way.ranks, lies.lead, k).swapaxes(1, 2).reshape(way.ranks, -1)
+    laid[:, : k * lies.lead] = whole.reshape(lies.team, lies.lead, k).swapaxes(1, 2).reshape(lies.team, -1)
     return laid

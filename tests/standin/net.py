@@ -84,7 +84,8 @@ class _Read:
         self.steps: list[Step] = []
         text = f"{module.defines['FIRST']}; {module.defines['THE_REST']}"
         for name, maps, numbers, arguments in _CALL.findall(text):
-            given, told = ([int(v) for v in part.split(",")] for part in (maps, numbers))
+            given = [int(v) for v in maps.split(",")[:-1]]
+            told = [int(v) for v in numbers.split(",")]
             self.steps += getattr(self, f"_{name}")(given, told, arguments)
 
     def _common(self, at: int, count: int) -> Unpack:
@@ -124,12 +125,12 @@ class _Read:
         return [(params, [])]
 
     def _multiply_rows(self, _: Sequence[int], told: Sequence[int], arguments: str) -> list[Step]:
-        k, n, lead, bias, kind = told
-        local = ceil(n, self._ranks)
+        k, n, lead, bias, kind, team = told
+        local = ceil(n, team)
 
         def rows(packed: np.ndarray) -> np.ndarray:
-            laid = packed[self._place(arguments) :][: self._ranks * local * lead]
-            return laid.reshape(self._ranks, local, lead).swapaxes(0, 1).reshape(-1, lead)[:n, :k]
+            laid = packed[self._place(arguments) :][: team * local * lead]
+            return laid.reshape(team, local, lead).swapaxes(0, 1).reshape(-1, lead)[:n, :k]
 
         params = Gemm(self._n, n, k, trans_b=True, bias=True, activation=_activation(kind))
         return [(params, [rows, self._common(bias, n)])]

@@ -55,7 +55,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
         // What comes in next takes the place of what was read; it is waited for when it is its turn.
         if (next < groups) FETCH(memory, x + (index_t)next * (IMAGES * INPUTS), n - next * IMAGES);
         THE_REST;
-        wait_for_team();
+        if (next < groups) wait_for_team();
         STAMP(STEPS_IN_ALL + 1);
     }
 }
