@@ -117,7 +117,50 @@ __device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x
     }
 }
 
+// Weights come in two kinds: those that the first step needs, and HELD_ONES, which are waited for later.
+#define COMMON_ONES 0
+#define HELD_ONES 1
+
+#if __CUDA_ARCH__ >= 900
+// One thread starts a copy of any length, which needs no instruction of the others: they have the units of shared memory
+// to themselves, and wait for as many bytes as a barrier expects.
+__device__ __forceinline__ unsigned arrival(int kind) {
+    __shared__ unsigned long long arrivals[2];
+    return (unsigned)__cvta_generic_to_shared(&arrivals[kind]);
+}
+
+__device__ __forceinline__ void expect_weights() {
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(arrival(COMMON_ONES)) : "memory");
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(arrival(HELD_ONES)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+template <int Kind>
+__device__ __forceinline__ void fetch_weights(float* to, const float* __restrict__ from, int count) {
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(arrival(Kind)), "r"(4 * count) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     (unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"(4 * count), "r"(arrival(Kind))
+                 : "memory");
+}
+
+// That was all of them.
+template <int Kind>
+__device__ __forceinline__ void close_weights() {
+    asm volatile("{\n\t.reg .b64 state;\n\tmbarrier.arrive.shared.b64 state, [%0];\n\t}" ::"r"(arrival(Kind)) : "memory");
+}
+
+template <int Kind>
+__device__ __forceinline__ void wait_for_weights() {
+    asm volatile(
+        "{\n\t.reg .pred there;\n\tagain:\n\tmbarrier.try_wait.parity.shared.b64 there, [%0], 0;\n\t"
+        "@!there bra again;\n\t}" ::"r"(arrival(Kind))
+        : "memory");
+}
+#else
 // Floats, a multiple of four, from global to shared memory.
+template <int Kind>
 __device__ __forceinline__ void fetch_weights(float* to, const float* __restrict__ from, int count) {
 #pragma unroll 4
     for (int e = threadIdx.x * 4; e < count; e += THREADS * 4) {
@@ -128,6 +171,7 @@ __device__ __forceinline__ void fetch_weights(float* to, const float* __restrict
 #endif
     }
 }
+#endif
 
 // Before 8.0 nothing is copied by itself, and there is nothing to wait for.
 #if __CUDA_ARCH__ >= 800
@@ -145,6 +189,16 @@ __device__ __forceinline__ void wait_for_older() {}
 __device__ __forceinline__ void wait_for_copies() {
     close_copies();
     wait_for_older<0>();
+}
+
+// The weights of products that lie in shared memory have come, whoever fetched them.
+__device__ __forceinline__ void wait_for_held() {
+#if __CUDA_ARCH__ >= 900
+    wait_for_weights<HELD_ONES>();
+#else
+    wait_for_copies();
+    __syncthreads();
+#endif
 }
 
 // A convolution, and the pool over it where Kind is one (else -1): a lane computes Down × Across outputs that lie side by
@@ -179,47 +233,22 @@ __device__ __forceinline__ void convolve(float* memory, float* y, int left, int 
                                   ((group * Channels + c) * In::PLANE + row * StrideH * In::ROW +
                                    column * StrideW / In::APART) *
                                       IMAGES;
-            if constexpr (IMAGES == 1) {
-                // Each thread comes here once or twice: a short text is read sooner than a long one is run through.
-#pragma unroll 1
-                for (int r = 0; r < Kh; ++r) {
-                    constexpr int SPAN = (Across - 1) * StrideW + (Kw - 1) * DilationW + 1;
-                    float v[Down][SPAN];
 #pragma unroll
-                    for (int i = 0; i < Down; ++i)
+            for (int s = 0; s < Kw; ++s) {
 #pragma unroll
-                        for (int j = 0; j < SPAN; ++j)
-                            v[i][j] = corner[(i * StrideH + r * DilationH) * In::ROW + In::place(j)];
+                for (int j = 0; j < Across; ++j) {
+                    float v[REACH_H];
 #pragma unroll
-                    for (int s = 0; s < Kw; ++s) {
+                    for (int i = 0; i < REACH_H; ++i)
+                        v[i] = corner[(i * In::ROW + In::place(j * StrideW + s * DilationW)) * IMAGES];
+#pragma unroll
+                    for (int r = 0; r < Kh; ++r) {
                         float u[Many];
                         read_floats(u, filter + (r * Kw + s) * Stride);
 #pragma unroll
-                        for (int i = 0; i < Down * Across; ++i)
+                        for (int i = 0; i < Down; ++i)
 #pragma unroll
-                            for (int m = 0; m < Many; ++m)
-                                sum[i / Across][i % Across][m] +=
-                                    u[m] * v[i / Across][i % Across * StrideW + s * DilationW];
-                    }
-                }
-            } else {
-#pragma unroll
-                for (int s = 0; s < Kw; ++s) {
-#pragma unroll
-                    for (int j = 0; j < Across; ++j) {
-                        float v[REACH_H];
-#pragma unroll
-                        for (int i = 0; i < REACH_H; ++i)
-                            v[i] = corner[(i * In::ROW + In::place(j * StrideW + s * DilationW)) * IMAGES];
-#pragma unroll
-                        for (int r = 0; r < Kh; ++r) {
-                            float u[Many];
-                            read_floats(u, filter + (r * Kw + s) * Stride);
-#pragma unroll
-                            for (int i = 0; i < Down; ++i)
-#pragma unroll
-                                for (int m = 0; m < Many; ++m) sum[i][j][m] += u[m] * v[i * StrideH + r * DilationH];
-                        }
+                            for (int m = 0; m < Many; ++m) sum[i][j][m] += u[m] * v[i * StrideH + r * DilationH];
                     }
                 }
             }

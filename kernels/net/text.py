@@ -69,7 +69,7 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         if i > 1:
             steps.append(f"{'__syncthreads()' if i > room.solo else 'wait_for_team()'}; STAMP({i + 1})")
         if i == held:  # everybody's share of these weights has to have come
-            steps.append("if (fresh) { wait_for_copies(); __syncthreads(); }")
+            steps.append("if (fresh) wait_for_held()")
         steps.append(f"if (rank == 0) {call}" if alone else call)
     defines: dict[str, Define] = {
         "RANKS": way.ranks,
@@ -80,9 +80,9 @@ def one_kernel(layers: Sequence[Layer], way: Way, room: Room, batch: int, multip
         "INPUTS": int(np.prod(layers[0].takes)),
         "OUTPUTS": last.size,
         "FETCH": "fetch<{}, {}, {}, {}>".format(maps[0], *layers[0].takes),
-        "COMMON": f"fetch_weights(memory + {room.weights}, weights, {room.common})",
-        "HELD": "; ".join(_held(room)) or "(void)0",
-        "WAIT_FIRST": int(held == 0),
+        "COMMON": f"fetch_weights<COMMON_ONES>(memory + {room.weights}, weights, {room.common})",
+        "HELD": "; ".join(_held(room, way.ranks)) or "(void)0",
+        "HELD_FIRST": int(held == 0),
         "FIRST": calls[0],
         "THE_REST": "; ".join(steps) or "(void)0",
         "STEPS_IN_ALL": len(layers),
@@ -149,14 +149,16 @@ def _streamed(room: Room) -> dict[int, int]:
     return places
 
 
-def _held(room: Room) -> list[str]:
+def _held(room: Room, ranks: int) -> list[str]:
     """What copies a block's own rows of the products that have room."""
     calls, end = [], room.common
     for lies in room.products.values():
         each = lies.nfloats
         if lies.at is not None:
             rank = f" + rank * {each}" if lies.team > 1 else ""
-            calls.append(f"fetch_weights(memory + {lies.at}, weights + {end}{rank}, {each})")
+            only = "if (rank == 0) " if lies.team < ranks else ""
+            copy = f"fetch_weights<HELD_ONES>(memory + {lies.at}, weights + {end}{rank}, {each})"
+            calls.append(only + copy)
         end += lies.team * each
     return calls
 

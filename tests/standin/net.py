@@ -22,7 +22,7 @@ from tests.standin.memory import Memory
 
 FILE = "one_kernel.cu"
 _CALL = re.compile(r"(\w+)<Maps<([^<>]*)>, (?:Maps|Given)<[^<>]*>, ([-\d, ]+)>\(([^()]*)\)")
-_COPY = re.compile(r"fetch_weights\(memory \+ (\d+), weights(?: \+ (\d+))?")
+_COPY = re.compile(r"fetch_weights<\w+>\(memory \+ (\d+), weights(?: \+ (\d+))?")
 
 Unpack = Callable[[np.ndarray], np.ndarray]
 Step = tuple[Params, list[Unpack]]

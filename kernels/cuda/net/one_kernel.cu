@@ -29,24 +29,42 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
     bool fresh = true;
     STAMP(0);
 
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0) {
+        expect_weights();
+        COMMON;
+        close_weights<COMMON_ONES>();
+        HELD;
+        close_weights<HELD_ONES>();
+    }
+#else
+    COMMON;
+#endif
     // The borders, which nobody writes to again.
     for (int e = threadIdx.x; e < BORDERED / 4; e += THREADS) dynamic[e] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     __syncthreads();
-    COMMON;
     wait_for_previous();
     if (group < groups) FETCH(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES);
     close_copies();
+#if __CUDA_ARCH__ < 900
     HELD;
     close_copies();
+#endif
     let_next_begin();
 
     for (; group < groups; group += teams, fresh = false) {
         float* const y = out + (index_t)group * (IMAGES * OUTPUTS);
         const int left = n - group * IMAGES, next = group + teams;
-        if (fresh && !WAIT_FIRST)
+#if __CUDA_ARCH__ >= 900
+        wait_for_copies();
+        if (fresh) wait_for_weights<COMMON_ONES>();
+        if (fresh && HELD_FIRST) wait_for_weights<HELD_ONES>();
+#else
+        if (fresh && !HELD_FIRST)
             wait_for_older<1>();
         else
             wait_for_copies();
+#endif
         wait_for_team();
         STAMP(1);
         FIRST;
