@@ -18,6 +18,7 @@ from engine.cuda import overlap
 from engine.cuda.stages import kernel_of, launching
 from engine.cuda.stream import Stream
 from engine.graph.plan import Plan, Step
+from engine.machine import host
 from engine.planning import runs
 from engine.planning.runs import Run, Timed
 from kernels import nvrtc
@@ -31,7 +32,6 @@ ALIKE = {"fp32": 1e-4, "fp32-tc": 1e-4, "tf32": 0.02, "fp16": 0.02}
 _TRAIN_NS = 300_000
 _ROUNDS = 5
 _STAMPED = 9  # passes whose steps are told apart
-_COMPILERS = 3  # ways compiled at once
 _DRAWN = 1 << 20  # values of an input that are drawn; more are these again
 
 
@@ -124,7 +124,7 @@ class Trial:
             runs.write(self.plan, run, Timed(way=None, one_ns=min(times, default=0.0), apart_ns=apart))
             return None
         way = right[best][0].kernel.way
-        shared = (way.ranks, way.images, way.threads, way.blocks)
+        shared = (way.ranks, way.images, way.threads, way.blocks, way.most)
         runs.write(self.plan, run, Timed(way=shared, one_ns=times[best], apart_ns=apart))
         return right[best]
 
@@ -137,7 +137,9 @@ class Trial:
             if lies is not None:
                 kernels.append(one_kernel(run.layers, way, lies, self.plan.batch, count))
         arch = f"sm_{self.capability[0]}{self.capability[1]}"
-        nvrtc.compile_ahead([(kernel.rung(), kernel.defines) for kernel in kernels], arch, _COMPILERS)
+        nvrtc.compile_ahead(
+            [(kernel.rung(), kernel.defines) for kernel in kernels], arch, host.physical_cores()
+        )
         made = []
         for kernel in kernels:
             try:

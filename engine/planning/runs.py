@@ -46,10 +46,10 @@ class Run:
 
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of trying it: the way that was fastest as (ranks, images, threads, blocks), None where the
-    kernels one by one are; nanoseconds of a pass in that way, and with the kernels one by one."""
+    """What came of trying it: the way that was fastest as (ranks, images, threads, blocks, most), None where
+    the kernels one by one are; nanoseconds of a pass in that way, and with the kernels one by one."""
 
-    way: tuple[int, int, int, int] | None
+    way: tuple[int, int, int, int, int] | None
     one_ns: float
     apart_ns: float
 

@@ -22,6 +22,7 @@ SHARED_NBYTES = {
 LEAST_SHARED_NBYTES = 99 << 10  # of a block, on the others since 8.6
 TOGETHER_NBYTES = 1 << 10  # kept by the system, a block
 MOST_WEIGHTS_NBYTES = 1 << 20  # each block reads all of them for every group of images
+_GROUPS = (4, 8, 12, 16, 20, 24)  # images
 _MANY = (1, 2, 3, 4, 6, 8)
 _SHARES = (1, 2, 4, 8)
 _LITTLE = 2048  # products of a layer that one block does alone
@@ -31,12 +32,14 @@ _REGISTERS = 56  # of a thread beside its sums
 @dataclass(frozen=True)
 class Way:
     """ranks: blocks of a team, a cluster where there are several; images: of a group, that a team computes at
-    once; threads: of a block; blocks: that are to be on a multiprocessor at once."""
+    once; threads: of a block; blocks: that are to be on a multiprocessor at once; most: maps that a thread
+    computes of a convolution, as many of them as leave none over (0: as an estimate says)."""
 
     ranks: int
     images: int
     threads: int
     blocks: int = 1
+    most: int = 0
 
     @property
     def words(self) -> str:
@@ -200,26 +203,31 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
 def ways(
     layers: Sequence[Layer], batch: int, capability: tuple[int, int], multiprocessors: int
 ) -> tuple[Way, ...]:
-    """The ways worth trying, likely the fastest first; none where nothing fits."""
+    """The ways worth trying; none where nothing fits."""
     if weights_nbytes(layers) > MOST_WEIGHTS_NBYTES:
         return ()
     found: list[Way] = []
     if capability >= (9, 0):
-        found += [Way(ranks, 1, 256) for ranks in (8, 4, 2) if batch * ranks <= multiprocessors][:2]
+        found += [Way(ranks, 1, 128) for ranks in (8, 4) if batch * ranks <= multiprocessors]
+        if multiprocessors // 4 < batch <= multiprocessors:
+            found += [Way(2, 2, 256), Way(4, 4, 256)]
     if batch <= 2 * multiprocessors:
-        found.append(Way(1, 1, 512))
-    for images in (4, 8, 16):
-        groups = ceil(batch, images)
-        if batch > multiprocessors // 2 and groups > multiprocessors // 3:
-            found.append(
-                Way(
-                    1,
-                    images,
-                    512 if groups <= multiprocessors else 256,
-                    1 if groups <= multiprocessors else 2,
-                )
-            )
-    return tuple(way for way in found if room(layers, way, block_nbytes(capability, way)) is not None)
+        found.append(Way(1, 1, 512, most=6))
+
+    def waits(images: int) -> float:
+        """How long a multiprocessor is at it, in images; weights are read once a group, as long as about
+        two of them take."""
+        return ceil(ceil(batch, images), multiprocessors) * (images + 2.0)
+
+    if batch > multiprocessors:
+        best = sorted((i for i in _GROUPS if _fits(layers, Way(1, i, 512, 1, 6), capability)), key=waits)[:2]
+        found += [Way(1, images, 512, 1, most) for images in best for most in (6, 8)]
+        found.append(Way(1, 8, 256, 2, 6))
+    return tuple(way for way in found if _fits(layers, way, capability))
+
+
+def _fits(layers: Sequence[Layer], way: Way, capability: tuple[int, int]) -> bool:
+    return room(layers, way, block_nbytes(capability, way)) is not None
 
 
 def block_nbytes(capability: tuple[int, int], way: Way) -> int:
@@ -273,24 +281,31 @@ def _tile(layer: Layer, way: Way) -> Tile | None:
     down, across = (pool.kh, pool.kw) if pool else (min(2, p.out_h), min(2, p.out_w))
     out_h, out_w = (pool.out_h, pool.out_w) if pool else (ceil(p.out_h, down), ceil(p.out_w, across))
     channels, outputs = p.c // p.group, p.m // p.group
+    taken: tuple[int, ...] = _MANY
+    if way.most:
+        allowed = [m for m in _MANY if m <= way.most and down * across * m <= MOST_SUMS]
+        taken = (min(allowed, key=lambda m: (ceil(outputs, m) * m, -m)),) if allowed else ()
     best: tuple[float, Tile] | None = None
-    for many in _MANY:
+    for many in taken:
         if down * across * many > MOST_SUMS or (
             65536 // (way.threads * way.blocks) < down * across * many + _REGISTERS
         ):
             continue
-        for shares in _SHARES if way.images == 1 else (1,):
-            if shares > 1 and (shares > channels or shares > 2 * many):
-                continue
-            items = way.images * out_h * out_w * ceil(outputs, many) * p.group * shares
+        every = way.threads * way.ranks
+        alone = way.images * out_h * out_w * ceil(outputs, many) * p.group
+        few = [s for s in _SHARES if s == 1 or (s <= min(channels, 2 * many) and way.images == 1)]
+        if way.most:  # as many as find a thread
+            few = [max((s for s in few if alone * s <= every and s <= many), default=1)]
+        for shares in few:
+            items = alone * shares
             reach = (down - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
             read = reach * (p.kw + across - 1) + p.kh * p.kw * ceil(many, 4)
             sums = p.kh * p.kw * down * across * many
             each = ceil(channels, shares) * (read + sums) + 40
             if shares > 1:
                 each += down * across * many * (shares.bit_length() - 1) * 3
-            rounds = ceil(items, way.threads * way.ranks)
-            warps = ceil(min(items, way.threads * way.ranks), WARP * way.ranks)
+            rounds = ceil(items, every)
+            warps = ceil(min(items, every), WARP * way.ranks)
             # Of a warp alone an instruction takes about two cycles; four warps start one each in a cycle.
             time = rounds * each * max(2.0, warps / 4)
             if best is None or time < best[0]:
