@@ -64,6 +64,16 @@ def overlapping(n: int) -> tuple[Params, ...]:
     )
 
 
+def later(n: int) -> tuple[Params, ...]:
+    """A border first where it is not read from outside; the first step is a product."""
+    pads = {"pad_top": 1, "pad_left": 1, "pad_bottom": 1, "pad_right": 1}
+    return (
+        Gemm(n, 72, 10, bias=True, activation="relu"),
+        conv(n, 2, 6, 6, 4, 1, bias=True),
+        conv(n, 4, 6, 6, 3, 3, activation="tanh", **pads),
+    )
+
+
 @dataclass(frozen=True)
 class Drawn:
     """A run of steps with its weights, an input, and each step's output in float64."""
@@ -89,3 +99,6 @@ def drawn(steps: Sequence[Params], seed: int = 0) -> Drawn:
         made = one_node.graph(p, [value.reshape(shapes[0]), *given])
         value = oracle.run(made, {"in0": value.reshape(shapes[0])}, [one_node.OUTPUT])[one_node.OUTPUT]
     return Drawn(tuple(steps), tuple(weights), x, value)
+
+
+EVERY = [lenet, odd, overlapping, later]

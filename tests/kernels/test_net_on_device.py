@@ -23,7 +23,7 @@ WAYS = [
     Way(1, 4, 512), Way(1, 8, 256, 2), Way(1, 8, 512), Way(1, 16, 256), Way(1, 20, 512),
     Way(4, 4, 256), Way(2, 2, 256), Way(3, 8, 96),
 ]  # fmt: skip
-MADE = [nets.lenet, nets.odd, nets.overlapping]
+MADE = nets.EVERY
 _GUARD = 256
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

@@ -23,7 +23,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
     return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
 
 
-@pytest.mark.parametrize("make", [nets.lenet, nets.odd, nets.overlapping], ids=lambda made: made.__name__)
+@pytest.mark.parametrize("make", nets.EVERY, ids=lambda made: made.__name__)
 @pytest.mark.parametrize(
     ("way", "batch", "nbytes"),
     [(Way(1, 1, 96), 2, NBYTES), (Way(1, 4, 128), 7, NBYTES), (Way(1, 8, 64), 3, 150 << 10)],

@@ -19,7 +19,7 @@ from tests.standin.settings import Settings
 from tests.standin.test_standin_device import compiled
 
 
-@pytest.mark.parametrize("make", [nets.lenet, nets.odd, nets.overlapping], ids=lambda made: made.__name__)
+@pytest.mark.parametrize("make", nets.EVERY, ids=lambda made: made.__name__)
 @pytest.mark.parametrize(
     "way", [Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 64), Way(3, 4, 64)], ids=lambda way: way.words
 )
