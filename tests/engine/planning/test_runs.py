@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from bench.questions import model_facts
 from engine.backend import Options
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
@@ -88,6 +89,9 @@ def test_a_time_holds_for_the_batch_and_the_kernels_that_it_stands_against(
     known = runs.read(made, run)
     assert known is not None
     assert known.taken == Way(1, 4, 128, 2, 6)
+    words = "; 4 steps as one kernel in fp32 (a block of 128 threads for 4 images), timed: a pass 1.00 ns"
+    assert model_facts._as_one(made).startswith(words)
+    assert model_facts._as_one(plan(net(), 7)) == ""
     for other in (plan(net(), 8, "cuda"), plan(net(), 7, "cuda", "fp16")):
         again = runs.longest(other)
         assert again is not None
