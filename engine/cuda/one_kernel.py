@@ -7,6 +7,7 @@ machine and kept (engine.planning.runs); an answer that differs is never taken.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from engine.machine import host
 from engine.planning import runs
 from engine.planning.runs import Run, Timed
 from kernels import nvrtc
-from kernels.errors import KernelscopeError
+from kernels.errors import KernelError, KernelscopeError
 from kernels.net.plan import Way, block_nbytes, room, ways
 from kernels.net.text import FILE, FUNCTION, OneKernel, one_kernel
 
@@ -124,12 +125,16 @@ class Trial:
         apart, *times = self._times([graph, *(held for _, held in right)]) if right else [0.0]
         best = min(range(len(times)), key=lambda i: times[i], default=None)
         if best is None or times[best] > (1 - GAIN) * apart:
-            runs.write(self.plan, run, Timed(way=None, one_ns=min(times, default=0.0), apart_ns=apart))
+            self._keep(run, Timed(way=None, one_ns=min(times, default=0.0), apart_ns=apart))
             return None
         way = right[best][0].kernel.way
         shared = (way.ranks, way.images, way.threads, way.blocks, way.most)
-        runs.write(self.plan, run, Timed(way=shared, one_ns=times[best], apart_ns=apart))
+        self._keep(run, Timed(way=shared, one_ns=times[best], apart_ns=apart))
         return right[best]
+
+    def _keep(self, run: Run, timed: Timed) -> None:
+        with contextlib.suppress(KernelError):  # a cache that cannot be written: it is tried again
+            runs.write(self.plan, run, timed)
 
     def _ready(self, run: Run, only: Sequence[Way] | None) -> list[Taken]:
         """Every way that can be had here, compiled and loaded."""
@@ -147,7 +152,7 @@ class Trial:
         for kernel in kernels:
             try:
                 made.append(self._loaded(run, kernel, arch))
-            except (KernelscopeError, RuntimeError):  # this way is not to be had on this device
+            except (KernelscopeError, RuntimeError, MemoryError):  # it is not to be had on this device
                 continue
         return made
 
@@ -191,7 +196,9 @@ class Trial:
         for name in self.plan.inputs:
             spec = self.plan.tensors[name]
             size = math.prod(spec.shape)
-            few = random.standard_normal(min(size, _DRAWN)).astype(spec.dtype)
+            count = min(size, _DRAWN)
+            real = np.dtype(spec.dtype).kind == "f"
+            few = (random.standard_normal(count) if real else random.integers(0, 2, count)).astype(spec.dtype)
             self.upload(np.resize(few, size), self.pointer(name))
         self.stream.synchronize()
 
