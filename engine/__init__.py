@@ -20,8 +20,14 @@
   neighbouring channels of a pixel, and a tile of the product ends among them, or holds a part of the sum
   alone. A convolution and the pool behind it are one step on a GPU where the kernel for both takes them,
   as it does small images (`engine.planning.step_fusion` says where two are one; for ladders, `plan(…,
-  joined=True)`, they are wherever they can be). In fp32 alone: in another precision the convolution has
-  kernels of its own.
+  joined=True)`, they are wherever they can be). In tf32 and fp16, too, in fp32 as their kernel is, unless
+  two steps in the precision asked for were timed to be faster: at least as precise is allowed.
+- A small net is one launch where that was timed to be faster: `engine.planning.runs` finds the longest run of
+  steps each of which alone reads what the one before gives, `kernels.net` makes one kernel of them (what lies
+  between stays in shared memory; a block or a cluster computes a group of images), `engine.cuda.one_kernel`
+  tries a few ways of sharing the work out against the steps' own kernels, once a machine, and takes none
+  whose answer differs. The plan's steps stay what they are: layers are judged by them, and timed by clock
+  stamps inside the one kernel. It computes in fp32, for tf32 and fp16 too.
 - `engine.graph.plan`: `Plan`, `Step`, `TensorSpec`. `engine.planning.planner`: `plan(graph, batch, device,
   precision, options) -> Plan`.
 - `engine.planning.groups`: `groups(graph, batch) -> tuple[Group, ...]`: which ONNX nodes run as one step

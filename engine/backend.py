@@ -40,7 +40,8 @@ class OpTime:
     """Median time of one operator in its profile pass, by the clock named in `clock`.
 
     `nodes` are the ONNX node names it covers; clock is "host" (perf_counter round a synchronous call),
-    "events" (CUDA events) or "isolated" (a one-step model of its own, timed by events).
+    "events" (CUDA events), "stamps" (its share of one kernel's time by events, as clock stamps in its first
+    block tell it) or "isolated" (a one-step model of its own, timed by events).
     """
 
     nodes: tuple[str, ...]

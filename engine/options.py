@@ -19,6 +19,8 @@ class Options:
     is fused on every device).
     early: let kernels begin before the one in front has ended, where a backend can and it is faster; their
     times then overlap.
+    one_kernel: let a run of steps be one kernel, where a backend can and it was timed to be faster (it is not
+    without `tuned` and `cuda_graph`).
     rungs: chosen rung (its name) by node name; others get the backend's default.
     tuned: the default is the rung that was timed to be the fastest on this machine, where one was.
     kernel_dirs: folders of the user's own rungs.
@@ -30,6 +32,7 @@ class Options:
     cuda_graph: bool = True
     joins: bool = True
     early: bool = True
+    one_kernel: bool = True
     rungs: Mapping[str, str] = field(default_factory=dict)
     tuned: bool = True
     kernel_dirs: tuple[Path, ...] = ()

@@ -13,7 +13,7 @@ from bench.words import units
 from engine.graph import importer
 from engine.graph.graph import Graph
 from engine.graph.plan import Plan, Step
-from engine.planning import choices
+from engine.planning import choices, runs
 from engine.planning.planner import plan
 from models import catalogue, names
 
@@ -62,7 +62,7 @@ def _steps(made: Plan) -> tuple[tuple[str, ...], ...]:
         (
             step.name,
             ", ".join(step.nodes),
-            f"{step.op}/{step.rung}",
+            f"{step.op}/{step.rung}" + (f" in {step.precision}" if made.finer(step) else ""),
             _chosen(made, step),
             "×".join(map(str, made.tensors[step.output].shape)),
             units.si(step.params.flops),
@@ -76,7 +76,19 @@ def _total(made: Plan) -> str:
     return (
         f"batch {made.batch:,} on {made.device} in {made.precision}: kernels {made.chosen_words}; "
         f"weights {units.nbytes(made.weights_nbytes)}, activations {units.nbytes(made.arena_nbytes)}, "
-        f"peak {units.nbytes(made.peak_nbytes)}"
+        f"peak {units.nbytes(made.peak_nbytes)}{_as_one(made)}"
+    )
+
+
+def _as_one(made: Plan) -> str:
+    """Which steps are one kernel, where that was timed to be faster here."""
+    run = runs.longest(made) if made.device == "cuda" else None
+    known = runs.read(made, run) if run is not None else None
+    if run is None or known is None or known.taken is None:
+        return ""
+    return (
+        f"; {len(run.steps)} steps as one kernel in fp32 ({known.taken.words}), timed: a pass "
+        f"{units.duration(known.one_ns)}, {units.duration(known.apart_ns)} one by one"
     )
 
 

@@ -171,8 +171,8 @@ class Layer(Record, frozen=True):
 
     nodes: ONNX node names covered (a fused group is one layer); inputs: the `output` of each layer it reads,
     or the name of a model input (constants left out); output: its tensor; shape: with the batch.
-    time_ns: median (None where not measured); clock: "host", "events" or "isolated" (see
-    engine.backend.OpTime).
+    time_ns: median (None where not measured); clock: "host", "events", "stamps" or "isolated"
+    (see engine.backend.OpTime).
     isolated: fed the oracle's inputs; propagated: fed what the backend itself computed before. chosen: what
     chose the rung, "named", "timed" or the "ladder" ("": there is no rung).
     """

@@ -25,8 +25,7 @@ from kernels.errors import CrashedError, KernelError, KernelscopeError
 
 ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
-# What opens sessions that multiply no matrices with NumPy, whose library would start a thread a core with each
-# process.
+# What opens sessions that multiply no matrices with NumPy, whose library would start a thread a core.
 WITHOUT_BLAS = ("engine.apart.open_ort", "engine.apart.open_empty")
 
 _awake: list[Child] = []  # at most one

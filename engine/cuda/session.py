@@ -8,10 +8,9 @@ forward pass runs on a stream of its own, and CUDA events on that stream are its
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,8 @@ import numpy as np
 from engine.backend import OpTime, Options, Witness
 from engine.cuda import overlap as cuda_overlap
 from engine.cuda import runtime as cuda_runtime
+from engine.cuda import step_times
+from engine.cuda.one_kernel import Taken, Trial
 from engine.cuda.runtime import Staging, capability_of, import_cupy, machine, translated
 from engine.cuda.stages import CublasLibrary, Launches, starts
 from engine.cuda.stirring import CudaTensor
@@ -33,9 +34,6 @@ from engine.planning import planner
 from engine.stirring import Stirring
 from kernels import nvrtc
 from kernels.errors import InputError
-
-_TRAIN_NS = 500_000  # a train of launches of one step lasts about so long, far above the clock's resolution
-_LONGEST_TRAIN = 100
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,7 @@ class EngineCudaSession:
         self._closed = False
         self._pool: Any = None
         self._graph: Any = None
+        self._one: Taken | None = None
         self._bound: dict[str, np.ndarray] = {}
         self._op_types = {node.name: node.op_type for node in graph.nodes}
         self._phases: dict[str, int] = {}
@@ -109,8 +108,9 @@ class EngineCudaSession:
         self._upload_weights(constants)
         uploaded = clock()
         self._calls, early = self._compile(self._plan, capability)
+        self._of_steps = self._calls
         self._facts |= {"kernels": self._plan.chosen_words, **machine(cupy, capability)}
-        # The first run loads the code onto the device and shows a launch that fails, before any capture.
+        # Loads the code onto the device and shows a launch that fails, before any capture.
         self._launch_all()
         self._stream.synchronize()
         if options.cuda_graph:
@@ -118,6 +118,9 @@ class EngineCudaSession:
             self._facts["cuda_graph"] = f"no: {reason}" if reason else "yes"
             if self._graph is not None and early and options.early:
                 self._begin_early(early)
+            self._of_steps = self._calls
+            if self._graph is not None and options.one_kernel and options.tuned:
+                self._as_one_kernel(options)
         else:
             self._facts["cuda_graph"] = "no: not asked for"
         self._trains = CudaTrains(
@@ -241,6 +244,25 @@ class EngineCudaSession:
             self._graph, self._calls = graph, cuda_overlap.with_early(self._calls, calls, begun)
             self._facts["cuda_graph"] = f"yes, {len(begun)} of its {len(calls)} steps begin early"
 
+    def _as_one_kernel(self, options: Options) -> None:
+        """Replay with a run of steps as one kernel, where that is faster."""
+        trial = Trial(
+            self._cupy, self._pool, self._stream, self._plan, capability_of(self._cupy),
+            lambda name: int(self._pointer(name)), self._staging.upload, self._staging.download,
+            self.fetch, self._captured,
+            options.early,
+        )  # fmt: skip
+        taken = trial.taken(self._graph, [call.start for call in self._calls])
+        self._arena.memset_async(0, max(self._plan.arena_nbytes, ALIGNMENT), self._stream.on)
+        if taken is not None:
+            self._one, self._graph = taken
+            self._calls = [_Call((start,)) for start in self._one.starts([c.start for c in self._calls])]
+            self._facts["kernels"] += f"; {self._one.words}"
+
+    def _captured(self, work: Callable[[], None]) -> Any:
+        """As a CUDA graph; None where that does not work."""
+        return self._capture([_Call((work,))])[0]
+
     # --------------------------------------------------------------------------------------------- running
 
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None:
@@ -297,12 +319,15 @@ class EngineCudaSession:
 
     def launch_order(self) -> tuple[tuple[Step, str], ...]:
         """What a pass puts on the device, in order; see engine.observe.Launching."""
-        found: list[tuple[Step, str]] = []
-        for step, (rung, shape) in zip(self._plan.steps, self._shapes, strict=True):
-            if shape.constant is not None:
-                found.append((step, "memcpy"))
-            found += [(step, stage.function) for stage in shape.stages(rung.op)]
-        return tuple(found)
+        shapes = dict(zip((step.name for step in self._plan.steps), self._shapes, strict=True))
+
+        def of(step: Step) -> list[tuple[Step, str]]:
+            rung, shape = shapes[step.name]
+            copied = [(step, "memcpy")] if shape.constant is not None else []
+            return copied + [(step, stage.function) for stage in shape.stages(rung.op)]
+
+        steps = self._plan.steps
+        return tuple(self._one.order(steps, of) if self._one else [item for s in steps for item in of(s)])
 
     # ---------------------------------------------------------------------------------------------- timing
 
@@ -327,47 +352,18 @@ class EngineCudaSession:
             return self._trains.witnesses()
 
     def op_times(self, seconds: float) -> tuple[OpTime, ...]:
-        """Median time of each step in trains of launches of that step alone, as a CUDA graph where the
-        session uses one; otherwise steps below about 4 µs are bound by the host. The steps run in their
-        order, so that each reads what a pass would give it, and a whole pass at the end restores the
-        outputs."""
+        """See engine.cuda.step_times. The steps run in their order, so that each reads what a pass would give
+        it, and a whole pass at the end restores the outputs."""
         self._check_open()
-        times = []
         with translated(self._what):
+            self._stream.put(lambda: _start(self._of_steps))
+            self._stream.synchronize()
+            capture = None if self._graph is None else self._captured
+            starts = [call.start for call in self._of_steps]
+            times = step_times.measured(self._stream, self._plan.steps, starts, self._one, capture, seconds)
             self._run()
             self._stream.synchronize()
-            for step, call in zip(self._plan.steps, self._calls, strict=True):
-                time_ns = self._train(call, seconds / len(self._calls))
-                times.append(
-                    OpTime(step.nodes, self._op_type(step), time_ns, "events", step.rung, step.chosen)
-                )
-            self._run()
-            self._stream.synchronize()
-        return tuple(times)
-
-    def _train(self, call: _Call, seconds: float) -> float:
-        """Median nanoseconds of one launch of `call`, out of trains that take about `seconds` together."""
-        graph = None
-
-        def once() -> None:
-            self._stream.put(call.start)
-
-        shortest = min(self._stream.elapsed_ns(once) for _ in range(3))
-        length = min(_LONGEST_TRAIN, max(1, math.ceil(_TRAIN_NS / max(shortest, 1))))
-        if self._graph is not None:
-            graph, _ = self._capture([call] * length)
-
-        def train() -> None:
-            if graph is not None:
-                graph.launch(self._stream.on)
-            else:
-                for _ in range(length):
-                    once()
-
-        return self._stream.median_ns(train, seconds) / length
-
-    def _op_type(self, step: Step) -> str:
-        return self._op_types.get(step.nodes[0], step.op)
+        return tuple(replace(time, op_type=self._op_types.get(time.nodes[0], time.op_type)) for time in times)
 
     # --------------------------------------------------------------------------------------------- closing
 
@@ -386,7 +382,17 @@ class EngineCudaSession:
         if stream := self.__dict__.get("_stream"):
             with contextlib.suppress(RuntimeError):
                 stream.synchronize()
-        for name in ("_trains", "_calls", "_staging", "_arena", "_weights", "_workspace", "_stream"):
+        for name in (
+            "_trains",
+            "_calls",
+            "_of_steps",
+            "_one",
+            "_staging",
+            "_arena",
+            "_weights",
+            "_workspace",
+            "_stream",
+        ):
             self.__dict__.pop(name, None)
         self._graph, self._bound = None, {}
         if self._pool is not None:

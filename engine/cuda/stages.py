@@ -56,7 +56,7 @@ def starts(
         name, index, nbytes = how.constant
         to = _found(rung, f'extern "C" __constant__ … {name}[]', module.get_global, name)
         calls.append(_copy(cupy, int(to.ptr), int(pointers[index]), nbytes))
-    kernels = {stage.function: _kernel(module, rung, stage) for stage in how.kernels(rung.op)}
+    kernels = {stage.function: kernel_of(module, rung, stage) for stage in how.kernels(rung.op)}
     addresses = {f"input {i}": int(pointer) for i, pointer in enumerate(pointers)}
     addresses |= {"output": int(output), "workspace": int(workspace)}
     for stage in how.stages(rung.op):
@@ -68,11 +68,13 @@ def starts(
             if overlap and rung.overlaps:
                 calls.append(overlapping(cupy, kernel, stage, arguments))
             else:
-                calls.append(_launch(kernel, stage, arguments))
+                calls.append(launching(kernel, stage, arguments))
     return tuple(calls)
 
 
-def _kernel(module: Any, rung: Rung, stage: Stage) -> Any:
+def kernel_of(module: Any, rung: Rung, stage: Stage) -> Any:
+    """The stage's kernel, allowed the shared memory that it asks for. Raises KernelError where it is
+    missing."""
     name = stage.function
     kernel = _found(rung, f'extern "C" __global__ void {name}(…)', module.get_function, name)
     if stage.shared_nbytes > 48 << 10:  # beyond this CUDA wants to be asked for it
@@ -97,7 +99,9 @@ def _copy(cupy: Any, to: int, source: int, nbytes: int) -> Callable[[], None]:
     return start
 
 
-def _launch(kernel: Any, stage: Stage, arguments: tuple[Any, ...]) -> Callable[[], None]:
+def launching(kernel: Any, stage: Stage, arguments: tuple[Any, ...]) -> Callable[[], None]:
+    """What starts this stage on the current stream."""
+
     def start() -> None:
         kernel(stage.grid, stage.block, arguments, shared_mem=stage.shared_nbytes)
 

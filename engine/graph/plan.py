@@ -34,7 +34,7 @@ class Step:
 
     `nodes` are the ONNX nodes it covers, in order (Conv + BatchNormalization + Relu is one step); `inputs`
     are tensor names in the order of the params' docstring, weights included; `output` is the last node's
-    output.
+    output. `precision`: what the rung computes in, which may be finer than what was asked for.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Step:
     output: str
     rung: str
     chosen: str = "ladder"
+    precision: str = "fp32"
 
     @property
     def op(self) -> str:
@@ -87,10 +88,19 @@ class Plan:
 
     @property
     def chosen_words(self) -> str:
-        """What chose the rungs, counted: "3 timed, 9 by the ladder"."""
+        """What chose the rungs, counted: "3 timed, 9 by the ladder"; and how many products compute in another
+        precision than the plan's: ", 2 products in fp32"."""
         counts = Counter(step.chosen for step in self.steps)
         words = {"named": "named", "timed": "timed", "ladder": "by the ladder"}
-        return ", ".join(f"{counts[by]} {words[by]}" for by in words if counts[by])
+        finer = Counter(step.precision for step in self.steps if self.finer(step))
+        said = [f"{counts[by]} {words[by]}" for by in words if counts[by]]
+        said += [f"{count} product{'s' * (count > 1)} in {name}" for name, count in finer.items()]
+        return ", ".join(said)
+
+    def finer(self, step: Step) -> bool:
+        """Whether a product (what it multiplies by is a weight) computes in a finer precision than the
+        plan's."""
+        return bool(step.params.weight_inputs) and step.precision != self.precision
 
     @property
     def weights_nbytes(self) -> int:

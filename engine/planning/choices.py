@@ -125,6 +125,16 @@ def chosen(
     return choice.rung
 
 
+def time_ns(
+    device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
+) -> float | None:
+    """Nanoseconds of the rung that was timed to be the fastest; None where none was, or where there was
+    nothing to choose."""
+    choice = read(device, params, precision, rungs, threads) if len(rungs) > 1 else None
+    taken = choice.of(choice.rung) if choice is not None and choice.done else None
+    return None if taken is None or taken.refused else taken.time_ns or taken.first_ns
+
+
 def nearby(
     device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
 ) -> dict[str, float]:
@@ -163,37 +173,39 @@ def remember(
 
 def _text(device: str, rung: Rung) -> str:
     """A rung as it is now: one that was changed may be faster."""
-    return f"{rung.name} {_digest(device, (rung.source,))}"
+    return f"{rung.name} {digest(device, (rung.source,))}"
 
 
 def _pace_key(device: str, params: Params, precision: str, threads: int | None) -> Key | None:
-    machine = _machine(device, threads)
-    if machine is None or params.rows is None:
+    found = machine(device, threads)
+    if found is None or params.rows is None:
         return None
-    return {**machine, "params": _encoded(params.of_rows(1)), "precision": precision}
+    return {**found, "params": encoded(params.of_rows(1)), "precision": precision}
 
 
 def key_of(
     device: str, params: Params, precision: str, rungs: Sequence[Rung], threads: int | None = None
 ) -> Key | None:
     """What a choice holds for; None for a device that is not there."""
-    machine = _machine(device, threads)
-    if machine is None:
+    found = machine(device, threads)
+    if found is None:
         return None
     return {
-        **machine,
-        "params": _encoded(params),
+        **found,
+        "params": encoded(params),
         "precision": precision,
         "rungs": ", ".join(rung.name for rung in rungs),
-        "sources": _digest(device, tuple(rung.source for rung in rungs)),
+        "sources": digest(device, tuple(rung.source for rung in rungs)),
     }
 
 
-def _encoded(params: Params) -> str:
+def encoded(params: Params) -> str:
+    """Params as they are in a key."""
     return msgspec.json.encode({"op": params.op, **asdict(params)}).decode()
 
 
-def _machine(device: str, threads: int | None) -> dict[str, str] | None:
+def machine(device: str, threads: int | None) -> dict[str, str] | None:
+    """What a time holds for; None for a device that is not there."""
     if device == "cpu":
         cores = str(threads or host.physical_cores())
         return {"device": host.cpu_name(), "threads": cores, "numpy": np.__version__}
@@ -204,11 +216,12 @@ def _machine(device: str, threads: int | None) -> dict[str, str] | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def _digest(device: str, sources: tuple[str, ...]) -> str:
-    digest = hashlib.sha256(_shared(device))
+def digest(device: str, sources: tuple[str, ...]) -> str:
+    """Of kernels' texts and what they stand on."""
+    made = hashlib.sha256(_shared(device))
     for source in sources:
-        digest.update(source.encode() + b"\0")
-    return digest.hexdigest()[:32]
+        made.update(source.encode() + b"\0")
+    return made.hexdigest()[:32]
 
 
 @functools.cache

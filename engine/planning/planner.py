@@ -14,9 +14,9 @@ from engine.graph.memory import lives, place
 from engine.graph.plan import Plan, Step, TensorSpec
 from engine.ops import Kernel, View
 from engine.options import Options
-from engine.passes import Program, program
+from engine.passes import Joins, Program, program
 from engine.planning import choices
-from engine.planning.step_fusion import better_fused
+from engine.planning.step_fusion import always, better_fused, never
 from kernels import launch, registry
 from kernels.errors import InputError, UnsupportedError
 from kernels.nearest import did_you_mean
@@ -26,10 +26,11 @@ from kernels.ops.unary import Unary
 
 class Chosen(NamedTuple):
     """A rung by name, and what chose it: "named" in the options, "timed" as the fastest on this machine, or
-    the "ladder" by its order."""
+    the "ladder" by its order; and what it computes in."""
 
     rung: str
     by: str = "ladder"
+    precision: str = PRECISIONS[0]
 
 
 Choose = Callable[[str, Params, str, bool], Chosen]
@@ -49,20 +50,23 @@ def plan(
     *,
     choose: Choose | None = None,
     workspace: Workspace | None = None,
-    joined: bool | None = None,
+    joined: bool | Joins | None = None,
 ) -> Plan:
     """The plan of a model at one batch size.
 
     choose: picks the rung of a step (default: `ladder_choice`). workspace: bytes of scratch a step needs
     (default: none); the plan keeps the largest, which the steps share. joined: whether operators that have
     ladders of their own become one step of a joint one (kernels.ops: LrnPool, ConvPool): None, where the
-    device is better off so (engine.planning.step_fusion); True, wherever they can; False, never.
+    device is better off so (engine.planning.step_fusion); True, wherever they can; False, never; else as it
+    says itself.
     Raises InputError (batch size, precision or a node of options.rungs unknown) and UnsupportedError (a node,
     a batch size or a precision that is refused, with the reason).
     """
     options = options or Options()
     check_precision(precision, device)
-    joins = better_fused(device, options, precision) if joined is None else lambda made, known: joined
+    joins = better_fused(device, options, precision) if joined is None else joined
+    if isinstance(joins, bool):
+        joins = always if joins else never
     lowered = program(graph, batch, joins)
     _check_rungs(options, graph)
     choose = choose or ladder_choice(options, precision=precision)
@@ -91,6 +95,7 @@ def plan(
                 output=item.output,
                 rung=chosen.rung,
                 chosen=chosen.by,
+                precision=chosen.precision,
             )
         )
     held = {name: spec.nbytes for name, spec in specs.items() if name not in weights and name not in aliases}
@@ -169,19 +174,20 @@ def ladder_choice(
                 raise UnsupportedError(
                     f"node {node!r}: rung {rung.name!r} of {wanted.op} on {device} refuses: {reason}"
                 )
-            return Chosen(rung.name, "named")
+            return Chosen(rung.name, "named", rung.precision)
         if options.tuned:
             able = choices.candidates(device, wanted, precision, weights_known, capability)
             timed = choices.chosen(device, wanted, precision, able, options.threads)
             if timed is not None:
-                return Chosen(timed, "timed")
+                found = next(rung for rung in able if rung.name == timed)
+                return Chosen(timed, "timed", found.precision)
         reasons = []
         for rung in registry.candidates(device, wanted.op, precision, weights_known):
             reason = rung.refusal(wanted, capability)
             if reason is None and device == "cuda":
                 reason = launch.refusal(wanted, rung)
             if reason is None:
-                return Chosen(rung.name)
+                return Chosen(rung.name, precision=rung.precision)
             reasons.append(f"{rung.name}: {reason}")
         why = "; ".join(reasons) or "there is no rung"
         raise UnsupportedError(f"node {node!r}: no {wanted.op} kernel for {device} takes it ({why})")

@@ -1,14 +1,21 @@
-"""Where two operators that follow each other are one step (kernels.ops: LrnPool, ConvPool)."""
+"""Where two operators that follow each other are one step (kernels.ops: LrnPool, ConvPool).
+
+In a precision below fp32 a convolution has rungs of its own, and it and its pool together have none. As
+precise as asked for is what is at least as precise: there they are one step in fp32, too, unless both ways
+were timed and two steps are faster (`ways` is what asks for the times).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 
 from engine.ops import Kernel
 from engine.options import Options
 from engine.passes import Joins
+from engine.planning import choices
 from kernels import launch, registry
-from kernels.ops import PRECISIONS
+from kernels.ops import PRECISIONS, Params
 from kernels.ops.conv import Conv
 from kernels.ops.conv_pool import ConvPool
 from kernels.ops.lrn import Lrn
@@ -21,11 +28,40 @@ _LONGEST = 320
 _PLAIN = 1  # the number of a ladder's plain kernel, which computes again for every window that holds a pixel
 
 
+def always(made: Kernel, weights_known: bool) -> bool:
+    """Wherever two operators can be one step."""
+    return True
+
+
+def never(made: Kernel, weights_known: bool) -> bool:
+    """Nowhere."""
+    return False
+
+
 def better_fused(device: str, options: Options, precision: str) -> Joins:
     """Where a device is better off with one step for two: where the best kernel for both takes them, for a
-    lesser one would be slower than the two apart. Not where one of the two has rungs of the precision asked
-    for and both together have none. A rung named for one of the nodes keeps them apart, unless it is one for
+    lesser one would be slower than the two apart; not where the two apart were timed to be faster, each of
+    them in the precision asked for. A rung named for one of the nodes keeps them apart, unless it is one for
     both."""
+    return _joins(device, options, precision, lambda p: not _faster_apart(device, p, precision, options))
+
+
+def ways(device: str, options: Options, precision: str) -> tuple[Joins, ...]:
+    """`better_fused` with every open question answered by yes, and by no: the steps of all these plans have
+    to be timed before it can tell. One way where nothing is open in this precision."""
+    if device != "cuda" or precision == PRECISIONS[0]:
+        return (better_fused(device, options, precision),)
+    return tuple(_joins(device, options, precision, partial(_settled, yes)) for yes in (True, False))
+
+
+def _settled(yes: bool, p: LrnPool | ConvPool) -> bool:
+    return yes
+
+
+def _joins(
+    device: str, options: Options, precision: str, settled: Callable[[LrnPool | ConvPool], bool]
+) -> Joins:
+    """settled: whether two that have rungs of the precision apart alone are better together."""
 
     def joins(made: Kernel, weights_known: bool) -> bool:
         p = _params(made)
@@ -38,7 +74,9 @@ def better_fused(device: str, options: Options, precision: str) -> Joins:
             # Its threads divide images, and apart the pool at least is divided; and a convolution is faster
             # over many images at once.
             return False
-        return _taken(device, p, precision, weights_known)
+        if not _taken(device, p, precision, weights_known):
+            return False
+        return not _coarser_apart(device, p, precision, weights_known) or settled(p)
 
     return joins
 
@@ -63,11 +101,31 @@ def _taken(device: str, p: LrnPool | ConvPool, precision: str, weights_known: bo
     best = next(iter(registry.candidates(device, p.op, precision, weights_known)), None)
     if best is None or (device == "cuda" and best.number == _PLAIN):
         return False
-    halves = (Conv.op if isinstance(p, ConvPool) else Lrn.op, Pool.op)
-    finer = (rung for half in halves for rung in registry.candidates(device, half, precision, weights_known))
-    if best.precision != precision and any(rung.precision == precision for rung in finer):
-        return False
     return best.refusal(p) is None and (device != "cuda" or launch.refusal(p, best) is None)
+
+
+def _coarser_apart(device: str, p: LrnPool | ConvPool, precision: str, weights_known: bool) -> bool:
+    """Whether one of the two alone has rungs of this precision, and both together have none."""
+
+    def has(op: str) -> bool:
+        found = registry.candidates(device, op, precision, weights_known)
+        return any(rung.precision == precision for rung in found)
+
+    return not has(p.op) and any(map(has, (Conv.op if isinstance(p, ConvPool) else Lrn.op, Pool.op)))
+
+
+def _faster_apart(device: str, p: LrnPool | ConvPool, precision: str, options: Options) -> bool:
+    """Whether all three were timed, and the two take less than both in one. (Their weights are constants:
+    else both in one had no rung that is taken.)"""
+    if not options.tuned or not isinstance(p, ConvPool):
+        return False
+
+    def timed(params: Params) -> float | None:
+        rungs = choices.candidates(device, params, precision, True)
+        return choices.time_ns(device, params, precision, rungs, options.threads)
+
+    both, conv, pool = timed(p), timed(p.conv), timed(p.pool)
+    return both is not None and conv is not None and pool is not None and conv + pool < both
 
 
 def _params(made: Kernel) -> LrnPool | ConvPool:

@@ -13,9 +13,13 @@ from kernels import includes, launch, nvrtc, registry
 from kernels.errors import KernelError
 from kernels.estimates import cluster, tensor_tiles
 from kernels.launch import products, sliced, tensor
+from kernels.net import plan as sharing
+from kernels.net.layers import layers
+from kernels.net.plan import Way
+from kernels.net.text import one_kernel
 from kernels.ops import OPS
 from kernels.ops.gemm import Gemm
-from tests.kernels import cuda_cases
+from tests.kernels import cuda_cases, nets
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
 # No text asks for 8.6 or 8.9, so that what is compiled for them is what is compiled for 8.0: by turns.
@@ -204,3 +208,27 @@ def test_a_cache_that_cannot_be_written_is_an_error_in_words(
 
 def test_no_fast_math_and_no_flush_to_zero() -> None:
     assert not any("fast" in option or "ftz" in option for option in nvrtc.OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("way", "arch"),
+    [
+        (Way(1, 1, 256), "sm_75"),
+        (Way(1, 8, 256), "sm_80"),
+        (Way(4, 1, 128), "sm_90"),
+        (Way(2, 4, 256), "sm_90a"),
+    ],
+    ids=str,
+)
+def test_a_net_in_one_kernel_compiles(way: Way, arch: str) -> None:
+    digits = arch.removeprefix("sm_").rstrip("a")
+    capability = int(digits[:-1]), int(digits[-1])
+    found = layers(nets.lenet(3), 3)
+    lies = sharing.room(found, way, sharing.block_nbytes(capability, way))
+    assert lies is not None
+    kernel = one_kernel(found, way, lies, 3, 132)
+    path = nvrtc.compile_rung(kernel.rung(), arch, kernel.defines)
+    used = nvrtc.resources(path, kernel.stage.function)
+    assert used is not None
+    assert used.spill_nbytes == 0
+    assert used.registers * way.threads <= 65536

@@ -111,7 +111,7 @@ class _Bound:
             else:
                 arrays.append(self._view(address, shape, dtype))
         to = np.dtype(params.out_dtype)
-        self._calls += _calls(module.twin, params, arrays, self._view(output, params.output_shape, to))
+        self._calls += calls(params, arrays, self._view(output, params.output_shape, to), module.twin)
 
     def _view(self, address: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         found = self._memory.view(address, shape, dtype)
@@ -144,9 +144,10 @@ class _Bound:
                 call()
 
 
-def _calls(
-    twin: str, params: Params, inputs: list[np.ndarray], output: np.ndarray
+def calls(
+    params: Params, inputs: list[np.ndarray], output: np.ndarray, twin: str = ""
 ) -> list[Callable[[], None]]:
+    """What computes an operator. twin: a rung of the CPU's that does it in place of a right one."""
     if twin:
         path, nothing = Path(twin), MappingProxyType[str, Any]({})
         text = path.read_text(encoding="utf-8")

@@ -26,7 +26,7 @@ from engine import rung_devices
 from engine.backend import Options
 from engine.graph.graph import Graph
 from engine.machine import driver as cuda_driver
-from engine.planning import choices, planner
+from engine.planning import choices, planner, step_fusion
 from engine.planning.choices import Choice, TriedRung
 from engine.planning.planner import Chosen
 from engine.rung_rows import Given
@@ -55,8 +55,9 @@ class Untimed:
 
 
 def wanted(graph: Graph, batch: int, device: str, precision: str, options: Options) -> tuple[Untimed, ...]:
-    """The distinct params of a plan with two rungs or more to choose from and no choice kept. Nodes whose
-    rung is named, and models that the engine refuses, want none."""
+    """The distinct params of a plan with two rungs or more to choose from and no choice kept; of both plans
+    where times decide whether two operators are one step. Nodes whose rung is named, and models that the
+    engine refuses, want none."""
     gpu = cuda_driver.device() if device == "cuda" else None
     if device == "cuda" and gpu is None:
         return ()
@@ -71,7 +72,8 @@ def wanted(graph: Graph, batch: int, device: str, precision: str, options: Optio
         return untold(on, params, node, weights_known)
 
     try:
-        planner.plan(graph, batch, device, precision, options, choose=choose)
+        for joins in step_fusion.ways(device, options, precision):
+            planner.plan(graph, batch, device, precision, options, choose=choose, joined=joins)
     except KernelscopeError:
         return ()
     return tuple(item for item in found.values() if _lacks(item, device, precision, options))

@@ -304,6 +304,7 @@ def note(rows: Sequence[LayerRow], focus: Measurement) -> str:
     clocks = {
         "host": "the host's clock",
         "events": "the device's events",
+        "stamps": "the clock inside the one kernel that computes these layers",
         "isolated": "each layer run as a separate model",
     }
     used = dict.fromkeys(row.layer.clock for row in rows if row.layer.time_ns is not None)

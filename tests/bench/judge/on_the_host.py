@@ -38,6 +38,7 @@ _TYPES = {
 }
 # CUDA's assembly, in the words of on_the_host.h.
 _ASSEMBLY = {
+    "extern __shared__ float4 dynamic[];": "alignas(128) static float4 dynamic[227 * 64];",
     'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));': "time = host_ns();",
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));': "_Float16 half = v; memcpy(&bits, &half, 2);",
     'asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));':

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx import helper
 
+from bench.measure.tuned.rungs import wanted
 from engine.backend import Options
 from engine.graph.graph import Graph
 from engine.graph.importer import from_proto
 from engine.graph.plan import Plan
+from engine.machine import driver as cuda_driver
+from engine.machine.driver import CudaDevice
+from engine.planning import choices
 from engine.planning.groups import groups
 from engine.planning.planner import plan
 from kernels import registry
+from kernels.ops import Params
 from kernels.ops.conv_pool import ConvPool
 from tests.engine.harness import agree, make_model, random, run_ort, run_plan
 
@@ -264,12 +271,50 @@ def test_an_image_that_does_not_fit_into_shared_memory_stays_apart() -> None:
     assert (step.op, step.rung) == ("conv_pool", registry.rungs("cuda", "conv_pool")[0].name)
 
 
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """Keeps a time for a step's params, in a cache of the test's own, on a device that is none."""
+    monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr(cuda_driver, "device", lambda: CudaDevice("a GPU", (9, 0)))
+
+    def keep(params: Params, precision: str, ns: float) -> None:
+        rungs = choices.candidates("cuda", params, precision, True)
+        took = choices.TriedRung(rung=rungs[0].name, first_ns=2 * ns, time_ns=ns)
+        made = choices.Choice(ladder=rungs[0].name, rung=rungs[0].name, tried=(took,), done=True)
+        choices.write("cuda", params, precision, rungs, None, made)
+
+    return keep
+
+
 @pytest.mark.parametrize("precision", ["fp32-tc", "tf32", "fp16"])
-def test_a_convolution_with_rungs_of_its_own_precision_is_not_joined_in_one_that_lacks_them(
-    precision: str,
-) -> None:
-    assert ops(plan(net("Tanh"), BATCH, "cuda", precision)) == ["conv", "pool"]
+def test_a_coarser_precision_joins_as_fp32_does_and_says_so(precision: str) -> None:
+    made = plan(net("Tanh"), BATCH, "cuda", precision)
+    assert ops(made) == ["conv_pool"] == ops(plan(net("Tanh"), BATCH, "cuda"))
+    assert made.steps[0].precision == "fp32"
+    assert made.chosen_words == "1 by the ladder, 1 product in fp32"
+    assert plan(net("Tanh"), BATCH, "cuda").chosen_words == "1 by the ladder"
     assert "lrn_pool" in ops(plan(normalising(), BATCH, "cuda", precision))
+
+
+@pytest.mark.parametrize(("apart", "expected"), [(4.0, ["conv", "pool"]), (6.0, ["conv_pool"])])
+def test_two_steps_of_the_precision_are_taken_where_they_were_timed_to_be_faster(
+    timed: Callable[..., None], apart: float, expected: list[str]
+) -> None:
+    graph = net("Tanh")
+    (both,) = plan(graph, BATCH, "cuda", "fp16").steps
+    conv, pool = plan(graph, BATCH, "cuda", "fp16", joined=False).steps
+    assert conv.precision == "fp16"
+    asked = [item.params for item in wanted(graph, BATCH, "cuda", "fp16", Options())]
+    assert asked == [both.params, conv.params, pool.params]
+    assert [item.params.op for item in wanted(graph, BATCH, "cuda", "fp32", Options())] == ["conv_pool"]
+    timed(both.params, "fp16", 9.0)
+    timed(conv.params, "fp16", apart)
+    assert ops(plan(graph, BATCH, "cuda", "fp16")) == ["conv_pool"], "the pool is not timed yet"
+    timed(pool.params, "fp16", 4.0)
+    assert ops(plan(graph, BATCH, "cuda", "fp16")) == expected
+    assert ops(plan(graph, BATCH, "cuda", "fp16", Options(tuned=False))) == ["conv_pool"]
+    assert ops(plan(graph, BATCH, "cuda", "tf32")) == ["conv_pool"], "another precision has its own times"
+    assert not wanted(graph, BATCH, "cuda", "fp16", Options())
 
 
 def test_the_plain_kernel_for_both_is_no_reason_to_join(monkeypatch: pytest.MonkeyPatch) -> None:

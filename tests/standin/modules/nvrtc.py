@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.standin import code
+from tests.standin import code, net
 from tests.standin.code import Module
 
 VERSION = (13, 9999)
@@ -75,7 +75,7 @@ def nvrtcCompileProgram(program: _Program, count: int, flags: list[bytes]) -> tu
     module = Module(
         file=program.name,
         arch=arch,
-        op=header.get("op", "probe"),
+        op=header.get("op", "net" if program.name == net.FILE else "probe"),
         precision=header.get("precision", "fp32"),
         launch=header.get("launch", ""),
         packs=header.get("packs", False),

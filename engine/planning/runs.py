@@ -1,0 +1,123 @@
+"""Which steps of a plan can be one kernel (kernels.net), and whether they were timed to be faster so: kept,
+as the choices of rungs are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from engine import tuned_store
+from engine.graph.plan import Plan, Step
+from engine.planning import choices
+from engine.tuned_store import Key
+from kernels import registry
+from kernels.net.layers import Layer, layers
+from kernels.net.plan import Way
+from kernels.net.text import FILE, Weights
+
+KIND = "nets"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Steps `start` to `end` (not itself one of them), each of which alone reads what the one before it
+    gives; what each does to an image."""
+
+    start: int
+    end: int
+    steps: tuple[Step, ...]
+    layers: tuple[Layer, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(name for step in self.steps for name in step.nodes)
+
+    def weights(self, plan: Plan) -> list[Weights | None]:
+        """Of each step, as they are in the model."""
+
+        def of(step: Step) -> Weights | None:
+            given = [np.asarray(plan.weights[plan.holder(name)]) for name in step.inputs[1:] if name]
+            return (given[0], given[1] if len(given) > 1 else None) if given else None
+
+        return [of(step) for step in self.steps]
+
+
+class Timed(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of trying it: the way that was fastest as (ranks, images, threads, blocks, most), None where
+    the kernels one by one are; nanoseconds of a pass in that way, and with the kernels one by one."""
+
+    way: tuple[int, int, int, int, int] | None
+    one_ns: float
+    apart_ns: float
+
+    @property
+    def taken(self) -> Way | None:
+        return None if self.way is None else Way(*self.way)
+
+
+def longest(plan: Plan) -> Run | None:
+    """The most steps in a row that can be one kernel, two at least. A kernel that was named for a node keeps
+    its step, as does what the plan gives out on the way."""
+    best: Run | None = None
+    for start in range(len(plan.steps)):
+        if best is not None and start < best.end:
+            continue
+        end = start
+        found: tuple[Layer, ...] = ()
+        while end < len(plan.steps) and (end == start or _alone(plan, end)):
+            try:
+                more = layers([step.params for step in plan.steps[start : end + 1]], plan.batch)
+            except ValueError:
+                break
+            if not _fit(plan, plan.steps[end]):
+                break
+            found, end = more, end + 1
+        if end - start > max(1, best.end - best.start if best else 1):
+            best = Run(start, end, plan.steps[start:end], found)
+    return best
+
+
+def _fit(plan: Plan, step: Step) -> bool:
+    """Whether its rung was not named, and it reads one tensor and constants of the model."""
+    constants = (plan.holder(name) in plan.weights for name in step.inputs[1:] if name)
+    return step.chosen != "named" and plan.holder(step.inputs[0]) not in plan.weights and all(constants)
+
+
+def _alone(plan: Plan, place: int) -> bool:
+    """Whether this step reads what the one before it gives, and nothing else does."""
+    given = plan.steps[place - 1].output
+    uses = Counter(plan.holder(name) for step in plan.steps for name in step.inputs)
+    held = {plan.holder(name) for name in plan.outputs}
+    return plan.holder(plan.steps[place].inputs[0]) == given and uses[given] == 1 and given not in held
+
+
+def read(plan: Plan, run: Run) -> Timed | None:
+    """What is kept of this run."""
+    key = _key(plan, run)
+    return None if key is None else tuned_store.read(KIND, key, Timed)
+
+
+def write(plan: Plan, run: Run, timed: Timed) -> None:
+    """Keep it. Raises KernelError where the cache cannot be written."""
+    if (key := _key(plan, run)) is not None:
+        tuned_store.write(KIND, key, timed)
+
+
+def _key(plan: Plan, run: Run) -> Key | None:
+    """By the kernels that it stands against, too."""
+    found = choices.machine(plan.device, None)
+    if found is None:
+        return None
+    rungs = [registry.find(plan.device, step.op, step.rung) for step in run.steps]
+    made_of = (FILE, *sorted((registry.ROOT / "net").glob("*.py")))
+    texts = (*(path.read_text(encoding="utf-8") for path in made_of), *(rung.source for rung in rungs))
+    return {
+        **found,
+        "steps": " ".join(choices.encoded(step.params) for step in run.steps),
+        "rungs": ", ".join(rung.name for rung in rungs),
+        "batch": str(plan.batch),
+        "sources": choices.digest(plan.device, texts),
+    }

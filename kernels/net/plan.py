@@ -1,0 +1,340 @@
+"""How a net in one kernel is shared out: images a group, threads, blocks that work as a team, outputs a
+thread; and where everything lies in shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernels.net.layers import MOST_SUMS, Extent, Layer
+from kernels.occupancy import WARP, ceil
+from kernels.ops.conv import Conv
+from kernels.ops.gemm import Gemm
+from kernels.ops.pool import Pool
+
+SHARED_NBYTES = {
+    (7, 5): 64 << 10,
+    (8, 0): 163 << 10,
+    (8, 7): 163 << 10,
+    (9, 0): 227 << 10,
+    (10, 0): 227 << 10,
+}
+LEAST_SHARED_NBYTES = 99 << 10  # of a block, on the others since 8.6
+TOGETHER_NBYTES = 1 << 10  # kept by the system, a block
+MOST_WEIGHTS_NBYTES = 1 << 20  # each block reads all of them for every group of images
+_GROUPS = (4, 8, 12, 16, 20, 24)  # images
+_MANY = (1, 2, 3, 4, 6, 8)
+_SHARES = (1, 2, 4, 8)
+_LITTLE = 2048  # products of a layer that one block does alone
+_REGISTERS = 56  # of a thread beside its sums
+
+
+@dataclass(frozen=True)
+class Way:
+    """ranks: blocks of a team, a cluster where there are several; images: of a group, that a team computes at
+    once; threads: of a block; blocks: that are to be on a multiprocessor at once; most: maps that a thread
+    computes of a convolution, as many of them as leave none over (0: as an estimate says)."""
+
+    ranks: int
+    images: int
+    threads: int
+    blocks: int = 1
+    most: int = 0
+
+    @property
+    def words(self) -> str:
+        team = f"{self.ranks} blocks" if self.ranks > 1 else "a block"
+        group = f"{self.images} images" if self.images > 1 else "an image"
+        return f"{team} of {self.threads} threads for {group}"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Of a convolution: down × across outputs a thread in `many` maps, whose weights lie `stride` apart;
+    `shares` lanes share its channels."""
+
+    down: int
+    across: int
+    many: int
+    shares: int
+
+    @property
+    def stride(self) -> int:
+        return self.many if self.many <= 2 else ceil(self.many, 4) * 4
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """What one layer hands to the next in shared memory, as net.cuh's Maps: `at` in floats, the rest of one
+    image. bordered: there is something round the values that nobody writes."""
+
+    extent: Extent
+    rows: int
+    row: int
+    plane: int
+    top: int = 0
+    left: int = 0
+    apart: int = 1
+    at: int = 0
+
+    @property
+    def bordered(self) -> bool:
+        return (self.rows, self.row) != self.extent[1:]
+
+    @property
+    def floats(self) -> int:
+        return self.extent[0] * self.plane
+
+    def nfloats(self, images: int) -> int:
+        """Of so many images, filled up to whole fours."""
+        return _fours(self.floats * images)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Where a product's weights are read from: `at` in shared memory (None: from global memory), its biases
+    at `bias`; a block's are `rows` of `lead` floats; slices: warps that share a sum, whose parts lie at
+    `parts`; team: blocks that share its outputs."""
+
+    at: int | None
+    bias: int
+    lead: int
+    rows: int
+    slices: int = 1
+    parts: int = 0
+    team: int = 1
+
+    @property
+    def nfloats(self) -> int:
+        """Of a block, filled up to whole fours."""
+        return _fours(self.rows * self.lead)
+
+
+@dataclass(frozen=True)
+class Room:
+    """Floats of shared memory: buffers in the order of the layers that read them, the first `bordered`
+    cleared at the start; weights of convolutions and biases, `common` floats from `weights` on; by layer the
+    tile of a convolution and where its weights lie, or where a product's do. solo: the layers from there on
+    are done by the first block of the team alone."""
+
+    buffers: tuple[Buffer, ...]
+    bordered: int
+    weights: int
+    common: int
+    tiles: dict[int, tuple[Tile, int]]
+    products: dict[int, Shared]
+    solo: int
+    floats: int
+
+    @property
+    def nbytes(self) -> int:
+        return 4 * self.floats
+
+
+def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
+    """Where everything lies, within so much shared memory; None where it does not fit."""
+    fitted = {i: _tile(layer, way) for i, layer in enumerate(layers) if isinstance(layer.params, Conv)}
+    if any(tile is None for tile in fitted.values()):
+        return None
+    tiles = {i: tile for i, tile in fitted.items() if tile is not None}
+    shapes = [_buffer(layers, i, tiles.get(i), way) for i in range(len(layers))]
+    # The first is filled anew while the others are in use; borders are never written to. The rest take turns.
+    end, placed = 0, dict[int, int]()
+    for i, shape in enumerate(shapes):
+        if shape.bordered:
+            placed[i] = end
+            end += shape.nfloats(way.images)
+    bordered = end
+    if 0 not in placed:
+        placed[0] = end
+        end += shapes[0].nfloats(way.images)
+    free = [i for i in range(len(shapes)) if i not in placed]
+    turns = [max((shapes[i].nfloats(way.images) for i in free if i % 2 == odd), default=0) for odd in (0, 1)]
+    arenas = end, end + turns[0]
+    for i in free:
+        placed[i] = arenas[i % 2]
+    end += sum(turns)
+    # Parts of sums lie behind what the product gives, where there is room, or what it reads.
+    slices = {
+        i: _slices(layer.params, way) for i, layer in enumerate(layers) if isinstance(layer.params, Gemm)
+    }
+    parts: dict[int, int] = {}
+    beside = 0
+    for i, count in slices.items():
+        if count == 1:
+            continue
+        wanted = count * way.images * ceil(layers[i].size, way.ranks)
+        for near in (i + 1, i):
+            own = shapes[near].nfloats(way.images) if near in free else 0
+            if near <= len(shapes) and own + wanted <= turns[near % 2]:
+                parts[i] = arenas[near % 2] + own
+                break
+        else:
+            parts[i], beside = end, max(beside, _fours(wanted))
+    end += beside
+    weights = end
+    convolutions: dict[int, tuple[Tile, int]] = {}
+    biases: dict[int, int] = {}
+    for i, layer in enumerate(layers):
+        if isinstance(layer.params, Conv):
+            convolutions[i] = tiles[i], end
+            end += _fours(conv_floats(layer.params, tiles[i]) + layer.params.m)
+        elif isinstance(layer.params, Gemm):
+            biases[i] = end
+            end += _fours(layer.params.n)
+    common = end - weights
+    if 4 * end > nbytes:
+        return None
+    products: dict[int, Shared] = {}
+    solo = _solo(layers, way)
+    for i in biases:
+        p = layers[i].params
+        assert isinstance(p, Gemm)
+        alone = way.images == 1
+        team = way.ranks if i < solo else 1
+        local = ceil(p.n, team)
+        lead, rows = (_fours(p.k), local) if alone else (local, p.k)
+        held = 4 * (end + _fours(rows * lead)) <= nbytes
+        products[i] = Shared(end if held else None, biases[i], lead, rows, slices[i], parts.get(i, 0), team)
+        end += products[i].nfloats if held else 0
+    buffers = tuple(Buffer(**{**vars(shape), "at": placed[i]}) for i, shape in enumerate(shapes))
+    return Room(buffers, bordered, weights, common, convolutions, products, solo, end)
+
+
+def ways(
+    layers: Sequence[Layer], batch: int, capability: tuple[int, int], multiprocessors: int
+) -> tuple[Way, ...]:
+    """The ways worth trying; none where nothing fits."""
+    if weights_nbytes(layers) > MOST_WEIGHTS_NBYTES:
+        return ()
+    found: list[Way] = []
+    if capability >= (9, 0):
+        found += [Way(ranks, 1, 128) for ranks in (8, 4) if batch * ranks <= multiprocessors]
+        if multiprocessors // 4 < batch <= multiprocessors:
+            found += [Way(2, 2, 256), Way(4, 4, 256)]
+    if batch <= 2 * multiprocessors:
+        found.append(Way(1, 1, 512, most=6))
+
+    def waits(images: int) -> float:
+        """How long a multiprocessor is at it, in images; weights are read once a group, as long as about
+        two of them take."""
+        return ceil(ceil(batch, images), multiprocessors) * (images + 2.0)
+
+    if batch > multiprocessors:
+        best = sorted((i for i in _GROUPS if _fits(layers, Way(1, i, 512, 1, 6), capability)), key=waits)[:2]
+        found += [Way(1, images, 512, 1, most) for images in best for most in (6, 8)]
+        found.append(Way(1, 8, 256, 2, 6))
+    return tuple(way for way in found if _fits(layers, way, capability))
+
+
+def _fits(layers: Sequence[Layer], way: Way, capability: tuple[int, int]) -> bool:
+    return room(layers, way, block_nbytes(capability, way)) is not None
+
+
+def block_nbytes(capability: tuple[int, int], way: Way) -> int:
+    """Shared memory that a block may take."""
+    most = SHARED_NBYTES.get(capability, LEAST_SHARED_NBYTES if capability >= (8, 0) else 48 << 10)
+    return most if way.blocks == 1 else (most + TOGETHER_NBYTES) // way.blocks // 128 * 128 - TOGETHER_NBYTES
+
+
+def weights_nbytes(layers: Sequence[Layer]) -> int:
+    """Of all layers, as they are in the model."""
+    return sum(4 * getattr(layer.params, "weights", 0) for layer in layers)
+
+
+def conv_floats(p: Conv, tile: Tile) -> int:
+    """Of a convolution's packed weights."""
+    parts = ceil(p.m // p.group, tile.many)
+    return p.group * parts * (p.c // p.group) * p.kh * p.kw * tile.stride
+
+
+def _buffer(layers: Sequence[Layer], i: int, tile: Tile | None, way: Way) -> Buffer:
+    """What layer i reads."""
+    p = layers[i].params
+    if not isinstance(p, Conv) or tile is None:
+        extent = layers[i].takes
+        if i and extent[1:] == (1, 1):
+            extent = layers[i - 1].gives
+        return Buffer(extent, extent[1], extent[2], extent[1] * extent[2])
+    cells = ceil(p.out_h, tile.down), ceil(p.out_w, tile.across)
+    pooled = layers[i].pool
+    if pooled is not None:
+        cells = pooled.out_h, pooled.out_w
+    read = [
+        (cell * each - 1) * stride + (kernel - 1) * dilation + 1
+        for cell, each, stride, kernel, dilation in (
+            (cells[0], tile.down, p.stride_h, p.kh, p.dilation_h),
+            (cells[1], tile.across, p.stride_w, p.kw, p.dilation_w),
+        )
+    ]
+    apart = tile.across * p.stride_w
+    rows, row = max(read[0], p.pad_top + p.h), ceil(max(read[1], p.pad_left + p.w), apart) * apart
+    plane = rows * row
+    if tile.shares > 1:  # lanes that share a sum read channels from banks of their own
+        plane += (WARP // tile.shares - plane) % WARP
+    return Buffer((p.c, p.h, p.w), rows, row, plane, p.pad_top, p.pad_left, apart)
+
+
+def _tile(layer: Layer, way: Way) -> Tile | None:
+    """The one that is likely to take least time."""
+    p, pool = layer.params, layer.pool
+    assert isinstance(p, Conv)
+    down, across = (pool.kh, pool.kw) if pool else (min(2, p.out_h), min(2, p.out_w))
+    out_h, out_w = (pool.out_h, pool.out_w) if pool else (ceil(p.out_h, down), ceil(p.out_w, across))
+    channels, outputs = p.c // p.group, p.m // p.group
+    taken: tuple[int, ...] = _MANY
+    if way.most:
+        allowed = [m for m in _MANY if m <= way.most and down * across * m <= MOST_SUMS]
+        taken = (min(allowed, key=lambda m: (ceil(outputs, m) * m, -m)),) if allowed else ()
+    best: tuple[float, Tile] | None = None
+    for many in taken:
+        if down * across * many > MOST_SUMS or (
+            65536 // (way.threads * way.blocks) < down * across * many + _REGISTERS
+        ):
+            continue
+        every = way.threads * way.ranks
+        alone = way.images * out_h * out_w * ceil(outputs, many) * p.group
+        few = [s for s in _SHARES if s == 1 or (s <= min(channels, 2 * many) and way.images == 1)]
+        if way.most:  # as many as find a thread
+            few = [max((s for s in few if alone * s <= every and s <= many), default=1)]
+        for shares in few:
+            items = alone * shares
+            reach = (down - 1) * p.stride_h + (p.kh - 1) * p.dilation_h + 1
+            read = reach * (p.kw + across - 1) + p.kh * p.kw * ceil(many, 4)
+            sums = p.kh * p.kw * down * across * many
+            each = ceil(channels, shares) * (read + sums) + 40
+            if shares > 1:
+                each += down * across * many * (shares.bit_length() - 1) * 3
+            rounds = ceil(items, every)
+            warps = ceil(min(items, every), WARP * way.ranks)
+            # Of a warp alone an instruction takes about two cycles; four warps start one each in a cycle.
+            time = rounds * each * max(2.0, warps / 4)
+            if best is None or time < best[0]:
+                best = time, Tile(down, across, many, shares)
+    return best[1] if best else None
+
+
+def _solo(layers: Sequence[Layer], way: Way) -> int:
+    """From where on so little is to be done that a block does it sooner than the team could share it."""
+    solo = len(layers)
+    if way.ranks == 1 or way.images > 1:
+        return solo
+    while solo > 1 and not isinstance(layers[solo - 1].params, Conv | Pool):
+        p = layers[solo - 1].params
+        if isinstance(p, Gemm) and p.k * p.n > _LITTLE:
+            break
+        solo -= 1
+    return solo
+
+
+def _slices(p: object, way: Way) -> int:
+    """Warps that share the sum of a product of several images."""
+    assert isinstance(p, Gemm)
+    if way.images == 1:
+        return 1
+    warps = way.threads // WARP
+    return max(1, min(warps // ceil(ceil(p.n, way.ranks), WARP), p.k // 8))
+
+
+def _fours(floats: int) -> int:
+    return ceil(floats, 4) * 4

@@ -1,0 +1,72 @@
+"""A net in one kernel on a GPU: right in every way of sharing it out, twice the same, within its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+
+from engine.backends.engine_cuda import BACKEND
+from engine.cuda.runtime import import_cupy
+from engine.cuda.stages import kernel_of
+from kernels import nvrtc
+from kernels.net.layers import layers
+from kernels.net.plan import Way, block_nbytes, room
+from kernels.net.text import one_kernel
+from kernels.ops import Params
+from tests.kernels import nets
+
+WAYS = [
+    Way(1, 1, 96), Way(1, 1, 512), Way(2, 1, 128), Way(4, 1, 64), Way(8, 1, 256), Way(1, 4, 128, 2),
+    Way(1, 4, 512), Way(1, 8, 256, 2), Way(1, 8, 512), Way(1, 16, 256), Way(1, 20, 512),
+    Way(4, 4, 256), Way(2, 2, 256), Way(3, 8, 96),
+]  # fmt: skip
+MADE = nets.EVERY
+_GUARD = 256
+
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _device() -> None:
+    if reason := BACKEND.unavailable():
+        pytest.skip(reason)
+
+
+@cache
+def _drawn(make: Callable[[int], Sequence[Params]], batch: int) -> nets.Drawn:
+    return nets.drawn(make(batch))
+
+
+@pytest.mark.parametrize("batch", [1, 3, 7, 130])
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("make", MADE, ids=lambda made: made.__name__)
+def test_a_net_gives_the_right_answer(make: Callable[[int], Sequence[Params]], way: Way, batch: int) -> None:
+    cupy = import_cupy()
+    digits = str(cupy.cuda.Device().compute_capability)
+    capability = int(digits[:-1]), int(digits[-1])
+    if way.ranks > 1 and capability < (9, 0):
+        pytest.skip("this device has no clusters")
+    case = _drawn(make, batch)
+    found = layers(case.steps, batch)
+    lies = room(found, way, block_nbytes(capability, way))
+    if lies is None:
+        pytest.skip("not in this device's shared memory")
+    kernel = one_kernel(found, way, lies, batch, 20)  # so few that blocks take several groups
+    path = nvrtc.compile_rung(kernel.rung(), f"sm_{digits}", kernel.defines)
+    function = kernel_of(cupy.RawModule(path=str(path)), kernel.rung(), kernel.stage)
+    x, weights = cupy.asarray(case.x), cupy.asarray(kernel.packed(case.weights))
+    answers = []
+    for _ in range(2):
+        y = cupy.full(case.expected.size + 2 * _GUARD, np.nan, np.float32)
+        ends = (np.uint64(x.data.ptr), np.uint64(weights.data.ptr), np.uint64(y.data.ptr + 4 * _GUARD))
+        function(kernel.stage.grid, kernel.stage.block, (*ends, np.int32(batch)), shared_mem=lies.nbytes)
+        back = cupy.asnumpy(y)
+        assert np.isnan(back[:_GUARD]).all()
+        assert np.isnan(back[-_GUARD:]).all()
+        answers.append(back[_GUARD:-_GUARD])
+    assert answers[0].tobytes() == answers[1].tobytes()
+    error = answers[0] - case.expected.reshape(-1)
+    assert np.linalg.norm(error) <= 1e-5 * np.linalg.norm(case.expected)

@@ -1,0 +1,50 @@
+"""A net in one kernel, compiled for the host, its threads in turns: its answers are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from kernels.net.layers import layers
+from kernels.net.plan import Way, room
+from kernels.net.text import one_kernel
+from kernels.ops import Params
+from tests.bench.judge import on_the_host
+from tests.kernels import nets
+
+pytestmark = pytest.mark.skipif(on_the_host.COMPILER is None, reason="no compiler for the host")
+NBYTES = 227 << 10
+
+
+@pytest.fixture(scope="module")
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> on_the_host.Hosted:
+    return on_the_host.Hosted(tmp_path_factory.mktemp("hosted"), turns=True)
+
+
+@pytest.mark.parametrize("make", nets.EVERY, ids=lambda made: made.__name__)
+@pytest.mark.parametrize(
+    ("way", "batch", "nbytes"),
+    [(Way(1, 1, 96), 2, NBYTES), (Way(1, 4, 128), 7, NBYTES), (Way(1, 8, 64), 3, 150 << 10)],
+    ids=["an image", "four", "eight"],
+)
+def test_a_net_gives_the_right_answer(
+    make: Callable[[int], Sequence[Params]], way: Way, batch: int, nbytes: int, hosted: on_the_host.Hosted
+) -> None:
+    case = nets.drawn(make(batch))
+    found = layers(case.steps, batch)
+    lies = room(found, way, nbytes)
+    assert lies is not None
+    kernel = one_kernel(found, way, lies, batch, multiprocessors=1)
+    module = hosted.RawModule(path=str(hosted.compiled(kernel.rung(), "sm_90", kernel.defines)))
+    x, weights = hosted.asarray(case.x), hosted.asarray(kernel.packed(case.weights))
+    guard = 64
+    y = hosted.asarray(np.full(case.expected.size + guard, np.nan, np.float32))
+    assert kernel.stage.grid[0] < batch or way.images >= batch, "a block takes several groups"
+    addresses = [np.uint64(int(array.data.ptr)) for array in (x, weights, y)]
+    module.get_function("net")(kernel.stage.grid, kernel.stage.block, (*addresses, np.int32(batch)))
+    got = y.on_host()
+    assert np.isnan(got[case.expected.size :]).all(), "nothing is written beyond the images that there are"
+    error = got[: case.expected.size] - case.expected.reshape(-1)
+    assert np.linalg.norm(error) <= 1e-5 * np.linalg.norm(case.expected)

@@ -1,0 +1,42 @@
+"""The stand-in answers a net in one kernel from what the kernel is told and given, teams of blocks too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels.net.layers import layers
+from kernels.net.plan import Way, room
+from kernels.net.text import one_kernel
+from kernels.ops import Params
+from tests.kernels import nets
+from tests.standin.device import Device
+from tests.standin.modules.cupy import Cupy
+from tests.standin.settings import Settings
+from tests.standin.test_standin_device import compiled
+
+
+@pytest.mark.parametrize("make", nets.EVERY, ids=lambda made: made.__name__)
+@pytest.mark.parametrize(
+    "way", [Way(1, 1, 96), Way(4, 1, 64), Way(1, 8, 64), Way(3, 4, 64)], ids=lambda way: way.words
+)
+def test_it_gives_the_right_answer(make: Callable[[int], Sequence[Params]], way: Way, tmp_path: Path) -> None:
+    batch = 3
+    case = nets.drawn(make(batch))
+    found = layers(case.steps, batch)
+    lies = room(found, way, 227 << 10)
+    assert lies is not None
+    kernel = one_kernel(found, way, lies, batch, multiprocessors=132)
+    (tmp_path / "net.cubin").write_bytes(compiled(kernel.rung(), **kernel.defines).to_bytes())
+    cupy = Cupy(Device(Settings(memory_mib=64)))
+    function = cupy.RawModule(path=str(tmp_path / "net.cubin")).get_function("net")
+    function.max_dynamic_shared_size_bytes = lies.nbytes
+    x, weights = cupy.asarray(case.x), cupy.asarray(kernel.packed(case.weights))
+    y = cupy.full(case.expected.size, np.nan, np.float32)
+    ends = [np.uint64(array.data.ptr) for array in (x, weights, y)]
+    function(kernel.stage.grid, kernel.stage.block, (*ends, np.int32(batch)), shared_mem=lies.nbytes)
+    error = cupy.asnumpy(y) - case.expected.reshape(-1)
+    assert np.linalg.norm(error) <= 1e-5 * np.linalg.norm(case.expected)
