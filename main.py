@@ -17,7 +17,7 @@ from pathlib import Path
 import typer
 
 import bench
-from bench.commands import models, runs
+from bench.commands import course, models, runs
 from bench.commands.export import export
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
@@ -40,6 +40,7 @@ _MEASURING = [
 for command in sorted([*_MEASURING, export, selfcheck], key=lambda command: command.__name__):
     app.command()(command)
 runs.app.command()(report)
+app.add_typer(course.app, name="course")
 app.add_typer(models.app, name="models")
 app.add_typer(runs.app, name="runs")
 

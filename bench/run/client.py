@@ -90,6 +90,7 @@ def run(
     on_event: Callable[[Any], None] = lambda event: None,
     *,
     command: Sequence[str] | None = None,
+    environment: Mapping[str, str] | None = None,
     stop: threading.Event | None = None,
     spare: Spare | None = None,
 ) -> Outcome:
@@ -98,7 +99,7 @@ def run(
     A worker that crashes or hangs costs the case in flight; the next worker goes on with the rest. Ctrl-C (or
     `stop`) ends the worker after the pass it is in; a second Ctrl-C kills it. What was not measured is
     reported as cancelled but not written, so that a resume runs it. `command` starts another worker than the
-    kind's own. spare: whose worker is taken first (its standard error goes elsewhere than into the folder's
+    kind's own, `environment` holds what it has beside ours. spare: whose worker is taken first (its standard error goes elsewhere than into the folder's
     log), and who starts the next one. Raises InputError where the folder cannot be written (the worker is
     ended first).
     """
@@ -106,6 +107,7 @@ def run(
     first = spare.take() if spare is not None else None
     folder.claim()
     driver = _Driver(machine, folder, on_event, command or worker_command(folder.kind.worker), first)
+    driver.environment = dict(environment or {})
     try:
         driver.loop(stop)
     finally:
@@ -116,15 +118,18 @@ def run(
     return Outcome(tuple(driver.measured), machine.cancelled, machine.reason)
 
 
-def start_worker(command: Sequence[str], log: Any) -> subprocess.Popen[bytes]:
-    """A worker that waits for its line; its standard error goes to the open file `log`."""
+def start_worker(
+    command: Sequence[str], log: Any, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """A worker that waits for its line; its standard error goes to the open file `log`. environment: what it
+    has beside ours."""
     # A session of its own: Ctrl-C in the terminal reaches us alone, and we end the worker in order.
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,
-        env=worker_environment(),
+        env=worker_environment({**os.environ, **(environment or {})}),
         start_new_session=True,
     )
 
@@ -153,6 +158,7 @@ class _Driver:
         self._folder = folder
         self._on_event = on_event
         self._command = list(command)
+        self.environment: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
         self._quiet = 0  # ticks since the worker ended, without a word
@@ -240,7 +246,7 @@ class _Driver:
             if started is not None and started.poll() is None:
                 self._process = started
             else:
-                self._process = start_worker(self._command, log)
+                self._process = start_worker(self._command, log, self.environment)
         process = self._process
         threading.Thread(target=self._read, args=(process,), daemon=True, name="worker output").start()
         assert process.stdin is not None

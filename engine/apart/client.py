@@ -19,7 +19,7 @@ import kernels.errors
 from engine.apart import arrays, channel
 from engine.apart.memory import NAMELESS, Block
 from engine.apart.messages import TOOK, TRAIN, Call, Error
-from kernels import ends
+from kernels import confine, ends
 from kernels.errors import CrashedError, KernelError, KernelscopeError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ class Child:
         places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._job = ends.job_object()
         self._process, self._end = channel.started(
-            [sys.executable, "-P", "-m", "engine.apart.child", str(os.getpid()), kind],
+            [sys.executable, "-P", "-m", f"engine.apart.{_module()}", str(os.getpid()), kind],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
             start_new_session=True,
         )
@@ -180,6 +180,11 @@ class Child:
         if told.kind == "MemoryError":
             return kernels.errors.OutOfMemoryError(f"memory did not suffice for {self.what}: {told.text}")
         return KernelError(f"{self.what} failed: {told.kind}: {told.text}")
+
+
+def _module() -> str:
+    """What a process apart runs: shut in where whoever started us asks for it."""
+    return "confined" if confine.CONFINED in os.environ else "child"
 
 
 def rest() -> None:

@@ -1,0 +1,166 @@
+"""A piece of work for one device: cases of one job that are measured together, by the worker of their kind.
+`perform` does it on the machine where it is called; whoever hands it out (bench.fleet.executor) takes what it
+says to the one folder of the run."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from bench.fleet import device_lock
+from bench.fleet.devices import Place
+from bench.kinds.registry import Kind
+from bench.results.records import FROM_OUTSIDE, KILLED_BY
+from bench.run import client
+from bench.run.client import Outcome
+
+TRIES = 2  # of a case whose worker was killed by somebody
+
+
+class Walls(Protocol):
+    """See bench.course.walls."""
+
+    def command(self, command: list[str], folder: Path) -> list[str]: ...
+    def environment(self, folder: Path) -> dict[str, str]: ...
+
+
+@dataclass(frozen=True)
+class Work:
+    """name: in words. kind: where its descriptor is, "module:NAME". device: "cpu" or "cuda"; gpu: what must
+    stand in the GPU's name ("": any). files: laid into its folder first, by relative name. keeps: whether
+    files that the worker writes into its folder belong to the run. alone: the device is nobody else's from
+    the beginning to the end (else the worker itself asks for it)."""
+
+    name: str
+    kind: str
+    job: Any
+    cases: tuple[Any, ...]
+    device: str = "cpu"
+    gpu: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    keeps: bool = False
+    alone: bool = False
+    walls: Walls | None = None
+
+    @property
+    def described(self) -> Kind[Any, Any]:
+        module, _, name = self.kind.partition(":")
+        found: Kind[Any, Any] = getattr(importlib.import_module(module), name)
+        return found
+
+    def left(self, done: set[str]) -> Work | None:
+        """Without the cases of these keys; None where none is left."""
+        rest = tuple(case for case in self.cases if case.key not in done)
+        return replace(self, cases=rest) if rest else None
+
+
+@dataclass(frozen=True)
+class Said:
+    """Something that a worker said, or that is settled. message: of the worker, or a measurement where
+    `settled`; file: (relative name, bytes) that belongs to the run. place: where."""
+
+    message: Any = None
+    settled: bool = False
+    file: tuple[str, bytes] | None = None
+    place: str = ""
+
+
+Say = Callable[[Said], None]
+
+
+class _Kept:
+    """A folder for the time being: what the client writes goes on to `say`."""
+
+    def __init__(self, path: Path, kind: Kind[Any, Any], say: Say, place: str) -> None:
+        self.path, self.kind, self._say, self._place = path, kind, say, place
+        self.log = path / "worker.log"
+        self.again: list[Any] = []  # killed by somebody, and not by what was done
+        self.last = False
+
+    def claim(self) -> None:
+        """Nobody else knows it."""
+
+    def close(self) -> None:
+        """See `claim`."""
+
+    def heard(self, message: object) -> None:
+        self._say(Said(message, place=self._place))
+
+    def append(self, measurement: Any) -> None:
+        if measurement.facts.get(KILLED_BY, "") in FROM_OUTSIDE and not self.last:
+            self.again.append(measurement.case)
+            return
+        self._say(Said(measurement, settled=True, place=self._place))
+
+
+def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = None) -> Outcome:
+    """Do it here, on the device `place`. Everything is said; returns how it ended. A case whose worker was
+    killed from outside is tried once more."""
+    kind = work.described
+    # The system's own place for such: a worker with walls has another TMPDIR than we.
+    base = Path(tempfile.mkdtemp(prefix="kernelscope-work-"))
+    try:
+        for name, text in work.files.items():
+            path = base / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        command = client.worker_command(kind.worker)
+        environment = dict(place.environment) | {device_lock.VARIABLE: str(place.lock)}
+        if work.walls is not None:
+            _seed_cache(base)
+            environment |= work.walls.environment(base)
+            command = work.walls.command(command, base)
+        kept = _Kept(base, kind, say, place.name)
+        cases, outcome = work.cases, Outcome(())
+        for number in range(TRIES):
+            kept.again, kept.last = [], number == TRIES - 1
+            with _held(place, alone=work.alone):
+                outcome = client.run(
+                    work.job, cases, kept, command=command, environment=environment, stop=stop  # type: ignore[arg-type]
+                )
+            if not kept.again or outcome.cancelled:
+                break
+            cases = tuple(kept.again)
+        if work.keeps:
+            _tell_files(base, kind, say, set(work.files))
+        return outcome
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _held(place: Place, alone: bool) -> Any:
+    if not alone or device_lock.fcntl is None:
+        yield
+        return
+    lock = device_lock.DeviceLock(place.lock)
+    try:
+        with lock.alone():
+            yield
+    finally:
+        lock.close()
+
+
+def _seed_cache(base: Path) -> None:
+    """What a worker with a cache of its own would else measure anew."""
+    from kernels.cache import cache_dir
+
+    limits = cache_dir() / "limits"
+    with contextlib.suppress(OSError):
+        if limits.is_dir():
+            shutil.copytree(limits, base / "cache" / "limits")
+
+
+def _tell_files(base: Path, kind: Kind[Any, Any], say: Say, given: set[str]) -> None:
+    for part in kind.parts:
+        for path in sorted((base / part).rglob("*")):
+            name = path.relative_to(base).as_posix()
+            if path.is_file() and not path.is_symlink() and name not in given:
+                say(Said(file=(name, path.read_bytes())))

@@ -1,0 +1,152 @@
+"""A class that nobody taught: five tasks on the CPU, and what students hand in: right, slow, wrong, and worse.
+
+`python -m tests.bench.course.classroom DIR --students 300` writes the assignment and the submissions of a
+class; what each student did stands in `class.json` beside them, and `judged_as` says what must come of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernels import registry
+
+ASSIGNMENT = """\
+name = "five-kernels"
+title = "Five kernels"
+[limits]
+seconds = {seconds}
+budget = {budget}
+memory_mib = 2048
+[hints]
+crashed = "Something ends the process."
+"""
+TASK = """\
+[[task]]
+name = "{op}"
+op = "{op}"
+{problem}
+points = 10
+checks = "quick"
+[[task.threshold]]
+rung = "{rung}"
+ratio = 0.2
+points = 5
+[[task.hidden]]
+{hidden}
+"""
+PROBLEMS = {
+    "conv": ("shape = [2, 3, 16, 16, 4, 3]\npad = 1", "shape = [2, 2, 9, 7, 3, 3]"),
+    "gemm": ("params = {m = 32, n = 48, k = 64, bias = true}", "params = {m = 5, n = 9, k = 17}"),
+    "pool": (
+        'params = {kind = "max", n = 2, c = 4, h = 24, w = 24, kh = 2, kw = 2, stride_h = 2, stride_w = 2}',
+        "params = {h = 11, w = 9, kh = 3, kw = 3}",
+    ),
+    "softmax": ("params = {outer = 64, axis = 100, inner = 1}", "params = {outer = 3, axis = 7, inner = 5}"),
+    "lrn": ("params = {n = 2, c = 8, inner = 144, size = 5}", "params = {n = 1, c = 3, inner = 10, size = 3}"),
+}
+
+# What a kernel does beside its work: `again()` is the work itself.
+DEEDS = {
+    "right": "again()",
+    "slow": "[again() for _ in range(12)]",
+    "wrong": "again(); output *= 1.25",
+    "hidden": "again(); output.reshape(-1)[-1] += 1000 * (output.size in HIDDEN)",
+    "unwritten": "kept = output.reshape(-1)[-1].copy(); again(); output.reshape(-1)[-1] = kept",
+    "remembers": "SEEN.get(0) is None and (again(), SEEN.update({0: output.copy()})); np.copyto(output, SEEN[0])",
+    "crash": "import ctypes; ctypes.string_at(0)",
+    "exits": "import os; os._exit(0)",
+    "kills": "import os, signal; os.kill(os.getppid(), signal.SIGKILL)",
+    "hang": "exec('while True: pass')",
+    "memory": "SEEN.setdefault(0, []).extend(np.ones(1 << 26) for _ in range(64))",
+    "files": "import os; open(os.path.join(os.environ.get('TMPDIR', '/tmp'), 'left'), 'w')",
+    "network": "import socket; socket.create_connection(('127.0.0.1', PORT), 1)",
+}
+LEFT = ("nothing", "header", "twins")  # files that are no kernel
+# The disposition of what is handed in; what is not here passes.
+JUDGED_AS = {
+    **dict.fromkeys(("wrong", "hidden", "unwritten", "remembers"), ("incorrect",)),
+    **dict.fromkeys(("crash", "exits"), ("crashed",)),
+    "kills": ("crashed", "failed"),
+    "hang": ("timed_out",),
+    "memory": ("out_of_memory",),
+    **dict.fromkeys(("files", "network", *LEFT), ("failed",)),
+}
+
+
+def assignment(
+    tasks: Sequence[str] = tuple(PROBLEMS), seconds: float = 20.0, budget: float = 0.25
+) -> str:
+    text = ASSIGNMENT.format(seconds=seconds, budget=budget)
+    for op in tasks:
+        problem, hidden = PROBLEMS[op]
+        rung = registry.rungs("cpu", op)[0].name
+        text += TASK.format(op=op, problem=problem, hidden=hidden, rung=rung)
+    return text
+
+
+def kernel(op: str, deed: str, port: int = 9, rung: int = 1) -> str:
+    """The text of a submission: a rung of ours that does `deed` in each pass."""
+    source = registry.find("cpu", op, rung).source
+    source = re.sub(r"# rung = \d+", "# rung = 90", source, count=1)
+    source = re.sub(r'# name = "\w+"', '# name = "mine"', source, count=1)
+    hidden = "{81 * 3 // 3 * 3 + 0, 2 * 3 * 7 * 5, 45, 2 * 4 * 9 * 7, 105, 30}"
+    return source + (
+        f"\n\n_bind, SEEN, PORT, HIDDEN = bind, {{}}, {port}, {hidden}\n\n\n"
+        "def bind(p, inputs, output, workspace):\n"
+        "    again = _bind(p, inputs, output, workspace)\n\n"
+        f"    def run():\n        {DEEDS[deed]}\n\n    return run\n"
+    )
+
+
+def hand_in(folder: Path, deeds: dict[str, str], port: int = 9) -> None:
+    """One student's folder: by task what is done."""
+    folder.mkdir(parents=True)
+    for op, deed in deeds.items():
+        own = folder / op
+        own.mkdir()
+        if deed == "nothing":
+            continue
+        if deed == "header":
+            (own / "90_mine.py").write_text("def bind(p, inputs, output, workspace):\n    pass\n")
+            continue
+        text = kernel(op, "right" if deed == "twins" else deed, port)
+        (own / "90_mine.py").write_text(text)
+        if deed == "twins":
+            (own / "91_other.py").write_text(text)
+
+
+def write(folder: Path, students: int, seed: int = 0, bad: float = 0.15, seconds: float = 20.0) -> None:
+    """A class: of its kernels the part `bad` does something worse than being right or slow."""
+    draw = random.Random(seed)
+    (folder / "assignment.toml").parent.mkdir(parents=True, exist_ok=True)
+    (folder / "assignment.toml").write_text(assignment(seconds=seconds))
+    worse = [deed for deed in (*DEEDS, *LEFT) if deed not in ("right", "slow")]
+    did = {}
+    for number in range(students):
+        deeds = {
+            op: draw.choice(worse) if draw.random() < bad else draw.choice(("right", "right", "slow"))
+            for op in PROBLEMS
+        }
+        name = f"student-{number:03d}"
+        hand_in(folder / "submissions" / name, deeds)
+        did[name] = deeds
+    (folder / "class.json").write_text(json.dumps(did, indent=1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--students", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--bad", type=float, default=0.15)
+    given = parser.parse_args()
+    write(given.folder, given.students, given.seed, given.bad)
+
+
+if __name__ == "__main__":
+    main()
