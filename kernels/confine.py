@@ -20,6 +20,7 @@ from pathlib import Path
 # For a process that starts others apart: `engine.apart` shuts them in where this is set.
 CONFINED = "KERNELSCOPE_CONFINED"
 MEMORY = "KERNELSCOPE_CONFINED_MIB"
+NO_NETWORK = "KERNELSCOPE_CONFINED_FROM_NETWORK"  # whoever started us has taken it away
 _ROOT = Path(__file__).resolve().parents[1]
 _NEWUSER, _NEWNET = 0x10000000, 0x40000000
 _SET_NO_NEW_PRIVS, _SET_DUMPABLE = 38, 4
@@ -112,7 +113,11 @@ def _allowed(readable: Sequence[str]) -> dict[str, int]:
     system = ["/usr", "/lib", "/lib64", "/bin", "/etc", "/sys", "/proc"]
     kept = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.pycache_prefix or ""]
     found = {path: _READ for path in (*ours, *python, *system, *kept, *readable) if path}
-    return found | {"/dev/null": _READ_FILE | _WRITE_FILE, "/dev/urandom": _READ_FILE, "/dev/zero": _READ_FILE}
+    return found | {
+        "/dev/null": _READ_FILE | _WRITE_FILE,
+        "/dev/urandom": _READ_FILE,
+        "/dev/zero": _READ_FILE,
+    }
 
 
 def _allow(libc: ctypes.CDLL, rules: int, path: str, access: int) -> None:

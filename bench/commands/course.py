@@ -69,15 +69,24 @@ def check_command(
 @app.command("grade")
 def grade_command(
     folder: Path = typer.Argument(metavar="FOLDER", help="Submissions: a folder or a file a student."),
-    assignment: Path = typer.Option(Path(), metavar="FILE", help="The assignment; default: assignment.toml here."),
+    assignment: Path = typer.Option(
+        Path(), metavar="FILE", help="The assignment; default: assignment.toml here."
+    ),
     out: Path | None = typer.Option(
-        None, metavar="DIR", help="Where grades go; one that is there is gone on with. Default: ./grades-NAME."
+        None,
+        metavar="DIR",
+        help="Where grades go; one that is there is gone on with. Default: ./grades-NAME.",
     ),
     cluster: str = typer.Option(
-        "", metavar="ADDRESS|local", help="A Ray cluster (needs the extra `cluster`); default: processes here."
+        "",
+        metavar="ADDRESS|local",
+        help="A Ray cluster (needs the extra `cluster`); default: processes here.",
     ),
     at_once: int = typer.Option(
-        0, metavar="N", show_default=False, help="Submissions at once on each device; default: one a core, two a GPU."
+        0,
+        metavar="N",
+        show_default=False,
+        help="Submissions at once on each device; default: one a core, two a GPU.",
     ),
 ) -> None:
     """Grade a class, unattended: each submission in a process of its own, within limits.

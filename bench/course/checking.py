@@ -1,23 +1,30 @@
-"""What a student does before handing in: the own kernel judged as it will be, the hidden shapes left out."""
+"""What a student does before handing in: the own kernel judged as it will be, the hidden shapes left out.
+Where there is no GPU a CUDA kernel is compiled, and what the compiler and the launch say is all that is
+said."""
 
 from __future__ import annotations
 
-import dataclasses
 import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from bench.course import assignment as assignments
 from bench.course import tasks
-from bench.course.assignment import FILE, Assignment
+from bench.course.assignment import FILE
 from bench.course.grading import Class, own_words, without_kernel, works
-from bench.course.marks import Mark, TaskMark, marks
-from bench.course.records import Graded, GradeCase, GradeJob, Task
-from bench.course.submissions import HandedIn, of_files, renamed
+from bench.course.marks import Mark, marks
+from bench.course.records import NAME, Graded, GradeCase, GradeJob
+from bench.course.submissions import ANSWERS, HandedIn, of_files
 from bench.course.written import lines
 from bench.fleet.executor import Local
 from bench.fleet.work import Said, Work
 from bench.ladder.measure.entrants import params_of
 from bench.ladder.plan import usable
+from kernels import registry
 from kernels.errors import InputError, KernelscopeError
 from kernels.registry import SUFFIX
 
@@ -25,33 +32,34 @@ STUDENT = "you"
 
 
 def check(kernel: Path, assignment: Path | None) -> int:
-    """The exit code. Raises InputError."""
-    made = assignments.read(assignment or _beside(kernel))
-    job = tasks.job_of(made, hidden=False)
-    if not kernel.exists():
-        raise InputError(f"there is no {kernel}")
-    paths = sorted(path for path in kernel.rglob("*") if path.is_file()) if kernel.is_dir() else [kernel]
-    handed = of_files(STUDENT, paths, job)
-    if not kernel.is_dir():
-        if kernel.suffix != SUFFIX[job.device]:
-            raise InputError(f"{kernel} is no {SUFFIX[job.device]} file, and the assignment is for {job.device}")
-        handed = _helpers(handed, kernel, job)
-        if not handed.files:
-            raise InputError(next(iter(handed.problems.values())))
-        kept = tuple(task for task in job.tasks if task.name in handed.files)
-        job = dataclasses_replace(job, kept)
-        handed = dataclasses.replace(handed, problems={})
-    of = Class(made, job, (handed,))
-    graded = _judged(of) if job.device in usable() else _compiled(of)
-    (mark,) = marks(made, job, (handed,), graded)
-    show(made, mark)
+    """Judge it and say what came of it. The exit code. Raises InputError."""
+    of = _asked(Path(kernel), assignment)
+    runs = of.job.device in usable()
+    graded = [*without_kernel(of, of.cases), *(_judged(of) if runs else _compiled(of))]
+    (mark,) = marks(of.assignment, of.job, of.handed, graded)
+    _show(of, mark, runs)
     return 0 if all(t.graded is not None and t.graded.disposition == "ok" for t in mark.tasks) else 1
 
 
-def dataclasses_replace(job: GradeJob, kept: tuple[Task, ...]) -> GradeJob:
-    import msgspec
-
-    return msgspec.structs.replace(job, tasks=kept)
+def _asked(kernel: Path, assignment: Path | None) -> Class:
+    """Of a file the tasks that it is for; of a folder all."""
+    if not kernel.exists():
+        raise InputError(f"there is no {kernel}")
+    made = assignments.read(assignment or _beside(kernel))
+    job = tasks.job_of(made, hidden=False)
+    if kernel.is_dir():
+        files = sorted(path for path in kernel.rglob("*") if path.is_file())
+        return Class(made, job, (of_files(STUDENT, files, job),))
+    if kernel.suffix != SUFFIX[job.device]:
+        raise InputError(f"{kernel} is no {SUFFIX[job.device]} file, and the assignment is for {job.device}")
+    handed = of_files(STUDENT, [kernel], job)
+    if not handed.files:
+        raise InputError(next(iter(handed.problems.values())))
+    # What lies beside it, and it may lean on.
+    beside = [path for path in kernel.absolute().parent.iterdir() if path.is_file() and path != kernel]
+    handed = replace(handed, helpers=of_files(STUDENT, beside, job).helpers, problems={})
+    job = msgspec.structs.replace(job, tasks=tuple(t for t in job.tasks if t.name in handed.files))
+    return Class(made, job, (handed,))
 
 
 def _beside(kernel: Path) -> Path:
@@ -61,22 +69,13 @@ def _beside(kernel: Path) -> Path:
     raise InputError(f"there is no {FILE} beside {kernel}; name the assignment by --assignment")
 
 
-def _helpers(handed: HandedIn, kernel: Path, job: GradeJob) -> HandedIn:
-    """With what lies beside the file that it may lean on."""
-    beside = [path for path in kernel.absolute().parent.iterdir() if path.is_file() and path.name != kernel.name]
-    helpers = of_files(STUDENT, beside, job).helpers
-    return dataclasses.replace(handed, helpers=helpers)
-
-
 def _judged(of: Class) -> list[Graded]:
-    found = without_kernel(of, of.cases)
+    found = []
     files = {task: name for task, (name, _) in of.handed[0].files.items()}
 
     def heard(work: Work, said: Said) -> None:
         if said.settled:
             graded: Graded = said.message
-            import msgspec
-
             told = own_words(graded.reason, files[graded.case.task])
             found.append(msgspec.structs.replace(graded, reason=told))
 
@@ -87,61 +86,56 @@ def _judged(of: Class) -> list[Graded]:
 
 
 def _compiled(of: Class) -> list[Graded]:
-    """Where there is no GPU: what the compiler says, and whether it could be launched."""
+    """Raises UnavailableError where there is no compiler."""
     from bench.ladder.measure import compiled
-    from kernels import registry
 
     compiled.check_compiler()
-    found = without_kernel(of, of.cases)
-    for task, (name, text) in of.handed[0].files.items():
-        case = GradeCase(student=STUDENT, task=task)
-        wanted = of.job.task(task)
-        try:
-            rung = _read(of.handed[0], text, of.job, wanted)
-            made = compiled.compiled(rung, params_of(wanted.op, wanted.params), compiled.meant_for(rung))
-        except KernelscopeError as error:
-            found.append(Graded(case=case, disposition="failed", reason=own_words(str(error), name)))
-            continue
-        figures = made.compiled
-        notes = (
-            (f"It compiles for {made.facts[compiled.ARCHITECTURE]}: {figures.get('registers', 0):.0f} registers, "
-             f"{figures.get('shared_nbytes', 0):,.0f} bytes of shared memory. Whether its answers are right only a GPU can say.",)
-            if made.disposition == "ok" else ()
-        )  # fmt: skip
-        disposition = made.disposition
-        found.append(
-            Graded(case=case, disposition=disposition, reason=own_words(made.reason, name), notes=notes)
-        )
-    assert registry is not None
-    return found
-
-
-def _read(handed: HandedIn, text: str, job: GradeJob, task: Task):  # type: ignore[no-untyped-def]
-    import tempfile
-
-    from bench.course.records import NAME
-    from kernels import registry
-
     with tempfile.TemporaryDirectory() as folder:
-        for name, held in handed.staged(job).items():
-            path = Path(folder) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(held, encoding="utf-8")
-        return registry.find(job.device, task.op, NAME, [Path(folder) / task.name])
+        _lay(of.handed[0], of.job, Path(folder))
+        return [_compiled_task(of, task, Path(folder) / task) for task in of.handed[0].files]
 
 
-def show(made: Assignment, mark: Mark) -> None:
+def _lay(handed: HandedIn, job: GradeJob, folder: Path) -> None:
+    for name, text in handed.staged(job).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _compiled_task(of: Class, name: str, folder: Path) -> Graded:
+    from bench.ladder.measure import compiled
+
+    case, task = GradeCase(student=STUDENT, task=name), of.job.task(name)
+    file = of.handed[0].files[name][0]
+    try:
+        rung = registry.find(of.job.device, task.op, NAME, [folder])
+        arch = compiled.meant_for(rung)
+        made = compiled.compiled(rung, params_of(task.op, task.params), arch)
+    except KernelscopeError as error:
+        return Graded(case=case, disposition="failed", reason=own_words(str(error), file))
+    if made.disposition != "ok":
+        return Graded(case=case, disposition=made.disposition, reason=own_words(made.reason, file))
+    registers, shared = (made.compiled.get(key, 0) for key in ("registers", "shared_nbytes"))
+    told = f"it compiles for {arch}: {registers:.0f} registers, {shared:,.0f} bytes of shared memory"
+    return Graded(case=case, disposition="ok", notes=(told, *made.notes))
+
+
+def _show(of: Class, mark: Mark, runs: bool) -> None:
     for task in mark.tasks:
-        print(f"{task.task.name} ({task.task.title}): {task.points:g} of {task.most:g} points")
-        for line in _told(task):
+        points = f": {task.points:g} of {task.most:g} points" if runs else ""
+        print(f"{task.task.name} ({task.task.title}){points}")
+        for line in lines(task) if runs else _compile_lines(task.graded):
             print(f"  {line}")
-    if made.question:
-        print(f"{len(made.question)} questions are answered in answers.toml beside your kernel")
+    if not runs:
+        print(
+            "There is no GPU here: whether answers are right, and how fast, only a machine with one can say."
+        )
+    if of.assignment.question:
+        print(f"Questions ({len(of.assignment.question)}) are answered in {ANSWERS}, beside your kernel.")
     print("Hidden shapes are judged when it is graded.")
 
 
-def _told(task: TaskMark) -> list[str]:
-    return lines(task)
-
-
-__all__ = ["check", "renamed"]
+def _compile_lines(graded: Graded | None) -> Sequence[str]:
+    if graded is None:
+        return ()
+    return graded.notes if graded.disposition == "ok" else (graded.reason,)

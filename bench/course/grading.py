@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import msgspec
 from bench.course import submissions, tasks
 from bench.course.assignment import Assignment
 from bench.course.marks import Mark, marks
-from bench.course.records import KIND, Grade, GradeCase, Graded, GradeJob
+from bench.course.records import NAME, NUMBER, Grade, GradeCase, Graded, GradeJob
 from bench.course.submissions import HandedIn
 from bench.course.walls import Walls
 from bench.fleet.executor import Ended, Executor
@@ -63,7 +64,16 @@ def works(of: Class, missing: Iterable[GradeCase], walls: Walls | None) -> list[
         )
         if cases:
             found.append(
-                Work(one.student, GRADES, of.job, cases, of.job.device, files=one.staged(of.job), walls=walls)
+                Work(
+                    one.student,
+                    GRADES,
+                    of.job,
+                    cases,
+                    of.job.device,
+                    files=one.staged(of.job),
+                    cores=of.job.threads,
+                    walls=walls,
+                )
             )
     return found
 
@@ -88,7 +98,9 @@ def grade(
     def settle(graded: Graded, place: str = "") -> None:
         file = files.get((graded.case.student, graded.case.task), "")
         facts = graded.facts | ({"on": place} if place else {})
-        graded = msgspec.structs.replace(graded, file=file, facts=facts, reason=own_words(graded.reason, file))
+        graded = msgspec.structs.replace(
+            graded, file=file, facts=facts, reason=own_words(graded.reason, file)
+        )
         folder.append(graded)
         on_event(graded)
 
@@ -108,16 +120,10 @@ def grade(
 
 def own_words(reason: str, file: str) -> str:
     """A reason with the student's own file in it, and not with the copy that was judged."""
-    import re
-
-    from bench.course.records import NAME, NUMBER
-
-    reason = re.sub(rf"\S*[/\\]{NUMBER}_{NAME}\.\w+", file, reason) if file else reason
+    reason = re.sub(rf"\S*[/\\]{NUMBER}_{NAME}\.\w+", lambda _: file, reason) if file else reason
+    reason = reason.partition("; if it ends at all, a larger --timeout")[0]
     return re.sub(rf"\b(\w+ )?{NUMBER} {NAME}\b", "the kernel", reason)
 
 
 def marked(of: Class, graded: Sequence[Graded]) -> tuple[Mark, ...]:
     return marks(of.assignment, of.job, of.handed, graded)
-
-
-__all__ = ["KIND", "Class", "gather", "grade", "marked", "without_kernel", "works"]

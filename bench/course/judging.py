@@ -37,8 +37,7 @@ from kernels.registry import Rung
 
 HIDDEN = "on a hidden shape"
 AGAIN = 4.0  # times the seconds of samples, once more, where a threshold lies within the interval
-
-Say = Callable[[Any], None]
+APART = 1e4
 
 
 class _Unneeded(KernelscopeError):
@@ -141,7 +140,7 @@ class Judging:
         else:
             found, restart = self._ladder(case, task, rung, self._job.budget_s)
             made = _graded(case, task, found)
-            if made.disposition == "ok" and any(t.close for t in made.thresholds) and restart is None:
+            if made.disposition == "ok" and restart is None and _doubtful(made):
                 found, restart = self._ladder(case, task, rung, AGAIN * self._job.budget_s)
                 made = _graded(case, task, found)
         return msgspec.structs.replace(made, seconds=time.monotonic() - began, started_at=at), restart
@@ -204,6 +203,12 @@ class Judging:
         return found, None
 
 
+def _doubtful(made: Graded) -> bool:
+    """Whether more samples may say something else: a threshold within the interval, or times that differ by
+    more than kernels for one task do, as where a busy machine loses most of a short pass."""
+    return any(t.close for t in made.thresholds) or not 1 / APART < made.value < APART
+
+
 def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> Graded:
     own = found.get(NAME)
     if own is None:
@@ -221,7 +226,9 @@ def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> G
         if other is None or not other.samples_ns:
             why = other.reason if other is not None else "it was not timed"
             notes.append(f"nothing can be said of {threshold.words}: {why}")
-            nothing = Reached(rung=threshold.rung, ratio=threshold.ratio, value=0, low=0, high=0, reached=False)
+            nothing = Reached(
+                rung=threshold.rung, ratio=threshold.ratio, value=0, low=0, high=0, reached=False
+            )
             reached.append(nothing)
             continue
         times = ratio(other, own)
@@ -237,9 +244,7 @@ def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> G
     if own.samples_ns and against is not None:
         times = ratio(against, own)
         low, high = (times.low, times.high) if times.known else (times.value, times.value)
-        made = msgspec.structs.replace(
-            made, against=against.case.rung, value=times.value, low=low, high=high
-        )
+        made = msgspec.structs.replace(made, against=against.case.rung, value=times.value, low=low, high=high)
     if own.samples_ns:
         ordered = sorted(own.samples_ns)
         made = msgspec.structs.replace(made, median_ns=ordered[len(ordered) // 2])

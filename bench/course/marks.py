@@ -35,7 +35,7 @@ class TaskMark:
             return "passed"
         reached = [
             threshold.words
-            for threshold, found in zip(self.task.thresholds, self.graded.thresholds, strict=True)
+            for threshold, found in zip(self.task.thresholds, self.graded.thresholds, strict=False)
             if found.reached
         ]
         return f"passed, reached {', '.join(reached)}" if reached else "passed, no threshold reached"
@@ -102,7 +102,7 @@ def _task(task: Task, graded: Graded | None) -> TaskMark:
     if graded is not None and graded.disposition == "ok":
         points = task.points + sum(
             threshold.points
-            for threshold, found in zip(task.thresholds, graded.thresholds, strict=True)
+            for threshold, found in zip(task.thresholds, graded.thresholds, strict=False)
             if found.reached
         )
     return TaskMark(task, graded, points, most)

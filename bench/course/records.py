@@ -117,7 +117,7 @@ class Reached(Record, frozen=True):
 class Graded(Record, frozen=True):
     """What came of one case. disposition "ok": right on every shape. finding: what is wrong, if something
     is; shown: whether it may be told on which shape. thresholds: as the task has them. value, low, high: how
-    many times as fast as `against` it is, by which it is ranked. walls: what kept it in. """
+    many times as fast as `against` it is, by which it is ranked. walls: what kept it in."""
 
     case: GradeCase
     disposition: Disposition

@@ -26,7 +26,7 @@ MOST_FILES = 200
 ANSWERS = "answers.toml"
 # The files that a kernel may lean on: they travel with it.
 _HELPERS = {"cuda": (".cuh", ".h"), "cpu": ()}
-_NUMBERED = re.compile(r'^([ \t#*]*)rung[ \t]*=[ \t]*\d+', re.MULTILINE)
+_NUMBERED = re.compile(r"^([ \t#*]*)rung[ \t]*=[ \t]*\d+", re.MULTILINE)
 _NAMED = re.compile(r'^([ \t#*]*)name[ \t]*=[ \t]*"[^"\n]*"', re.MULTILINE)
 
 

@@ -11,7 +11,7 @@ from bench.results.store import write_atomically
 from kernels import registry
 from kernels.errors import InputError
 
-_TEXT = '''\
+_TEXT = """\
 # An assignment. `python main.py course handout {file} FOLDER` writes what students get: this file without
 # hidden shapes and answers, and a kernel to begin from for each task.
 name = "{name}"
@@ -63,7 +63,7 @@ points = 5
 name = "why"
 text = "What bounds your kernel, arithmetic or memory? Name the figure that shows it."
 points = 0
-'''
+"""
 
 
 def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -> Path:

@@ -4,7 +4,6 @@ own. Bubblewrap makes the outer wall where it is installed; what there is withou
 from __future__ import annotations
 
 import functools
-import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.fleet import device_lock
 from kernels import confine
 
 PROGRAM = "bwrap"
@@ -42,8 +42,9 @@ class Walls:
         for kept in _below_tmp():
             box += ["--ro-bind", kept, kept]
         box += ["--bind", str(folder), str(folder), "--chdir", str(folder)]
-        if (locks := os.environ.get("KERNELSCOPE_LOCKS")) and Path(locks).is_dir():
-            box += ["--bind", locks, locks]
+        locks = device_lock.folder()
+        if locks.is_dir():
+            box += ["--bind", str(locks), str(locks)]
         return [*box, "--", *command]
 
     def environment(self, folder: Path) -> dict[str, str]:
@@ -52,7 +53,7 @@ class Walls:
             return {}
         told = {"KERNELSCOPE_CACHE": str(folder / "cache"), "TMPDIR": str(folder)}
         if usable():
-            told["KERNELSCOPE_BWRAP"] = "1"
+            told[confine.NO_NETWORK] = "1"
         if self.device == "cpu":
             told[confine.CONFINED] = ""
             if self.mib:

@@ -37,7 +37,7 @@ def _walls() -> dict[str, str]:
     if confine.CONFINED not in os.environ:
         return {}
     made = {"memory": confine.limit(int(mib))} if (mib := os.environ.get(confine.MEMORY)) else {}
-    if "KERNELSCOPE_BWRAP" not in os.environ:
+    if confine.NO_NETWORK not in os.environ:
         made["network"] = confine.alone()
     confine.unseen()
     return made

@@ -38,7 +38,10 @@ def gradescope(mark: Mark) -> dict[str, Any]:
     tests = [_test(task) for task in mark.tasks] + [_answer(question) for question in mark.questions]
     seconds = sum(task.graded.seconds for task in mark.tasks if task.graded is not None)
     board = [
-        {"name": f"{task.task.name}: times as fast as {task.graded.against}", "value": round(task.graded.value, 3)}
+        {
+            "name": f"{task.task.name}: times as fast as {task.graded.against}",
+            "value": round(task.graded.value, 3),
+        }
         for task in mark.tasks
         if task.graded is not None and task.graded.value
     ]
@@ -121,9 +124,14 @@ def grades_csv(job: GradeJob, marks: Sequence[Mark]) -> str:
         row: list[object] = [mark.student, f"{mark.points:g}", f"{mark.most:g}"]
         for t in mark.tasks:
             g = t.graded
-            times = [f"{v:.4g}" if g is not None and v else "" for v in ((g.value, g.low, g.high) if g else (0, 0, 0))]
+            times = [
+                f"{v:.4g}" if g is not None and v else ""
+                for v in ((g.value, g.low, g.high) if g else (0, 0, 0))
+            ]
             row += [f"{t.points:g}", t.band, *times, g.reason if g is not None else ""]
-        row += [f"{q.points:g}" if q.right is not None or q.given is None else "by hand" for q in mark.questions]
+        row += [
+            f"{q.points:g}" if q.right is not None or q.given is None else "by hand" for q in mark.questions
+        ]
         rows.append(row)
     return _csv([head, *rows])
 
@@ -136,7 +144,15 @@ def ranking_csv(job: GradeJob, marks: Sequence[Mark]) -> str:
     rows: list[list[object]] = [["task", "rank", "tied", "student", "times as fast", "low", "high"]]
     for task in job.tasks:
         rows += [
-            [task.name, p.rank, "yes" if p.tied else "no", p.student, f"{p.value:.4g}", f"{p.low:.4g}", f"{p.high:.4g}"]
+            [
+                task.name,
+                p.rank,
+                "yes" if p.tied else "no",
+                p.student,
+                f"{p.value:.4g}",
+                f"{p.low:.4g}",
+                f"{p.high:.4g}",
+            ]
             for p in ranking(_of(task, marks))
         ]
     return _csv(rows)

@@ -41,7 +41,9 @@ class Local:
     def __init__(self, device: str, at_once: int = 1) -> None:
         self._places = places(device)
         if not self._places:
-            raise InputError(f"this machine has no device of kind {device}; name a cluster that has by --cluster")
+            raise InputError(
+                f"this machine has no device of kind {device}; name a cluster that has by --cluster"
+            )
         self._at_once = max(1, at_once)
         names = ", ".join(place.name for place in self._places)
         self.words = f"{names} ({self._at_once} at once on each)" if self._at_once > 1 else names

@@ -36,7 +36,8 @@ class Work:
     """name: in words. kind: where its descriptor is, "module:NAME". device: "cpu" or "cuda"; gpu: what must
     stand in the GPU's name ("": any). files: laid into its folder first, by relative name. keeps: whether
     files that the worker writes into its folder belong to the run. alone: the device is nobody else's from
-    the beginning to the end (else the worker itself asks for it)."""
+    the beginning to the end (else the worker itself asks for it). cores: it keeps busy, where it runs on the
+    CPU and not alone."""
 
     name: str
     kind: str
@@ -47,6 +48,7 @@ class Work:
     files: Mapping[str, str] = field(default_factory=dict)
     keeps: bool = False
     alone: bool = False
+    cores: int = 1
     walls: Walls | None = None
 
     @property
@@ -64,12 +66,13 @@ class Work:
 @dataclass(frozen=True)
 class Said:
     """Something that a worker said, or that is settled. message: of the worker, or a measurement where
-    `settled`; file: (relative name, bytes) that belongs to the run. place: where."""
+    `settled`; file: (relative name, bytes) that belongs to the run. place: where. problem: why the rest of the work was given up."""
 
     message: Any = None
     settled: bool = False
     file: tuple[str, bytes] | None = None
     place: str = ""
+    problem: str = ""
 
 
 Say = Callable[[Said], None]
@@ -123,7 +126,12 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
             kept.again, kept.last = [], number == TRIES - 1
             with _held(place, alone=work.alone):
                 outcome = client.run(
-                    work.job, cases, kept, command=command, environment=environment, stop=stop  # type: ignore[arg-type]
+                    work.job,
+                    cases,
+                    kept,
+                    command=command,
+                    environment=environment,
+                    stop=stop,  # type: ignore[arg-type]
                 )
             if not kept.again or outcome.cancelled:
                 break
