@@ -42,7 +42,7 @@ def handout_command(
     assignment: Path = typer.Argument(metavar="ASSIGNMENT", help="The TOML file, or its folder."),
     folder: Path = typer.Argument(metavar="DIR", help="A new or empty folder."),
 ) -> None:
-    """Write what students get: the assignment without hidden shapes and answers, and kernels to begin from."""
+    """Write what students get: the assignment without hidden shapes and answers, kernels to begin from."""
     from bench.course import template
 
     for path in template.hand_out(assignment, folder):
@@ -161,7 +161,7 @@ def _gone_on(of: Class, job: object, cases: object) -> Class:
     assert isinstance(job, GradeJob)
     if msgspec.structs.replace(of.job, seed=job.seed) != job or of.cases != cases:
         raise InputError(
-            "these grades were begun with another assignment or other submissions; name another folder by --out"
+            "these grades were begun with another assignment or other submissions; --out names another folder"
         )
     return dataclasses.replace(of, job=job)
 

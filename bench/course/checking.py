@@ -17,7 +17,7 @@ from bench.course import tasks
 from bench.course.assignment import FILE
 from bench.course.grading import Class, own_words, without_kernel, works
 from bench.course.marks import Mark, marks
-from bench.course.records import NAME, Graded, GradeCase, GradeJob
+from bench.course.records import NAME, GradeCase, Graded, GradeJob
 from bench.course.submissions import ANSWERS, HandedIn, of_files
 from bench.course.written import lines
 from bench.fleet.executor import Local

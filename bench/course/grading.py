@@ -1,4 +1,4 @@
-"""A class graded: what was handed in as pieces of work, one a student, and what came of it into one folder."""
+"""A class graded: what was handed in as pieces of work, one a student; what came of it in one folder."""
 
 from __future__ import annotations
 

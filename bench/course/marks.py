@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.course.assignment import Assignment, Asked
+from bench.course.assignment import Asked, Assignment
 from bench.course.records import Graded, GradeJob, Task
 from bench.course.submissions import HandedIn
 
@@ -46,8 +46,7 @@ class TaskMark:
         graded = self.graded
         if graded is None or graded.disposition == "ok":
             return ""
-        names = [graded.finding.fault] if graded.finding is not None else []
-        names += [graded.disposition]
+        names = (graded.finding.fault if graded.finding is not None else "", graded.disposition)
         return next((self.task.hints[name] for name in names if name in self.task.hints), "")
 
 

@@ -1,5 +1,5 @@
-"""The words of grading, as frozen records: what is asked of a class (GradeJob), one student's task (GradeCase)
-and what came of it (Graded). A folder of grades holds `grade.json` (a Grade) and `results.jsonl`.
+"""The words of grading, as frozen records: what is asked of a class (GradeJob), one student's task
+(GradeCase) and what came of it (Graded). A folder of grades holds `grade.json` (a Grade) and `results.jsonl`.
 
 To the client, the supervisor and the folder this is a kind of run (`KIND`); lists of runs do not have it.
 """
@@ -50,7 +50,7 @@ class Task(Record, frozen=True):
     quick: bool = False
     points: float = 0.0
     thresholds: tuple[Threshold, ...] = ()
-    hints: dict[str, str] = {}
+    hints: dict[str, str] = msgspec.field(default_factory=dict)
     file: str = ""
 
 
@@ -116,7 +116,7 @@ class Reached(Record, frozen=True):
 
 class Graded(Record, frozen=True):
     """What came of one case. disposition "ok": right on every shape. finding: what is wrong, if something
-    is; shown: whether it may be told on which shape. thresholds: as the task has them. value, low, high: how
+    is. thresholds: as the task has them. value, low, high: how
     many times as fast as `against` it is, by which it is ranked. walls: what kept it in."""
 
     case: GradeCase
@@ -132,7 +132,7 @@ class Graded(Record, frozen=True):
     file: str = ""
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
-    facts: dict[str, str] = {}
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
     started_at: str = ""
     schema: int = SCHEMA
 

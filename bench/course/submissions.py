@@ -77,7 +77,7 @@ def students(folder: Path, job: GradeJob) -> tuple[HandedIn, ...]:
         found[handed.student] = handed
     if not found:
         raise InputError(
-            f"there is no submission in {folder}: a folder a student, or a {SUFFIX[job.device]} file a student"
+            f"there is no submission in {folder}: a folder or a {SUFFIX[job.device]} file a student"
         )
     return tuple(found.values())
 

@@ -26,8 +26,9 @@ seconds = 120       # the time that it waits for the device is not counted
 budget = 0.5        # seconds of samples a kernel, at most
 memory_mib = 4096   # of the process that runs it (cpu)
 
-# What a student is told, by what was found: stray_write, input_written, unwritten, nan, stale, remembers, race,
-# pad, stride, bias, …, wrong; or by how it ended: crashed, timed_out, out_of_memory, unsupported, failed.
+# What a student is told, by what was found: stray_write, input_written, unwritten, nan, stale, remembers,
+# race, pad, stride, bias, …, wrong; or by how it ended: crashed, timed_out, out_of_memory, unsupported,
+# failed.
 [hints]
 stray_write = "You write where no output is: look at the last index of each loop."
 unwritten = "Some elements of the output are never written."
@@ -68,10 +69,7 @@ points = 0
 
 def write(folder: Path, op: str = "conv", device: str = "cpu", name: str = "") -> Path:
     """A new assignment in `folder`. Raises InputError where there is one already."""
-    if op not in ("conv",):
-        first = registry.rungs(device, op)
-    else:
-        first = registry.rungs(device, "conv")
+    first = registry.rungs(device, op)
     if not first:
         raise InputError(f"there is no rung of {op} on {device} to measure a kernel by")
     path = Path(folder) / FILE
@@ -140,7 +138,5 @@ def hand_out(assignment: Path, folder: Path) -> list[Path]:
             f"{file} writes its hidden shapes or answers in a way that cannot be left out; write each hidden "
             "shape below [[task.hidden]], and each answer on a line of its own"
         )
-    written = [path]
-    for op in dict.fromkeys(task.op for task in made.task):
-        written.append(kernel_template.write(op, made.device, folder))
-    return written
+    ops = dict.fromkeys(task.op for task in made.task)
+    return [path, *(kernel_template.write(op, made.device, folder) for op in ops)]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.fleet import device_lock
 from kernels import confine
+from kernels.cache import cache_dir
 
 PROGRAM = "bwrap"
 
@@ -39,23 +40,25 @@ class Walls:
         for hidden in self.hidden:
             if Path(hidden).is_dir():
                 box += ["--tmpfs", hidden]
-        for kept in _below_tmp():
-            box += ["--ro-bind", kept, kept]
+        for needed in _below_tmp():
+            box += ["--ro-bind", needed, needed]
         box += ["--bind", str(folder), str(folder), "--chdir", str(folder)]
-        locks = device_lock.folder()
-        if locks.is_dir():
-            box += ["--bind", str(locks), str(locks)]
+        kept = [device_lock.folder(), *([cache_dir()] if self.device == "cuda" else [])]
+        for path in kept:
+            if path.is_dir():
+                box += ["--bind", str(path), str(path)]
         return [*box, "--", *command]
 
     def environment(self, folder: Path) -> dict[str, str]:
         """What a worker within them is told."""
         if self.inside == "none":
             return {}
-        told = {"KERNELSCOPE_CACHE": str(folder / "cache"), "TMPDIR": str(folder)}
+        told = {"TMPDIR": str(folder)}
         if usable():
             told[confine.NO_NETWORK] = "1"
         if self.device == "cpu":
-            told[confine.CONFINED] = ""
+            # What is compiled for a GPU is shared: nothing that runs there writes files. Here a kernel may.
+            told |= {"KERNELSCOPE_CACHE": str(folder / "cache"), confine.CONFINED: ""}
             if self.mib:
                 told[confine.MEMORY] = str(self.mib)
         return told

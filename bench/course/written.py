@@ -169,8 +169,9 @@ def ranking_md(job: GradeJob, marks: Sequence[Mark]) -> str:
             parts.append("\nNobody passed.\n")
             continue
         parts.append(
-            f"\nHow many times as fast as `{against}`, with its 95 % interval. Whoever's interval reaches that of the "
-            "first of a rank shares it.\n\n| rank | student | times as fast | 95 % |\n|--:|---|--:|---|\n"
+            f"\nHow many times as fast as `{against}`, with its 95 % interval. Whoever's interval reaches "
+            "that of the first of a rank shares it.\n\n"
+            "| rank | student | times as fast | 95 % |\n|--:|---|--:|---|\n"
         )
         for p in places:
             rank = f"{p.rank} =" if p.tied else str(p.rank)

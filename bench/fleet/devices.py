@@ -37,7 +37,7 @@ def gpus() -> tuple[Place, ...]:
     names = [name.strip() for name in visible.split(",") if name.strip()] or [str(n) for n in range(count)]
     found = []
     for name in names[:count]:
-        gpu = _asked(Gpu, name)
+        gpu = Gpu.first(name)
         uuid = gpu.uuid if gpu is not None else ""
         found.append(
             Place(
@@ -49,20 +49,6 @@ def gpus() -> tuple[Place, ...]:
             )
         )
     return tuple(found)
-
-
-def _asked(gpus: type, name: str) -> object:
-    if name.isdigit():
-        before = os.environ.get("CUDA_VISIBLE_DEVICES")
-        try:
-            os.environ["CUDA_VISIBLE_DEVICES"] = name
-            return gpus.first()
-        finally:
-            if before is None:
-                os.environ.pop("CUDA_VISIBLE_DEVICES")
-            else:
-                os.environ["CUDA_VISIBLE_DEVICES"] = before
-    return gpus.first(name)
 
 
 def places(device: str) -> tuple[Place, ...]:

@@ -33,8 +33,8 @@ def library() -> Any:
         import ray
     except ImportError as error:
         raise UnavailableError(
-            f"--cluster needs Ray, which is not installed ({error}); `pip install -r locks/cluster.txt` brings "
-            "it, and without --cluster processes of this machine do the same"
+            f"--cluster needs Ray, which is not installed ({error}); `pip install -r locks/cluster.txt` "
+            "brings it, and without --cluster processes of this machine do the same"
         ) from error
     return ray
 
@@ -84,7 +84,11 @@ class OnRay:
         self.words = f"Ray, {len(self._nodes)} machines with {total.get('CPU', 0):g} cores{gpus}"
 
     def _begin(self, address: str) -> None:
-        told = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, [_ROOT, os.environ.get("PYTHONPATH", "")]))}}
+        told = {
+            "env_vars": {
+                "PYTHONPATH": os.pathsep.join(filter(None, [_ROOT, os.environ.get("PYTHONPATH", "")]))
+            }
+        }
         told["env_vars"] |= {k: v for k, v in os.environ.items() if k.startswith("KERNELSCOPE_")}
         options: dict[str, Any] = {"runtime_env": told, "log_to_driver": False, "configure_logging": False}
         if address != LOCAL:
@@ -100,8 +104,8 @@ class OnRay:
     # --------------------------------------------------------------------------------------------- the work
 
     def needs(self, work: Work) -> dict[str, Any]:
-        """What Ray is asked for. A processor that is wanted alone is all of its cores: as many as the smallest
-        machine has, so that every one can serve."""
+        """What Ray is asked for. A processor that is wanted alone is all of its cores: as many as the
+        smallest machine has, so that every one can serve."""
         if work.device == "cuda":
             asked: dict[str, Any] = {"num_cpus": 1, "num_gpus": 1 if work.alone else 1 / self._at_once}
             return asked | ({"accelerator_type": work.gpu} if work.gpu else {})

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
@@ -16,7 +19,7 @@ from typing import Any, Protocol
 
 from bench.fleet import device_lock
 from bench.fleet.devices import Place
-from bench.kinds.registry import Kind
+from bench.kinds.registry import Kind, kinds
 from bench.results.records import FROM_OUTSIDE, KILLED_BY
 from bench.run import client
 from bench.run.client import Outcome
@@ -33,11 +36,11 @@ class Walls(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """name: in words. kind: where its descriptor is, "module:NAME". device: "cpu" or "cuda"; gpu: what must
-    stand in the GPU's name ("": any). files: laid into its folder first, by relative name. keeps: whether
-    files that the worker writes into its folder belong to the run. alone: the device is nobody else's from
-    the beginning to the end (else the worker itself asks for it). cores: it keeps busy, where it runs on the
-    CPU and not alone."""
+    """name: in words. kind: the name of one that is registered, or where its descriptor is, "module:NAME".
+    device: "cpu" or "cuda"; gpu: which kind of GPU, as Ray calls it ("": any). files: laid into its folder
+    first, by relative name. keeps: whether files that the worker writes there belong to the run. alone: the
+    device is nobody else's from the beginning to the end (else the worker itself asks for it). cores: it
+    keeps busy, where it runs on the CPU and not alone."""
 
     name: str
     kind: str
@@ -54,6 +57,8 @@ class Work:
     @property
     def described(self) -> Kind[Any, Any]:
         module, _, name = self.kind.partition(":")
+        if not name:
+            return next(kind for kind in kinds() if kind.name == self.kind)
         found: Kind[Any, Any] = getattr(importlib.import_module(module), name)
         return found
 
@@ -66,7 +71,8 @@ class Work:
 @dataclass(frozen=True)
 class Said:
     """Something that a worker said, or that is settled. message: of the worker, or a measurement where
-    `settled`; file: (relative name, bytes) that belongs to the run. place: where. problem: why the rest of the work was given up."""
+    `settled`; file: (relative name, bytes) that belongs to the run. place: where. problem: why the rest of
+    the work was given up."""
 
     message: Any = None
     settled: bool = False
@@ -86,6 +92,7 @@ class _Kept:
         self.log = path / "worker.log"
         self.again: list[Any] = []  # killed by somebody, and not by what was done
         self.last = False
+        self.told: set[str] | None = None  # files that need not go on any more; None: none is to
 
     def claim(self) -> None:
         """Nobody else knows it."""
@@ -100,7 +107,17 @@ class _Kept:
         if measurement.facts.get(KILLED_BY, "") in FROM_OUTSIDE and not self.last:
             self.again.append(measurement.case)
             return
+        if self.told is not None:  # before what names them
+            self._tell_files(self.told)
         self._say(Said(measurement, settled=True, place=self._place))
+
+    def _tell_files(self, told: set[str]) -> None:
+        for part in self.kind.parts:
+            for path in sorted((self.path / part).rglob("*")):
+                name = path.relative_to(self.path).as_posix()
+                if name not in told and path.is_file() and not path.is_symlink():
+                    told.add(name)
+                    self._say(Said(file=(name, path.read_bytes()), place=self._place))
 
 
 def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = None) -> Outcome:
@@ -117,10 +134,11 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
         command = client.worker_command(kind.worker)
         environment = dict(place.environment) | {device_lock.VARIABLE: str(place.lock)}
         if work.walls is not None:
-            _seed_cache(base)
+            _seed_cache(base, place, getattr(work.job, "threads", None))
             environment |= work.walls.environment(base)
             command = work.walls.command(command, base)
         kept = _Kept(base, kind, say, place.name)
+        kept.told = set(work.files) if work.keeps else None
         cases, outcome = work.cases, Outcome(())
         for number in range(TRIES):
             kept.again, kept.last = [], number == TRIES - 1
@@ -128,16 +146,14 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
                 outcome = client.run(
                     work.job,
                     cases,
-                    kept,
+                    kept,  # type: ignore[arg-type]  # what a client asks of a folder
                     command=command,
                     environment=environment,
-                    stop=stop,  # type: ignore[arg-type]
+                    stop=stop,
                 )
             if not kept.again or outcome.cancelled:
                 break
             cases = tuple(kept.again)
-        if work.keeps:
-            _tell_files(base, kind, say, set(work.files))
         return outcome
     finally:
         shutil.rmtree(base, ignore_errors=True)
@@ -156,19 +172,23 @@ def _held(place: Place, alone: bool) -> Any:
         lock.close()
 
 
-def _seed_cache(base: Path) -> None:
-    """What a worker with a cache of its own would else measure anew."""
+def _seed_cache(base: Path, place: Place, threads: int | None) -> None:
+    """What a worker with a cache of its own would else measure anew: what this machine reaches."""
+    from bench.measure import limits
     from kernels.cache import cache_dir
 
-    limits = cache_dir() / "limits"
+    if limits.known(place.device, threads) is None:
+        code = "import sys; from bench.measure import limits; "
+        code += "limits.limits(sys.argv[1], int(sys.argv[2]) or None, again=False)"
+        environment = client.worker_environment({**os.environ, **place.environment})
+        with _held(place, alone=True), contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(
+                [sys.executable, "-c", code, place.device, str(threads or 0)],
+                env=environment,
+                timeout=60,
+                check=False,
+            )
+    kept = cache_dir() / "limits"
     with contextlib.suppress(OSError):
-        if limits.is_dir():
-            shutil.copytree(limits, base / "cache" / "limits")
-
-
-def _tell_files(base: Path, kind: Kind[Any, Any], say: Say, given: set[str]) -> None:
-    for part in kind.parts:
-        for path in sorted((base / part).rglob("*")):
-            name = path.relative_to(base).as_posix()
-            if path.is_file() and not path.is_symlink() and name not in given:
-                say(Said(file=(name, path.read_bytes())))
+        if kept.is_dir():
+            shutil.copytree(kept, base / "cache" / "limits")

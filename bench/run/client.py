@@ -99,9 +99,9 @@ def run(
     A worker that crashes or hangs costs the case in flight; the next worker goes on with the rest. Ctrl-C (or
     `stop`) ends the worker after the pass it is in; a second Ctrl-C kills it. What was not measured is
     reported as cancelled but not written, so that a resume runs it. `command` starts another worker than the
-    kind's own, `environment` holds what it has beside ours. spare: whose worker is taken first (its standard error goes elsewhere than into the folder's
-    log), and who starts the next one. Raises InputError where the folder cannot be written (the worker is
-    ended first).
+    kind's own, and `environment` is what it has beside ours. spare: whose worker is taken first (its standard
+    error goes elsewhere than into the folder's log), and who starts the next one. Raises InputError where the
+    folder cannot be written (the worker is ended first).
     """
     machine = Supervisor(folder.kind, job, cases, str(folder.path))
     first = spare.take() if spare is not None else None

@@ -1,4 +1,4 @@
-"""A class that nobody taught: five tasks on the CPU, and what students hand in: right, slow, wrong, and worse.
+"""A class that nobody taught: five tasks, and what students hand in: right, slow, wrong, and worse.
 
 `python -m tests.bench.course.classroom DIR --students 300` writes the assignment and the submissions of a
 class; what each student did stands in `class.json` beside them, and `judged_as` says what must come of it.
@@ -18,6 +18,7 @@ from kernels import registry
 ASSIGNMENT = """\
 name = "five-kernels"
 title = "Five kernels"
+device = "{device}"
 [limits]
 seconds = {seconds}
 budget = {budget}
@@ -84,11 +85,36 @@ JUDGED_AS = {
 }
 
 
-def assignment(tasks: Sequence[str] = tuple(PROBLEMS), seconds: float = 20.0, budget: float = 0.25) -> str:
-    text = ASSIGNMENT.format(seconds=seconds, budget=budget)
+# The same on a GPU: what a kernel does before its work, which `{` is followed by.
+CUDA_DEEDS = {
+    "right": "",
+    "slow": "for (int i = 0; i < 200; ++i) __nanosleep(1000);",
+    "unwritten": "if (blockIdx.x == 0) return;",
+    "crash": "*(volatile int*)8 = 1;",
+    "traps": 'asm("trap;");',
+    "hang": "while (true) __nanosleep(100);",
+    "broken": "int x = ;",
+    "memory": "if (huge[threadIdx.x]) return;",
+    "remembers": "__shared__ int done; if (threadIdx.x == 0) done = atomicAdd(&passes, 1) > 4000; "
+    "__syncthreads(); if (done) return;",
+}
+BEFORE = {"remembers": "__device__ int passes;\n", "memory": "__device__ char huge[300ull << 30];\n"}
+CUDA_JUDGED_AS = {
+    **dict.fromkeys(("unwritten", "remembers"), ("incorrect",)),
+    **dict.fromkeys(("crash", "traps"), ("crashed", "failed")),
+    "hang": ("timed_out",),
+    "memory": ("out_of_memory", "failed"),
+    "broken": ("failed",),
+}
+
+
+def assignment(
+    tasks: Sequence[str] = tuple(PROBLEMS), seconds: float = 20.0, budget: float = 0.25, device: str = "cpu"
+) -> str:
+    text = ASSIGNMENT.format(seconds=seconds, budget=budget, device=device)
     for op in tasks:
         problem, hidden = PROBLEMS[op]
-        rung = registry.rungs("cpu", op)[0].name
+        rung = registry.rungs(device, op)[0].name
         text += TASK.format(op=op, problem=problem, hidden=hidden, rung=rung)
     return text
 
@@ -106,13 +132,27 @@ def kernel(op: str, deed: str, port: int = 9, rung: int = 1) -> str:
     )
 
 
-def hand_in(folder: Path, deeds: dict[str, str], port: int = 9) -> None:
+def cuda_kernel(op: str, deed: str) -> str:
+    """The same in CUDA C++."""
+    source = registry.find("cuda", op, 1).source
+    source = re.sub(r"^rung = \d+", "rung = 90", source, count=1, flags=re.MULTILINE)
+    source = re.sub(r'^name = "\w+"', 'name = "mine"', source, count=1, flags=re.MULTILINE)
+    at = source.index("{", source.index("__global__")) + 1
+    source = f"{source[:at]}\n    {CUDA_DEEDS[deed]}{source[at:]}"
+    return source.replace('extern "C" __global__', f'{BEFORE.get(deed, "")}extern "C" __global__', 1)
+
+
+def hand_in(folder: Path, deeds: dict[str, str], port: int = 9, device: str = "cpu") -> None:
     """One student's folder: by task what is done."""
     folder.mkdir(parents=True)
     for op, deed in deeds.items():
         own = folder / op
         own.mkdir()
         if deed == "nothing":
+            continue
+        if device == "cuda":
+            left = "no header" if deed == "header" else cuda_kernel(op, deed)
+            (own / "90_mine.cu").write_text(left)
             continue
         if deed == "header":
             (own / "90_mine.py").write_text("def bind(p, inputs, output, workspace):\n    pass\n")
@@ -123,12 +163,20 @@ def hand_in(folder: Path, deeds: dict[str, str], port: int = 9) -> None:
             (own / "91_other.py").write_text(text)
 
 
-def write(folder: Path, students: int, seed: int = 0, bad: float = 0.15, seconds: float = 20.0) -> None:
+def write(
+    folder: Path,
+    students: int,
+    seed: int = 0,
+    bad: float = 0.15,
+    seconds: float = 20.0,
+    device: str = "cpu",
+) -> None:
     """A class: of its kernels the part `bad` does something worse than being right or slow."""
     draw = random.Random(seed)
     (folder / "assignment.toml").parent.mkdir(parents=True, exist_ok=True)
-    (folder / "assignment.toml").write_text(assignment(seconds=seconds))
-    worse = [deed for deed in (*DEEDS, *LEFT) if deed not in ("right", "slow")]
+    (folder / "assignment.toml").write_text(assignment(seconds=seconds, device=device))
+    known = (*DEEDS, *LEFT) if device == "cpu" else (*CUDA_DEEDS, "nothing", "header")
+    worse = [deed for deed in known if deed not in ("right", "slow")]
     did = {}
     for number in range(students):
         deeds = {
@@ -136,9 +184,24 @@ def write(folder: Path, students: int, seed: int = 0, bad: float = 0.15, seconds
             for op in PROBLEMS
         }
         name = f"student-{number:03d}"
-        hand_in(folder / "submissions" / name, deeds)
+        hand_in(folder / "submissions" / name, deeds, device=device)
         did[name] = deeds
     (folder / "class.json").write_text(json.dumps(did, indent=1))
+
+
+def surprises(folder: Path, grades: Path) -> list[str]:
+    """What was judged otherwise than what each student did asks for."""
+    from bench.course.records import KIND
+
+    did = json.loads((folder / "class.json").read_text())
+    found = KIND.open(grades)
+    judged_as = JUDGED_AS if found.job.device == "cpu" else CUDA_JUDGED_AS | dict.fromkeys(LEFT, ("failed",))
+    told = []
+    for graded in found.measurements():
+        deed = did[graded.case.student][graded.case.task]
+        if graded.disposition not in judged_as.get(deed, ("ok",)):
+            told.append(f"{graded.case.words}: {deed} is {graded.disposition} ({graded.reason})")
+    return told
 
 
 def main() -> None:
@@ -147,8 +210,9 @@ def main() -> None:
     parser.add_argument("--students", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--bad", type=float, default=0.15)
+    parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
-    write(given.folder, given.students, given.seed, given.bad)
+    write(given.folder, given.students, given.seed, given.bad, device=given.device)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from bench.fleet.device_lock import DeviceLock, path_of
 pytest.importorskip("fcntl")
 
 
-def test_what_is_timed_has_the_device_alone_whoever_shares_it_and_all_get_their_turn(tmp_path: Path) -> None:
-    """Four that check and time by turns: where each holds a share while it waits, they would wait for ever."""
+def test_what_is_timed_has_the_device_alone_and_all_get_their_turn(tmp_path: Path) -> None:
+    """Four that check and time: where each held a share while it waits, they would wait for ever."""
     inside, worst, turns = [0], [0], []
 
     def take(number: int) -> None:
