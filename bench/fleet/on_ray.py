@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,11 +20,15 @@ from typing import Any
 from bench.fleet import devices
 from bench.fleet.executor import Ended, Heard
 from bench.fleet.work import Said, Work, perform
+from bench.results.messages import Progress
 from kernels.errors import InputError, UnavailableError
 
 LOCAL = "local"
 TRIES = 3  # of a piece whose machine went away
-AHEAD = 2  # pieces that wait for each that runs: Ray need not know a million at once
+AHEAD = 2  # pieces that Ray knows of for each that can run: it need not know a million at once
+CHATTER_S = (
+    1.0  # of what a worker is at, not more than one word so often: a thousand workers talk to one of us
+)
 _ROOT = str(Path(__file__).resolve().parents[2])
 
 
@@ -42,6 +47,8 @@ def library() -> Any:
 def performed(work: Work) -> Iterator[Said]:
     """What a piece says while it is done here, on the device that Ray has given this process."""
     place = devices.places(work.device)[0]
+    chatter = (Progress, work.described.started, *_types(work.described.provisional))
+    heard = -CHATTER_S
     said: queue.SimpleQueue[Said | None] = queue.SimpleQueue()
     stop = threading.Event()
     failed: list[BaseException] = []
@@ -60,12 +67,20 @@ def performed(work: Work) -> Iterator[Said]:
     thread.start()
     try:
         while (told := said.get()) is not None:
+            if isinstance(told.message, chatter):
+                if time.monotonic() - heard < CHATTER_S:
+                    continue
+                heard = time.monotonic()
             yield told
     finally:
         stop.set()
         thread.join()
     if failed:
         yield Said(problem=f"{type(failed[0]).__name__}: {failed[0]}")
+
+
+def _types(found: Any) -> tuple[type, ...]:
+    return found if isinstance(found, tuple) else (found,)
 
 
 class OnRay:
@@ -121,13 +136,13 @@ class OnRay:
         waiting: deque[tuple[Work, int]] = deque((work, 1) for work in works)
         running: dict[Any, tuple[Work, int, set[str]]] = {}
         reasons: list[str] = []
-        most = AHEAD * max(1, int(sum(node["Resources"].get("CPU", 1) for node in self._nodes)))
+        most = AHEAD * self._room(works)
         try:
             while waiting or running:
                 while waiting and len(running) < most:
                     work, tries = waiting.popleft()
                     running[task.options(**self.needs(work)).remote(work)] = (work, tries, set())
-                for stream in ray.wait(list(running), num_returns=1, timeout=1.0)[0]:
+                for stream in self._ready(list(running)):
                     work, tries, done = running[stream]
                     try:
                         said: Said = ray.get(next(stream))
@@ -154,6 +169,21 @@ class OnRay:
             for stream in running:
                 ray.cancel(stream, force=False)
         return Ended(tuple(reasons))
+
+    def _ready(self, running: list[Any]) -> list[Any]:
+        """Those that have something to say, all at once: to ask costs as many words as there are."""
+        first, others = self._ray.wait(running, num_returns=1, timeout=1.0)
+        if not first or not others:
+            return list(first)
+        return [*first, *self._ray.wait(others, num_returns=len(others), timeout=0)[0]]
+
+    def _room(self, works: Sequence[Work]) -> int:
+        """How many pieces such as these can run at once."""
+        total = self._ray.cluster_resources()
+        needs = [self.needs(work) for work in works[:1]]
+        gpus = sum(total.get("GPU", 0) / asked["num_gpus"] for asked in needs if "num_gpus" in asked)
+        cores = sum(total.get("CPU", 1) / asked["num_cpus"] for asked in needs if "num_gpus" not in asked)
+        return max(1, len(self._nodes), int(gpus), int(cores))
 
     def _lacking(self, works: Sequence[Work]) -> str:
         """Ray would wait for ever for what no machine has."""
