@@ -27,6 +27,10 @@ LEFT_OUT = {
     r"(python main\.py )?models import\b": (
         "it reads weights of the user's; tests/models/imports makes and imports such files"
     ),
+    r"(python main\.py )?course (handout|check|grade)\b": (
+        "it needs an assignment and a class; tests/bench/course makes them"
+    ),
+    r"ray |.* --cluster ": "it needs Ray and a cluster; tests/bench/fleet starts one where Ray is installed",
     r"(python main\.py )?models remove\b": "it removes what the user imported",
     r"python -m (bench\.\S*worker|bench\.profile\.measure\.counters_pass)": "the program starts it by itself",
 }
