@@ -72,6 +72,7 @@ def works(of: Class, missing: Iterable[GradeCase], walls: Walls | None) -> list[
                     of.job.device,
                     files=one.staged(of.job),
                     cores=of.job.threads,
+                    twice=("timed_out",),
                     walls=walls,
                 )
             )

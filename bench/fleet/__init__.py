@@ -6,4 +6,5 @@
 - `bench.fleet.executor`: who hands work out: processes of this machine (`local`), or Ray (`on_ray`, with the
   extra `cluster`). `bench.fleet.devices`: what there is.
 - `bench.fleet.spread`: a run's missing cases as pieces of work, and what comes back into its one folder.
+- `bench.fleet.parts`: a data set in parts, for accuracy; `bench.fleet.cli` is the command.
 """

@@ -20,13 +20,16 @@ try:
 except ImportError:  # Windows: a class is graded on Linux, and a run there has its machine for itself
     fcntl = None  # type: ignore[assignment]
 
-VARIABLE = "KERNELSCOPE_DEVICE_LOCK"
+VARIABLE = "KERNELSCOPE_DEVICE_LOCK"  # the lock of a process's own device
+FOLDER = "KERNELSCOPE_DEVICE_LOCKS"  # where they lie, in place of the usual
 POLL_S = 0.02
 HEARD_S = 2.0
 
 
 def folder() -> Path:
     """Where the files lie: the same for all processes of a user on this machine."""
+    if override := os.environ.get(FOLDER):
+        return Path(override)
     user = os.getuid() if hasattr(os, "getuid") else "all"
     return Path(tempfile.gettempdir()) / f"kernelscope-devices-{user}"
 

@@ -47,7 +47,7 @@ def library() -> Any:
 def performed(work: Work) -> Iterator[Said]:
     """What a piece says while it is done here, on the device that Ray has given this process."""
     place = devices.places(work.device)[0]
-    chatter = (Progress, work.described.started, *_types(work.described.provisional))
+    chatter: tuple[Any, ...] = (Progress, work.described.started, *_types(work.described.provisional))
     heard = -CHATTER_S
     said: queue.SimpleQueue[Said | None] = queue.SimpleQueue()
     stop = threading.Event()
@@ -79,7 +79,7 @@ def performed(work: Work) -> Iterator[Said]:
         yield Said(problem=f"{type(failed[0]).__name__}: {failed[0]}")
 
 
-def _types(found: Any) -> tuple[type, ...]:
+def _types(found: Any) -> tuple[Any, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 

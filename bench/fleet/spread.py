@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from bench.fleet.executor import Ended, Executor
+from bench.fleet.executor import Ended, Executor, Heard
 from bench.fleet.work import Said, Work
 from bench.kinds.folder import Folder
 from bench.results.inside import inside
@@ -67,6 +67,15 @@ def measure(
     gpu: str = "",
 ) -> Ended:
     """Run these cases on a cluster; each measurement is on the disk before it is told."""
+    folder.claim()
+    try:
+        return executor.run(works(folder, missing, gpu), receiver(folder, on_event))
+    finally:
+        folder.close()
+
+
+def receiver(folder: Folder[Any, Any], on_event: Callable[[Any], None]) -> Heard:
+    """What takes all that is said of a folder's cases there."""
     seen: set[str] = set()
 
     def heard(work: Work, said: Said) -> None:
@@ -86,11 +95,7 @@ def measure(
             folder.heard(message)
         on_event(message)
 
-    folder.claim()
-    try:
-        return executor.run(works(folder, missing, gpu), heard)
-    finally:
-        folder.close()
+    return heard
 
 
 def _keep(folder: Folder[Any, Any], place: str, environment: Environment) -> None:

@@ -24,7 +24,7 @@ from bench.results.records import FROM_OUTSIDE, KILLED_BY
 from bench.run import client
 from bench.run.client import Outcome
 
-TRIES = 2  # of a case whose worker was killed by somebody
+TRIES = 2  # of a case whose worker was killed by somebody, or that ended in a way worth a second look
 
 
 class Walls(Protocol):
@@ -40,7 +40,8 @@ class Work:
     device: "cpu" or "cuda"; gpu: which kind of GPU, as Ray calls it ("": any). files: laid into its folder
     first, by relative name. keeps: whether files that the worker writes there belong to the run. alone: the
     device is nobody else's from the beginning to the end (else the worker itself asks for it). cores: it
-    keeps busy, where it runs on the CPU and not alone."""
+    keeps busy, where it runs on the CPU and not alone. twice: dispositions that are settled at the second
+    time only: a busy machine may make a case late that is no endless one."""
 
     name: str
     kind: str
@@ -52,6 +53,7 @@ class Work:
     keeps: bool = False
     alone: bool = False
     cores: int = 1
+    twice: tuple[str, ...] = ()
     walls: Walls | None = None
 
     @property
@@ -90,7 +92,8 @@ class _Kept:
     def __init__(self, path: Path, kind: Kind[Any, Any], say: Say, place: str) -> None:
         self.path, self.kind, self._say, self._place = path, kind, say, place
         self.log = path / "worker.log"
-        self.again: list[Any] = []  # killed by somebody, and not by what was done
+        self.again: list[Any] = []  # to be tried once more
+        self.twice: tuple[str, ...] = ()
         self.last = False
         self.told: set[str] | None = None  # files that need not go on any more; None: none is to
 
@@ -104,7 +107,8 @@ class _Kept:
         self._say(Said(message, place=self._place))
 
     def append(self, measurement: Any) -> None:
-        if measurement.facts.get(KILLED_BY, "") in FROM_OUTSIDE and not self.last:
+        killed = measurement.facts.get(KILLED_BY, "") in FROM_OUTSIDE
+        if not self.last and (killed or measurement.disposition in self.twice):
             self.again.append(measurement.case)
             return
         if self.told is not None:  # before what names them
@@ -138,7 +142,7 @@ def perform(work: Work, place: Place, say: Say, stop: threading.Event | None = N
             environment |= work.walls.environment(base)
             command = work.walls.command(command, base)
         kept = _Kept(base, kind, say, place.name)
-        kept.told = set(work.files) if work.keeps else None
+        kept.told, kept.twice = set(work.files) if work.keeps else None, work.twice
         cases, outcome = work.cases, Outcome(())
         for number in range(TRIES):
             kept.again, kept.last = [], number == TRIES - 1

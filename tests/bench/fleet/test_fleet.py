@@ -136,6 +136,24 @@ def test_a_case_whose_worker_was_killed_is_tried_again_and_no_other_is(
     assert [one.message.case.task for one in said if one.settled] == ["b", "a"]
 
 
+def test_what_was_late_is_looked_at_twice_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second time counts, whatever it is."""
+    ends = iter(["timed_out", "ok", "ok", "timed_out", "timed_out"])
+
+    def run(job: Any, cases: Any, folder: Any, **_: Any) -> Outcome:
+        for case in cases:
+            folder.append(Graded(case=case, disposition=next(ends)))  # type: ignore[arg-type]
+        return Outcome(())
+
+    monkeypatch.setattr(work.client, "run", run)
+    said: list[Said] = []
+    work.perform(piece("s", twice=("timed_out",)), cpu(), said.append)
+    work.perform(piece("t").left({"t--a"}) or piece("t"), cpu(), said.append)
+    assert [(s.message.case.key, s.message.disposition) for s in said if s.settled] == [
+        ("s--b", "ok"), ("s--a", "ok"), ("t--b", "timed_out"),
+    ]  # fmt: skip
+
+
 def test_what_cannot_be_done_is_said_and_the_rest_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     def perform(work: Work, place: Place, say: Any, stop: Any) -> Outcome:
         if work.name == "bad":
