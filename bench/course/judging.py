@@ -31,12 +31,17 @@ from bench.ladder.records import (
 )
 from bench.ladder.show.rows import ratio
 from bench.measure import limits
+from bench.results.stats import Interval
 from kernels import registry
 from kernels.errors import KernelError, KernelscopeError, UnsupportedError
 from kernels.registry import Rung
 
 HIDDEN = "on a hidden shape"
-AGAIN = 4.0  # times the seconds of samples, once more, where a threshold lies within the interval
+AGAIN = (
+    4.0,
+    16.0,
+)  # times the seconds of samples, once more each, while a threshold lies within the interval
+UNKNOWN = 1.5  # how far off a ratio may be, either way, of which there is one sample alone
 APART = 1e4
 
 
@@ -140,8 +145,10 @@ class Judging:
         else:
             found, restart = self._ladder(case, task, rung, self._job.budget_s)
             made = _graded(case, task, found)
-            if made.disposition == "ok" and restart is None and _doubtful(made):
-                found, restart = self._ladder(case, task, rung, AGAIN * self._job.budget_s)
+            for longer in AGAIN:
+                if made.disposition != "ok" or restart is not None or not _doubtful(made):
+                    break
+                found, restart = self._ladder(case, task, rung, longer * self._job.budget_s)
                 made = _graded(case, task, found)
         return msgspec.structs.replace(made, seconds=time.monotonic() - began, started_at=at), restart
 
@@ -203,6 +210,10 @@ class Judging:
         return found, None
 
 
+def _ends(times: Interval) -> tuple[float, float]:
+    return (times.low, times.high) if times.known else (times.value / UNKNOWN, times.value * UNKNOWN)
+
+
 def _doubtful(made: Graded) -> bool:
     """Whether more samples may say something else: a threshold within the interval, or times that differ by
     more than kernels for one task do, as where a busy machine loses most of a short pass."""
@@ -232,7 +243,7 @@ def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> G
             reached.append(nothing)
             continue
         times = ratio(other, own)
-        low, high = (times.low, times.high) if times.known else (times.value, times.value)
+        low, high = _ends(times)
         reached.append(
             Reached(
                 rung=threshold.rung, ratio=threshold.ratio, value=times.value, low=low, high=high,
@@ -243,7 +254,7 @@ def _graded(case: GradeCase, task: Task, found: dict[str, RungMeasurement]) -> G
     against = next((m for name, m in found.items() if name != NAME and m.samples_ns), None)
     if own.samples_ns and against is not None:
         times = ratio(against, own)
-        low, high = (times.low, times.high) if times.known else (times.value, times.value)
+        low, high = _ends(times)
         made = msgspec.structs.replace(made, against=against.case.rung, value=times.value, low=low, high=high)
     if own.samples_ns:
         ordered = sorted(own.samples_ns)

@@ -35,7 +35,7 @@ points = 10
 checks = "quick"
 [[task.threshold]]
 rung = "{rung}"
-ratio = 0.2
+ratio = 0.4
 points = 5
 [[task.hidden]]
 {hidden}

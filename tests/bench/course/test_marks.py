@@ -7,12 +7,12 @@ import io
 import json
 from pathlib import Path
 
-from bench.course import written
+from bench.course import judging, written
 from bench.course.assignment import Asked, Assignment, TaskEntry
 from bench.course.marks import agreement, marks, ranking
 from bench.course.records import GradeCase, Graded, GradeJob, Reached, Task, Threshold
 from bench.course.submissions import HandedIn
-from bench.ladder.records import Finding
+from bench.ladder.records import Finding, RungCase, RungMeasurement
 
 TASK = Task(
     name="conv",
@@ -94,6 +94,34 @@ def test_gradescope_is_given_its_form_and_a_spreadsheet_no_formula(tmp_path: Pat
     assert rows[1][0] == "'=cmd()"
     assert rows[1][8].startswith("'-1")
     assert "| 1 | b | 2.00 | 1.90 to 2.10 |" in (tmp_path / "ranking.md").read_text()
+
+
+def measured(rung: str, *samples: float) -> RungMeasurement:
+    rounds = tuple(range(len(samples)))
+    return RungMeasurement(case=RungCase(rung=rung), disposition="ok", samples_ns=samples, rounds=rounds)
+
+
+def test_a_threshold_within_the_interval_is_reached_and_one_sample_is_no_certainty() -> None:
+    case = GradeCase(student="a", task="conv")
+    naive, mine = (
+        measured("naive", 1000.0, 1010.0, 990.0, 1005.0),
+        measured("submission", 500.0, 505.0, 495.0, 502.0),
+    )
+    made = judging._graded(case, TASK, {"submission": mine, "naive": naive})
+    assert [(t.reached, t.close) for t in made.thresholds] == [(True, False), (True, True)]
+    assert judging._doubtful(made)
+    made = judging._graded(
+        case, TASK, {"submission": measured("submission", 600.0), "naive": measured("naive", 1000.0)}
+    )
+    assert [(t.reached, t.close) for t in made.thresholds] == [(True, False), (True, True)]
+    assert made.low < made.value < made.high
+    made = judging._graded(
+        case, TASK, {"submission": measured("submission", 1.0), "naive": measured("naive", 1e6)}
+    )
+    assert judging._doubtful(made)  # what a busy machine loses of a short pass
+    nothing = judging._graded(case, TASK, {"submission": mine})
+    assert [t.reached for t in nothing.thresholds] == [False, False]
+    assert "nothing can be said" in nothing.notes[0]
 
 
 def test_repeats_are_compared_by_band() -> None:
