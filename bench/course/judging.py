@@ -145,11 +145,13 @@ class Judging:
         else:
             found, restart = self._ladder(case, task, rung, self._job.budget_s)
             made = _graded(case, task, found)
+            tried = [made]
             for longer in AGAIN:
-                if made.disposition != "ok" or restart is not None or not _doubtful(made):
+                if restart is not None or settled(tried):
                     break
                 found, restart = self._ladder(case, task, rung, longer * self._job.budget_s)
-                made = _graded(case, task, found)
+                tried.append(_graded(case, task, found))
+            made = decided(tried)
         return msgspec.structs.replace(made, seconds=time.monotonic() - began, started_at=at), restart
 
     def _rung(self, task: Task) -> Rung:
@@ -212,6 +214,24 @@ class Judging:
 
 def _ends(times: Interval) -> tuple[float, float]:
     return (times.low, times.high) if times.known else (times.value / UNKNOWN, times.value * UNKNOWN)
+
+
+def settled(tried: Sequence[Graded]) -> bool:
+    """Whether these measurements of one kernel say what it reaches: all thresholds, or twice the same. A
+    process on a busy machine may be slow for as long as it lives, and another one is not."""
+    last = tried[-1]
+    if last.disposition != "ok":
+        return True
+    if _doubtful(last):
+        return False
+    return all(t.reached for t in last.thresholds) or any(t.band == last.band for t in tried[:-1])
+
+
+def decided(tried: Sequence[Graded]) -> Graded:
+    """The last where it settled the matter, else the one in the middle."""
+    if settled(tried):
+        return tried[-1]
+    return sorted(tried, key=lambda made: made.band)[len(tried) // 2]
 
 
 def _doubtful(made: Graded) -> bool:

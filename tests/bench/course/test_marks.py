@@ -124,6 +124,17 @@ def test_a_threshold_within_the_interval_is_reached_and_one_sample_is_no_certain
     assert "nothing can be said" in nothing.notes[0]
 
 
+def test_what_is_missed_is_missed_twice_and_of_three_the_middle_counts() -> None:
+    slow, fast, close = graded("a", 0.1, 0.2), graded("a", 3, 4), graded("a", 0.9, 1.1)
+    assert judging.settled([fast])
+    assert not judging.settled([slow])
+    assert judging.settled([slow, slow])
+    assert judging.decided([slow, fast]) is fast
+    assert not judging.settled([close])
+    assert judging.decided([slow, close, close]).band == 2
+    assert judging.settled([graded("a", 0, 0, "incorrect")])
+
+
 def test_repeats_are_compared_by_band() -> None:
     handed = [HandedIn("a"), HandedIn("b")]
     one = marks(MADE, JOB, handed, [graded("a", 1.1, 1.2), graded("b", 3, 4)])
