@@ -37,7 +37,7 @@ from kernels.errors import KernelError, KernelscopeError, UnsupportedError
 from kernels.registry import Rung
 
 HIDDEN = "on a hidden shape"
-AGAIN = (
+AGAIN = (2.0, 8.0)  # times the seconds of samples, once more each, while it is not settled what it reaches
     4.0,
     16.0,
 )  # times the seconds of samples, once more each, while a threshold lies within the interval
