@@ -17,7 +17,7 @@ from pathlib import Path
 import typer
 
 import bench
-from bench.commands import diff, models, runs
+from bench.commands import course, diff, models, runs
 from bench.commands.export import export
 from bench.commands.report import report
 from bench.commands.selfcheck import selfcheck
@@ -43,6 +43,7 @@ for command in sorted([*_MEASURING, export, selfcheck], key=lambda command: comm
 runs.app.command()(report)
 runs.app.command()(diff.diff)
 runs.app.add_typer(diff.baseline, name="baseline")
+app.add_typer(course.app, name="course")
 app.add_typer(models.app, name="models")
 app.add_typer(runs.app, name="runs")
 app.add_typer(reports, name="report")

@@ -54,6 +54,8 @@
 - `bench.kinds`: what comparisons, ladders and profiles have in common; `bench.comparison`: what a comparison
   is among them. Which kinds there are is found by their files, `bench/*/kind.py`; their commands,
   `bench/*/cli.py`.
+- `bench.fleet`: cases handed to several devices, here or of a Ray cluster, one measurement at a time on each;
+  `bench.course`: a class graded with it (docs/teaching.md, docs/fleet.md).
 - `bench.charts`: records → chart definitions (data), each with a sentence (`findings`) and its small
   print (`footer`); `charts.lay_over` puts a second run's lines into them. `bench.show.draw`
   (`draw_panels`, `page`, `draw_together`): matplotlib; `bench.show.looks`: how wide a picture is, what

@@ -1,6 +1,7 @@
 """Labelled images for accuracy: data sets by name, the user's own folders, and random images.
 
-A spec is a name of models/datasets.toml, "folder:PATH" or "random". Images stay uint8 as stored, those of a
+A spec is a name of models/datasets.toml, "folder:PATH" or "random"; with "@2of8" behind it the second of
+eight parts, of which each has every eighth image. Images stay uint8 as stored, those of a
 folder in their files; models.preprocessing makes a model's input of any part of them, models.labels brings
 labels into the model's order.
 """
@@ -9,9 +10,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,29 @@ class Dataset:
         reason = next(iter(self.notes()), "there is none")
         return DataError(f"no image of {self.name} can be read ({reason}): replace or remove what is broken")
 
+    def part(self, number: int, of: int) -> Dataset:
+        """Every `of`th image from the `number`th on. Raises DataError where one of the classes is in none of
+        them: labels would mean something else there."""
+        images = (
+            self.images.part(number - 1, of)
+            if isinstance(self.images, Pictures)
+            else self.images[number - 1 :: of]
+        )
+        labels = None if self.labels is None else self.labels[number - 1 :: of]
+        lacks = labels is not None and np.unique(labels).size < np.unique(self.labels).size  # type: ignore[arg-type]
+        if not len(images) or lacks:
+            raise DataError(
+                f"part {number} of {of} of data set {self.name} lacks images of a class: ask for fewer parts"
+            )
+        return replace(self, images=images, labels=labels)
+
+    def start_of(self, images: int | None) -> Dataset:
+        """The first `images`, all where None; files are read when they are asked for, and all stay."""
+        if images is None or isinstance(self.images, Pictures):
+            return self
+        labels = None if self.labels is None else self.labels[:images]
+        return replace(self, images=self.images[:images], labels=labels)
+
     def notes(self) -> tuple[str, ...]:
         """What was met in the files read so far, in sentences."""
         return self.images.notes() if isinstance(self.images, Pictures) else ()
@@ -142,6 +167,20 @@ class Dataset:
         )
 
 
+_PART = re.compile(r"(.+)@(\d+)of(\d+)")
+
+
+def parted(spec: str) -> tuple[str, tuple[int, int] | None]:
+    """A spec without its part, and which it asks for of how many. Raises InputError for one there is not."""
+    found = _PART.fullmatch(spec)
+    if found is None:
+        return spec, None
+    number, of = int(found[2]), int(found[3])
+    if not 1 <= number <= of:
+        raise InputError(f"data set {spec!r}: of {of} parts there are those from 1 to {of}")
+    return found[1], (number, of)
+
+
 def load(
     spec: str,
     images: int | None = None,
@@ -159,6 +198,10 @@ def load(
     """
     if images is not None and images < 1:
         raise InputError(f"{images} images cannot be loaded: ask for 1 or more")
+    spec, part = parted(spec)
+    if part is not None:
+        whole = load(spec, None, progress, split=split, shape=shape, seed=seed)
+        return whole.part(*part).start_of(images)
     size = tuple(shape)[-3:] if shape and len(tuple(shape)) in (3, 4) else None
     if spec.startswith("folder:"):
         found = folder.load(Path(spec.removeprefix("folder:")).expanduser(), images)

@@ -30,6 +30,10 @@ class Pictures:
     def __len__(self) -> int:
         return len(self._files)
 
+    def part(self, first: int, step: int) -> Pictures:
+        """Each `step`th of them, from the `first` on."""
+        return Pictures(self._files[first::step])
+
     def read(
         self, start: int, stop: int, each: Callable[[np.ndarray], np.ndarray] | None = None
     ) -> tuple[list[np.ndarray], list[int]]:

@@ -66,8 +66,15 @@ def gone_on(
         yield folder
 
 
-def measure(folders: Sequence[Folder[H, M]], retry: bool = False, spare: Spare | None = None) -> Ending:
-    """Run what is missing of each. spare: has the first worker, if one was started ahead."""
+def measure(
+    folders: Sequence[Folder[H, M]],
+    retry: bool = False,
+    cluster: str = "",
+    gpu: str = "",
+    spare: Spare | None = None,
+) -> Ending:
+    """Run what is missing of each. cluster: the address of one whose machines do it, gpu: on which kind;
+    spare: has the first worker, if one was started ahead."""
     from bench.run import beforehand, client
     from bench.run.progress import RunProgress
 
@@ -78,6 +85,8 @@ def measure(folders: Sequence[Folder[H, M]], retry: bool = False, spare: Spare |
         return Ending()
     to_come = [case for cases in missing for case in cases]
     kind = folders[0].kind
+    if cluster:
+        return _spread(folders[0], missing[0], cluster, gpu)
     with (
         RunProgress(kind, total, total - len(to_come), to_come, folders[0].job) as shown,
         beforehand.looked_at(kind.verb, lambda text: shown.say(f"warning: {text}")),
@@ -88,6 +97,22 @@ def measure(folders: Sequence[Folder[H, M]], retry: bool = False, spare: Spare |
                 cancelled = outcome.cancelled
                 reasons += [outcome.reason] if outcome.reason else []
     return Ending(cancelled, tuple(reasons))
+
+
+def _spread(folder: Folder[H, M], missing: Sequence[Any], cluster: str, gpu: str) -> Ending:
+    from bench.fleet import spread
+    from bench.fleet.on_ray import OnRay
+    from bench.run.progress import RunProgress
+
+    executor = OnRay(cluster)
+    print(f"on: {executor.words}", file=sys.stderr)
+    try:
+        done = len(folder.cases) - len(missing)
+        with RunProgress(folder.kind, len(folder.cases), done, missing, folder.job) as shown:
+            ended = spread.measure(folder, missing, executor, shown, gpu)
+    finally:
+        executor.close()
+    return Ending(ended.cancelled, ended.reasons)
 
 
 def tell_left(folder: Folder[Any, Any]) -> None:

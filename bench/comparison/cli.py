@@ -21,12 +21,14 @@ DEFAULT_CHARTS = "png,svg,pdf"
 
 @dataclass(frozen=True)
 class Output:
-    """What comes of a run beside its folder. charts: formats, () for none."""
+    """What comes of a run beside its folder, and where it is measured. charts: formats, () for none."""
 
     format: str = "table"
     charts: tuple[str, ...] = ("png", "svg", "pdf")
     layers: bool = False
     bisect: bool = False
+    cluster: str = ""
+    gpu: str = ""
 
 
 def compare(
@@ -124,6 +126,10 @@ def compare(
     trust_kernels: bool = typer.Option(
         False, "--trust-kernels", help="With --resume: run the kernels of others that the run names."
     ),
+    cluster: str = typer.Option(
+        "", metavar="ADDRESS|local", help="Have a Ray cluster do it (needs the extra `cluster`)."
+    ),
+    gpu: str = typer.Option("", metavar="KIND", help="With --cluster: on this kind of GPU, such as H200."),
     out: Path | None = typer.Option(
         None, metavar="DIR", help="The run folder; default: a dated one in ./runs."
     ),
@@ -136,6 +142,7 @@ def compare(
     well; 1: a case failed; 2: bad input; 130: cancelled (what was measured is kept).
     """
     from bench.commands import parsing
+    from bench.fleet import spread
     from bench.results import trust
     from bench.results.records import Job
     from bench.run import bounds
@@ -143,7 +150,10 @@ def compare(
     from kernels.errors import InputError
     from models import labels as class_orders
 
-    wanted = Output(parsing.one_of(output, FORMATS, "format"), parsing.formats(charts), layers, bisect)
+    wanted = Output(
+        parsing.one_of(output, FORMATS, "format"), parsing.formats(charts), layers, bisect, cluster, gpu
+    )
+    spread.check(cluster, gpu)
     for option, given in (("--layers", layers), ("--bisect", bisect)):
         if given and not layer_pass:
             raise InputError(f"{option} has nothing to print with --no-layer-pass; leave one of them away")
@@ -264,7 +274,7 @@ def _run(
 
     if output.charts and any(folder.missing(retry) for folder in folders):
         draw_pool.expect()
-    outcome = measuring.measure(folders, retry, spare)
+    outcome = measuring.measure(folders, retry, output.cluster, output.gpu, spare)
     found = [(folder.header, in_order(folder.header, folder.measurements())) for folder in folders]
     print_tables(found, output.format, output.layers, output.bisect)
     for (run, measurements), folder in zip(found, folders, strict=True):

@@ -71,6 +71,10 @@ def ladder(
     trust_kernels: bool = typer.Option(
         False, "--trust-kernels", help="With --resume: run the kernels of others that the ladder names."
     ),
+    cluster: str = typer.Option(
+        "", metavar="ADDRESS|local", help="Have a Ray cluster do it (needs the extra `cluster`)."
+    ),
+    gpu: str = typer.Option("", metavar="KIND", help="With --cluster: on this kind of GPU, such as H200."),
     out: Path | None = typer.Option(None, metavar="DIR", help="The folder; default: a dated one in ./runs."),
     charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Some of png, svg, pdf; or none."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
@@ -82,6 +86,7 @@ def ladder(
     input; 130: cancelled.
     """
     from bench.commands import parsing
+    from bench.fleet import spread
     from bench.ladder import compiling
     from bench.ladder import plan as ladder_plan
     from bench.ladder import template as ladder_template
@@ -93,12 +98,13 @@ def ladder(
 
     if saves is not None:
         raise typer.Exit(_show_saves(saves, parsing.one_of(output, FORMATS, "format")))
+    spread.check(cluster, gpu)
     if resume is not None:
         parsing.refuse_settings(
             context, _WITH_RESUME, "--resume goes on with the settings that the ladder was started with"
         )
         wanted = parsing.one_of(output, FORMATS, "format"), parsing.formats(charts)
-        raise typer.Exit(go_on(resume, *wanted, trust_kernels, retry))
+        raise typer.Exit(go_on(resume, *wanted, trust_kernels, retry, (cluster, gpu)))
     for option, given in ((trust.OPTION, trust_kernels), ("--retry", retry)):
         if given:
             raise InputError(f"{option} is of a ladder that is gone on with; give --resume too")
@@ -179,7 +185,7 @@ def ladder(
         from bench.ladder import watch as ladder_watch
 
         raise typer.Exit(ladder_watch.watch(job))
-    raise typer.Exit(climb(job, out, shown, formats))
+    raise typer.Exit(climb(job, out, shown, formats, (cluster, gpu)))
 
 
 def _left_out(job: LadderJob, named: bool) -> str:
@@ -233,17 +239,22 @@ def _on(op: str) -> str:
     return ""
 
 
-def climb(job: LadderJob, out: Path | None, output: str, formats: Sequence[str]) -> int:
+HERE = ("", "")  # the address of a cluster, and on which kind of its GPUs
+
+
+def climb(
+    job: LadderJob, out: Path | None, output: str, formats: Sequence[str], where: tuple[str, str] = HERE
+) -> int:
     """Run a ladder into its folder and show it. The exit code."""
     from bench.commands import measuring
     from bench.ladder import plan as ladder_plan
     from bench.ladder.kind import KIND as LADDER
 
-    return _run(measuring.begin(LADDER, ladder_plan.plan(job), out), output, formats)
+    return _run(measuring.begin(LADDER, ladder_plan.plan(job), out), output, formats, where=where)
 
 
 # What may be said beside --resume: everything else is in the ladder's folder.
-_WITH_RESUME = {"resume", "retry", "trust_kernels", "output", "charts"}
+_WITH_RESUME = {"resume", "retry", "trust_kernels", "output", "charts", "cluster", "gpu"}
 # What may be said beside --compile: which rungs, on what, and how it is shown.
 _WITH_COMPILE = {
     *("compile_only", "arch", "op", "model", "node", "batch", "shape", "stride", "pad", "dilation", "group"),
@@ -251,17 +262,30 @@ _WITH_COMPILE = {
 }
 
 
-def go_on(path: Path, output: str, formats: Sequence[str], trusted: bool = False, retry: bool = False) -> int:
+def go_on(
+    path: Path,
+    output: str,
+    formats: Sequence[str],
+    trusted: bool = False,
+    retry: bool = False,
+    where: tuple[str, str] = HERE,
+) -> int:
     """Run what is missing of a ladder. The exit code. trusted: the user has agreed to run the kernels that it
     names. retry: what crashed or hung is missing too."""
     from bench.commands import measuring
     from bench.ladder.kind import KIND as LADDER
 
     with measuring.gone_on(LADDER, path, None, trusted, retry) as folder:
-        return _run(folder, output, formats, retry)
+        return _run(folder, output, formats, retry, where)
 
 
-def _run(folder: LadderFolder, output: str, formats: Sequence[str], retry: bool = False) -> int:
+def _run(
+    folder: LadderFolder,
+    output: str,
+    formats: Sequence[str],
+    retry: bool = False,
+    where: tuple[str, str] = HERE,
+) -> int:
     """Run the cases that are left, show all that there are, draw the charts. The exit code."""
     from bench.charts import ladder as ladder_charts
     from bench.commands import measuring
@@ -269,7 +293,7 @@ def _run(folder: LadderFolder, output: str, formats: Sequence[str], retry: bool 
     from bench.ladder.show.rows import rows
     from bench.show import draw_together
 
-    outcome = measuring.measure([folder], retry)
+    outcome = measuring.measure([folder], retry, *where)
     measurements = folder.measurements()
     saved.print_tables(folder, measurements, output)
     print(f"ladder: {folder.path}", file=sys.stderr)

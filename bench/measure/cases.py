@@ -285,6 +285,7 @@ def check_instances(instances: int) -> None:
 
 
 def _check_dataset(spec: str) -> None:
+    spec, _ = datasets.parted(spec)
     if spec.startswith("folder:"):
         folder = Path(spec.removeprefix("folder:")).expanduser()
         if not folder.exists():

@@ -69,6 +69,10 @@ def profile(
         False, "--full-names", help="Kernel names in full, with template arguments."
     ),
     load: Path | None = typer.Option(None, metavar="DIR", help="Show a profile that was saved before."),
+    cluster: str = typer.Option(
+        "", metavar="ADDRESS|local", help="Have a Ray cluster do it (needs the extra `cluster`)."
+    ),
+    gpu: str = typer.Option("", metavar="KIND", help="With --cluster: on this kind of GPU, such as H200."),
     out: Path | None = typer.Option(None, metavar="DIR", help="The folder; default: a dated one in ./runs."),
     charts: str = typer.Option("png,svg,pdf", metavar="F,F,…", help="Some of png, svg, pdf; or none."),
     output: str = typer.Option("table", "--format", metavar="table|csv|json|md", help="What goes to stdout."),
@@ -79,6 +83,7 @@ def profile(
     Exit code 0: all well; 1: a case failed; 2: bad input; 130: cancelled.
     """
     from bench.commands import parsing
+    from bench.fleet import spread
     from bench.profile.records import ProfileJob
     from bench.profile.show.saved import ShownProfile
     from bench.show.table import FORMATS
@@ -116,11 +121,18 @@ def profile(
         timeout_s=timeout,
         counters=counters,
     )
-    raise typer.Exit(run(job, out, shown, formats, trace))
+    spread.check(cluster, gpu)
+    raise typer.Exit(run(job, out, shown, formats, trace, cluster, gpu))
 
 
 def run(
-    job: ProfileJob, out: Path | None, shown: ShownProfile, formats: Sequence[str], trace: Path | None
+    job: ProfileJob,
+    out: Path | None,
+    shown: ShownProfile,
+    formats: Sequence[str],
+    trace: Path | None,
+    cluster: str = "",
+    gpu: str = "",
 ) -> int:
     """Profile a job's cases into a folder and show them. The exit code."""
     from bench.commands import measuring
@@ -131,7 +143,7 @@ def run(
 
     job, cases = model_questions.profile(job)
     folder = measuring.begin(PROFILE, Profile(job=job, cases=cases), out)
-    outcome = measuring.measure([folder])
+    outcome = measuring.measure([folder], False, cluster, gpu)
     measurements = folder.measurements()
     saved.print_tables(folder, measurements, shown)
     print(f"profile: {folder.path}", file=sys.stderr)

@@ -113,6 +113,7 @@ def run(
     on_event: Callable[[Any], None] = lambda event: None,
     *,
     command: Sequence[str] | None = None,
+    environment: Mapping[str, str] | None = None,
     stop: threading.Event | None = None,
     spare: Spare | None = None,
 ) -> Outcome:
@@ -121,13 +122,14 @@ def run(
     A worker that crashes or hangs costs the case in flight; the next worker goes on with the rest. Ctrl-C (or
     `stop`) ends the worker after the pass it is in; a second Ctrl-C kills it. What was not measured is
     reported as cancelled but not written, so that a resume runs it. `command` starts another worker than the
-    kind's own. spare: whose worker is taken first, and who starts the next one. Raises InputError where the
-    folder cannot be written (the worker is ended first).
+    kind's own, and `environment` is what it has beside ours. spare: whose worker is taken first, and who
+    starts the next one. Raises InputError where the folder cannot be written (the worker is ended first).
     """
     machine = Supervisor(folder.kind, job, cases, str(folder.path))
     first = spare.take() if spare is not None else None
     folder.claim()
     driver = _Driver(machine, folder, on_event, command or worker_command(folder.kind.worker), first)
+    driver.environment = dict(environment or {})
     try:
         driver.loop(stop)
     finally:
@@ -138,15 +140,18 @@ def run(
     return Outcome(tuple(driver.measured), machine.cancelled, machine.reason)
 
 
-def start_worker(command: Sequence[str], log: Any) -> subprocess.Popen[bytes]:
-    """A worker that waits for its line; its standard error goes to the open file `log`."""
+def start_worker(
+    command: Sequence[str], log: Any, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """A worker that waits for its line; its standard error goes to the open file `log`. environment: what it
+    has beside ours."""
     # A session of its own: Ctrl-C in the terminal reaches us alone, and we end the worker in order.
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,
-        env=worker_environment(),
+        env=worker_environment({**os.environ, **(environment or {})}),
         start_new_session=True,
     )
 
@@ -175,6 +180,7 @@ class _Driver:
         self._folder = folder
         self._on_event = on_event
         self._command = list(command)
+        self.environment: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
         self._quiet = 0  # ticks since the worker ended, without a word
@@ -266,7 +272,7 @@ class _Driver:
                 if self._first is not None:
                     self._close(self._first.process)
                     self._let_go()
-                self._process = start_worker(self._command, log)
+                self._process = start_worker(self._command, log, self.environment)
         process = self._process
         threading.Thread(target=self._read, args=(process,), daemon=True, name="worker output").start()
         assert process.stdin is not None

@@ -20,7 +20,7 @@ import kernels.errors
 from engine.apart import arrays, channel
 from engine.apart.memory import NAMELESS, Block
 from engine.apart.messages import TOOK, TRAIN, Call, Error
-from kernels import ends
+from kernels import confine, ends
 from kernels.errors import CrashedError, KernelError, KernelscopeError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +57,7 @@ class Child:
         self._job = ends.job_object()
         alone = {"OPENBLAS_NUM_THREADS": "1"} if opens in WITHOUT_BLAS else {}
         self._process, self._end = channel.started(
-            [interpreter or sys.executable, "-P", "-m", "engine.apart.child", str(os.getpid()), opens],
+            [interpreter or sys.executable, "-P", "-m", f"engine.apart.{_module()}", str(os.getpid()), opens],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(places)} | alone,
             start_new_session=True,
         )
@@ -191,6 +191,11 @@ class Child:
         if told.kind == "MemoryError":
             return kernels.errors.OutOfMemoryError(f"memory did not suffice for {self.what}: {told.text}")
         return KernelError(f"{self.what} failed: {told.kind}: {told.text}")
+
+
+def _module() -> str:
+    """What a process apart runs: shut in where whoever started us asks for it."""
+    return "confined" if confine.CONFINED in os.environ else "child"
 
 
 def rest() -> None:

@@ -11,7 +11,7 @@ from engine.cuda.cublas import Cublas
 from engine.cuda.overlap import overlapping
 from engine.planning import tuned_defines
 from kernels import launch, registry
-from kernels.errors import KernelError
+from kernels.errors import KernelError, OutOfMemoryError
 from kernels.launch import Launch, Product, Stage
 from kernels.ops import Params
 from kernels.registry import Rung
@@ -86,6 +86,8 @@ def _found(rung: Rung, wanted: str, get: Callable[[str], Any], name: str) -> Any
     try:
         return get(name)
     except RuntimeError as error:
+        if "OUT_OF_MEMORY" in str(error):  # arrays of its own
+            raise OutOfMemoryError(f"the GPU's memory did not suffice to load {rung.label}") from error
         raise KernelError(
             f"{rung.path}: the compiled rung cannot be loaded ({error}); it must define {wanted}"
         ) from error

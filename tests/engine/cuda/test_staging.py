@@ -80,3 +80,20 @@ def test_the_next_takes_over_what_one_leaves_behind_and_no_two_share_it() -> Non
     del kept
     gc.collect()
     assert len(cuda_runtime._spare) <= 3
+
+
+def test_a_rung_whose_own_arrays_do_not_fit_says_that_memory_did_not_suffice():
+    """And not that it lacks what it has: its name is asked for when it is loaded."""
+    from engine.cuda import stages
+    from kernels import registry
+    from kernels.errors import KernelError, OutOfMemoryError
+
+    rung = registry.find("cuda", "gemm", 1)
+
+    def refuse(reason):
+        raise RuntimeError(reason)
+
+    with pytest.raises(OutOfMemoryError, match="load gemm 01 naive"):
+        stages._found(rung, "gemm", lambda name: refuse("CUDA_ERROR_OUT_OF_MEMORY: out of memory"), "gemm")
+    with pytest.raises(KernelError, match="must define gemm"):
+        stages._found(rung, "gemm", lambda name: refuse("CUDA_ERROR_NOT_FOUND"), "gemm")

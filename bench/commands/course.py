@@ -1,0 +1,180 @@
+"""`course`: an assignment for a class written, tried by a student, graded."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from bench.course.grading import Class
+    from bench.course.marks import Mark
+    from bench.fleet.executor import Executor
+
+app = typer.Typer(
+    no_args_is_help=True, help="Assignments: write one, try a kernel, grade a class.", rich_markup_mode=None
+)
+
+
+@app.command("new")
+def new_command(
+    folder: Path = typer.Argument(metavar="DIR", help="Where the assignment goes."),
+    op: str = typer.Option("conv", metavar="OP", help="The operator of its first task."),
+    device: str = typer.Option("cpu", metavar="cpu|cuda", help="What the class writes kernels for."),
+    name: str = typer.Option("", metavar="NAME", help="Default: the folder's name."),
+) -> None:
+    """Write an assignment: one TOML file that says what each entry means."""
+    from bench.commands.parsing import one_of
+    from bench.course import template
+    from bench.ladder.plan import DEVICES, op_of
+
+    path = template.write(folder, op_of(op), one_of(device, DEVICES, "device"), name)
+    print(path)
+    out = shlex.quote(str(folder) + "-handout")
+    print(f"hand it out: python main.py course handout {shlex.quote(str(path))} {out}", file=sys.stderr)
+
+
+@app.command("handout")
+def handout_command(
+    assignment: Path = typer.Argument(metavar="ASSIGNMENT", help="The TOML file, or its folder."),
+    folder: Path = typer.Argument(metavar="DIR", help="A new or empty folder."),
+) -> None:
+    """Write what students get: the assignment without hidden shapes and answers, kernels to begin from."""
+    from bench.course import template
+
+    for path in template.hand_out(assignment, folder):
+        print(path)
+
+
+@app.command("check")
+def check_command(
+    kernel: Path = typer.Argument(metavar="KERNEL", help="Your file, or the folder that you hand in."),
+    assignment: Path | None = typer.Option(
+        None, metavar="FILE", help="The assignment; default: assignment.toml beside your file, or here."
+    ),
+) -> None:
+    """Judge your own kernel as it will be graded, but for the hidden shapes.
+
+    A CUDA kernel is compiled where there is no GPU, and more cannot be said of it there. Exit code 0: all of
+    it passes as far as could be said; 1: it does not; 2: bad input.
+    """
+    from bench.course import checking
+
+    raise typer.Exit(checking.check(kernel, assignment))
+
+
+@app.command("grade")
+def grade_command(
+    folder: Path = typer.Argument(metavar="FOLDER", help="Submissions: a folder or a file a student."),
+    assignment: Path = typer.Option(
+        Path(), metavar="FILE", help="The assignment; default: assignment.toml here."
+    ),
+    out: Path | None = typer.Option(
+        None,
+        metavar="DIR",
+        help="Where grades go; one that is there is gone on with. Default: ./grades-NAME.",
+    ),
+    cluster: str = typer.Option(
+        "",
+        metavar="ADDRESS|local",
+        help="A Ray cluster (needs the extra `cluster`); default: processes here.",
+    ),
+    at_once: int = typer.Option(
+        0,
+        metavar="N",
+        show_default=False,
+        help="Submissions at once on each device; default: one a core, two a GPU.",
+    ),
+) -> None:
+    """Grade a class, unattended: each submission in a process of its own, within limits.
+
+    Leaves Gradescope's JSON a student, a CSV and a ranking. What one submission does costs itself alone. Exit
+    code 0: all were judged; 1: some could not be; 2: bad input; 130: cancelled (again: goes on).
+    """
+    from bench.course import assignment as assignments
+    from bench.course import grading
+
+    of = grading.gather(assignments.read(assignment), folder)
+    raise typer.Exit(_grade(of, out or Path(f"grades-{of.job.name}"), cluster, at_once))
+
+
+def executor_of(device: str, cluster: str, at_once: int, threads: int = 1) -> Executor:
+    """Who hands out the work of a class."""
+    if cluster:
+        from bench.fleet.on_ray import OnRay
+
+        return OnRay(cluster, at_once or 2)
+    from bench.fleet.executor import Local
+    from engine.machine import host
+
+    usual = 2 if device == "cuda" else max(1, host.physical_cores() // threads)
+    return Local(device, at_once or usual)
+
+
+def _grade(of: Class, out: Path, cluster: str, at_once: int) -> int:
+    from bench.commands import measuring
+    from bench.course import grading, walls
+    from bench.course.records import KIND
+    from bench.run.progress import RunProgress
+
+    if (out / KIND.file).is_file():
+        held = KIND.open(out)
+        of = _gone_on(of, held.job, held.cases)
+        folder = KIND.resume(out)
+    else:
+        from bench.kinds import folders
+
+        folder = folders.begin(KIND, of.header(), out, out.parent, measuring.command_line())
+    with folder:
+        folder.claim()
+        missing = folder.missing()
+        print(f"walls: {walls.words(of.job.device)}", file=sys.stderr)
+        kept = walls.Walls(of.job.device, of.job.mib, (of.job.folder, str(out.absolute())))
+        executor = executor_of(of.job.device, cluster, at_once, of.job.threads)
+        print(f"on: {executor.words}", file=sys.stderr)
+        try:
+            total = len(folder.cases)
+            with RunProgress(KIND, total, total - len(missing), missing, of.job) as shown:
+                ended = grading.grade(of, folder, executor, kept, shown)
+        finally:
+            executor.close()
+    marked = grading.marked(of, folder.measurements())
+    _show(of, marked, out)
+    left = folder.missing()
+    if left:
+        print(f"{len(left)} of {total} were not judged; the same command goes on", file=sys.stderr)
+    return measuring.Ending(ended.cancelled, ended.reasons).status(not left)
+
+
+def _gone_on(of: Class, job: object, cases: object) -> Class:
+    """The class that a folder was begun with. Raises InputError where it is another."""
+    import dataclasses
+
+    import msgspec
+
+    from bench.course.records import GradeJob
+    from kernels.errors import InputError
+
+    assert isinstance(job, GradeJob)
+    if msgspec.structs.replace(of.job, seed=job.seed) != job or of.cases != cases:
+        raise InputError(
+            "these grades were begun with another assignment or other submissions; --out names another folder"
+        )
+    return dataclasses.replace(of, job=job)
+
+
+def _show(of: Class, marked: tuple[Mark, ...], out: Path) -> None:
+    from bench.course import written
+
+    files = written.write(out, of.job, marked)
+    passed = {task.name: 0 for task in of.job.tasks}
+    for mark in marked:
+        for task in mark.tasks:
+            passed[task.task.name] += task.graded is not None and task.graded.disposition == "ok"
+    for name, count in passed.items():
+        print(f"{name}: {count} of {len(marked)} passed")
+    for path in (*files, out / "gradescope"):
+        print(f"written: {path}", file=sys.stderr)

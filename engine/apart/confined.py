@@ -1,0 +1,13 @@
+"""A process apart as `engine.apart.child`, shut in before anything is loaded that starts a thread."""
+
+from __future__ import annotations
+
+import os
+
+from kernels import confine
+
+if __name__ == "__main__":
+    confine.shut(tuple(filter(None, os.environ.get(confine.CONFINED, "").split(os.pathsep))))
+    from engine.apart import child
+
+    os._exit(child.main())
