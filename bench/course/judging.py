@@ -37,10 +37,7 @@ from kernels.errors import KernelError, KernelscopeError, UnsupportedError
 from kernels.registry import Rung
 
 HIDDEN = "on a hidden shape"
-AGAIN = (
-    4.0,
-    16.0,
-)  # times the seconds of samples, once more each, while a threshold lies within the interval
+AGAIN = (2.0, 8.0)  # times the seconds of samples, once more each, while it is not settled what it reaches
 UNKNOWN = 1.5  # how far off a ratio may be, either way, of which there is one sample alone
 APART = 1e4
 
