@@ -38,9 +38,6 @@ from kernels.registry import Rung
 
 HIDDEN = "on a hidden shape"
 AGAIN = (2.0, 8.0)  # times the seconds of samples, once more each, while it is not settled what it reaches
-    4.0,
-    16.0,
-)  # times the seconds of samples, once more each, while a threshold lies within the interval
 UNKNOWN = 1.5  # how far off a ratio may be, either way, of which there is one sample alone
 APART = 1e4
 
