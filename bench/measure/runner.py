@@ -4,6 +4,7 @@ apart, and say of each case what came of it. One contender's failure is its own.
 from __future__ import annotations
 
 import itertools
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -39,6 +40,7 @@ from bench.run.supervisor import LOAD
 from engine import backends
 from engine.apart import pool
 from engine.backend import Options, Rival
+from engine.cpu import ahead
 from engine.graph import importer
 from engine.machine import host
 from kernels.errors import KernelscopeError, OutOfMemoryError
@@ -95,6 +97,7 @@ class Runner:
         reporter = Reporter(say, stopped)
         self._progress, self._go_on = reporter.progress, reporter.go_on
         self._loaded: LoadedModel | None = None
+        self._compiling: list[subprocess.Popen[bytes]] = []
 
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""
@@ -109,6 +112,8 @@ class Runner:
         # Processes that kernels will run in, started while the first model is loaded.
         kinds = {backends.get(case.backend).apart for case in planned} - {""}
         pool.ahead(*kinds, *(["empty"] if kinds else []), alive=self._instances_at_once())
+        if "engine" in kinds and host.physical_cores() >= SPARE_CORES:
+            self._compiling = ahead.start()  # what its process would compile when the first case is prepared
         self._say(Hello(environment=environment.collect(), cases=planned))
         reason = ""
         try:
