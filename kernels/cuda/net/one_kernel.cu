@@ -46,7 +46,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
     wait_for_previous();
     if (group < groups) FETCH(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES);
     close_copies();
-#if __CUDA_ARCH__ < 900
+#if !(__CUDA_ARCH__ >= 900)
     HELD;
     close_copies();
 #endif
