@@ -1,5 +1,5 @@
-"""`python -m engine.cpu.ahead PART`: compile what the compiled kernels of the CPU need into the cache, for the
-processes that will want it; nothing where it is there, or cannot be."""
+"""`python -m engine.cpu.ahead PART`: compile what the compiled kernels of the CPU need into the cache, for
+the processes that will want it; nothing where it is there, or cannot be."""
 
 from __future__ import annotations
 

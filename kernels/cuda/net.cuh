@@ -21,19 +21,6 @@ __device__ __forceinline__ void wait_for_team() {
 #endif
 }
 
-// The same in two halves: this block has begun, and its memory may be written to; so may everybody's.
-__device__ __forceinline__ void say_ready() {
-#if RANKS > 1
-    asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
-#endif
-}
-
-__device__ __forceinline__ void wait_for_ready() {
-#if RANKS > 1
-    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
-#endif
-}
-
 __device__ __forceinline__ int rank_in_team() {
 #if RANKS > 1
     int rank;
@@ -88,7 +75,7 @@ __device__ __forceinline__ void read_floats(float (&to)[N], const float* from) {
 // neighbouring lanes read. Told: which blocks of the team get what is put there.
 template <int At, int Channels, int H, int W, int Plane, int Row, int Top, int Left, int Apart, int Told>
 struct Maps {
-    static constexpr int AT = At, PLANE = Plane, ROW = Row, TOP = Top, LEFT = Left, APART = Apart, SIZE = Channels * H * W;
+    static constexpr int AT = At, PLANE = Plane, ROW = Row, APART = Apart, SIZE = Channels * H * W;
     __device__ static constexpr int place(int column) { return column % Apart * (Row / Apart) + column / Apart; }
     __device__ static float* at(float* memory, int image, int channel, int row, int column) {
         return memory + At + (channel * Plane + (row + Top) * Row + place(column + Left)) * IMAGES + image;
@@ -130,26 +117,6 @@ __device__ __forceinline__ void fetch(float* memory, const float* __restrict__ x
     }
 }
 
-// The same for the first group, with the border of zeros.
-template <class To, int Channels, int H, int W>
-__device__ __forceinline__ void fetch_bordered(float* memory, const float* __restrict__ x, int left) {
-    constexpr int LANE = To::ROW / To::APART;
-#pragma unroll 4
-    for (int e = threadIdx.x; e < IMAGES * Channels * To::PLANE; e += THREADS) {
-        const int image = e / (Channels * To::PLANE), value = e % (Channels * To::PLANE);
-        const int slot = value % To::PLANE % To::ROW, row = value % To::PLANE / To::ROW - To::TOP;
-        const int column = slot % LANE * To::APART + slot / LANE - To::LEFT;
-        const bool inside = image < left && (unsigned)row < (unsigned)H && (unsigned)column < (unsigned)W;
-        const float* from = x + (image * Channels + value / To::PLANE) * (H * W) + row * W + column;
-        float* to = memory + To::AT + value * IMAGES + image;
-#if __CUDA_ARCH__ >= 800
-        copy_async(to, inside ? from : x, inside);
-#else
-        *to = inside ? *from : 0.0f;
-#endif
-    }
-}
-
 // Weights come in two kinds: those that the first step needs, and HELD_ONES, which are waited for later.
 #define COMMON_ONES 0
 #define HELD_ONES 1
@@ -165,7 +132,8 @@ __device__ __forceinline__ unsigned arrival(int kind) {
 __device__ __forceinline__ void expect_weights() {
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(arrival(COMMON_ONES)) : "memory");
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(arrival(HELD_ONES)) : "memory");
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async;" ::: "memory");
 }
 
 template <int Kind>

@@ -85,10 +85,6 @@ class Buffer:
     def floats(self) -> int:
         return self.extent[0] * self.plane
 
-    def nfloats(self, images: int) -> int:
-        """Of so many images, filled up to whole fours."""
-        return _fours(self.floats * images)
-
 
 @dataclass(frozen=True)
 class Shared:
@@ -143,13 +139,16 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
     for i, shape in enumerate(shapes):
         if shape.bordered:
             placed[i] = end
-            end += shape.nfloats(way.images)
+            end += _fours(shape.floats * way.images)
     bordered = end
     if 0 not in placed:
         placed[0] = end
-        end += shapes[0].nfloats(way.images)
+        end += _fours(shapes[0].floats * way.images)
     free = [i for i in range(len(shapes)) if i not in placed]
-    turns = [max((shapes[i].nfloats(way.images) for i in free if i % 2 == odd), default=0) for odd in (0, 1)]
+    turns = [
+        max((_fours(shapes[i].floats * way.images) for i in free if i % 2 == odd), default=0)
+        for odd in (0, 1)
+    ]
     arenas = end, end + turns[0]
     for i in free:
         placed[i] = arenas[i % 2]
@@ -165,7 +164,7 @@ def room(layers: Sequence[Layer], way: Way, nbytes: int) -> Room | None:
             continue
         wanted = count * way.images * ceil(layers[i].size, way.ranks)
         for near in (i + 1, i):
-            own = shapes[near].nfloats(way.images) if near in free else 0
+            own = _fours(shapes[near].floats * way.images) if near in free else 0
             if near <= len(shapes) and own + wanted <= turns[near % 2]:
                 parts[i] = arenas[near % 2] + own
                 break

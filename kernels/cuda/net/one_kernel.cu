@@ -20,7 +20,7 @@ __device__ long long stamps[STEPS_IN_ALL + 2];
 
 extern __shared__ float4 dynamic[];
 
-// FETCHED floats are the first buffer's, BORDERED those of all that have a border. A team of blocks a group of IMAGES images, which takes further groups where there are more of them than teams.
+// A team of blocks a group of IMAGES images, which takes further groups where there are more of them than teams.
 extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
     net(const float* __restrict__ x, const float* __restrict__ weights, float* __restrict__ out, int n) {
     float* const memory = reinterpret_cast<float*>(dynamic);
@@ -40,19 +40,17 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
 #else
     COMMON;
 #endif
-    // The borders of what is not read from outside, which nobody writes to again.
-    for (int e = FETCHED / 4 + threadIdx.x; e < BORDERED / 4; e += THREADS)
-        dynamic[e] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    say_ready();
+    // The borders, which nobody writes to again.
+    for (int e = threadIdx.x; e < BORDERED / 4; e += THREADS) dynamic[e] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    __syncthreads();
     wait_for_previous();
-    if (group < groups) FETCH_FIRST(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES);
+    if (group < groups) FETCH(memory, x + (index_t)group * (IMAGES * INPUTS), n - group * IMAGES);
     close_copies();
-#if __CUDA_ARCH__ < 900
+#if !(__CUDA_ARCH__ >= 900)
     HELD;
     close_copies();
 #endif
     let_next_begin();
-    __syncthreads();  // what the first thread has set up is there
 
     for (; group < groups; group += teams, fresh = false) {
         float* const y = out + (index_t)group * (IMAGES * OUTPUTS);
@@ -67,8 +65,7 @@ extern "C" __global__ void TEAM __launch_bounds__(THREADS, BLOCKS)
         else
             wait_for_copies();
 #endif
-        __syncthreads();
-        if (fresh) wait_for_ready();
+        wait_for_team();
         STAMP(1);
         FIRST;
         wait_for_team();
