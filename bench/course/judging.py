@@ -84,6 +84,8 @@ class _TaskRunner(LadderRunner):
     def _entrant(self, case: RungCase, started_at: str) -> Entrant:
         if self._cases[0].key in self._settled:
             raise _Unneeded("the kernel that it is there for is not timed")
+        if case != self._cases[0] and case.scope == "rung":
+            return self._yardstick(case, started_at)
         made = super()._entrant(case, started_at)
         if case == self._cases[0]:
             try:
@@ -92,6 +94,20 @@ class _TaskRunner(LadderRunner):
                 made.close()
                 raise
         return made
+
+    def _yardstick(self, case: RungCase, started_at: str) -> Entrant:
+        """A rung of ours that a threshold names: checked on the shape that it is timed on, and not on all
+        those that it was tried on when it joined the ladder."""
+        job = self._job
+        rung = registry.find(job.device, job.op, case.rung)
+        trial = Trial(rung, self._params, case.precision, seed=job.seed, threads=job.threads)
+        try:
+            if failure := trial.check("before timing"):
+                raise entrants.wrong(failure, 0)
+        except BaseException:
+            trial.close()
+            raise
+        return Entrant(case, trial, trial.close, started_at, lambda: ((), ""))
 
     def _hidden(self, case: RungCase) -> None:
         """Raises what is wrong with the kernel on a shape that students are not told."""
@@ -146,7 +162,8 @@ class Judging:
             for longer in AGAIN:
                 if restart is not None or settled(tried):
                     break
-                found, restart = self._ladder(case, task, rung, longer * self._job.budget_s)
+                known = msgspec.structs.replace(task, hidden=(), quick=True)  # which it has passed
+                found, restart = self._ladder(case, known, rung, longer * self._job.budget_s)
                 tried.append(_graded(case, task, found))
             made = decided(tried)
         return msgspec.structs.replace(made, seconds=time.monotonic() - began, started_at=at), restart
