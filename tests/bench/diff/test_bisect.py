@@ -133,5 +133,5 @@ def test_json_stays_json(tmp_path, capsys):
     held = saved(tmp_path / "a", *synthetic.run(backends=(OURS,), batches=(1,)))
     assert main.main(["runs", "show", str(held.path), "--bisect", "--format", "json"]) == 0
     told = capsys.readouterr()
-    assert told.out.startswith("[")
+    assert told.out.startswith("{")
     assert "no layer is wrong by itself" in told.err
