@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gui.shell.main_window import MainWindow
 
 ORDER = 20
-RETRY = "Re&try what crashed or timed out"
+RETRY = "Retr&y what crashed or timed out"
 
 
 def add_to(window: MainWindow, actions: Actions) -> None:

@@ -51,9 +51,8 @@ def test_it_is_exported_and_reported_as_it_was(recorded, tmp_path, capsys):
 
 def test_its_line_in_a_list(recorded):
     held = msgspec.json.decode(msgspec.json.encode(summary(recorded), enc_hook=str))
-    assert held | {"path": recorded.name} == msgspec.json.decode(
-        (SAID / f"{recorded.name}.line.json").read_bytes()
-    )
+    said = msgspec.json.decode((SAID / f"{recorded.name}.line.json").read_bytes())
+    assert held | {"path": recorded.name} == said | {"lost": 0}  # which nobody counted then
 
 
 def test_what_is_missing_is_gone_on_with_and_the_rest_left_as_it_is(recorded):

@@ -28,7 +28,7 @@ HEADER = '/*\nop = "gemm"\nrung = 90\nname = "mine"\nidea = "Mine."\nlaunch = "g
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(choices, "_machine", lambda device, threads: {"gpu": "a GPU"})
+    monkeypatch.setattr(choices, "machine", lambda device, threads: {"gpu": "a GPU"})
 
 
 def rung() -> Rung:
