@@ -66,6 +66,9 @@ def test_no_text_asks_for_an_architecture_that_is_not_compiled_for_each_time() -
     assert asked <= set(ARCHITECTURES)
 
 
+SPILLS = "local_y"  # the rung whose lesson is what it costs to ask for more registers than there are
+
+
 @pytest.mark.parametrize(
     ("rung", "arch"), EVERY, ids=[f"{rung.label.replace(' ', '-')}-{arch}" for rung, arch in EVERY]
 )
@@ -75,7 +78,10 @@ def test_every_rung_compiles(rung: registry.Rung, arch: str) -> None:
     assert f"{rung.op}".encode() in cubin.read_bytes()
     used = nvrtc.resources(cubin)
     assert used is not None
-    assert used.spill_nbytes <= 128, f"{used}"
+    if rung.name == SPILLS:
+        assert used.spill_nbytes > 1024, f"{used}"
+    else:
+        assert used.spill_nbytes <= 128, f"{used}"
     assert used.shared_nbytes <= 48 << 10
 
 

@@ -136,7 +136,7 @@ def recorded(gpu, graph):
     plan = planner.plan(graph, BATCH, "cuda", "fp32")
     rungs = [registry.find("cuda", step.op, step.rung) for step in plan.steps]
     shapes = [(rung, launch.launch(step.params, rung)) for step, rung in zip(plan.steps, rungs, strict=True)]
-    order = EngineCudaSession.launch_order(SimpleNamespace(_plan=plan, _shapes=shapes))
+    order = EngineCudaSession.launch_order(SimpleNamespace(_plan=plan, _shapes=shapes, _one=None))
     backend = SimpleNamespace(
         name="engine-cuda", device="cuda", prepare=lambda *arguments: Session(gpu, order)
     )
@@ -279,7 +279,7 @@ def test_a_case_on_a_gpu_from_its_cold_start_to_its_profile(monkeypatch, gpu, gr
     plan = planner.plan(graph, BATCH, "cuda", "fp32")
     rungs = [registry.find("cuda", step.op, step.rung) for step in plan.steps]
     shapes = [(rung, launch.launch(step.params, rung)) for step, rung in zip(plan.steps, rungs, strict=True)]
-    order = EngineCudaSession.launch_order(SimpleNamespace(_plan=plan, _shapes=shapes))
+    order = EngineCudaSession.launch_order(SimpleNamespace(_plan=plan, _shapes=shapes, _one=None))
 
     class Timed(Session):
         phases: ClassVar = {"load": 1000, "alloc": 1000, "upload": 1000, "compile": 1000}
