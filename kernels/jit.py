@@ -1,7 +1,7 @@
 """Whether rungs of the CPU that a compiler makes fast can run here: they are compiled by Numba.
 
 Nobody who asks imports Numba, which takes longer than the window has to start: a process of its own tries it
-once, and what it found is kept for as long as the packages stay what they are.
+once (kernels.cpu.trial), and what it found is kept for as long as the packages stay what they are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kernels.cache import atomic_file, cache_dir
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("numba", "llvmlite", "numpy")
-TRIED = "import kernels.cpu.compiling"
+TRIED = "from kernels.cpu import trial; trial.run()"
 WAIT_S = 120.0
 
 
@@ -75,4 +75,4 @@ def _tried() -> str:
     if done.returncode == 0:
         return ""
     last = (done.stderr.strip().splitlines() or [f"it ended with exit code {done.returncode}"])[-1]
-    return f"Numba cannot be imported: {last[:300]}"
+    return f"Numba cannot be used: {last[:300]}"

@@ -46,9 +46,12 @@ _lock = threading.Lock()
 class Compiled:
     """A function step(a, low, high, scratch), compiled when it is first asked for its address."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], compiler: Callable[[Callable[..., Any]], bytes] | None = None
+    ) -> None:
         self.function = function
         self.__doc__ = function.__doc__
+        self._compiler = compiler or _compiled
         self._address = 0
         self._call: Any = None
 
@@ -56,7 +59,7 @@ class Compiled:
     def address(self) -> int:
         with _lock:
             if not self._address:
-                self._address = _loaded(self.function)
+                self._address = _loaded(self.function, self._compiler)
         return self._address
 
     def __call__(self, a: int, low: int, high: int, scratch: int = 0) -> None:
@@ -140,12 +143,12 @@ def word(of: int | float | Array) -> int:
 # --- object files ---
 
 
-def _loaded(function: Callable[..., Any]) -> int:
+def _loaded(function: Callable[..., Any], compiler: Callable[[Callable[..., Any]], bytes]) -> int:
     """The address of the compiled function in this process."""
     source = function.__globals__.get("__source__")
     if source is None:
         source = Path(function.__code__.co_filename).read_text(encoding="utf-8")
-    return _kept(_digest(function.__name__, source), lambda: _compiled(function))
+    return _kept(_digest(function.__name__, source), lambda: compiler(function))
 
 
 def _kept(name: str, make: Callable[[], bytes]) -> int:
