@@ -29,6 +29,15 @@ def folder() -> Path:
     return Path(override).expanduser() if override else cache_dir() / "compiled"
 
 
+def known() -> bool:
+    """Whether it was tried before, with these packages."""
+    return not any(importlib.util.find_spec(name) is None for name in PACKAGES[:2]) and _kept().is_file()
+
+
+def _kept() -> Path:
+    return folder() / f"tried-{_packages()}"
+
+
 @functools.cache
 def unavailable() -> str | None:
     """Why compiled rungs cannot run here, in words that follow a "because", or None where they can."""
@@ -36,7 +45,7 @@ def unavailable() -> str | None:
         if importlib.util.find_spec(name) is None:
             return f"the package {name} is not installed"
     try:
-        kept = folder() / f"tried-{_packages()}"
+        kept = _kept()
         if kept.is_file():
             return kept.read_text(encoding="utf-8") or None
     except OSError:

@@ -22,9 +22,9 @@ app = typer.Typer(
 @app.command("new")
 def new_command(
     folder: Path = typer.Argument(metavar="DIR", help="Where the assignment goes."),
-    op: str = typer.Option("conv", metavar="OP", help="The operator of its first task."),
+    op: str = typer.Option("conv", "--op", metavar="OP", help="The operator of its first task."),
     device: str = typer.Option("cpu", metavar="cpu|cuda", help="What the class writes kernels for."),
-    name: str = typer.Option("", metavar="NAME", help="Default: the folder's name."),
+    name: str = typer.Option("", "--name", metavar="NAME", help="Default: the folder's name."),
 ) -> None:
     """Write an assignment: one TOML file that says what each entry means."""
     from bench.commands.parsing import one_of

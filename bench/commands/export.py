@@ -30,11 +30,12 @@ def export(
     ),
     out: Path | None = typer.Option(None, metavar="DIR", help="Target folder; default: charts/ in the run."),
     file: Path | None = typer.Option(
-        None, metavar="FILE", help="Write one chart to this file, in the format of its suffix."
+        None, "--file", metavar="FILE", help="Write one chart to this file, in the format of its suffix."
     ),
     scale: float = typer.Option(1.0, metavar="N", help="Size of PNG: 2 gives twice as many pixels per side."),
     width: str = typer.Option(
         "page",
+        "--width",
         metavar="WIDTH",
         help="page, or for a paper one-column (89 mm) or two-columns (182 mm), or slide (16:9).",
     ),

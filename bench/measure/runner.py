@@ -4,7 +4,6 @@ apart, and say of each case what came of it. One contender's failure is its own.
 from __future__ import annotations
 
 import itertools
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -97,7 +96,6 @@ class Runner:
         reporter = Reporter(say, stopped)
         self._progress, self._go_on = reporter.progress, reporter.go_on
         self._loaded: LoadedModel | None = None
-        self._compiling: list[subprocess.Popen[bytes]] = []
 
     def run(self) -> None:
         """Everything, from Hello to Done. Raises Restart where another process has to go on."""
@@ -112,8 +110,8 @@ class Runner:
         # Processes that kernels will run in, started while the first model is loaded.
         kinds = {backends.get(case.backend).apart for case in planned} - {""}
         pool.ahead(*kinds, *(["empty"] if kinds else []), alive=self._instances_at_once())
-        if "engine" in kinds and host.physical_cores() >= SPARE_CORES:
-            self._compiling = ahead.start()  # what its process would compile when the first case is prepared
+        if "engine" in kinds:
+            ahead.start()  # what its process would compile when the first case is prepared
         self._say(Hello(environment=environment.collect(), cases=planned))
         reason = ""
         try:

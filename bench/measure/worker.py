@@ -58,6 +58,10 @@ def _warm_up(say: Callable[[WorkerMessage], None], ladder: bool) -> None:
         from bench.ladder.measure import warm
 
         warm.warm_up()
+    else:
+        from engine.cpu import ahead
+
+        ahead.start()
     from bench.measure import environment
 
     say(Hello(environment=environment.collect()))

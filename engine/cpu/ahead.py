@@ -7,11 +7,10 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from engine.cpu import joined
+from engine.machine import host
 from kernels import cpu, jit, registry
 from kernels.cpu import compiled
 from kernels.errors import KernelscopeError
@@ -19,23 +18,28 @@ from kernels.ops import OPS
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = 4  # processes: each compiles one function after another
+CORES = 8  # from so many on
 
 
-def start() -> list[subprocess.Popen[bytes]]:
-    """In processes of their own, which nobody waits for."""
+_started: list[subprocess.Popen[bytes]] = []
+
+
+def start() -> None:
+    """In processes of their own, which nobody waits for. Not twice, nor where Numba was tried before, since
+    what it compiles is kept then, nor where these processes would take the cores of what is measured."""
+    if _started or jit.known() or host.physical_cores() < CORES:
+        return
     places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     with contextlib.suppress(OSError):
-        return [
-            subprocess.Popen(
+        for part in range(PARTS):
+            process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "engine.cpu.ahead", str(part)],
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-            for part in range(PARTS)
-        ]
-    return []
+            _started.append(process)
 
 
 def functions() -> list[compiled.Compiled]:
@@ -47,15 +51,14 @@ def functions() -> list[compiled.Compiled]:
 
 
 def main(part: int) -> None:
-    if jit.unavailable() is not None:
+    if part == 0 and jit.unavailable() is not None:
         return
-    todo: list[Callable[[], object]] = [
-        compiled.tiles,
-        *(partial(getattr, function, "address") for function in functions()),
-    ]
-    for compile_one in todo[part::PARTS]:
+    from kernels.cpu import compiling  # not asked whether it can be: the first part tries that meanwhile
+
+    made = [compiled.Compiled(function.function, compiling.compiled) for function in functions()]
+    for function in made[part::PARTS]:
         with contextlib.suppress(KernelscopeError):  # who needs it is told
-            compile_one()
+            function.address  # noqa: B018 - this compiles it
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ MAX_NBYTES = 150_000
 SIZE = (1600, 1000)
 STEPS = 3  # of a page's showcase: what is there to be shown may have to be planned, then measured
 WAIT_S = 60.0  # for the worker to say what the machine can run: on a first start it compiles
+REST_S = 300.0  # for what a page measures to be shown: a ladder, on a machine that does much else, too
 
 
 class Screenshots:
@@ -59,7 +60,7 @@ class Screenshots:
             for _ in range(STEPS):
                 if page.at_rest:
                     break
-                wait(functools.partial(getattr, page, "at_rest"), WAIT_S)
+                wait(functools.partial(getattr, page, "at_rest"), REST_S)
                 page.showcase()
             settle(window)
             self.take(page.title.lower())

@@ -40,7 +40,7 @@ LEFT_OUT = {
 # A mention of a command whose sense is in its options, with what it lacks to be one.
 LACKS = {
     "runs show": "runs show RUN",
-    "report course NAME": "report course alexnet",
+    "report course NAME": "report course",
     "runs report": "runs report RUN --out report.md",
     "ladder --resume": "ladder --resume RUN",
     "compare --resume": "compare --resume RUN",

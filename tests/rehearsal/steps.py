@@ -81,7 +81,7 @@ class Step:
     fresh: str = ""
     watch: str = ""
     into: str = ""
-    timeout_s: float = 240.0
+    timeout_s: float = 400.0
 
     @property
     def long(self) -> bool:

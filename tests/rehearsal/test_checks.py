@@ -48,7 +48,7 @@ def test_a_step_that_gives_what_it_must_is_right(tmp_path: Path):
     [
         (Expect(), 1, "a table", "it broke\n", "exit code 1: it broke"),
         (Expect((1,)), 0, "a table", "", "exit code 0"),
-        (Expect(), None, "a table", "", "not done after 240 s"),
+        (Expect(), None, "a table", "", "not done after 400 s"),
         (Expect(), 0, TRACE, "", "a traceback on standard output: KeyError: 1"),
         (Expect(), 0, "a table", TRACE, "a traceback on standard error"),
         (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engine.cpu import ahead
 from kernels import registry
 from kernels.ops import OPS
@@ -12,3 +14,17 @@ def test_it_compiles_a_function_of_every_compiled_rung_and_what_joins_them() -> 
     rungs = {str(rung.path) for op in OPS for rung in registry.rungs("cpu", op) if rung.compiled}
     assert rungs
     assert found > rungs
+
+
+def test_it_is_started_once_and_not_where_it_was_tried_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(ahead.subprocess, "Popen", lambda words, **named: started.append(words) or words)
+    monkeypatch.setattr(ahead.host, "physical_cores", lambda: ahead.CORES)
+    monkeypatch.setattr(ahead, "_started", [])
+    monkeypatch.setattr(ahead.jit, "known", lambda: True)
+    ahead.start()
+    assert started == []
+    monkeypatch.setattr(ahead.jit, "known", lambda: False)
+    ahead.start()
+    ahead.start()
+    assert [words[-1] for words in started] == [str(part) for part in range(ahead.PARTS)]
