@@ -33,6 +33,7 @@ STOPS: dict[StopReason, str] = {
     "budget": "the time budget was spent",
     "max_samples": "there were enough samples",
 }
+RIGHT = "right answers"  # what "ok" is said of: doubts of the time stand below it
 EMPTY = "Select a point in a chart, a row of a table or a problem to see its details."
 
 
@@ -199,9 +200,10 @@ def _times(row: Row) -> list[Fact]:
         if row.speedup_low is not None and row.speedup_high is not None:
             interval = f"{units.times(row.speedup_low)} to {units.times(row.speedup_high)}"
         speedup = doubt.marked(units.times(row.speedup), row.speedup_doubts)
-        facts.append(
-            (f"against {m.reference}", f"{speedup} ({interval}), {row.verdict.lower()}, by paired rounds")
-        )
+        verdict = row.verdict.lower()
+        if row.verdict == "SLOWER" and row.speedup > 0:  # as the verdict strip has it
+            verdict = f"{units.times(1 / row.speedup)} slower"
+        facts.append((f"against {m.reference}", f"{speedup} ({interval}), {verdict}, by paired rounds"))
     if m.first_run_ns is not None:
         facts.append(("first run, once", own(units.duration(m.first_run_ns))))
     return facts
@@ -286,7 +288,7 @@ def _layer_of(m: Measurement, output: str) -> Layer | None:
 
 def _disposition(m: Measurement, theme: Theme) -> str:
     good = m.disposition == "ok"
-    words = WORDS.get(m.disposition, m.disposition)
+    words = RIGHT if good else WORDS.get(m.disposition, m.disposition)
     reason = f": {escape(m.reason)}" if m.reason else ""
     mark, colour = ("✓", theme.good) if good else ("✕", theme.failed)
     return f'<p style="color:{colour}"><b>{mark} {words}</b>{reason}</p>'

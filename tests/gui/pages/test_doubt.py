@@ -124,6 +124,15 @@ def test_the_inspector_says_what_speaks_against_a_case_and_its_ratio(window):
     assert "(interval not known), unclear" in html
 
 
+def test_the_inspector_says_slower_as_the_strip_does_and_what_ok_is_said_of(window):
+    state = window.state
+    slow = next(r for r in state.rows() if r.verdict == "SLOWER")
+    state.select(slow.case)
+    html = inspector_page(state.measurement(slow.case), state, Theming().theme)
+    assert f"{units.times(1 / slow.speedup)} slower, by paired rounds" in html
+    assert "✓ right answers" in html
+
+
 def test_the_inspector_divides_a_pass_as_its_bar_does(window):
     chart = next(c for c in window.state.all_charts() if c.name.endswith("breakdown"))
     names = {category.key: category.label for category in chart.categories}
