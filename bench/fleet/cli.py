@@ -20,8 +20,8 @@ def accuracy(
     backend: list[str] = typer.Option([], metavar="NAME", help="A backend; may be repeated."),
     dataset: str = typer.Option("", metavar="NAME|folder:DIR", help="Data set; default: the model's own."),
     images: int = typer.Option(0, metavar="N", show_default=False, help="How many; default: all."),
-    parts: int = typer.Option(
-        0, metavar="N", show_default=False, help="In how many parts; default: one a GPU, or one."
+    parts: int | None = typer.Option(
+        None, "--parts", metavar="N", min=1, help="In how many parts; default: one a GPU, or one."
     ),
     batch: int = typer.Option(64, metavar="N", help="Batch size."),
     precision: str = typer.Option("fp32", metavar="P,P,…", help="One or more of fp32, fp32-tc, tf32, fp16."),

@@ -22,7 +22,7 @@ VARIANTS = {
 }
 # What else a user could pick: as far from all of the above, and from each other, as stands out on paper.
 RIVALS = {
-    "torch-cpu": "#AA55CC",
+    "torch-cpu": "#A8622A",
     "torch-compile-cpu": "#EE6677",
     "openvino-cpu": "#0066FF",
     "torch-cuda": "#BB00FF",
