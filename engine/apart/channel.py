@@ -12,8 +12,11 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from engine.apart.forked import starting as forking
+from engine.apart.forked.starting import Process
 
 HEADER = struct.Struct("<BI")
 # What a frame is: something asked or answered, passes to be run or that were run, an error.
@@ -106,12 +109,26 @@ def _of_pipes(reads: int, writes: int) -> Channel:
     return Channel(send, lambda count: (os.read(reads, count), []), close)
 
 
-def started(command: Sequence[str], **options: Any) -> tuple[subprocess.Popen[bytes], Channel]:
-    """A child process, and our end of the channel to it. It inherits that and standard error alone."""
+def started(
+    command: Sequence[str],
+    forks: tuple[str, Mapping[str, str]] | None = None,
+    **options: Any,
+) -> tuple[Process, Channel]:
+    """A child process, and our end of the channel to it. It inherits that and standard error alone.
+    forks: where it may be forked rather than started by this command, the module that opens its sessions, and
+    its environment."""
     if _SOCKETS:
         ours, theirs = socket.socketpair()
-        with theirs:
-            process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, **options)
+
+        def plain() -> Process:
+            return subprocess.Popen(command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, **options)
+
+        process: Process | None = None
+        if forks is not None:
+            process = forking.forked(*forks, theirs, plain, theirs.close)
+        if process is None:
+            with theirs:
+                process = plain()
         return process, _of_socket(ours, takes_fds=False)
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
     assert process.stdin is not None

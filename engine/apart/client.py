@@ -18,12 +18,12 @@ import msgspec
 
 import kernels.errors
 from engine.apart import arrays, channel
+from engine.apart.forked import starting
 from engine.apart.memory import NAMELESS, Block
 from engine.apart.messages import TOOK, TRAIN, Call, Error
 from kernels import confine, ends
 from kernels.errors import CrashedError, KernelError, KernelscopeError
 
-ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
 # What opens sessions that multiply no matrices with NumPy, whose library would start a thread a core.
 WITHOUT_BLAS = ("engine.apart.open_ort", "engine.apart.open_empty")
@@ -53,18 +53,24 @@ class Child:
         self._known: set[int] = set()  # blocks that it has
         self._lock = threading.RLock()
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
-        places = [str(ROOT), *map(str, folders), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._job = ends.job_object()
+        told = starting.environment(folders)
+        # One that is forked has no threads of that library's before it uses it.
         alone = {"OPENBLAS_NUM_THREADS": "1"} if opens in WITHOUT_BLAS else {}
         self._process, self._end = channel.started(
             [interpreter or sys.executable, "-P", "-m", f"engine.apart.{_module()}", str(os.getpid()), opens],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(places)} | alone,
+            forks=None if interpreter or folders else (opens, told),
+            env=told | alone,
             start_new_session=True,
         )
-        self.pid = self._process.pid
         if self._job is not None:
             kernel32, job = self._job
             kernel32.AssignProcessToJobObject(job, int(self._process._handle))  # type: ignore[attr-defined]
+
+    @property
+    def pid(self) -> int:
+        """Waits for it where it has yet to be forked."""
+        return self._process.pid
 
     def number(self) -> int:
         """Of a new session."""

@@ -7,7 +7,7 @@ import os
 from kernels import confine
 
 if __name__ == "__main__":
-    confine.shut(tuple(filter(None, os.environ.get(confine.CONFINED, "").split(os.pathsep))))
+    confine.shut_as_told()
     from engine.apart import child
 
     os._exit(child.main())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.apart.client import Child
+from engine.apart.forked import starting
 from kernels.errors import InputError
 
 
@@ -121,6 +122,7 @@ def close_all() -> None:
         _spare.pop().close()
     for key in list(_children):
         _drop(key)
+    starting.close_all()
 
 
 def _trim() -> None:

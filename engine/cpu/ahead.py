@@ -1,5 +1,5 @@
-"""`python -m engine.cpu.ahead PART`: compile what the compiled kernels of the CPU need into the cache, for
-the processes that will want it; nothing where it is there, or cannot be."""
+"""`python -m engine.cpu.ahead PART PARTS`: compile what the compiled kernels of the CPU need into the cache,
+for the processes that will want it; nothing where it is there, or cannot be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kernels.errors import KernelscopeError
 from kernels.ops import OPS
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = 4  # processes: each compiles one function after another
+PARTS = 8  # processes at the most: each compiles one function after another, and there are hardly more
 CORES = 8  # from so many on
 
 
@@ -31,9 +31,10 @@ def start() -> None:
         return
     places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     with contextlib.suppress(OSError):
-        for part in range(PARTS):
+        parts = min(PARTS, host.physical_cores() // 2)
+        for part in range(parts):
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "engine.cpu.ahead", str(part)],
+                [sys.executable, "-P", "-m", "engine.cpu.ahead", str(part), str(parts)],
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -50,16 +51,16 @@ def functions() -> list[compiled.Compiled]:
     return [it for module in modules for it in module.values() if isinstance(it, compiled.Compiled)]
 
 
-def main(part: int) -> None:
+def main(part: int, parts: int) -> None:
     if part == 0 and jit.unavailable() is not None:
         return
     from kernels.cpu import compiling  # not asked whether it can be: the first part tries that meanwhile
 
     made = [compiled.Compiled(function.function, compiling.compiled) for function in functions()]
-    for function in made[part::PARTS]:
+    for function in made[part::parts]:
         with contextlib.suppress(KernelscopeError):  # who needs it is told
             function.address  # noqa: B018 - this compiles it
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -19,12 +19,17 @@ static Three blockIdx, blockDim, threadIdx, gridDim;
 struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
+#define __powf(base, exponent) powf(base, exponent)
+struct alignas(8) uint2 { unsigned x, y; };
+static uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 static unsigned __cvta_generic_to_shared(const void*) { return 0; }
 static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 static float2 make_float2(float x, float y) { return {x, y}; }
 static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
 template <class T> static T max(T a, T b) { return a < b ? b : a; }
+typedef unsigned long long cudaTextureObject_t;  // where the memory lies
+template <class T> static T tex1Dfetch(cudaTextureObject_t x, int at) { return ((const T*)x)[at]; }
 static float rsqrtf(float v) { return 1.0f / sqrtf(v); }
 
 // The threads of a block that take turns: none where they run one after the other to the end.

@@ -205,7 +205,7 @@ def test_onnx_runtimes_process_stays_awake_until_another_is_asked() -> None:
 def test_the_clock_of_a_process_with_a_users_kernel_is_not_asked(tmp_path: Path) -> None:
     """What says how long it took, where nobody asks, is understood no more."""
     body = """
-        server = sys.modules["__main__"]
+        server = sys.modules["__main__"]  # the module that serves, forked or started
         server._timed = lambda held, ahead, count: 1
         server.TRAIN = type("T", (), {"unpack": lambda self, body: (1, 0, 1, True)})()
         work(x, y)

@@ -27,4 +27,5 @@ def test_it_is_started_once_and_not_where_it_was_tried_before(monkeypatch: pytes
     monkeypatch.setattr(ahead.jit, "known", lambda: False)
     ahead.start()
     ahead.start()
-    assert [words[-1] for words in started] == [str(part) for part in range(ahead.PARTS)]
+    count = ahead.CORES // 2
+    assert [words[-2:] for words in started] == [[str(part), str(count)] for part in range(count)]

@@ -1,0 +1,307 @@
+"""Processes apart, forked where there is a template for them, and else started.
+
+Who asks for one goes on at once: its number is waited for where it is first needed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import pickle
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from engine.apart.forked import template
+from engine.apart.forked.asked import MESSAGE_NBYTES, Fork
+from kernels import ends
+
+ROOT = Path(__file__).resolve().parents[3]
+TEMPLATE = "engine.apart.forked.template"
+WAIT_S = 120.0  # for a template's answer, which may have to load libraries first
+TEMPLATES = 4  # by what they were started with; the further ones are started plainly
+# What a process is told that nothing reads while it loads: these may differ from the template's.
+LATER = ("KERNELSCOPE_", "PYTEST_")
+
+
+class Process(Protocol):
+    """What is asked of a process apart; subprocess.Popen is one."""
+
+    @property
+    def pid(self) -> int: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+class _Started(Protocol):
+    """A template's process; subprocess.Popen is one."""
+
+    @property
+    def pid(self) -> int: ...
+    def kill(self) -> None: ...
+    def wait(self) -> int: ...
+
+
+class _Gone(Exception):
+    """The template is there no more."""
+
+
+@dataclass(frozen=True)
+class _Own:
+    """A process that this one forked."""
+
+    pid: int
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        with contextlib.suppress(ChildProcessError):
+            return os.waitpid(self.pid, 0)[1]
+        return 0
+
+
+class _Template:
+    """A template and the way to it. Answers come in the order of the questions."""
+
+    def __init__(self, start: Callable[[socket.socket], _Started]) -> None:
+        """start: has it serve on this socket."""
+        ends.keep_orphans()  # what it forks is ours
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = start(theirs)
+        ours.settimeout(WAIT_S)
+        self.pid = self._process.pid
+        self.owner = os.getpid()
+        self.gone = False
+        self._end = ours
+        self._lock = threading.Lock()
+        self._asked = self._heard = 0
+        self._answers: dict[int, int] = {}
+
+    def ask(self, question: Fork, fds: tuple[int, ...] = ()) -> int:
+        """The number of the question. Raises _Gone."""
+        data = pickle.dumps(question)
+        with self._lock:
+            self._alive()
+            if len(data) > MESSAGE_NBYTES:
+                raise _Gone("too long a question")
+            try:
+                socket.send_fds(self._end, [data], list(fds))
+            except ConnectionError as error:
+                raise self._lost(error) from error
+            except OSError as error:  # the question cannot be asked
+                raise _Gone(str(error)) from error
+            self._asked += 1
+            return self._asked
+
+    def answer(self, number: int) -> int:
+        """Raises _Gone."""
+        with self._lock:
+            while number not in self._answers:
+                self._alive()
+                try:
+                    data = self._end.recv(MESSAGE_NBYTES)
+                except OSError as error:
+                    raise self._lost(error) from error
+                if not data:
+                    raise self._lost(None)
+                self._heard += 1
+                self._answers[self._heard] = template.PID.unpack(data)[0]
+            return self._answers.pop(number)
+
+    def _alive(self) -> None:
+        if self.gone:
+            raise _Gone
+
+    def _lost(self, error: OSError | None) -> _Gone:
+        self.gone = True
+        self._end.close()
+        self._process.kill()
+        self._process.wait()
+        return _Gone(str(error or "the end"))
+
+    def close(self) -> None:
+        with self._lock:
+            if not self.gone:
+                self._lost(None)
+
+
+class Forked:
+    """A process apart that was asked for. plain: starts it where it cannot be forked; ours: told when it is
+    settled which."""
+
+    def __init__(
+        self, template: _Template, number: int, plain: Callable[[], Process], settled: Callable[[], None]
+    ) -> None:
+        self._template, self._number = template, number
+        self._plain, self._settled = plain, settled
+        self._lock = threading.Lock()
+        self._started: Process | None = None
+        self._pid = 0
+        self._status: int | None = None
+
+    @property
+    def pid(self) -> int:
+        with self._lock:
+            if not self._pid:
+                self._resolve()
+            return self._pid
+
+    def _resolve(self) -> None:
+        try:
+            pid = self._template.answer(self._number)
+        except _Gone:
+            pid = 0
+        if not pid:
+            self._started = self._plain()
+            pid = self._started.pid
+        self._pid = pid
+        self._settled()
+
+    def wait(self, timeout: float | None = None) -> int:
+        """As of subprocess.Popen."""
+        pid = self.pid
+        if self._started is not None:
+            return self._started.wait(timeout)
+        with self._lock:
+            if self._status is None:
+                self._status = _ended(pid, timeout)
+            return self._status
+
+
+def _ended(pid: int, timeout: float | None) -> int:
+    """How a child of this process ended; its number is nobody else's until then."""
+    handle = os.pidfd_open(pid)
+    try:
+        ends_soon = select.poll()
+        ends_soon.register(handle, select.POLLIN)
+        if not ends_soon.poll(None if timeout is None else 1000 * timeout):
+            raise subprocess.TimeoutExpired("a process apart", timeout or 0.0)
+    finally:
+        os.close(handle)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+_templates: dict[frozenset[tuple[str, str]], _Template] = {}
+
+
+def forked(
+    opens: str,
+    environment: Mapping[str, str],
+    end: socket.socket,
+    plain: Callable[[], Process],
+    settled: Callable[[], None],
+) -> Process | None:
+    """A process apart whose end of the channel is `end`; None where it is to be started plainly."""
+    if not possible():
+        return None
+    try:
+        wanted = Fork(
+            opens, dict(environment), os.getcwd(), _umask(), frozenset(os.sched_getaffinity(0)),
+            os.getpriority(os.PRIO_PROCESS, 0),
+        )  # fmt: skip
+    except OSError:  # no folder is there to be in
+        return None
+    for _ in range(2):  # one that has ended is noticed when it is asked
+        if (found := _template(environment)) is None:
+            break
+        with contextlib.suppress(_Gone):
+            return Forked(found, found.ask(wanted, (end.fileno(), 2)), plain, settled)
+    return None
+
+
+def possible() -> bool:
+    """Whether this system can fork, and tell when what is nobody's child here has ended."""
+    return sys.platform == "linux" and hasattr(os, "pidfd_open")
+
+
+def environment(folders: Sequence[Path] = ()) -> dict[str, str]:
+    """What a process apart is started with: it finds this program, and what lies in these folders."""
+    places = [str(ROOT), *map(str, folders), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(places)}
+
+
+def _template(environment: Mapping[str, str]) -> _Template | None:
+    key = _key(environment)
+    found = _templates.get(key)
+    if found is not None and found.owner == os.getpid() and not found.gone:
+        return found
+    # It ends with the thread that started it, and all that it forked with it.
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    for old in [old for old, it in _templates.items() if it.gone or it.owner != os.getpid()]:
+        del _templates[old]
+    if len(_templates) >= TEMPLATES:
+        return None
+    try:
+        _templates[key] = _Template(functools.partial(_executed, environment))
+    except OSError:
+        return None
+    return _templates[key]
+
+
+def _key(environment: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset(item for item in environment.items() if not item[0].startswith(LATER))
+
+
+def _executed(environment: Mapping[str, str], end: socket.socket) -> _Started:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", TEMPLATE, str(os.getpid())],
+        stdin=end.fileno(),
+        stdout=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def fork_here() -> None:
+    """Make a template of this process, which has nothing to hide yet and will load much of what it needs. To
+    be called before a thread is started, or a word read of what nobody else is to know."""
+    if not possible():
+        return
+    template.load()
+    if template.one_thread():
+        with contextlib.suppress(OSError):
+            _templates[_key(environment())] = _Template(_forked_here)
+
+
+def _forked_here(end: socket.socket) -> _Started:
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        return _Own(pid)
+    try:
+        os.setsid()
+        kept = os.dup(end.fileno())
+        os.closerange(3, kept)
+        os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+        os._exit(template.serve(socket.socket(fileno=kept), parent))
+    finally:
+        os._exit(1)
+
+
+def _umask() -> int:
+    with contextlib.suppress(OSError, StopIteration), open("/proc/self/status") as file:
+        return int(next(line for line in file if line.startswith("Umask:")).split()[1], 8)
+    return 0o22
+
+
+def close_all() -> None:
+    """End the templates, and what they forked."""
+    for held in _templates.values():
+        if held.owner == os.getpid():
+            held.close()
+    _templates.clear()
+
+
+atexit.register(close_all)
